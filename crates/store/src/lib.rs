@@ -1,0 +1,1 @@
+//! Isochrony: store.
