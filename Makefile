@@ -1,0 +1,116 @@
+# Everything is built into one virtual environment, .venv, at the versions
+# pinned in requirements/dev.txt. A fresh machine needs a stable Rust toolchain,
+# a C compiler, Python >= 3.11 and make; nothing else is installed outside .venv.
+#
+#   make demo    build for speed, make an hour of recordings, import, find, draw
+#   make test    every test, Rust and Python
+#   make lint    formatting, lints and types of both
+#   make bench   measured ratios against bare loops and peers
+#   make fuzz    every fuzz target for FUZZ_SECONDS (60)
+
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCK := requirements/dev.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+FUZZ_SECONDS ?= 60
+DEMO_DIR ?= demo
+
+# One profile and one target folder for the extension that Python tests load and
+# for the Rust tests, so that no crate is compiled twice for `make test`.
+TEST_PROFILE := test
+# The thin binding crate is tested from Python: as an extension module it links
+# no interpreter, so a Rust test binary of it could not be linked.
+CARGO_TEST := cargo test --locked --workspace --exclude isochrony-py
+
+.PHONY: help demo test lint bench fuzz fmt lock clean
+.PHONY: build-release build-test test-rust test-python lint-rust lint-python
+
+help:
+	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
+
+# --- environment --------------------------------------------------------------
+
+# A virtual environment without pip is what Debian gives where python3-venv is
+# missing; say so instead of failing later.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "make: $(PYTHON) is older than 3.11; set PYTHON=python3.11 or newer" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "make: $(PYTHON) cannot make a virtual environment; install python3-venv" >&2; exit 2; }
+
+# What building and the demo need, from the same pinned versions.
+$(VENV)/.demo-env: $(LOCK) | $(BIN)/python
+	$(PIP) install -q --only-binary :all: -c $(LOCK) maturin numpy matplotlib
+	touch $@
+
+# The same environment with every test partner.
+$(VENV)/.test-env: $(LOCK) | $(BIN)/python
+	$(PIP) install -q --only-binary :all: -r $(LOCK)
+	touch $@ $(VENV)/.demo-env
+
+DEVELOP = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked --skip-install-deps
+
+build-release: $(VENV)/.demo-env
+	$(DEVELOP) --release
+
+build-test: $(VENV)/.test-env
+	$(DEVELOP) --profile $(TEST_PROFILE)
+
+# --- the main job -------------------------------------------------------------
+
+demo: build-release
+	$(BIN)/isochrony demo --dir $(DEMO_DIR)
+
+# --- tests --------------------------------------------------------------------
+
+test: test-rust test-python
+
+test-rust:
+	$(CARGO_TEST)
+
+test-python: build-test
+	$(BIN)/python -m pytest
+
+# --- lint ---------------------------------------------------------------------
+
+lint: lint-rust lint-python
+
+lint-rust:
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets --profile $(TEST_PROFILE) -- -D warnings
+
+# stubtest imports the extension, so the stubs are checked against what was built.
+lint-python: build-test
+	$(BIN)/ruff check python tests
+	$(BIN)/ruff format --check python tests
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest isochrony._native
+
+fmt: $(VENV)/.test-env
+	cargo fmt --all
+	$(BIN)/ruff check --fix python tests
+	$(BIN)/ruff format python tests
+
+# --- measuring and fuzzing ----------------------------------------------------
+
+bench: $(VENV)/.test-env build-release
+	$(MAKE) -C bench PYTHON=$(abspath $(BIN)/python)
+
+fuzz:
+	$(MAKE) -C fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)
+
+# --- upkeep -------------------------------------------------------------------
+
+lock: | $(BIN)/python
+	$(PIP) install -q uv
+	$(BIN)/uv pip compile -q --universal --python-version 3.11 --no-emit-index-url --no-header \
+	  --upgrade requirements/dev.in -o $(LOCK)
+
+clean:
+	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache
