@@ -1,1 +1,45 @@
-//! Isochrony: segment.
+//! Segments: shared, contiguous-in-time views of regularly sampled signals.
+//!
+//! A [`SigSeg`] is a short list of reference-counted [`Buffer`]s with a start index, a
+//! length, a [`DType`] and one interned [`StreamId`] that stands for name, timebase, rate
+//! and calibration. Taking a part of a segment, joining adjacent segments and cloning copy
+//! no samples; a segment of one buffer needs no heap memory at all.
+//!
+//! Invariants that hold for every value of these types:
+//! - a segment spans no gap: its samples have the indices `start..start + len`;
+//! - the bytes of its buffers, in order, are exactly `len * dtype.size()`, and every buffer
+//!   holds whole samples in native byte order;
+//! - bytes seen through a shared buffer never change; mutation is copy-on-write;
+//! - no byte pattern is an invalid sample (a bool is a [`Bool8`], any non-zero byte true).
+//!
+//! ```ignore
+//! use isochrony_segment::{Calibration, SigSeg, Stream};
+//! use isochrony_time::{Rate, TimebaseId};
+//!
+//! let stream = Stream::new("stn_10/pressure", TimebaseId(0), Rate::new(2000, 1)?)
+//!     .with_calibration(Calibration::new(0.5, 1.0, "kPa")?)
+//!     .intern();
+//! let mut seg = SigSeg::from_slice(&[10i16, 20, 30], 100, stream)?;
+//! seg.append(SigSeg::from_slice(&[40i16], 103, stream)?)?;
+//! assert_eq!(seg.range(), 100..104);
+//! assert_eq!(seg.subseg(102..104)?.to_vec::<i16>()?, [30, 40]);
+//! assert_eq!(seg.to_physical()?.to_vec::<f64>()?, [6.0, 11.0, 16.0, 21.0]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod buffer;
+mod calibration;
+mod dtype;
+mod error;
+mod sample;
+mod sigseg;
+mod stream;
+
+pub use buffer::{ALIGNMENT, Buffer, BufferKind, BufferMut, Owner};
+pub use calibration::Calibration;
+pub use dtype::{ByteOrder, DType};
+pub use error::SegmentError;
+pub use num_complex::{Complex, Complex32, Complex64};
+pub use sample::{Bool8, Sample};
+pub use sigseg::{Buffers, SigSeg, Slices};
+pub use stream::{Rate, Stream, StreamId, TimebaseId};

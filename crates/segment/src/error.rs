@@ -1,0 +1,141 @@
+//! What can go wrong with segments, with the values that make it plain.
+
+use crate::DType;
+
+/// An error of this crate: what happened, where, and how to mend it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// A text that names no element type.
+    #[error(
+        "unknown dtype {text:?}; write a NumPy spelling such as \"<i2\", \"int16\", \"f4\" or \
+         \"complex64\" (NumPy counts bytes: \"i2\" is a 16-bit integer)"
+    )]
+    UnknownDType {
+        /// The text as given.
+        text: String,
+    },
+    /// An element type that exists elsewhere but not here.
+    #[error(
+        "dtype {text:?} is not supported; convert to one of bool, int8, int16, int32, int64, uint8, \
+         uint16, float32, float64, complex64, complex128"
+    )]
+    UnsupportedDType {
+        /// The text as given.
+        text: String,
+    },
+    /// Samples of one type were asked for as another.
+    #[error("samples are {got}, but {expected} was asked for; ask for {got} or convert first")]
+    DTypeMismatch {
+        /// The type that the caller wanted.
+        expected: DType,
+        /// The type that the samples have.
+        got: DType,
+    },
+    /// A buffer whose size is no whole number of samples.
+    #[error(
+        "{bytes} bytes are no whole number of {dtype} samples of {size} bytes; drop the last {rest} \
+         bytes or correct the dtype", rest = bytes % dtype.size(), size = dtype.size()
+    )]
+    PartialSample {
+        /// Size of the buffer in bytes.
+        bytes: usize,
+        /// The element type.
+        dtype: DType,
+    },
+    /// Two segments that do not touch were to be joined.
+    #[error(
+        "cannot append the segment that starts at index {next_start} of {next_stream:?} to the one that \
+         ends at {end} of {stream:?}: only a segment that starts at {end} is adjacent; keep the two \
+         apart where there is a gap"
+    )]
+    NotAdjacent {
+        /// Stream of the first segment.
+        stream: String,
+        /// Index after the first segment's last sample.
+        end: i64,
+        /// Stream of the second segment.
+        next_stream: String,
+        /// Index of the second segment's first sample.
+        next_start: i64,
+    },
+    /// Two segments of different streams were to be joined.
+    #[error(
+        "cannot append a segment of {next_stream:?} (stream id {next_id}) to one of {stream:?} (stream id \
+         {id}); segments join only within one stream: same name, timebase, rate and calibration"
+    )]
+    StreamMismatch {
+        /// Stream of the first segment.
+        stream: String,
+        /// Its id.
+        id: u32,
+        /// Stream of the second segment.
+        next_stream: String,
+        /// Its id.
+        next_id: u32,
+    },
+    /// A part of a segment was asked for that it does not have.
+    #[error(
+        "samples {start}..{end} of {stream:?} were asked for, but the segment holds {have_start}..{have_end}; \
+         ask for a range within it, start not above end"
+    )]
+    OutOfRange {
+        /// Name of the stream.
+        stream: String,
+        /// First index asked for.
+        start: i64,
+        /// Index after the last one asked for.
+        end: i64,
+        /// First index of the segment.
+        have_start: i64,
+        /// Index after its last sample.
+        have_end: i64,
+    },
+    /// A segment would end beyond the largest index.
+    #[error(
+        "a segment of {len} samples that starts at index {start} would end beyond 2^63 - 1; lower its start index"
+    )]
+    IndexOverflow {
+        /// First index.
+        start: i64,
+        /// Length in samples.
+        len: u64,
+    },
+    /// A calibration that is not an invertible linear map.
+    #[error(
+        "calibration scale={scale}, offset={offset} is unusable; scale must be finite and not zero, offset finite"
+    )]
+    InvalidCalibration {
+        /// Factor from counts to the unit.
+        scale: f64,
+        /// Value of zero counts in the unit.
+        offset: f64,
+    },
+    /// The system did not give the memory.
+    #[error(
+        "cannot allocate {bytes} bytes for samples; ask for a shorter range or process it in windows"
+    )]
+    OutOfMemory {
+        /// Size of the allocation.
+        bytes: usize,
+    },
+}
+
+impl SegmentError {
+    /// Stable name of the kind of error, in snake_case.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownDType { .. } => "unknown_dtype",
+            Self::UnsupportedDType { .. } => "unsupported_dtype",
+            Self::DTypeMismatch { .. } => "dtype_mismatch",
+            Self::PartialSample { .. } => "partial_sample",
+            Self::NotAdjacent { .. } => "not_adjacent",
+            Self::StreamMismatch { .. } => "stream_mismatch",
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::IndexOverflow { .. } => "index_overflow",
+            Self::InvalidCalibration { .. } => "invalid_calibration",
+            Self::OutOfMemory { .. } => "out_of_memory",
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Streams: what every sample of a signal has in common, interned into a number.
+//!
+//! The table only grows and its entries live as long as the process, so that a [`StreamId`]
+//! is copied for nothing and looked up without a lock: chunks of doubling size that never
+//! move, found by the position of the id's highest bit. Writing takes one mutex, which also
+//! guards the map from stream to id. The table is meant for signals (thousands), not samples.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+
+pub use self::provisional::{Rate, TimebaseId};
+
+use crate::Calibration;
+
+/// Name, timebase, nominal rate and calibration of a signal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Stream {
+    /// Name of the signal, as errors print it.
+    pub name: String,
+    /// Timebase of which a segment's indices are values.
+    pub timebase: TimebaseId,
+    /// Nominal sample rate in Hz.
+    pub rate: Rate,
+    /// How counts become values.
+    pub calibration: Calibration,
+}
+
+/// Number of a [`Stream`] in this process; not stable across processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StreamId(u32);
+
+struct Entry {
+    stream: &'static Stream,
+    physical: OnceLock<StreamId>,
+}
+
+/// Ids of the first chunk; chunk `k` holds `FIRST << k`.
+const FIRST: u32 = 64;
+/// Enough chunks for every `u32`.
+const CHUNKS: usize = (u32::BITS - FIRST.ilog2()) as usize + 1;
+
+static TABLE: [OnceLock<Box<[OnceLock<Entry>]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
+static IDS: LazyLock<Mutex<HashMap<&'static Stream, StreamId>>> = LazyLock::new(Mutex::default);
+
+/// Chunk of an id, and its position there.
+fn place(id: u32) -> (usize, usize) {
+    let shifted = u64::from(id) + u64::from(FIRST);
+    let chunk = shifted.ilog2() - FIRST.ilog2();
+    let first = u64::from(FIRST) << chunk;
+    (chunk as usize, (shifted - first) as usize)
+}
+
+fn entry(id: StreamId) -> &'static Entry {
+    let (chunk, position) = place(id.0);
+    TABLE[chunk]
+        .get()
+        .and_then(|chunk| chunk[position].get())
+        .expect("an id exists only after its entry, see Stream::intern")
+}
+
+impl Stream {
+    /// A stream whose counts are values of unknown unit.
+    #[must_use]
+    pub fn new(name: impl Into<String>, timebase: TimebaseId, rate: Rate) -> Self {
+        Self {
+            name: name.into(),
+            timebase,
+            rate,
+            calibration: Calibration::default(),
+        }
+    }
+
+    /// The same stream with another calibration.
+    #[must_use]
+    pub fn with_calibration(mut self, calibration: Calibration) -> Self {
+        self.calibration = calibration;
+        self
+    }
+
+    /// The id of this stream: the same for equal streams, in any thread.
+    #[must_use]
+    pub fn intern(self) -> StreamId {
+        // A panic while the lock is held leaves at worst an entry without a name: usable.
+        let mut ids = IDS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&id) = ids.get(&self) {
+            return id;
+        }
+        let id = StreamId(u32::try_from(ids.len()).expect("more than 2^32 streams need 400 GB"));
+        let (chunk, position) = place(id.0);
+        let stream: &'static Stream = Box::leak(Box::new(self));
+        let slots =
+            TABLE[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect());
+        slots[position].get_or_init(|| Entry {
+            stream,
+            physical: OnceLock::new(),
+        });
+        ids.insert(stream, id);
+        id
+    }
+}
+
+impl StreamId {
+    /// The stream; two loads, no lock.
+    #[must_use]
+    pub fn get(self) -> &'static Stream {
+        entry(self).stream
+    }
+
+    /// The stream of the calibrated values of this one: same name, timebase, rate and unit.
+    #[must_use]
+    pub fn physical(self) -> Self {
+        let entry = entry(self);
+        if entry.stream.calibration.is_identity() {
+            return self;
+        }
+        *entry.physical.get_or_init(|| {
+            let unit = entry.stream.calibration.unit();
+            entry
+                .stream
+                .clone()
+                .with_calibration(Calibration::identity(unit))
+                .intern()
+        })
+    }
+
+    /// The number, for maps and logs.
+    #[must_use]
+    pub fn as_u32(self) -> u32 {
+        self.0
+    }
+}
+
+/// Stands in for `isochrony_time`'s types until that crate has them; removed then.
+mod provisional {
+    /// Sample rate in Hz as a ratio.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct Rate {
+        /// Samples.
+        pub num: u64,
+        /// In so many seconds.
+        pub den: u64,
+    }
+    /// Number of a timebase.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub struct TimebaseId(pub u32);
+}
