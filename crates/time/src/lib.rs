@@ -1,1 +1,41 @@
-//! Isochrony: time.
+//! Exact time for sampled signals.
+//!
+//! A [`Time`] is a [`Fixed`] value (units of 2^-32, held in 128 bits) in a
+//! named [`Timebase`]: an index timebase counts samples, the civil timebase
+//! counts UTC nanoseconds since 1970. Two kinds of metric join timebases:
+//! [`Derived`], a rational linear map, and [`Empirical`], the piecewise-linear
+//! fit of stamped recordings. A [`Graph`] converts along the shortest path.
+//!
+//! [`Clock`] turns the stamps of consecutive recordings into placements (does
+//! this file follow on, after a gap, or after a backward step?) and into the
+//! [`Piece`]s of an empirical metric. All gap logic of the project lives there.
+//!
+//! Invariants that the rest of the project relies on:
+//! - no intermediate overflows: products run in 256 bits;
+//! - a civil time differs from the exact rational by at most 2^-32 ns;
+//! - `index_of(time_of(i)) == i` for every integer `i`;
+//! - neither a gap nor a clock step is ever absorbed into a rate.
+
+pub mod civil;
+mod clock;
+mod derived;
+mod empirical;
+mod error;
+mod fixed;
+mod graph;
+mod grid;
+mod piece;
+mod rate;
+mod timebase;
+mod wide;
+
+pub use clock::{Clock, ClockConfig, Placement, Point, PointUse, RateEstimate, Stamp};
+pub use derived::Derived;
+pub use empirical::{Empirical, IndexAt, Lookup, Prefer, Round, RunSpan};
+pub use error::TimeError;
+pub use fixed::Fixed;
+pub use graph::{Graph, Metric};
+pub use grid::GridSpan;
+pub use piece::Piece;
+pub use rate::Rate;
+pub use timebase::{Range, RunId, Time, Timebase, TimebaseId, TimebaseKind};

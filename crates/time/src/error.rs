@@ -1,0 +1,264 @@
+//! Everything that can go wrong with time, each variant with a stable code.
+
+use thiserror::Error;
+
+use crate::{Fixed, RunId, civil};
+
+/// An error of this crate. [`TimeError::code`] is stable, messages may improve.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum TimeError {
+    /// A float that had to be a number is NaN or infinite.
+    #[error("{what} is {value}, expected a finite number; check the source for missing values")]
+    NotFinite {
+        /// What the float was meant to be.
+        what: &'static str,
+        /// The float.
+        value: f64,
+    },
+    /// A float that has no exact value in units of 2^-32.
+    #[error(
+        "{value:e} has no exact value in units of 2^-32 within 95 bits; round it first or give it as decimal text"
+    )]
+    NotRepresentable {
+        /// The float.
+        value: f64,
+    },
+    /// A result that leaves the range of [`Fixed`] or of a 64-bit index.
+    #[error("{what} leaves the range of its type; check the index, time or rate that was given")]
+    Overflow {
+        /// What was computed.
+        what: &'static str,
+    },
+    /// Text that is not a decimal number.
+    #[error("got {text:?}, expected a decimal number such as -12.5")]
+    BadNumber {
+        /// The text.
+        text: String,
+    },
+    /// Text or numbers that are not a sample rate.
+    #[error(
+        "got rate {text:?}: {reason}; expected samples per second such as 2000, 100.0000042, 44100000/1001 or 2 kHz"
+    )]
+    BadRate {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Text that is not a civil time.
+    #[error(
+        "got time {text:?}: {reason}; expected ISO 8601 such as 2010-03-01T00:00:07.000128Z (times without offset are UTC)"
+    )]
+    BadCivil {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A metric or grid with a zero or negative slope.
+    #[error("slope {num}/{den} of {what} is not usable; both parts must be non-zero")]
+    ZeroSlope {
+        /// The map or piece.
+        what: String,
+        /// Numerator.
+        num: i128,
+        /// Denominator.
+        den: u128,
+    },
+    /// A range whose end lies before its start.
+    #[error("range ends at {end} before it starts at {start}; swap its ends")]
+    ReversedRange {
+        /// Start.
+        start: Fixed,
+        /// End.
+        end: Fixed,
+    },
+    /// Two times that had to share a timebase do not.
+    #[error("{what}: timebase {got} given where {expected} was expected; convert it first")]
+    TimebaseMismatch {
+        /// The operation.
+        what: &'static str,
+        /// Timebase id given.
+        got: u32,
+        /// Timebase id expected.
+        expected: u32,
+    },
+    /// A timebase that the graph does not know.
+    #[error("no timebase {name:?} in this graph; it has {known}")]
+    UnknownTimebase {
+        /// Name or id asked for.
+        name: String,
+        /// Names present.
+        known: String,
+    },
+    /// A timebase name that is already taken by another kind.
+    #[error("timebase {name:?} exists already as {existing}; choose another name")]
+    DuplicateTimebase {
+        /// The name.
+        name: String,
+        /// Kind it has.
+        existing: String,
+    },
+    /// No path of metrics joins two timebases.
+    #[error(
+        "no path from timebase {from:?} to {to:?}: {from:?} reaches {{{from_island}}}, {to:?} reaches {{{to_island}}}; add a metric between the two"
+    )]
+    Unreachable {
+        /// Start.
+        from: String,
+        /// Goal.
+        to: String,
+        /// Everything reachable from the start.
+        from_island: String,
+        /// Everything reachable from the goal.
+        to_island: String,
+    },
+    /// A metric that contradicts those already present.
+    #[error(
+        "metric contradicts the path {cycle}: {value} in {timebase:?} comes back as {back}, off by {off}; remove one metric of the cycle"
+    )]
+    ContradictoryCycle {
+        /// The cycle's timebases.
+        cycle: String,
+        /// Timebase of the probe.
+        timebase: String,
+        /// Value sent around.
+        value: Fixed,
+        /// Value that came back.
+        back: Fixed,
+        /// Difference.
+        off: Fixed,
+    },
+    /// A civil time that two runs cover.
+    #[error(
+        "{} is covered by run {} ({} to {}) and by run {} ({} to {}); say which with prefer=first, last or a run",
+        civil::format(*time), first.0, civil::format(first_span.0), civil::format(first_span.1),
+        second.0, civil::format(second_span.0), civil::format(second_span.1)
+    )]
+    Ambiguous {
+        /// The civil time.
+        time: Fixed,
+        /// The run that starts first.
+        first: RunId,
+        /// Its civil span.
+        first_span: (Fixed, Fixed),
+        /// The run that starts last.
+        second: RunId,
+        /// Its civil span.
+        second_span: (Fixed, Fixed),
+    },
+    /// A civil time that is no sample's time although `Round::Exact` was asked.
+    #[error(
+        "{} is not on a sample: {off_ns} ns after sample {index}; round to nearest, floor or ceil",
+        civil::format(*time)
+    )]
+    NotOnSample {
+        /// The civil time.
+        time: Fixed,
+        /// The sample before it.
+        index: i64,
+        /// Distance to that sample.
+        off_ns: Fixed,
+    },
+    /// An index inside a gap although `Round::Exact` was asked.
+    #[error("{} lies in a gap of run {}, so no sample has it; round to nearest, floor or ceil", civil::format(*time), run.0)]
+    InGap {
+        /// The civil time.
+        time: Fixed,
+        /// The run.
+        run: RunId,
+    },
+    /// An empirical metric without pieces.
+    #[error("the metric has no pieces yet; import or append samples with a time stamp first")]
+    Empty,
+    /// A run that the metric does not have.
+    #[error("no run {} in this metric; it has runs {known}", run.0)]
+    UnknownRun {
+        /// Asked for.
+        run: RunId,
+        /// Present.
+        known: String,
+    },
+    /// A piece that breaks the rules of [`crate::Piece`].
+    #[error("piece {position} (run {}, index {index}): {reason}; rebuild the metric from its points", run.0)]
+    BadPiece {
+        /// Position in the table.
+        position: usize,
+        /// Run.
+        run: RunId,
+        /// First index.
+        index: i64,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A point that repeats or precedes the one before it.
+    #[error(
+        "point at index {index} does not follow the last one, which ends at {expected}; give points in index order, each once"
+    )]
+    PointOrder {
+        /// Index given.
+        index: i64,
+        /// Least index allowed.
+        expected: i64,
+    },
+    /// A stamp with a negative resolution.
+    #[error(
+        "stamp resolution {resolution} ns is negative; give the width of the interval that holds the true time"
+    )]
+    BadResolution {
+        /// The resolution.
+        resolution: Fixed,
+    },
+    /// A clock parameter outside its legal range.
+    #[error("clock parameter {name}={value} is outside {legal}")]
+    BadConfig {
+        /// Parameter.
+        name: &'static str,
+        /// Value given.
+        value: f64,
+        /// Legal range.
+        legal: &'static str,
+    },
+    /// A placement that the clock cannot accept in its present state.
+    #[error("placement {placement} at index {index}: {reason}")]
+    BadPlacement {
+        /// Kind of placement.
+        placement: &'static str,
+        /// Index given.
+        index: i64,
+        /// Why it cannot be accepted, and what to do.
+        reason: &'static str,
+    },
+}
+
+impl TimeError {
+    /// A stable name for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFinite { .. } => "not_finite",
+            Self::NotRepresentable { .. } => "not_representable",
+            Self::Overflow { .. } => "overflow",
+            Self::BadNumber { .. } => "bad_number",
+            Self::BadRate { .. } => "bad_rate",
+            Self::BadCivil { .. } => "bad_civil",
+            Self::ZeroSlope { .. } => "zero_slope",
+            Self::ReversedRange { .. } => "reversed_range",
+            Self::TimebaseMismatch { .. } => "timebase_mismatch",
+            Self::UnknownTimebase { .. } => "unknown_timebase",
+            Self::DuplicateTimebase { .. } => "duplicate_timebase",
+            Self::Unreachable { .. } => "unreachable",
+            Self::ContradictoryCycle { .. } => "contradictory_cycle",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::NotOnSample { .. } => "not_on_sample",
+            Self::InGap { .. } => "in_gap",
+            Self::Empty => "empty",
+            Self::UnknownRun { .. } => "unknown_run",
+            Self::BadPiece { .. } => "bad_piece",
+            Self::PointOrder { .. } => "point_order",
+            Self::BadResolution { .. } => "bad_resolution",
+            Self::BadConfig { .. } => "bad_config",
+            Self::BadPlacement { .. } => "bad_placement",
+        }
+    }
+}

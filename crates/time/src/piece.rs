@@ -1,0 +1,75 @@
+//! [`Piece`]: one straight stretch of an empirical metric, as it is stored.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wide::{mul_div_floor, mul_div_round};
+use crate::{Fixed, Rate, RunId, TimeError};
+
+/// `civil(i) = civil + (i - index) * num / den`, for `index <= i < end`.
+///
+/// Plain data: a store keeps it as a row and hands it back. Slope bounds: one
+/// sample lasts at least 2^-16 ns and at most 2^62 ns.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Piece {
+    /// The run it belongs to.
+    pub run: RunId,
+    /// First sample index, the anchor of the line.
+    pub index: i64,
+    /// Index after the last sample; `None` while the piece still grows.
+    pub end: Option<i64>,
+    /// Civil time of `index`, UTC nanoseconds since 1970.
+    pub civil: Fixed,
+    /// Nanoseconds per sample, numerator.
+    pub num: u64,
+    /// Nanoseconds per sample, denominator.
+    pub den: u64,
+    /// Half-width around the line that holds the true civil time, nanoseconds.
+    pub uncertainty_ns: f64,
+    /// Root mean square distance of the stamps from the line, nanoseconds.
+    pub residual_ns: f64,
+}
+
+impl Piece {
+    /// An exact, open piece from a stated start and rate: no stamps involved.
+    pub fn nominal(run: RunId, index: i64, civil: Fixed, rate: Rate) -> Self {
+        let (num, den) = rate.period_ns();
+        Self {
+            run,
+            index,
+            end: None,
+            civil,
+            num,
+            den,
+            uncertainty_ns: 0.0,
+            residual_ns: 0.0,
+        }
+    }
+
+    /// Nanoseconds per sample.
+    pub fn ns_per_sample(&self) -> f64 {
+        self.num as f64 / self.den as f64
+    }
+
+    /// Civil time of a fractional index on this line, to the nearest 2^-32 ns.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn civil_at(&self, index: Fixed) -> Result<Fixed, TimeError> {
+        let d = index.checked_sub(Fixed::from_int(self.index));
+        d.and_then(|d| mul_div_round(d.to_bits(), self.num.into(), self.den.into()))
+            .and_then(|ns| self.civil.checked_add(Fixed::from_bits(ns)))
+            .ok_or(TimeError::Overflow {
+                what: "civil time of an index",
+            })
+    }
+
+    /// Fractional index of a civil time on this line, rounded down to 2^-32.
+    pub(crate) fn position(&self, civil: Fixed) -> Result<Fixed, TimeError> {
+        let d = civil.checked_sub(self.civil);
+        d.and_then(|d| mul_div_floor(d.to_bits(), self.den.into(), self.num.into()))
+            .and_then(|(q, _)| Fixed::from_int(self.index).checked_add(Fixed::from_bits(q)))
+            .ok_or(TimeError::Overflow {
+                what: "index of a civil time",
+            })
+    }
+}

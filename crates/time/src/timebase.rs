@@ -1,0 +1,183 @@
+//! Names for axes ([`Timebase`]) and values on them ([`Time`], [`Range`]).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Fixed, Graph, TimeError};
+
+/// One clock between two clock steps.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+pub struct RunId(pub u32);
+
+/// A timebase within one [`Graph`].
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+pub struct TimebaseId(pub u32);
+
+impl TimebaseId {
+    /// The civil timebase, present in every [`Graph`]: UTC nanoseconds since 1970.
+    pub const CIVIL: Self = Self(0);
+}
+
+/// What a timebase counts.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum TimebaseKind {
+    /// Samples of one signal.
+    Index,
+    /// UTC nanoseconds since 1970-01-01T00:00:00, POSIX (every day has 86,400 s).
+    Civil,
+    /// Any other unit, such as `s` or `cycles`.
+    Unit(String),
+}
+
+impl fmt::Display for TimebaseKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index => f.write_str("index"),
+            Self::Civil => f.write_str("civil"),
+            Self::Unit(unit) => write!(f, "unit {unit}"),
+        }
+    }
+}
+
+/// A named axis of time.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Timebase {
+    /// Unique within its graph; a signal's index timebase has the signal's name.
+    pub name: String,
+    /// What it counts.
+    pub kind: TimebaseKind,
+}
+
+/// A value in a timebase.
+///
+/// Compare values of one timebase only; [`Graph::convert`] brings two together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Time {
+    /// The value, in the timebase's unit (samples, nanoseconds, ...).
+    pub value: Fixed,
+    /// Its timebase.
+    pub timebase: TimebaseId,
+    /// The run it came from, where known: makes the way back unambiguous.
+    pub run: Option<RunId>,
+    /// Whether it lies in a gap, so that it was interpolated between the ends.
+    pub in_gap: bool,
+}
+
+impl Time {
+    /// A time of no particular run.
+    pub fn new(value: impl Into<Fixed>, timebase: TimebaseId) -> Self {
+        Self {
+            value: value.into(),
+            timebase,
+            run: None,
+            in_gap: false,
+        }
+    }
+
+    /// A civil time from UTC nanoseconds since 1970.
+    pub fn civil(ns: impl Into<Fixed>) -> Self {
+        Self::new(ns, TimebaseId::CIVIL)
+    }
+}
+
+/// A half-open stretch `[start, end)` of one timebase.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Range {
+    /// First time inside.
+    pub start: Time,
+    /// First time after.
+    pub end: Time,
+}
+
+impl Range {
+    /// From its ends.
+    ///
+    /// # Errors
+    /// [`TimeError::TimebaseMismatch`] for ends in different timebases,
+    /// [`TimeError::ReversedRange`] when the end lies before the start.
+    pub fn new(start: Time, end: Time) -> Result<Self, TimeError> {
+        same("range", end.timebase, start.timebase)?;
+        if end.value < start.value {
+            return Err(TimeError::ReversedRange {
+                start: start.value,
+                end: end.value,
+            });
+        }
+        Ok(Self { start, end })
+    }
+
+    /// The timebase of both ends.
+    pub fn timebase(&self) -> TimebaseId {
+        self.start.timebase
+    }
+
+    /// End minus start, in the timebase's unit.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn length(&self) -> Result<Fixed, TimeError> {
+        let length = self.end.value.checked_sub(self.start.value);
+        length.ok_or(TimeError::Overflow {
+            what: "range length",
+        })
+    }
+
+    /// Whether the two share any time. Empty ranges share none.
+    ///
+    /// # Errors
+    /// [`TimeError::TimebaseMismatch`]: convert one of them first.
+    pub fn overlaps(&self, other: &Self) -> Result<bool, TimeError> {
+        same("overlaps", other.timebase(), self.timebase())?;
+        let start = self.start.value.max(other.start.value);
+        Ok(start < self.end.value.min(other.end.value))
+    }
+
+    /// Whether `time` lies in `[start, end)`.
+    ///
+    /// # Errors
+    /// [`TimeError::TimebaseMismatch`].
+    pub fn contains(&self, time: &Time) -> Result<bool, TimeError> {
+        same("contains", time.timebase, self.timebase())?;
+        Ok(self.start.value <= time.value && time.value < self.end.value)
+    }
+
+    /// Whether `other` lies wholly inside (what the 2010 paper calls overlaps).
+    ///
+    /// # Errors
+    /// [`TimeError::TimebaseMismatch`].
+    pub fn contains_range(&self, other: &Self) -> Result<bool, TimeError> {
+        same("contains", other.timebase(), self.timebase())?;
+        Ok(self.start.value <= other.start.value && other.end.value <= self.end.value)
+    }
+
+    /// The same stretch in another timebase, by converting both ends.
+    ///
+    /// A map of negative slope swaps them.
+    ///
+    /// # Errors
+    /// Those of [`Graph::convert`].
+    pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
+        let (start, end) = (graph.convert(self.start, to)?, graph.convert(self.end, to)?);
+        if start.value <= end.value {
+            Self::new(start, end)
+        } else {
+            Self::new(end, start)
+        }
+    }
+}
+
+fn same(what: &'static str, got: TimebaseId, expected: TimebaseId) -> Result<(), TimeError> {
+    if got == expected {
+        return Ok(());
+    }
+    Err(TimeError::TimebaseMismatch {
+        what,
+        got: got.0,
+        expected: expected.0,
+    })
+}
