@@ -1,1 +1,15 @@
-//! Isochrony: dsp.
+//! Pure signal operators on slices; knows neither store nor engine.
+//!
+//! Conventions that hold for every kernel:
+//! - the same input gives the same bits on every CPU: sums run in a fixed number of lanes that
+//!   start at the window's first sample, and nothing is contracted to a fused multiply-add;
+//! - CPU features are chosen at run time, once a call ([`Isa`]), never per sample;
+//! - nothing is allocated, locked or copied per sample.
+
+pub mod convert;
+mod error;
+mod isa;
+pub mod stats;
+
+pub use error::DspError;
+pub use isa::Isa;

@@ -64,6 +64,7 @@ impl Calibration {
     }
 
     /// Calibrates as many samples as the shorter of the two slices has.
+    #[inline(always)] // so that callers can compile it for a wider instruction set
     pub fn apply<T: Sample>(&self, counts: &[T], out: &mut [T::Physical]) {
         for (value, &count) in out.iter_mut().zip(counts) {
             *value = count.calibrate(self.scale, self.offset);

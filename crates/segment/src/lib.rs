@@ -12,7 +12,7 @@
 //! - bytes seen through a shared buffer never change; mutation is copy-on-write;
 //! - no byte pattern is an invalid sample (a bool is a [`Bool8`], any non-zero byte true).
 //!
-//! ```ignore
+//! ```
 //! use isochrony_segment::{Calibration, SigSeg, Stream};
 //! use isochrony_time::{Rate, TimebaseId};
 //!
@@ -30,6 +30,7 @@
 mod buffer;
 mod calibration;
 mod dtype;
+mod dtype_serde;
 mod error;
 mod sample;
 mod sigseg;
@@ -42,4 +43,4 @@ pub use error::SegmentError;
 pub use num_complex::{Complex, Complex32, Complex64};
 pub use sample::{Bool8, Sample};
 pub use sigseg::{Buffers, SigSeg, Slices};
-pub use stream::{Rate, Stream, StreamId, TimebaseId};
+pub use stream::{Stream, StreamId};

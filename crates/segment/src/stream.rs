@@ -8,14 +8,16 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
-pub use self::provisional::{Rate, TimebaseId};
+use isochrony_time::{Rate, TimebaseId};
 
 use crate::Calibration;
 
 /// Name, timebase, nominal rate and calibration of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stream {
-    /// Name of the signal, as errors print it.
+    /// Name of the signal, as errors print it. Streams with equal fields are one stream, and a
+    /// timebase's number means something only within its graph: a signal of a store puts the
+    /// store's path before its own name, so that no two stores' signals are taken for one.
     pub name: String,
     /// Timebase of which a segment's indices are values.
     pub timebase: TimebaseId,
@@ -88,8 +90,8 @@ impl Stream {
         let id = StreamId(u32::try_from(ids.len()).expect("more than 2^32 streams need 400 GB"));
         let (chunk, position) = place(id.0);
         let stream: &'static Stream = Box::leak(Box::new(self));
-        let slots =
-            TABLE[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect());
+        let slots = TABLE[chunk]
+            .get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect());
         slots[position].get_or_init(|| Entry {
             stream,
             physical: OnceLock::new(),
@@ -128,19 +130,4 @@ impl StreamId {
     pub fn as_u32(self) -> u32 {
         self.0
     }
-}
-
-/// Stands in for `isochrony_time`'s types until that crate has them; removed then.
-mod provisional {
-    /// Sample rate in Hz as a ratio.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct Rate {
-        /// Samples.
-        pub num: u64,
-        /// In so many seconds.
-        pub den: u64,
-    }
-    /// Number of a timebase.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub struct TimebaseId(pub u32);
 }

@@ -1,0 +1,49 @@
+//! What can go wrong when a kernel is called.
+
+/// An error of this crate: what happened, where, and how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DspError {
+    /// A window of no samples.
+    #[error("{operator}: window must be at least 1 sample, got 0; give the window in samples")]
+    ZeroWindow {
+        /// The kernel that refused.
+        operator: &'static str,
+    },
+    /// Input and output do not belong together.
+    #[error(
+        "{operator}: the output has room for {got} items but the input makes {expected}; pass an output of {expected}"
+    )]
+    OutputLength {
+        /// The kernel that refused.
+        operator: &'static str,
+        /// Items that the input makes.
+        expected: usize,
+        /// Items that the output has room for.
+        got: usize,
+    },
+    /// Bytes that are no whole number of samples.
+    #[error(
+        "{operator}: {bytes} bytes are no whole number of numbers of {size} bytes; pass whole samples"
+    )]
+    PartialSample {
+        /// The kernel that refused.
+        operator: &'static str,
+        /// Bytes that were given.
+        bytes: usize,
+        /// Bytes of one number.
+        size: usize,
+    },
+}
+
+impl DspError {
+    /// Stable name of the kind of error, in snake_case.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::ZeroWindow { .. } => "zero_window",
+            Self::OutputLength { .. } => "output_length",
+            Self::PartialSample { .. } => "partial_sample",
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Instruction sets: kernels are compiled once for each, and chosen at run time.
+//!
+//! A kernel is a [`Kernel`] whose `run` is `#[inline(always)]`; [`Isa::run`] inlines it into a
+//! function that may use the instruction set, so that the whole loop is compiled for it. An
+//! [`Isa`] other than the baseline exists only where the CPU was asked and has it.
+#![allow(unsafe_code)] // Calling a function that uses instructions beyond the target's baseline.
+
+/// An instruction set that this CPU has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Isa(Set);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// A loop to be compiled for every instruction set.
+pub(crate) trait Kernel {
+    type Output;
+
+    /// Must be `#[inline(always)]`, as must all that its loops call.
+    fn run<L: Level>(self, level: L) -> Self::Output;
+}
+
+/// Proof that code runs where an instruction set may be used; made only in this module.
+pub trait Level: Copy {
+    /// Whether AVX2 may be used.
+    const AVX2: bool;
+}
+
+/// What the target has anyway: SSE2 on x86-64, NEON on AArch64.
+#[derive(Clone, Copy)]
+pub(crate) struct Baseline(());
+
+impl Level for Baseline {
+    const AVX2: bool = false;
+}
+
+/// AVX2, alone or with AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+#[cfg(target_arch = "x86_64")]
+impl Level for Avx2 {
+    const AVX2: bool = true;
+}
+
+impl Isa {
+    /// What every CPU of this architecture has.
+    pub const BASELINE: Self = Self(Set::Baseline);
+
+    /// The best one that this CPU has; cheap, the CPU is asked once a process.
+    #[must_use]
+    pub fn best() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if has_avx512() {
+                return Self(Set::Avx512);
+            }
+            if has_avx2() {
+                return Self(Set::Avx2);
+            }
+        }
+        Self::BASELINE
+    }
+
+    /// All that this CPU has, the baseline first: for tests and benchmarks.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        [
+            Some(Self::BASELINE),
+            #[cfg(target_arch = "x86_64")]
+            has_avx2().then_some(Self(Set::Avx2)),
+            #[cfg(target_arch = "x86_64")]
+            has_avx512().then_some(Self(Set::Avx512)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// Short name for reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Set::Baseline => "baseline",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => "avx512",
+        }
+    }
+
+    /// Runs a kernel compiled for this instruction set.
+    #[inline]
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Set::Baseline => kernel.run(Baseline(())),
+            // SAFETY: `Set::Avx2` is made only after `has_avx2`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { run_avx2(kernel) },
+            // SAFETY: `Set::Avx512` is made only after `has_avx512`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { run_avx512(kernel) },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    has_avx2()
+        && is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx2(()))
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx2(()))
+}

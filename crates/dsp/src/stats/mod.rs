@@ -1,0 +1,229 @@
+//! One-pass statistics of windows: minimum, maximum, count, mean and M2.
+//!
+//! Conventions, for every dtype:
+//! - only finite samples count; a complex sample counts by its magnitude, a bool as 0 or 1;
+//! - minimum and maximum are exact, in the sample's own type (u8 for bool; f32 and f64, rounded
+//!   from f64, for the magnitudes of complex64 and complex128);
+//! - bool and integers up to 32 bits: sums and sums of squares are exact integers, so mean and M2
+//!   are each within one unit in the last place of the true value;
+//! - 64-bit integers and floats: deviations from the window's first finite sample, which lie in
+//!   [`LANES`] sums of f64; sample `i` of a window belongs to lane `i % LANES`. M2 has a relative
+//!   error below about `count * 2^-52` even where the mean is far from zero. It is infinite where
+//!   squares overflow f64 (deviations beyond about 1e154); so is the mean where sums do;
+//! - the same samples give the same bits, however they are cut into chunks and whatever the CPU.
+//!
+//! ```
+//! use isochrony_dsp::stats::{Accumulator, summaries, summary, Summary};
+//!
+//! let samples = [3i16, 1, 2, 8, 6, 7, 5];
+//! let all = summary(&samples);
+//! assert_eq!((all.min, all.max, all.count), (1, 8, 7));
+//!
+//! let mut windows = [Summary::EMPTY; 2];
+//! assert_eq!(summaries(&samples, 3, &mut windows)?, 2); // the short last window is left out
+//! assert_eq!(windows[0].mean, 2.0);
+//!
+//! let mut accumulator = Accumulator::new();
+//! accumulator.push(&samples[..4]);
+//! accumulator.push(&samples[4..]);
+//! assert_eq!(accumulator.finish(), all);
+//! # Ok::<(), isochrony_dsp::DspError>(())
+//! ```
+
+mod complex;
+mod integer;
+mod lanes;
+mod summary;
+mod x86;
+
+use isochrony_segment::{Bool8, Complex32, Complex64, Sample};
+
+use crate::DspError;
+use crate::isa::{Isa, Kernel, Level};
+
+pub use lanes::LANES;
+pub use summary::{Extreme, Summary};
+
+/// A sample type that can be summarised: every one there is.
+pub trait Statistic: Sample {
+    /// Type of minimum and maximum.
+    type Extreme: Extreme;
+    #[doc(hidden)]
+    type Moments: Moments<Self, Extreme = Self::Extreme>;
+}
+
+/// What a window leaves behind while it is being read.
+#[doc(hidden)]
+pub trait Moments<T>: Clone + Default + Send + Sync {
+    type Extreme: Extreme;
+
+    /// Adds the next samples. Must be `#[inline(always)]`.
+    fn update<L: Level>(&mut self, level: L, samples: &[T]);
+
+    fn finish(&self) -> Summary<Self::Extreme>;
+}
+
+macro_rules! statistic {
+    ($($type:ty => $extreme:ty, $moments:ty;)*) => {$(
+        impl Statistic for $type {
+            type Extreme = $extreme;
+            type Moments = $moments;
+        }
+    )*};
+}
+
+statistic! {
+    Bool8 => u8, integer::Sums<Bool8>;
+    i8 => i8, integer::Sums<i8>;
+    i16 => i16, integer::Sums<i16>;
+    i32 => i32, integer::Sums<i32>;
+    u8 => u8, integer::Sums<u8>;
+    u16 => u16, integer::Sums<u16>;
+    i64 => i64, lanes::Lanes<i64>;
+    f32 => f32, lanes::Lanes<f32>;
+    f64 => f64, lanes::Lanes<f64>;
+    Complex32 => f32, complex::Magnitudes<Complex32>;
+    Complex64 => f64, complex::Magnitudes<Complex64>;
+}
+
+/// Summarises all samples as one window.
+#[must_use]
+pub fn summary<T: Statistic>(samples: &[T]) -> Summary<T::Extreme> {
+    let mut accumulator = Accumulator::new();
+    accumulator.push(samples);
+    accumulator.finish()
+}
+
+/// Summarises consecutive windows of `window` samples, as many as are full; returns how many.
+///
+/// # Errors
+/// [`DspError::ZeroWindow`], and [`DspError::OutputLength`] if `out` has no room for all.
+pub fn summaries<T: Statistic>(
+    samples: &[T],
+    window: usize,
+    out: &mut [Summary<T::Extreme>],
+) -> Result<usize, DspError> {
+    summaries_on(Isa::best(), samples, window, out)
+}
+
+/// [`summaries`] on a chosen instruction set; same bits on all.
+///
+/// # Errors
+/// As [`summaries`].
+pub fn summaries_on<T: Statistic>(
+    isa: Isa,
+    samples: &[T],
+    window: usize,
+    out: &mut [Summary<T::Extreme>],
+) -> Result<usize, DspError> {
+    if window == 0 {
+        return Err(DspError::ZeroWindow {
+            operator: "summaries",
+        });
+    }
+    let count = samples.len() / window;
+    if out.len() < count {
+        return Err(DspError::OutputLength {
+            operator: "summaries",
+            expected: count,
+            got: out.len(),
+        });
+    }
+    isa.run(Summaries {
+        samples,
+        window,
+        out,
+    });
+    Ok(count)
+}
+
+struct Summaries<'a, T: Statistic> {
+    samples: &'a [T],
+    window: usize,
+    out: &'a mut [Summary<T::Extreme>],
+}
+
+impl<T: Statistic> Kernel for Summaries<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, level: L) {
+        for (window, out) in self.samples.chunks_exact(self.window).zip(self.out) {
+            let mut moments = T::Moments::default();
+            moments.update(level, window);
+            *out = moments.finish();
+        }
+    }
+}
+
+/// Summarises one window that arrives in pieces; the pieces leave no trace in the result.
+#[derive(Clone)]
+pub struct Accumulator<T: Statistic> {
+    moments: T::Moments,
+    isa: Isa,
+}
+
+impl<T: Statistic> Accumulator<T> {
+    /// An empty window, on the CPU's best instruction set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::on(Isa::best())
+    }
+
+    /// An empty window on a chosen instruction set; same bits on all.
+    #[must_use]
+    pub fn on(isa: Isa) -> Self {
+        Self {
+            moments: T::Moments::default(),
+            isa,
+        }
+    }
+
+    /// Adds the next samples of the window.
+    pub fn push(&mut self, samples: &[T]) {
+        self.isa.run(Update::<T> {
+            moments: &mut self.moments,
+            samples,
+        });
+    }
+
+    /// The summary of what was added so far.
+    #[must_use]
+    pub fn finish(&self) -> Summary<T::Extreme> {
+        self.moments.finish()
+    }
+
+    /// Starts a new window.
+    pub fn reset(&mut self) {
+        self.moments = T::Moments::default();
+    }
+}
+
+impl<T: Statistic> Default for Accumulator<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Statistic> std::fmt::Debug for Accumulator<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Accumulator")
+            .field("isa", &self.isa)
+            .field("so_far", &self.finish())
+            .finish()
+    }
+}
+
+struct Update<'a, T: Statistic> {
+    moments: &'a mut T::Moments,
+    samples: &'a [T],
+}
+
+impl<T: Statistic> Kernel for Update<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, level: L) {
+        self.moments.update(level, self.samples);
+    }
+}

@@ -1,0 +1,122 @@
+//! The result of summarising a window, and how two such results combine.
+
+use std::fmt;
+
+/// A number type that the smallest and largest sample are kept in.
+pub trait Extreme:
+    Copy + PartialOrd + PartialEq + fmt::Debug + Default + Send + Sync + 'static
+{
+    /// What both extremes are where there is no finite sample: NaN, or zero for integers.
+    const NONE: Self;
+
+    /// The number as f64, rounded to nearest for 64-bit integers.
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! extreme {
+    ($($type:ty => $none:expr;)*) => {$(
+        impl Extreme for $type {
+            const NONE: Self = $none;
+
+            #[inline(always)]
+            #[allow(clippy::cast_lossless)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+        }
+    )*};
+}
+
+extreme! {
+    i8 => 0;
+    i16 => 0;
+    i32 => 0;
+    i64 => 0;
+    u8 => 0;
+    u16 => 0;
+    f32 => Self::NAN;
+    f64 => Self::NAN;
+}
+
+/// Minimum, maximum, count, mean and M2 of the finite samples of a window.
+///
+/// Without any finite sample, `count` and `m2` are zero, `mean` is NaN and the extremes are
+/// [`Extreme::NONE`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Summary<E> {
+    /// Smallest finite sample.
+    pub min: E,
+    /// Largest finite sample.
+    pub max: E,
+    /// Number of finite samples.
+    pub count: u64,
+    /// Arithmetic mean of the finite samples.
+    pub mean: f64,
+    /// Sum of their squared deviations from the mean.
+    pub m2: f64,
+}
+
+impl<E: Extreme> Summary<E> {
+    /// The summary of no samples.
+    pub const EMPTY: Self = Self {
+        min: E::NONE,
+        max: E::NONE,
+        count: 0,
+        mean: f64::NAN,
+        m2: 0.0,
+    };
+
+    /// Population variance, `m2 / count`; NaN without samples.
+    #[must_use]
+    pub fn variance(&self) -> f64 {
+        self.m2 / self.count as f64
+    }
+
+    /// Population standard deviation, as NumPy's `std`; NaN without samples.
+    #[must_use]
+    pub fn std(&self) -> f64 {
+        self.variance().sqrt()
+    }
+
+    /// Root of the mean square; NaN without samples.
+    #[must_use]
+    pub fn rms(&self) -> f64 {
+        (self.variance() + self.mean * self.mean).sqrt()
+    }
+
+    /// The summary of this window and a later one together (Chan, Golub and LeVeque 1979,
+    /// equations 2.1). Merging is not associative to the last bit: merge in index order.
+    #[must_use]
+    pub fn merge(&self, later: &Self) -> Self {
+        if self.count == 0 {
+            return *later;
+        }
+        if later.count == 0 {
+            return *self;
+        }
+        let count = self.count + later.count;
+        let (a, b, n) = (self.count as f64, later.count as f64, count as f64);
+        let delta = later.mean - self.mean;
+        Self {
+            min: if later.min < self.min {
+                later.min
+            } else {
+                self.min
+            },
+            max: if later.max > self.max {
+                later.max
+            } else {
+                self.max
+            },
+            count,
+            mean: self.mean + delta * (b / n),
+            m2: (self.m2 + later.m2) + delta * delta * (a * (b / n)),
+        }
+    }
+}
+
+impl<E: Extreme> Default for Summary<E> {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
