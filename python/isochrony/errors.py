@@ -1,0 +1,40 @@
+"""The errors of the Python layer, and the root of all Isochrony errors.
+
+Every error of ours, native ones included, inherits `IsochronyError` and the
+nearest built-in exception, so ``except iso.IsochronyError`` catches all of them
+and ``except ValueError`` still catches what is one. A message says what is
+wrong (got and expected), where, and how to mend it, on one line; `code` is a
+stable snake_case name for programs.
+"""
+
+from __future__ import annotations
+
+__all__ = ["BadSourceError", "IsochronyError", "MissingExtraError", "UsageError"]
+
+
+class IsochronyError(Exception):
+    """Root of every error that Isochrony raises on purpose.
+
+    Attributes:
+        code: stable snake_case name of the kind of error, for programs.
+    """
+
+    code: str = "error"
+
+
+class UsageError(IsochronyError, ValueError):
+    """A parameter or a combination of parameters cannot be used; the message says which."""
+
+    code = "usage"
+
+
+class BadSourceError(IsochronyError, ValueError):
+    """A file is not a recording that its importer can take; nothing of it was stored."""
+
+    code = "bad_source"
+
+
+class MissingExtraError(IsochronyError, ImportError):
+    """An optional library is not installed; the message names the extra that brings it."""
+
+    code = "missing_extra"

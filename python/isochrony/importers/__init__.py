@@ -1,0 +1,26 @@
+"""Importers: one small module per file format, and one driver for all of them.
+
+`import_files` brings files of any known format into a store; raw recordings
+(headerless samples named by a layout template) take the native path,
+`Store.import_raw`.
+"""
+
+from __future__ import annotations
+
+from .block import BLOCK_SAMPLES, Block, Options, Stamp
+from .driver import Source, find_sources, import_files
+from .registry import Format, format_named, format_of, formats
+
+__all__ = [
+    "BLOCK_SAMPLES",
+    "Block",
+    "Format",
+    "Options",
+    "Source",
+    "Stamp",
+    "find_sources",
+    "format_named",
+    "format_of",
+    "formats",
+    "import_files",
+]

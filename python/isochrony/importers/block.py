@@ -1,0 +1,109 @@
+"""What an importer yields, and what it is told.
+
+An importer turns one file into `Block`s: consecutive samples of one signal with
+the sample rate that the file states and, where the file knows it, the civil time
+of the first sample. It decides nothing about gaps, duplicates, order or resuming;
+the driver and the native ingest session do, in the same way for every format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import BadSourceError
+
+__all__ = ["BLOCK_SAMPLES", "SAMPLE_DTYPES", "Block", "Options", "Samples", "Stamp", "storable"]
+
+# Importers cut long files into blocks of about this many samples, so that memory
+# stays bounded whatever the size of a file.
+BLOCK_SAMPLES = 1 << 20
+
+Samples = npt.NDArray[np.generic]
+
+SAMPLE_DTYPES = frozenset(
+    np.dtype(code)
+    for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Stamp:
+    """A civil time as its source gives it: somewhere in [ns, ns + resolution_ns).
+
+    Attributes:
+        ns: nanoseconds since 1970-01-01 UTC.
+        resolution_ns: width of the last digit of the source, in ns; a file named to
+            the second has 1,000,000,000.
+    """
+
+    ns: int
+    resolution_ns: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Consecutive samples of one signal.
+
+    Attributes:
+        signal: name in the store, such as ``YA/FJS/00/HHZ``.
+        samples: shape (n,), one of `SAMPLE_DTYPES`, n > 0; not written to later.
+        rate: sample rate as the source states it, in Hz, exact.
+        start: civil time of the first sample; None: follows on the block before it.
+        unit: of the samples after `scale` and `offset`; None if unknown.
+        scale: physical value of one count.
+        offset: physical value of count zero.
+        attrs: what the source says about the signal, as text.
+    """
+
+    signal: str
+    samples: Samples
+    rate: Fraction
+    start: Stamp | None = None
+    unit: str | None = None
+    scale: float = 1.0
+    offset: float = 0.0
+    attrs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user says about files that do not say it themselves.
+
+    Attributes:
+        rate: sample rate in Hz for formats that carry none (NumPy, tables without a
+            time column).
+        unit: unit of the samples.
+        start: civil time of the first sample of a file.
+        signal: signal name; default: the file's path below the imported folder,
+            without its suffix.
+        time_column: which column of a table is the time; default: found by name or type.
+        partial: take the whole samples of a truncated file instead of refusing it.
+    """
+
+    rate: Fraction | None = None
+    unit: str | None = None
+    start: Stamp | None = None
+    signal: str | None = None
+    time_column: str | None = None
+    partial: bool = False
+
+
+def storable(samples: npt.ArrayLike, what: str) -> Samples:
+    """The samples in native byte order, or an error naming the types a store has.
+
+    Parameters:
+        samples: any array.
+        what: where they come from, for the message ("column 'p'").
+    """
+    array = np.asarray(samples)
+    native = array.dtype.newbyteorder("=")
+    if native not in SAMPLE_DTYPES:
+        known = ", ".join(sorted(dtype.name for dtype in SAMPLE_DTYPES))
+        raise BadSourceError(f"{what} has type {array.dtype}; a store holds {known}: convert it")
+    return array.astype(native, copy=False)

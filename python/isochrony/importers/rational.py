@@ -1,0 +1,59 @@
+"""Sample rates as exact rationals, from numbers that were rounded on the way to us."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from ..errors import UsageError
+
+__all__ = ["parse_rate", "simplest_between", "simplest_near"]
+
+
+def simplest_between(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction with the smallest denominator in [low, high], 0 < low <= high.
+
+    By the continued fractions of both ends: as long as they agree, so does the answer.
+    """
+    if not 0 < low <= high:
+        raise UsageError(f"need 0 < low <= high, got {low} and {high}")
+    terms: list[int] = []
+    while True:
+        whole = math.ceil(low)
+        if whole <= high:
+            terms.append(whole)
+            break
+        whole -= 1
+        terms.append(whole)
+        low, high = 1 / (high - whole), 1 / (low - whole)
+    value = Fraction(terms.pop())
+    while terms:
+        value = terms.pop() + 1 / value
+    return value
+
+
+def simplest_near(value: float, relative: float) -> Fraction:
+    """The simplest fraction within a relative error of a positive, finite number."""
+    if not (math.isfinite(value) and value > 0):
+        raise UsageError(f"a sample rate must be positive and finite, got {value}")
+    exact = Fraction(value)
+    slack = exact * Fraction(relative)
+    return simplest_between(exact - slack, exact + slack)
+
+
+def parse_rate(text: str) -> Fraction:
+    """A rate in Hz as users write it: ``2000``, ``100.0000042``, ``44100000/1001``, ``1e6``.
+
+    Raises:
+        UsageError: not a positive number.
+    """
+    try:
+        rate = Fraction(text.replace(" ", ""))
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(0)
+    if rate <= 0:
+        raise UsageError(
+            f"rate {text!r} is not a positive number of Hz; "
+            "write it like 2000, 100.0000042 or 44100000/1001"
+        )
+    return rate

@@ -1,0 +1,82 @@
+"""Which formats there are, and which of them a file is.
+
+A format is one module of this package that defines ``FORMAT``; nothing else has
+to be edited to add one (see docs/add_a_format.md). Modules are cheap to import:
+each asks for its optional library only when it reads.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import UsageError
+from .block import Block, Options
+
+__all__ = ["Format", "format_named", "format_of", "formats"]
+
+_HEAD_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One importable format.
+
+    Attributes:
+        name: as given to ``--format``.
+        summary: one line for people.
+        suffixes: of file names, lower case, with the dot.
+        read: yields the blocks of a file, in the order of the file. It is given the
+            path, the default signal name and the options; it reads lazily and raises
+            `BadSourceError` for what it cannot take.
+        recognises: whether the first bytes of a file are of this format. Default: never,
+            the suffix alone decides.
+        extra: the extra that installs what `read` needs.
+    """
+
+    name: str
+    summary: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Path, str, Options], Iterator[Block]]
+    recognises: Callable[[bytes], bool] = lambda _head: False
+    extra: str | None = None
+
+
+@functools.cache
+def formats() -> tuple[Format, ...]:
+    """Every format, by name."""
+    found = []
+    package = __name__.rpartition(".")[0]
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        value = getattr(importlib.import_module(f"{package}.{module.name}"), "FORMAT", None)
+        if isinstance(value, Format):
+            found.append(value)
+    return tuple(sorted(found, key=lambda one: one.name))
+
+
+def format_named(name: str) -> Format:
+    """The format of that name.
+
+    Raises:
+        UsageError: there is none; the message lists those there are.
+    """
+    for one in formats():
+        if one.name == name:
+            return one
+    known = ", ".join(one.name for one in formats())
+    raise UsageError(f"unknown format {name!r}; known are raw, {known}")
+
+
+def format_of(path: Path) -> Format | None:
+    """The format of a file, by its first bytes, else by its suffix; None if neither tells."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    for one in formats():
+        if one.recognises(head):
+            return one
+    suffix = path.suffix.lower()
+    return next((one for one in formats() if suffix in one.suffixes), None)

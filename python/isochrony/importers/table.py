@@ -1,0 +1,36 @@
+"""Columns of Arrow tables as arrays that a store can hold; shared by CSV and Parquet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import BadSourceError
+from ..extras import require
+from .block import Samples, storable
+
+__all__ = ["values_of"]
+
+
+def values_of(column: Any, name: str, first_row: int) -> Samples:
+    """One value column (Arrow array) as NumPy.
+
+    Missing values are NaN in float columns; whole numbers have no such value, and
+    inventing one would be inventing data.
+
+    Raises:
+        BadSourceError: not numeric, or a missing value in a column of whole numbers.
+    """
+    pyarrow = require("pyarrow", "reading tables")
+    kind = column.type
+    if pyarrow.types.is_null(kind):
+        raise BadSourceError(f"column {name!r} is empty; drop it")
+    is_number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
+    if not (is_number or pyarrow.types.is_boolean(kind)):
+        raise BadSourceError(
+            f"column {name!r} holds {kind}, not numbers (row {first_row}: "
+            f"{column[0].as_py()!r}); drop it, or name the time column with --time-column"
+        )
+    if column.null_count and not pyarrow.types.is_floating(kind):
+        row = first_row + column.is_null().to_pylist().index(True)
+        raise BadSourceError(f"column {name!r} is empty in row {row}; fill it or drop the row")
+    return storable(column.to_numpy(zero_copy_only=False), f"column {name!r}")
