@@ -1,1 +1,13 @@
 //! Isochrony: store.
+
+#[doc(hidden)]
+pub mod engine;
+mod error;
+#[doc(hidden)]
+pub mod media;
+pub mod meta;
+mod names;
+pub mod op;
+pub mod state;
+
+pub use error::StoreError;

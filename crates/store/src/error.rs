@@ -1,0 +1,320 @@
+//! What can go wrong with a store: what happened, where, and how to mend it.
+
+use std::path::PathBuf;
+
+use isochrony_segment::{DType, SegmentError};
+use isochrony_time::TimeError;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    // --- stores ---
+    /// The path holds no store.
+    #[error("no store at {}: {reason}; check the path, or open with mode \"a\" to create one", path.display())]
+    NotAStore {
+        /// The path as given.
+        path: PathBuf,
+        /// What was found instead.
+        reason: String,
+    },
+    /// A store (or anything else) is where a new one should be.
+    #[error("{} exists already; open it with mode \"r+\" or \"a\", or choose another path", path.display())]
+    StoreExists {
+        /// The path as given.
+        path: PathBuf,
+    },
+    /// Something was to be changed through a store opened for reading.
+    #[error("cannot {action}: the store at {} is open for reading; open it with mode \"r+\"", path.display())]
+    ReadOnly {
+        /// The store.
+        path: PathBuf,
+        /// What was asked for.
+        action: &'static str,
+    },
+    /// The store was closed.
+    #[error("cannot {action}: the store at {} was closed; open it again", path.display())]
+    Closed {
+        /// The store.
+        path: PathBuf,
+        /// What was asked for.
+        action: &'static str,
+    },
+    /// The operating system refused something.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `"read"`, `"create"`.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+
+    // --- names ---
+    /// A name that a signal cannot have.
+    #[error("signal name {name:?} is refused: component {component:?} {rule}; choose another name")]
+    InvalidName {
+        /// The whole name.
+        name: String,
+        /// The part at fault.
+        component: String,
+        /// The rule that it breaks, as a verb phrase.
+        rule: &'static str,
+    },
+    /// There is no such signal.
+    #[error("no signal {name:?} in the store{hint}; list the names, or search with a pattern")]
+    NoSuchSignal {
+        /// The name as given.
+        name: String,
+        /// Empty, or `": did you mean ...?"`.
+        hint: String,
+    },
+    /// The name is taken.
+    #[error("signal {name:?} exists already; open it, remove it, or pass overwrite")]
+    SignalExists {
+        /// The name.
+        name: String,
+    },
+    /// One signal would lie inside another.
+    #[error("signal {name:?} cannot be beside {other:?}: a signal cannot contain another; choose a name that is no prefix of the other")]
+    SignalInsideSignal {
+        /// The name as given.
+        name: String,
+        /// The signal that exists.
+        other: String,
+    },
+    /// The signal was removed since this handle was made.
+    #[error("signal {name:?} was removed from the store; look it up again")]
+    SignalRemoved {
+        /// Its last name.
+        name: String,
+    },
+    /// A pattern that is no glob.
+    #[error("pattern {pattern:?} is refused: {reason}; use *, ? and [a-z] inside a component and ** for any number of components")]
+    InvalidPattern {
+        /// The pattern as given.
+        pattern: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+
+    // --- ranges and selections ---
+    /// A range whose end is before its start.
+    #[error("range {start}..{end} of signal {signal:?} ends before it starts; swap the two")]
+    InvalidRange {
+        /// The signal.
+        signal: String,
+        /// First index or time, as text.
+        start: String,
+        /// Index or time after the last, as text.
+        end: String,
+    },
+    /// An index range that reaches outside the signal.
+    #[error("samples {start}..{end} were asked for, but signal {signal:?} holds {have_start}..{have_end}; ask within it")]
+    OutOfBounds {
+        /// The signal.
+        signal: String,
+        /// First index asked for.
+        start: i64,
+        /// Index after the last one asked for.
+        end: i64,
+        /// First index of the signal.
+        have_start: i64,
+        /// Index after its last.
+        have_end: i64,
+    },
+    /// One contiguous array was asked for, but the selection covers a gap.
+    #[error("the selection from signal {signal:?} covers a gap of {length} samples at index {start}{civil}; iterate over its segments, or ask for values with a fill")]
+    GapInSelection {
+        /// The signal.
+        signal: String,
+        /// First missing index.
+        start: i64,
+        /// Missing samples.
+        length: i64,
+        /// Empty, or the gap's civil time as `" (2010-...)"`.
+        civil: String,
+    },
+    /// One contiguous array was asked for, but the selection spans a clock step.
+    #[error("the selection from signal {signal:?} spans a clock step at index {index} (run {before} to run {after}); iterate over its segments")]
+    ClockStepInSelection {
+        /// The signal.
+        signal: String,
+        /// First index of the later part.
+        index: i64,
+        /// Run of the earlier part.
+        before: u32,
+        /// Run of the later part.
+        after: u32,
+    },
+    /// The signal has no relation to civil time yet.
+    #[error("signal {signal:?} has no civil time: it was created without a start and no stamp was given; create it with a start or append with a stamp")]
+    NoCivilTime {
+        /// The signal.
+        signal: String,
+    },
+    /// An event id that the signal does not have.
+    #[error("signal {signal:?} has no event {event}; list its events")]
+    NoSuchEvent {
+        /// The signal.
+        signal: String,
+        /// The id as given.
+        event: u64,
+    },
+
+    // --- writing ---
+    /// Samples of another type than the signal's.
+    #[error("signal {signal:?} holds {expected} samples, got {got}; convert them first")]
+    DTypeMismatch {
+        /// The signal.
+        signal: String,
+        /// Type of the signal.
+        expected: DType,
+        /// Type given.
+        got: DType,
+    },
+    /// Bytes that are no whole number of samples.
+    #[error("{bytes} bytes are no whole number of {dtype} samples of {size} bytes for signal {signal:?}; drop the last {rest} bytes or correct the dtype", size = dtype.size(), rest = bytes % dtype.size())]
+    PartialSample {
+        /// The signal.
+        signal: String,
+        /// Bytes given.
+        bytes: usize,
+        /// Type of the signal.
+        dtype: DType,
+    },
+    /// A negative or absurd length.
+    #[error("cannot {action} {length} samples in signal {signal:?}; give between 1 and {max}")]
+    InvalidLength {
+        /// The signal.
+        signal: String,
+        /// What was asked for.
+        action: &'static str,
+        /// Samples given.
+        length: i64,
+        /// Most that is possible.
+        max: i64,
+    },
+    /// A rate that no signal can have.
+    #[error("rate {rate} of signal {signal:?} is refused: {reason}; give a positive rational in Hz")]
+    InvalidRate {
+        /// The signal.
+        signal: String,
+        /// The rate as given.
+        rate: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// In-place writing over a gap.
+    #[error("cannot write samples {start}..{end} of signal {signal:?} in place: {gap_start}..{gap_end} is a gap; fill it with a backfill, or write the parts around it")]
+    WriteIntoGap {
+        /// The signal.
+        signal: String,
+        /// First index to write.
+        start: i64,
+        /// Index after the last.
+        end: i64,
+        /// First index of the gap.
+        gap_start: i64,
+        /// Index after the gap.
+        gap_end: i64,
+    },
+    /// User attributes that are no JSON object.
+    #[error("attributes of {owner:?} are refused: {reason}; give a JSON object whose keys are not \"isochrony\"")]
+    InvalidAttributes {
+        /// Signal name, or "store".
+        owner: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An option outside its legal range.
+    #[error("{option}={got} is refused for signal {signal:?}; {legal}")]
+    InvalidOption {
+        /// The signal.
+        signal: String,
+        /// The option.
+        option: &'static str,
+        /// The value as given.
+        got: String,
+        /// What is legal.
+        legal: &'static str,
+    },
+    /// More would be held in memory than is sensible.
+    #[error("{what} needs {bytes} bytes, more than {limit}; ask for a shorter span, a lower rate or fewer signals")]
+    TooLarge {
+        /// What was asked for.
+        what: &'static str,
+        /// Bytes needed.
+        bytes: u128,
+        /// Most that is allowed.
+        limit: u128,
+    },
+    /// A gather over signals that cannot share one array.
+    #[error("cannot gather signal {signal:?}: {reason}")]
+    CannotGather {
+        /// The signal.
+        signal: String,
+        /// Why, and how to mend it.
+        reason: &'static str,
+    },
+
+    // --- damage ---
+    /// A stored table that says something impossible.
+    #[error("table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; run `isochrony verify --repair`")]
+    DamagedTable {
+        /// The signal.
+        signal: String,
+        /// The table.
+        table: &'static str,
+        /// Row number from 0.
+        row: usize,
+        /// What is impossible.
+        reason: &'static str,
+    },
+
+    /// An error of time arithmetic.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    /// An error of segments.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}
+
+impl StoreError {
+    /// Stable name of the kind of error, in `snake_case`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotAStore { .. } => "not_a_store",
+            Self::StoreExists { .. } => "store_exists",
+            Self::ReadOnly { .. } => "read_only",
+            Self::Closed { .. } => "closed",
+            Self::Io { .. } => "io",
+            Self::InvalidName { .. } => "invalid_name",
+            Self::NoSuchSignal { .. } => "no_such_signal",
+            Self::SignalExists { .. } => "signal_exists",
+            Self::SignalInsideSignal { .. } => "signal_inside_signal",
+            Self::SignalRemoved { .. } => "signal_removed",
+            Self::InvalidPattern { .. } => "invalid_pattern",
+            Self::InvalidRange { .. } => "invalid_range",
+            Self::OutOfBounds { .. } => "out_of_bounds",
+            Self::GapInSelection { .. } => "gap_in_selection",
+            Self::ClockStepInSelection { .. } => "clock_step_in_selection",
+            Self::NoCivilTime { .. } => "no_civil_time",
+            Self::NoSuchEvent { .. } => "no_such_event",
+            Self::DTypeMismatch { .. } => "dtype_mismatch",
+            Self::PartialSample { .. } => "partial_sample",
+            Self::InvalidLength { .. } => "invalid_length",
+            Self::InvalidRate { .. } => "invalid_rate",
+            Self::WriteIntoGap { .. } => "write_into_gap",
+            Self::InvalidAttributes { .. } => "invalid_attributes",
+            Self::InvalidOption { .. } => "invalid_option",
+            Self::TooLarge { .. } => "too_large",
+            Self::CannotGather { .. } => "cannot_gather",
+            Self::DamagedTable { .. } => "damaged_table",
+            Self::Time(error) => error.code(),
+            Self::Segment(error) => error.code(),
+        }
+    }
+}

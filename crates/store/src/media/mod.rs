@@ -1,0 +1,206 @@
+//! Where a store's bytes live: real disks, or a simulated one that loses what was not synced.
+//!
+//! Only the durability path goes through [`Media`]: shards, log, MANIFEST, tables, the folders that hold them. Every
+//! sync names its [`Site`], so that a test can switch each one off and show that it is needed.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+mod disk;
+mod platform;
+
+pub use disk::DiskMedia;
+pub(crate) use platform::{boot_id, host_name};
+
+/// This machine's disks.
+#[must_use]
+pub fn disk() -> Arc<dyn Media> {
+    Arc::new(DiskMedia)
+}
+
+/// Why a sync is made: one value per place in the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Site {
+    /// The record of a commit, in the log: the commit point.
+    LogRecord,
+    /// A shard of `data` with bulk samples, before the record that counts them.
+    BulkShard,
+    /// The identity file of a signal that bulk samples were written to.
+    BulkIdentity,
+    /// Folders that lead to bulk samples.
+    BulkFolder,
+    /// A file under construction that a record will name.
+    ReplacementFile,
+    /// Folders of such files.
+    ReplacementFolder,
+    /// A shard of `data` with small samples, before the log that holds them goes.
+    CheckpointShard,
+    /// A shard of `crc`, likewise.
+    CheckpointCrc,
+    /// A signal's identity file, likewise.
+    CheckpointIdentity,
+    /// Folders in which names changed since the last checkpoint.
+    CheckpointFolder,
+    /// A table under construction, before it gets its name.
+    Table,
+    /// The first record of a new log generation.
+    NewLog,
+    /// The folder of a new log, before MANIFEST names it.
+    NewLogFolder,
+    /// A new MANIFEST, before it gets its name.
+    Manifest,
+    /// The folder of MANIFEST, before the old log goes.
+    ManifestFolder,
+    /// The folders of a new store.
+    StoreFolder,
+}
+
+impl Site {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::LogRecord,
+        Self::BulkShard,
+        Self::BulkIdentity,
+        Self::BulkFolder,
+        Self::ReplacementFile,
+        Self::ReplacementFolder,
+        Self::CheckpointShard,
+        Self::CheckpointCrc,
+        Self::CheckpointIdentity,
+        Self::CheckpointFolder,
+        Self::Table,
+        Self::NewLog,
+        Self::NewLogFolder,
+        Self::Manifest,
+        Self::ManifestFolder,
+        Self::StoreFolder,
+    ];
+}
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It must exist.
+    Read,
+    /// It must exist.
+    Write,
+    /// It is made if missing.
+    Create,
+    /// It must not exist.
+    CreateNew,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file of this many bytes.
+    File(u64),
+    /// A folder.
+    Folder,
+}
+
+/// An open file. Positions are explicit, so that threads share one handle.
+#[allow(clippy::len_without_is_empty)]
+pub trait MediaFile: Send + Sync + fmt::Debug {
+    /// Reads up to `bytes.len()` bytes at `offset`; fewer only at the end of the file.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
+    /// Writes all of `bytes` at `offset`.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Sets the length; new bytes are zero.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// Makes all earlier writes to the file durable, and its length.
+    fn sync(&self, site: Site) -> io::Result<()>;
+    /// The operating system's file, to map it; `None` where there is none.
+    fn as_os_file(&self) -> Option<&std::fs::File> {
+        None
+    }
+}
+
+/// A held lock; dropping it lets go.
+pub trait MediaLock: Send + Sync + fmt::Debug {
+    /// Replaces the lock file's text.
+    fn write(&self, text: &str) -> io::Result<()>;
+    /// Lets go at once, also for processes that were forked off since.
+    fn release(&self);
+}
+
+/// A file system.
+pub trait Media: Send + Sync + fmt::Debug {
+    /// Opens a file.
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>>;
+    /// What is at `path`; `None` if nothing.
+    fn stat(&self, path: &Path) -> io::Result<Option<Kind>>;
+    /// Names in a folder, in no order.
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
+    /// Makes one folder; its parent must exist. `false` if it was there.
+    fn make_folder(&self, path: &Path) -> io::Result<bool>;
+    /// Gives a file or folder another name, replacing a file there; atomic.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty folder.
+    fn remove_folder(&self, path: &Path) -> io::Result<()>;
+    /// Makes names in a folder durable.
+    fn sync_folder(&self, path: &Path, site: Site) -> io::Result<()>;
+    /// Takes the lock on a file, which is made if missing; `None` if another process holds it. Gives the text that
+    /// the last holder left, too.
+    fn lock(&self, path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>>;
+    /// Name of the network file system that `path` is on, if it is.
+    fn network(&self, path: &Path) -> io::Result<Option<&'static str>>;
+    /// Identity of the running system: changes when it restarts.
+    fn boot_id(&self) -> String;
+
+    /// Reads a whole file; `None` if there is none.
+    fn read(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.open(path, Access::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut bytes = vec![0; usize::try_from(file.len()?).map_err(io::Error::other)?];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match file.read_at(filled as u64, &mut bytes[filled..])? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        bytes.truncate(filled);
+        Ok(Some(bytes))
+    }
+
+    /// Makes a folder and those above it down from `root`; gives the ones made, topmost first.
+    fn make_folders(&self, root: &Path, path: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut missing = Vec::new();
+        let mut at = path;
+        while at != root && self.stat(at)?.is_none() {
+            missing.push(at.to_path_buf());
+            let Some(parent) = at.parent() else { break };
+            at = parent;
+        }
+        missing.reverse();
+        for folder in &missing {
+            self.make_folder(folder)?;
+        }
+        Ok(missing)
+    }
+
+    /// Removes a file, or a folder with all in it; nothing there is fine.
+    fn remove_all(&self, path: &Path) -> io::Result<()> {
+        match self.stat(path)? {
+            None => Ok(()),
+            Some(Kind::File(_)) => self.remove_file(path),
+            Some(Kind::Folder) => {
+                for name in self.list(path)? {
+                    self.remove_all(&path.join(name))?;
+                }
+                self.remove_folder(path)
+            }
+        }
+    }
+}

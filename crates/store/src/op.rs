@@ -1,0 +1,167 @@
+//! Redo operations: what a commit record holds.
+//!
+//! Every operation has *set semantics*: it says what one keyed piece of state is after it, never how it changed.
+//! Replaying all operations of a log generation in order, over any mixture of older and newer tables of that
+//! generation, therefore always gives the state after the last one. Recovery, live readers and checkpoints rely on
+//! this and on nothing else.
+//!
+//! The encoding is postcard. The order of variants and of fields below is load-bearing: it *is* the file format.
+//! New variants go at the end; a changed one needs a new format version.
+
+use serde::{Deserialize, Serialize};
+
+use crate::meta::SignalMeta;
+
+/// Identifies a signal for the life of its store; never reused, unlike its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SignalId(pub u64);
+
+/// One redo operation. Index ranges are half open, in samples on the signal's index axis.
+#[allow(missing_docs)] // Each variant's sentence names its fields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Op {
+    /// The signal exists, under this name, with this metadata and no samples (if it did not exist before).
+    Create { id: SignalId, name: String, meta: Box<SignalMeta> },
+    /// The signal does not exist; its directory goes.
+    Remove { id: SignalId },
+    /// The signal's name, and so its directory, is `to`.
+    Rename { id: SignalId, to: String },
+    /// Metadata that may change after creation (unit, calibration, user attributes).
+    Meta { id: SignalId, meta: Box<SignalMeta> },
+    /// Bytes of samples from `index` on are these (small appends and fills travel inside the record).
+    Samples { id: SignalId, index: i64, bytes: Vec<u8> },
+    /// The index axis ends at `end`.
+    End { id: SignalId, end: i64 },
+    /// `[start, end)` holds samples.
+    Valid { id: SignalId, start: i64, end: i64 },
+    /// `[start, end)` is a gap.
+    Gap { id: SignalId, start: i64, end: i64 },
+    /// Inner chunk `chunk` of `data` has this crc32c (gap samples taken as zero).
+    Crc { id: SignalId, chunk: u64, crc: u32 },
+    /// The run with `run.id` is this.
+    Run { id: SignalId, run: RunRow },
+    /// The stamp of run and index is this.
+    Point { id: SignalId, point: PointRow },
+    /// The fit of `run` from sample `from` on consists of these pieces; earlier pieces stay.
+    Fit { id: SignalId, run: u32, from: i64, pieces: Vec<PieceRow> },
+    /// The event with `event.id` is this.
+    Event { id: SignalId, event: EventRow },
+    /// There is no event with this id.
+    EventRemove { id: SignalId, event: u64 },
+    /// Shard file `shard` of `data` is the file `tmp` (a name inside the engine's `tmp/`), synced before.
+    ReplaceShard { id: SignalId, shard: u64, tmp: String },
+    /// The array `data` is the directory `tmp` (inside the engine's `tmp/`), synced before; `codec` names its sealing
+    /// ("zstd", "blosc") or is empty for the flat layout.
+    ReplaceData { id: SignalId, tmp: String, codec: String },
+}
+
+/// One clock between two clock steps; may contain gaps. `[start, end)` on the index axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRow {
+    /// Unique in the signal, never reused.
+    pub id: u32,
+    /// First index.
+    pub start: i64,
+    /// One past the last index.
+    pub end: i64,
+    /// Why the run began.
+    pub reason: RunReason,
+}
+
+/// Why a run began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum RunReason {
+    /// It is the signal's first.
+    First,
+    /// The clock stepped back.
+    BackwardStep,
+    /// Samples overlap in time with stored ones.
+    Overlap,
+    /// Late samples that fit no gap.
+    Late,
+    /// The user or the importer asked for one.
+    Requested,
+    /// A one-second overlap that the source flagged as a leap second.
+    LeapSecond,
+}
+
+/// A stamp as the source gave it: sample `index` was taken in `[civil, civil + resolution)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointRow {
+    /// The run that it belongs to.
+    pub run: u32,
+    /// Sample index.
+    pub index: i64,
+    /// Nanoseconds since 1970, whole part.
+    pub civil_ns: i64,
+    /// Fraction in units of 2^-32 ns.
+    pub civil_frac: u32,
+    /// Resolution, whole nanoseconds.
+    pub resolution_ns: i64,
+    /// Resolution, fraction in units of 2^-32 ns.
+    pub resolution_frac: u32,
+    /// How the fit treats it (`isochrony_time::PointUse` as a number).
+    pub usage: u8,
+}
+
+/// One linear piece of a run's fit: `civil(i) = civil + (i - index) * num / den`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PieceRow {
+    /// First sample index.
+    pub index: i64,
+    /// One past the last sample index; -1 while open.
+    pub end: i64,
+    /// Nanoseconds since 1970 at `index`, whole part.
+    pub civil_ns: i64,
+    /// Fraction in units of 2^-32 ns.
+    pub civil_frac: u32,
+    /// Nanoseconds per sample, numerator.
+    pub num: u64,
+    /// Nanoseconds per sample, denominator.
+    pub den: u64,
+    /// Uncertainty in picoseconds, rounded up.
+    pub uncertainty_ps: u64,
+    /// Largest residual of the piece's points in picoseconds, rounded up.
+    pub residual_ps: u64,
+}
+
+/// Something that happened in a signal: import provenance, a discontinuity, a user's annotation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRow {
+    /// Unique in the signal, never reused.
+    pub id: u64,
+    /// First index.
+    pub start: i64,
+    /// One past the last index; equal to `start` for an instant.
+    pub end: i64,
+    /// Kind, `snake_case` by convention.
+    pub kind: String,
+    /// Free fields, a JSON object.
+    pub fields: String,
+}
+
+impl Op {
+    /// The signal that the operation is about.
+    #[must_use]
+    pub fn signal(&self) -> SignalId {
+        match self {
+            Self::Create { id, .. }
+            | Self::Remove { id }
+            | Self::Rename { id, .. }
+            | Self::Meta { id, .. }
+            | Self::Samples { id, .. }
+            | Self::End { id, .. }
+            | Self::Valid { id, .. }
+            | Self::Gap { id, .. }
+            | Self::Crc { id, .. }
+            | Self::Run { id, .. }
+            | Self::Point { id, .. }
+            | Self::Fit { id, .. }
+            | Self::Event { id, .. }
+            | Self::EventRemove { id, .. }
+            | Self::ReplaceShard { id, .. }
+            | Self::ReplaceData { id, .. } => *id,
+        }
+    }
+}

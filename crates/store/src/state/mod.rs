@@ -1,0 +1,142 @@
+//! What a signal *is*, besides its samples: metadata, length, gaps, runs, stamps, fit and events. Pure, no I/O.
+//!
+//! A [`SignalState`] changes by [`SignalState::apply`] only, which has set semantics and is total: whatever the
+//! operation, nothing panics, and what makes no sense is ignored. Cloning it is cheap (a few reference counts), so a
+//! reader's snapshot of a signal with 1,000,000 gaps costs nothing, and the writer pays for what it then changes.
+
+mod gaps;
+mod rows;
+mod seq;
+mod tables;
+
+use std::sync::Arc;
+
+pub use gaps::{Gap, GapTable};
+pub use rows::{EventTable, FitTable, PointTable, RunTable};
+pub use tables::{EVENTS, FIT, GAPS, POINTS, RUNS, Table};
+
+use crate::meta::SignalMeta;
+use crate::op::{Op, SignalId};
+
+/// Which tables changed since [`SignalState::mark_saved`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Changed {
+    gaps: bool,
+    runs: bool,
+    points: bool,
+    fit: bool,
+    events: bool,
+}
+
+/// A signal without its samples.
+#[derive(Debug, Clone)]
+pub struct SignalState {
+    /// Identity for the life of the store.
+    pub id: SignalId,
+    /// Current name.
+    pub name: Arc<str>,
+    /// Type, rate, calibration, geometry, attributes.
+    pub meta: Arc<SignalMeta>,
+    /// One past the last index, gaps included.
+    pub end: i64,
+    /// Indices without samples.
+    pub gaps: GapTable,
+    /// Clocks.
+    pub runs: RunTable,
+    /// Stamps as the source gave them.
+    pub points: PointTable,
+    /// The fitted relation of index to civil time.
+    pub fit: FitTable,
+    /// Provenance, discontinuities, annotations.
+    pub events: EventTable,
+    /// Counts changes: two states of one signal with the same number are the same.
+    pub seq: u64,
+    changed: Changed,
+}
+
+impl SignalState {
+    /// A signal without samples.
+    #[must_use]
+    pub fn new(id: SignalId, name: &str, meta: SignalMeta) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            meta: Arc::new(meta),
+            end: 0,
+            gaps: GapTable::default(),
+            runs: RunTable::default(),
+            points: PointTable::default(),
+            fit: FitTable::default(),
+            events: EventTable::default(),
+            seq: 0,
+            changed: Changed::default(),
+        }
+    }
+
+    /// Makes `op` true of this state. Operations on other signals, on samples only, or that make no sense are ignored.
+    pub fn apply(&mut self, op: &Op) {
+        if op.signal() != self.id {
+            return;
+        }
+        self.seq = self.seq.wrapping_add(1);
+        match op {
+            Op::Create { name, meta, .. } => {
+                self.name = name.as_str().into();
+                self.meta = Arc::new((**meta).clone());
+            }
+            Op::Rename { to, .. } => self.name = to.as_str().into(),
+            Op::Meta { meta, .. } => self.meta = Arc::new((**meta).clone()),
+            Op::End { end, .. } => self.end = (*end).max(0),
+            Op::Valid { start, end, .. } => {
+                if !self.gaps.overlapping(*start..*end).is_empty() {
+                    self.gaps.set_valid(*start..*end);
+                    self.changed.gaps = true;
+                }
+            }
+            Op::Gap { start, end, .. } => {
+                if 0 <= *start && start < end {
+                    self.gaps.set_gap(*start..*end);
+                    self.changed.gaps = true;
+                }
+            }
+            Op::Run { run, .. } => {
+                self.runs.set(*run);
+                self.changed.runs = true;
+            }
+            Op::Point { point, .. } => {
+                self.points.set(*point);
+                self.changed.points = true;
+            }
+            Op::Fit {
+                run, from, pieces, ..
+            } => {
+                self.fit.set(*run, *from, pieces);
+                self.changed.fit = true;
+            }
+            Op::Event { event, .. } => {
+                self.events.set(event.clone());
+                self.changed.events = true;
+            }
+            Op::EventRemove { event, .. } => {
+                self.events.remove(*event);
+                self.events.reserve(*event);
+                self.changed.events = true;
+            }
+            Op::ReplaceData { codec, .. } if *codec != self.meta.codec => {
+                Arc::make_mut(&mut self.meta).codec.clone_from(codec);
+            }
+            // Whether the signal exists is the catalogue's business; samples, checksums and files are the engine's.
+            Op::Remove { .. }
+            | Op::Samples { .. }
+            | Op::Crc { .. }
+            | Op::ReplaceShard { .. }
+            | Op::ReplaceData { .. } => {}
+        }
+    }
+
+    /// Samples that exist: the index axis without gaps.
+    #[must_use]
+    pub fn sample_count(&self) -> i64 {
+        self.end - self.gaps.missing_within(0..self.end)
+    }
+}

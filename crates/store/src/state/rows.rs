@@ -1,0 +1,321 @@
+//! Runs, stamps, fitted pieces and events: sorted tables with the look-ups that they need.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::seq::{Row, Seq};
+use crate::op::{EventRow, PieceRow, PointRow, RunRow};
+
+impl Row for RunRow {}
+impl Row for PointRow {}
+
+/// Runs, sorted by id and, because a new run begins at the end of the index axis, by start too.
+#[derive(Debug, Clone, Default)]
+pub struct RunTable {
+    rows: Seq<RunRow>,
+}
+
+impl RunTable {
+    /// Number of runs.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none: nothing was appended yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The run at `position` in index order.
+    #[must_use]
+    pub fn get(&self, position: usize) -> Option<RunRow> {
+        self.rows.get(position).copied()
+    }
+
+    /// All runs in index order.
+    pub fn iter(&self) -> impl Iterator<Item = RunRow> + '_ {
+        self.rows.iter().copied()
+    }
+
+    /// The latest run, to which appended samples belong.
+    #[must_use]
+    pub fn last(&self) -> Option<RunRow> {
+        self.rows.last().copied()
+    }
+
+    /// The run with this id.
+    #[must_use]
+    pub fn by_id(&self, id: u32) -> Option<RunRow> {
+        let position = self.rows.partition_point(|run| run.id < id);
+        self.rows
+            .get(position)
+            .copied()
+            .filter(|run| run.id == id)
+    }
+
+    /// The run that holds `index`; the nearest one if `index` lies outside all.
+    #[must_use]
+    pub fn at(&self, index: i64) -> Option<RunRow> {
+        let after = self.rows.partition_point(|run| run.start <= index);
+        self.get(after.saturating_sub(1))
+    }
+
+    /// Runs that have an index in `range`, not cut.
+    pub fn overlapping(&self, range: Range<i64>) -> impl Iterator<Item = RunRow> + '_ {
+        let first = self.rows.partition_point(|run| run.end <= range.start);
+        let end = self.rows.partition_point(|run| run.start < range.end);
+        self.rows.range(first..end.max(first)).copied()
+    }
+
+    /// The id of the next run.
+    #[must_use]
+    pub fn next_id(&self) -> u32 {
+        self.last().map_or(0, |run| run.id.saturating_add(1))
+    }
+
+    pub(super) fn set(&mut self, run: RunRow) {
+        let position = self.rows.partition_point(|have| have.id < run.id);
+        let same = self.get(position).is_some_and(|have| have.id == run.id);
+        self.rows
+            .splice(position..position + usize::from(same), [run]);
+    }
+
+    pub(super) fn from_sorted(rows: impl IntoIterator<Item = RunRow>) -> Self {
+        Self {
+            rows: rows.into_iter().collect(),
+        }
+    }
+}
+
+/// Stamps as the source gave them, sorted by run and index.
+#[derive(Debug, Clone, Default)]
+pub struct PointTable {
+    rows: Seq<PointRow>,
+}
+
+impl PointTable {
+    /// Number of stamps.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// All stamps, by run and index.
+    pub fn iter(&self) -> impl Iterator<Item = PointRow> + '_ {
+        self.rows.iter().copied()
+    }
+
+    /// The stamps of one run in index order.
+    pub fn of_run(&self, run: u32) -> impl DoubleEndedIterator<Item = PointRow> + '_ {
+        let first = self.rows.partition_point(|row| row.run < run);
+        let end = self.rows.partition_point(|row| row.run <= run);
+        (first..end).filter_map(|position| self.rows.get(position).copied())
+    }
+
+    /// The stamp of this run and index.
+    #[must_use]
+    pub fn at(&self, run: u32, index: i64) -> Option<PointRow> {
+        let position = self.position(run, index);
+        self.rows
+            .get(position)
+            .copied()
+            .filter(|row| (row.run, row.index) == (run, index))
+    }
+
+    fn position(&self, run: u32, index: i64) -> usize {
+        self.rows
+            .partition_point(|row| (row.run, row.index) < (run, index))
+    }
+
+    pub(super) fn set(&mut self, point: PointRow) {
+        let position = self.position(point.run, point.index);
+        let same = self.at(point.run, point.index).is_some();
+        self.rows
+            .splice(position..position + usize::from(same), [point]);
+    }
+
+    pub(super) fn from_sorted(rows: impl IntoIterator<Item = PointRow>) -> Self {
+        Self {
+            rows: rows.into_iter().collect(),
+        }
+    }
+}
+
+/// A piece and the run that it belongs to.
+#[derive(Debug, Clone, Copy)]
+struct RunPiece {
+    run: u32,
+    piece: PieceRow,
+}
+
+impl Row for RunPiece {}
+
+/// The fitted pieces, sorted by run and index.
+#[derive(Debug, Clone, Default)]
+pub struct FitTable {
+    rows: Seq<RunPiece>,
+}
+
+impl FitTable {
+    /// Number of pieces.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none: the signal has no civil time yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// All pieces with their runs.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, PieceRow)> + '_ {
+        self.rows.iter().map(|row| (row.run, row.piece))
+    }
+
+    /// The pieces of one run in index order.
+    pub fn of_run(&self, run: u32) -> impl Iterator<Item = PieceRow> + '_ {
+        let first = self.rows.partition_point(|row| row.run < run);
+        let end = self.rows.partition_point(|row| row.run <= run);
+        self.rows
+            .range(first..end.max(first))
+            .map(|row| row.piece)
+    }
+
+    pub(super) fn set(&mut self, run: u32, from: i64, pieces: &[PieceRow]) {
+        let first = self
+            .rows
+            .partition_point(|row| (row.run, row.piece.index) < (run, from));
+        let end = self.rows.partition_point(|row| row.run <= run);
+        let new = pieces.iter().map(|&piece| RunPiece { run, piece });
+        self.rows.splice(first..end.max(first), new);
+    }
+
+    pub(super) fn from_sorted(rows: impl IntoIterator<Item = (u32, PieceRow)>) -> Self {
+        let rows = rows
+            .into_iter()
+            .map(|(run, piece)| RunPiece { run, piece });
+        Self {
+            rows: rows.collect(),
+        }
+    }
+}
+
+impl Row for Arc<EventRow> {
+    const NONE: i64 = i64::MIN;
+
+    /// The largest end so far tells where events that reach into a range can begin.
+    fn measure(&self) -> i64 {
+        // An instant counts as touching its own index.
+        self.end.max(self.start.saturating_add(1))
+    }
+
+    fn join(a: i64, b: i64) -> i64 {
+        a.max(b)
+    }
+}
+
+/// Where the event with `id` is: its start.
+#[derive(Debug, Clone, Copy)]
+struct EventKey {
+    id: u64,
+    start: i64,
+}
+
+impl Row for EventKey {}
+
+/// Events, sorted by start and id, with a second table by id.
+#[derive(Debug, Clone, Default)]
+pub struct EventTable {
+    rows: Seq<Arc<EventRow>>,
+    keys: Seq<EventKey>,
+    /// Above every id ever used, so that none is used again.
+    next: u64,
+}
+
+impl EventTable {
+    /// Number of events.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// All events by start.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<EventRow>> + '_ {
+        self.rows.iter()
+    }
+
+    /// Events with an index in `range`, by start; an instant lies at its index.
+    pub fn within(&self, range: Range<i64>) -> impl Iterator<Item = &Arc<EventRow>> + '_ {
+        let first = self.rows.first_above(range.start);
+        let end = self.rows.partition_point(|event| event.start < range.end);
+        self.rows
+            .range(first..end.max(first))
+            .filter(move |event| event.measure() > range.start)
+    }
+
+    /// The event with this id.
+    #[must_use]
+    pub fn by_id(&self, id: u64) -> Option<&Arc<EventRow>> {
+        self.rows.get(self.position_of(id)?)
+    }
+
+    /// The id of the next event.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn set(&mut self, event: EventRow) {
+        self.remove(event.id);
+        self.reserve(event.id);
+        let (id, start) = (event.id, event.start);
+        let key = self.keys.partition_point(|key| key.id < id);
+        self.keys.splice(key..key, [EventKey { id, start }]);
+        let position = self
+            .rows
+            .partition_point(|have| (have.start, have.id) < (start, id));
+        self.rows.splice(position..position, [Arc::new(event)]);
+    }
+
+    pub(super) fn remove(&mut self, id: u64) {
+        let Some(position) = self.position_of(id) else {
+            return;
+        };
+        self.rows.splice(position..position + 1, []);
+        let key = self.keys.partition_point(|key| key.id < id);
+        self.keys.splice(key..key + 1, []);
+    }
+
+    /// Marks `id` as used.
+    pub(super) fn reserve(&mut self, id: u64) {
+        self.next = self.next.max(id.saturating_add(1));
+    }
+
+    fn position_of(&self, id: u64) -> Option<usize> {
+        let key = self.keys.partition_point(|key| key.id < id);
+        let start = self.keys.get(key).filter(|key| key.id == id)?.start;
+        let position = self
+            .rows
+            .partition_point(|have| (have.start, have.id) < (start, id));
+        self.rows
+            .get(position)
+            .is_some_and(|event| event.id == id)
+            .then_some(position)
+    }
+}

@@ -1,0 +1,286 @@
+//! A persistent sorted sequence: the one container behind all of a signal's tables.
+//!
+//! Rows live in chunks of at most [`CHUNK`] behind `Arc`s; a small directory, behind an `Arc` too, holds per chunk its
+//! first position and an aggregate of all rows before it. Cloning copies one pointer; the first change after it copies
+//! the directory (1,000,000 rows: some 2,000 entries) and the chunks that it touches. Appending is O(1) amortised,
+//! look-up by key O(log n), a change in the middle O(chunk + directory).
+//!
+//! Invariants: no chunk is empty or longer than `CHUNK`; `first` is the number of rows in earlier chunks, `before` the
+//! aggregate over them, `own` over the chunk's rows; `len` and `total` are those of all rows. Order is the caller's: `splice` must keep rows sorted by their key.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Most rows in a chunk.
+const CHUNK: usize = 512;
+
+/// A row: what is aggregated over rows, a monoid over `i64`.
+pub(crate) trait Row: Clone {
+    /// Aggregate of no rows.
+    const NONE: i64 = 0;
+
+    /// The row's own part.
+    fn measure(&self) -> i64 {
+        0
+    }
+
+    /// The aggregate of two adjacent stretches; associative.
+    fn join(a: i64, b: i64) -> i64 {
+        a + b
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Entry<T> {
+    /// Rows in chunks before this one.
+    first: usize,
+    /// Aggregate of the rows in chunks before this one.
+    before: i64,
+    /// Aggregate of the rows in this one.
+    own: i64,
+    rows: Arc<Vec<T>>,
+}
+
+impl<T: Row> Entry<T> {
+    fn new(first: usize, before: i64, rows: Vec<T>) -> Self {
+        Self {
+            first,
+            before,
+            own: aggregate(&rows),
+            rows: Arc::new(rows),
+        }
+    }
+
+    /// Position and aggregate behind this chunk.
+    fn after(&self) -> (usize, i64) {
+        (
+            self.first + self.rows.len(),
+            T::join(self.before, self.own),
+        )
+    }
+}
+
+/// The sequence.
+#[derive(Debug, Clone)]
+pub(crate) struct Seq<T> {
+    entries: Arc<Vec<Entry<T>>>,
+    len: usize,
+    total: i64,
+}
+
+impl<T: Row> Default for Seq<T> {
+    fn default() -> Self {
+        Self {
+            entries: Arc::default(),
+            len: 0,
+            total: T::NONE,
+        }
+    }
+}
+
+impl<T: Row> FromIterator<T> for Seq<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Self {
+        let mut seq = Self::default();
+        let mut chunk = Vec::new();
+        for row in rows {
+            if chunk.len() == CHUNK {
+                seq.push_chunk(std::mem::take(&mut chunk));
+            }
+            if chunk.capacity() == 0 {
+                chunk.reserve_exact(CHUNK);
+            }
+            chunk.push(row);
+        }
+        seq.push_chunk(chunk);
+        seq
+    }
+}
+
+fn aggregate<T: Row>(rows: &[T]) -> i64 {
+    rows.iter()
+        .fold(T::NONE, |sum, row| T::join(sum, row.measure()))
+}
+
+impl<T: Row> Seq<T> {
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Aggregate of all rows.
+    pub(crate) fn total(&self) -> i64 {
+        self.total
+    }
+
+    /// The row at `position`.
+    pub(crate) fn get(&self, position: usize) -> Option<&T> {
+        if position >= self.len {
+            return None;
+        }
+        let entry = &self.entries[self.chunk_of(position)];
+        entry.rows.get(position - entry.first)
+    }
+
+    /// The last row.
+    pub(crate) fn last(&self) -> Option<&T> {
+        self.entries.last()?.rows.last()
+    }
+
+    /// Rows from `position` on.
+    pub(crate) fn iter_from(&self, position: usize) -> impl Iterator<Item = &T> + '_ {
+        let chunk = self.chunk_of(position);
+        let skip = match self.entries.get(chunk) {
+            Some(entry) if position < self.len => position - entry.first,
+            _ => usize::MAX,
+        };
+        self.entries[chunk.min(self.entries.len())..]
+            .iter()
+            .flat_map(|entry| entry.rows.iter())
+            .skip(skip)
+    }
+
+    /// All rows.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> + '_ {
+        self.entries.iter().flat_map(|entry| entry.rows.iter())
+    }
+
+    /// Rows of a range of positions, forwards and backwards.
+    pub(crate) fn range(&self, range: Range<usize>) -> impl Iterator<Item = &T> + '_ {
+        let count = range.end.saturating_sub(range.start);
+        self.iter_from(range.start).take(count)
+    }
+
+    /// Number of leading rows for which `before` holds; rows must be partitioned by it.
+    pub(crate) fn partition_point(&self, mut before: impl FnMut(&T) -> bool) -> usize {
+        // The chunk to look into is the last whose first row is on the left.
+        let after = self
+            .entries
+            .partition_point(|entry| entry.rows.first().is_some_and(&mut before));
+        match after.checked_sub(1) {
+            None => 0,
+            Some(chunk) => {
+                let entry = &self.entries[chunk];
+                entry.first + entry.rows.partition_point(before)
+            }
+        }
+    }
+
+    /// Aggregate of the rows before `position`.
+    pub(crate) fn aggregate_before(&self, position: usize) -> i64 {
+        if position >= self.len {
+            return self.total;
+        }
+        let entry = &self.entries[self.chunk_of(position)];
+        T::join(
+            entry.before,
+            aggregate(&entry.rows[..position - entry.first]),
+        )
+    }
+
+    /// First position whose inclusive aggregate is above `bound`, for aggregates that never fall; `len` if none.
+    pub(crate) fn first_above(&self, bound: i64) -> usize {
+        let chunk = self
+            .entries
+            .partition_point(|entry| entry.before <= bound)
+            .saturating_sub(1);
+        let Some(entry) = self.entries.get(chunk) else {
+            return 0;
+        };
+        let mut sum = entry.before;
+        for (offset, row) in entry.rows.iter().enumerate() {
+            sum = T::join(sum, row.measure());
+            if sum > bound {
+                return entry.first + offset;
+            }
+        }
+        entry.first + entry.rows.len()
+    }
+
+    /// Adds a row at the end.
+    pub(crate) fn push(&mut self, row: T) {
+        let measure = row.measure();
+        let entries = Arc::make_mut(&mut self.entries);
+        match entries.last_mut() {
+            Some(entry) if entry.rows.len() < CHUNK => {
+                entry.own = T::join(entry.own, measure);
+                push_shared(&mut entry.rows, row);
+            }
+            _ => entries.push(Entry::new(self.len, self.total, vec![row])),
+        }
+        self.len += 1;
+        self.total = T::join(self.total, measure);
+    }
+
+    /// Replaces the rows of `range` by `with`.
+    pub(crate) fn splice(&mut self, range: Range<usize>, with: impl IntoIterator<Item = T>) {
+        let start = range.start.min(self.len);
+        let end = range.end.clamp(start, self.len);
+        if start == self.len {
+            with.into_iter().for_each(|row| self.push(row));
+            return;
+        }
+        let mut head = self.chunk_of(start);
+        let tail = self.chunk_of(end.saturating_sub(1).max(start));
+        let mut rows = self.entries[head].rows[..start - self.entries[head].first].to_vec();
+        rows.extend(with);
+        rows.extend_from_slice(&self.entries[tail].rows[end - self.entries[tail].first..]);
+        // Chunks that removals made small are joined to their neighbour, or the directory would outgrow the rows.
+        if rows.len() < CHUNK / 4 && head > 0 {
+            head -= 1;
+            rows.splice(0..0, self.entries[head].rows.iter().cloned());
+        }
+        let size = rows.len().div_ceil(rows.len().div_ceil(CHUNK).max(1));
+        let new: Vec<_> = rows
+            .chunks(size.max(1))
+            .map(|part| Entry::new(0, T::NONE, part.to_vec()))
+            .collect();
+        let entries = Arc::make_mut(&mut self.entries);
+        entries.splice(head..=tail, new);
+
+        let (mut first, mut before) = match head.checked_sub(1) {
+            None => (0, T::NONE),
+            Some(previous) => entries[previous].after(),
+        };
+        for entry in &mut entries[head..] {
+            (entry.first, entry.before) = (first, before);
+            (first, before) = entry.after();
+        }
+        (self.len, self.total) = (first, before);
+    }
+
+    fn push_chunk(&mut self, rows: Vec<T>) {
+        if rows.is_empty() {
+            return;
+        }
+        let entry = Entry::new(self.len, self.total, rows);
+        (self.len, self.total) = entry.after();
+        Arc::make_mut(&mut self.entries).push(entry);
+    }
+
+    /// Index of the chunk that holds `position`; the number of chunks if there is none.
+    fn chunk_of(&self, position: usize) -> usize {
+        if position >= self.len {
+            return self.entries.len();
+        }
+        self.entries
+            .partition_point(|entry| entry.first <= position)
+            - 1
+    }
+}
+
+/// Pushes onto a vector that a snapshot may share, then copying it with room to grow.
+fn push_shared<T: Clone>(rows: &mut Arc<Vec<T>>, row: T) {
+    if let Some(own) = Arc::get_mut(rows) {
+        own.push(row);
+        return;
+    }
+    let mut copy = Vec::with_capacity((rows.len() * 2).clamp(4, CHUNK));
+    copy.extend_from_slice(rows);
+    copy.push(row);
+    *rows = Arc::new(copy);
+}
