@@ -139,3 +139,130 @@ impl SegmentError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One example of every variant with what its message must say: values, place, mend.
+    fn examples() -> Vec<(SegmentError, &'static [&'static str])> {
+        let text = || "x".to_string();
+        vec![
+            (
+                SegmentError::UnknownDType { text: "i16".into() },
+                &["\"i16\"", "int16", "i2"],
+            ),
+            (
+                SegmentError::UnsupportedDType {
+                    text: "uint64".into(),
+                },
+                &["\"uint64\"", "int64"],
+            ),
+            (
+                SegmentError::DTypeMismatch {
+                    expected: DType::F32,
+                    got: DType::I16,
+                },
+                &["float32", "int16", "convert"],
+            ),
+            (
+                SegmentError::PartialSample {
+                    bytes: 7,
+                    dtype: DType::I16,
+                },
+                &[
+                    "7 bytes",
+                    "int16 samples of 2 bytes",
+                    "drop the last 1 bytes",
+                ],
+            ),
+            (
+                SegmentError::NotAdjacent {
+                    stream: text(),
+                    end: 10,
+                    next_stream: text(),
+                    next_start: 12,
+                },
+                &["starts at index 12", "ends at 10", "gap"],
+            ),
+            (
+                SegmentError::StreamMismatch {
+                    stream: text(),
+                    id: 3,
+                    next_stream: "y".into(),
+                    next_id: 4,
+                },
+                &["\"x\"", "\"y\"", "id 3", "id 4", "same name"],
+            ),
+            (
+                SegmentError::OutOfRange {
+                    stream: text(),
+                    start: 1,
+                    end: 9,
+                    have_start: 2,
+                    have_end: 8,
+                },
+                &["1..9", "2..8", "\"x\"", "within"],
+            ),
+            (
+                SegmentError::IndexOverflow {
+                    start: i64::MAX,
+                    len: 2,
+                },
+                &["2 samples", "9223372036854775807", "lower"],
+            ),
+            (
+                SegmentError::InvalidCalibration {
+                    scale: 0.0,
+                    offset: 1.5,
+                },
+                &["scale=0", "offset=1.5", "finite"],
+            ),
+            (
+                SegmentError::OutOfMemory { bytes: 99 },
+                &["99 bytes", "shorter"],
+            ),
+        ]
+    }
+
+    /// Fails to compile when a variant is added, and to pass until it has an example.
+    fn position(error: &SegmentError) -> usize {
+        match error {
+            SegmentError::UnknownDType { .. } => 0,
+            SegmentError::UnsupportedDType { .. } => 1,
+            SegmentError::DTypeMismatch { .. } => 2,
+            SegmentError::PartialSample { .. } => 3,
+            SegmentError::NotAdjacent { .. } => 4,
+            SegmentError::StreamMismatch { .. } => 5,
+            SegmentError::OutOfRange { .. } => 6,
+            SegmentError::IndexOverflow { .. } => 7,
+            SegmentError::InvalidCalibration { .. } => 8,
+            SegmentError::OutOfMemory { .. } => 9,
+        }
+    }
+
+    #[test]
+    fn every_message_says_what_where_and_how_to_mend_it() {
+        for (at, (error, parts)) in examples().iter().enumerate() {
+            assert_eq!(position(error), at);
+            let message = error.to_string();
+            for part in *parts {
+                assert!(message.contains(part), "{message:?} lacks {part:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_are_snake_case_and_distinct() {
+        let mut codes: Vec<_> = examples().iter().map(|(error, _)| error.code()).collect();
+        let count = codes.len();
+        assert!(
+            codes
+                .iter()
+                .all(|c| c.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
+        );
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), count);
+    }
+}

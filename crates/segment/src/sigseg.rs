@@ -21,8 +21,8 @@ pub struct SigSeg {
     dtype: DType,
 }
 
-/// Samples of an unaligned piece are copied through this many bytes of stack at a time.
-const BLOCK_BYTES: usize = 4096;
+/// Samples of an unaligned piece are copied through a block of this many values on the stack.
+const BLOCK: usize = 256;
 
 impl SigSeg {
     /// A segment over all of a buffer, whose bytes are samples in native byte order.
@@ -279,7 +279,7 @@ impl SigSeg {
                 each(samples);
                 continue;
             }
-            let mut block = [T::Physical::default(); BLOCK_BYTES / 16];
+            let mut block = [T::Physical::default(); BLOCK];
             let block: &mut [T] = bytemuck::cast_slice_mut(&mut block);
             for bytes in piece.bytes().chunks(size_of_val(block)) {
                 let block = &mut block[..bytes.len() / size_of::<T>()];

@@ -90,8 +90,8 @@ impl Stream {
         let id = StreamId(u32::try_from(ids.len()).expect("more than 2^32 streams need 400 GB"));
         let (chunk, position) = place(id.0);
         let stream: &'static Stream = Box::leak(Box::new(self));
-        let slots = TABLE[chunk]
-            .get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect());
+        let slots =
+            TABLE[chunk].get_or_init(|| (0..FIRST << chunk).map(|_| OnceLock::new()).collect());
         slots[position].get_or_init(|| Entry {
             stream,
             physical: OnceLock::new(),
