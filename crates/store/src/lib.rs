@@ -11,3 +11,4 @@ pub mod op;
 pub mod state;
 
 pub use error::StoreError;
+pub use names::{Pattern, RESERVED, check_name};

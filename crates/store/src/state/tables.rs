@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use isochrony_time::{Fixed, RunId};
-
 use super::rows::{EventTable, FitTable, PointTable, RunTable};
 use super::{Changed, GapTable, SignalState};
 use crate::error::StoreError;
