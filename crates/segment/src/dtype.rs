@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::SegmentError;
 
-/// Type of one sample.
+/// Type of one sample. The order of declaration is part of compact file formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 #[allow(missing_docs)]

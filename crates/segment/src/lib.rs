@@ -27,20 +27,24 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod access;
 mod buffer;
 mod calibration;
 mod dtype;
 mod dtype_serde;
 mod error;
 mod sample;
+
 mod sigseg;
 mod stream;
 
+pub use access::Slices;
 pub use buffer::{ALIGNMENT, Buffer, BufferKind, BufferMut, Owner};
 pub use calibration::Calibration;
 pub use dtype::{ByteOrder, DType};
 pub use error::SegmentError;
 pub use num_complex::{Complex, Complex32, Complex64};
 pub use sample::{Bool8, Sample};
-pub use sigseg::{Buffers, SigSeg, Slices};
+
+pub use sigseg::{Buffers, SigSeg};
 pub use stream::{Stream, StreamId};

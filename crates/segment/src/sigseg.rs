@@ -1,12 +1,11 @@
-//! The signal segment.
+//! The signal segment: a list of buffers, cut and joined without copying.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use crate::{Buffer, BufferMut, DType, Sample, SegmentError, Stream, StreamId, dispatch};
+use crate::{Buffer, DType, Sample, SegmentError, Stream, StreamId};
 
 /// Samples of one stream at consecutive indices, shared by reference count.
 ///
@@ -14,15 +13,12 @@ use crate::{Buffer, BufferMut, DType, Sample, SegmentError, Stream, StreamId, di
 #[derive(Clone)]
 pub struct SigSeg {
     /// In index order; none is empty, and none continues its predecessor in memory.
-    pieces: SmallVec<[Buffer; 1]>,
+    pub(crate) pieces: SmallVec<[Buffer; 1]>,
     start: i64,
     len: u64,
     stream: StreamId,
     dtype: DType,
 }
-
-/// Samples of an unaligned piece are copied through a block of this many values on the stack.
-const BLOCK: usize = 256;
 
 impl SigSeg {
     /// A segment over all of a buffer, whose bytes are samples in native byte order.
@@ -231,161 +227,8 @@ impl SigSeg {
     }
 
     /// The buffers in index order, none of them empty; copies nothing.
-    #[must_use]
     pub fn buffers(&self) -> Buffers<'_> {
         self.pieces.iter()
-    }
-
-    /// All samples as one slice, if they lie in one buffer, aligned, and are of type `T`.
-    #[must_use]
-    pub fn as_contiguous<T: Sample>(&self) -> Option<&[T]> {
-        if T::DTYPE != self.dtype {
-            return None;
-        }
-        match self.pieces.as_slice() {
-            [] => Some(&[]),
-            [piece] => piece.samples(),
-            _ => None,
-        }
-    }
-
-    /// Whether all samples lie in one buffer and are aligned, so that a typed view needs no copy.
-    #[must_use]
-    pub fn is_contiguous(&self) -> bool {
-        dispatch!(self.dtype, T => self.as_contiguous::<T>().is_some())
-    }
-
-    /// The samples as one slice a buffer; only a buffer that is not aligned for `T` is copied.
-    ///
-    /// # Errors
-    /// [`SegmentError::DTypeMismatch`].
-    pub fn as_slices<T: Sample>(&self) -> Result<Slices<'_, T>, SegmentError> {
-        self.check::<T>()?;
-        Ok(Slices {
-            pieces: self.pieces.iter(),
-            samples: std::marker::PhantomData,
-        })
-    }
-
-    /// Calls `each` with all samples in order, in slices as long as the buffers allow; samples
-    /// that are not aligned pass through a small block on the stack. Allocates nothing.
-    ///
-    /// # Errors
-    /// [`SegmentError::DTypeMismatch`].
-    pub fn visit<T: Sample>(&self, mut each: impl FnMut(&[T])) -> Result<(), SegmentError> {
-        self.check::<T>()?;
-        for piece in &self.pieces {
-            if let Some(samples) = piece.samples() {
-                each(samples);
-                continue;
-            }
-            let mut block = [T::Physical::default(); BLOCK];
-            let block: &mut [T] = bytemuck::cast_slice_mut(&mut block);
-            for bytes in piece.bytes().chunks(size_of_val(block)) {
-                let block = &mut block[..bytes.len() / size_of::<T>()];
-                bytemuck::cast_slice_mut(block).copy_from_slice(bytes);
-                each(block);
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies the samples into `out`, which must be as long as the segment.
-    ///
-    /// # Errors
-    /// [`SegmentError::DTypeMismatch`]; [`SegmentError::OutOfRange`] if the lengths differ.
-    pub fn copy_to<T: Sample>(&self, out: &mut [T]) -> Result<(), SegmentError> {
-        self.check::<T>()?;
-        if out.len() as u64 != self.len {
-            return Err(SegmentError::OutOfRange {
-                stream: self.stream().name.clone(),
-                start: self.start,
-                end: self.start.saturating_add_unsigned(out.len() as u64),
-                have_start: self.start,
-                have_end: self.end(),
-            });
-        }
-        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(out);
-        for piece in &self.pieces {
-            let (head, tail) = rest.split_at_mut(piece.len());
-            head.copy_from_slice(piece.bytes());
-            rest = tail;
-        }
-        Ok(())
-    }
-
-    /// The samples as a vector.
-    ///
-    /// # Errors
-    /// [`SegmentError::DTypeMismatch`].
-    pub fn to_vec<T: Sample>(&self) -> Result<Vec<T>, SegmentError> {
-        let mut samples = vec![T::default(); self.len as usize];
-        self.copy_to(&mut samples)?;
-        Ok(samples)
-    }
-
-    /// The same samples in one aligned buffer: itself if it is contiguous, else one copy.
-    ///
-    /// # Errors
-    /// [`SegmentError::OutOfMemory`].
-    pub fn materialise(&self) -> Result<Self, SegmentError> {
-        if self.is_contiguous() {
-            return Ok(self.clone());
-        }
-        let buffer = Buffer::concat(self.pieces.iter().map(Buffer::bytes))?;
-        Self::new(buffer, self.start, self.dtype, self.stream)
-    }
-
-    /// The samples for writing. They are copied first if shared, mapped or scattered, so that
-    /// other segments over the same memory keep what they see.
-    ///
-    /// # Errors
-    /// [`SegmentError::DTypeMismatch`], [`SegmentError::OutOfMemory`].
-    pub fn make_mut<T: Sample>(&mut self) -> Result<&mut [T], SegmentError> {
-        self.check::<T>()?;
-        if !self.is_contiguous() {
-            *self = self.materialise()?;
-        }
-        match self.pieces.first_mut() {
-            // Aligned: materialised above, or aligned already; a copy is aligned anyway.
-            Some(piece) => Ok(bytemuck::cast_slice_mut(piece.make_mut()?)),
-            None => Ok(&mut []),
-        }
-    }
-
-    /// The samples as values in the stream's unit, as f64 (complex128 for complex samples).
-    ///
-    /// Where the calibration is the identity, counts are values and this is a plain clone of
-    /// whatever dtype; otherwise one copy.
-    ///
-    /// # Errors
-    /// [`SegmentError::OutOfMemory`].
-    pub fn to_physical(&self) -> Result<Self, SegmentError> {
-        let calibration = &self.stream().calibration;
-        if calibration.is_identity() {
-            return Ok(self.clone());
-        }
-        dispatch!(self.dtype, T => {
-            type P = <T as Sample>::Physical;
-            let mut memory = BufferMut::zeroed_samples::<P>(self.len as usize)?;
-            let mut rest = memory.samples_mut::<P>();
-            self.visit::<T>(|counts| {
-                let (head, tail) = std::mem::take(&mut rest).split_at_mut(counts.len());
-                calibration.apply(counts, head);
-                rest = tail;
-            })?;
-            Self::new(memory.freeze(), self.start, P::DTYPE, self.stream.physical())
-        })
-    }
-
-    fn check<T: Sample>(&self) -> Result<(), SegmentError> {
-        if T::DTYPE == self.dtype {
-            return Ok(());
-        }
-        Err(SegmentError::DTypeMismatch {
-            expected: T::DTYPE,
-            got: self.dtype,
-        })
     }
 }
 
@@ -402,28 +245,3 @@ impl fmt::Debug for SigSeg {
 
 /// The buffers of a segment, in index order.
 pub type Buffers<'a> = std::slice::Iter<'a, Buffer>;
-
-/// The samples of a segment, one slice a buffer.
-#[derive(Debug, Clone)]
-pub struct Slices<'a, T> {
-    pieces: Buffers<'a>,
-    samples: std::marker::PhantomData<&'a T>,
-}
-
-impl<'a, T: Sample> Iterator for Slices<'a, T> {
-    type Item = Cow<'a, [T]>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let piece = self.pieces.next()?;
-        Some(match piece.samples() {
-            Some(samples) => Cow::Borrowed(samples),
-            None => Cow::Owned(bytemuck::allocation::pod_collect_to_vec(piece.bytes())),
-        })
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.pieces.size_hint()
-    }
-}
-
-impl<T: Sample> ExactSizeIterator for Slices<'_, T> {}
