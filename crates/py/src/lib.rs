@@ -1,1 +1,32 @@
-//! Isochrony: py.
+//! Isochrony for Python: the extension module `isochrony._native`.
+//!
+//! Thin by intent. Each Python class wraps one Rust value and holds no state of its own; anything that
+//! needs another Python library (ObsPy, xarray, pandas, matplotlib) is written in Python, in the package
+//! around this module, and called from here by name when it is first used.
+//!
+//! Conventions that every binding keeps:
+//! - memory crosses without a copy and read-only; a view keeps its memory alive by itself ([`memory`],
+//!   the only module with `unsafe`);
+//! - times cross as a whole number of nanoseconds and a fraction, never as a float ([`time`]);
+//! - every Rust error becomes one Python exception with a stable `code` ([`errors`]); a panic becomes
+//!   `pyo3_runtime.PanicException`, never a crash;
+//! - work that may take long runs detached from the interpreter and looks for Ctrl-C now and then.
+
+use pyo3::prelude::*;
+
+mod errors;
+mod memory;
+mod segment;
+mod span;
+mod time;
+
+/// The native half of Isochrony; import `isochrony` instead.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::segment::Segment;
+    #[pymodule_export]
+    use crate::span::{Span, span};
+    #[pymodule_export]
+    use crate::time::Time;
+}

@@ -1,0 +1,97 @@
+//! Rust errors as Python exceptions.
+//!
+//! Each Rust error enum has one class in `isochrony.native_errors`; where a variant means what a built-in
+//! exception means, a subclass inherits that too. The choice depends on the error's stable code only, so a
+//! variant that this table does not know still arrives as its enum's class.
+
+use isochrony_segment::SegmentError;
+use isochrony_time::TimeError;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// An error of any of our crates on its way to Python.
+pub(crate) struct Raised {
+    class: &'static str,
+    code: &'static str,
+    message: String,
+    errno: Option<i32>,
+}
+
+/// What functions that call into our crates return.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+/// Either one of our errors, still without the interpreter, or an exception that Python raised.
+pub(crate) enum Error {
+    /// An error of our crates.
+    Ours(Raised),
+    /// An exception.
+    Python(PyErr),
+}
+
+impl Raised {
+    /// An error that the binding layer itself finds.
+    pub(crate) fn new(class: &'static str, code: &'static str, message: String) -> Self {
+        Self {
+            class,
+            code,
+            message,
+            errno: None,
+        }
+    }
+}
+
+impl From<PyErr> for Error {
+    fn from(error: PyErr) -> Self {
+        Self::Python(error)
+    }
+}
+
+impl From<Raised> for Error {
+    fn from(error: Raised) -> Self {
+        Self::Ours(error)
+    }
+}
+
+impl From<TimeError> for Error {
+    fn from(error: TimeError) -> Self {
+        Raised::new("TimeError", error.code(), error.to_string()).into()
+    }
+}
+
+impl From<SegmentError> for Error {
+    fn from(error: SegmentError) -> Self {
+        let class = match error.code() {
+            "out_of_range" => "SegmentIndexError",
+            "out_of_memory" => "SegmentMemoryError",
+            "dtype_mismatch" | "unknown_dtype" | "unsupported_dtype" => "SegmentTypeError",
+            _ => "SegmentError",
+        };
+        Raised::new(class, error.code(), error.to_string()).into()
+    }
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        let raised = match error {
+            Error::Python(error) => return error,
+            Error::Ours(raised) => raised,
+        };
+        Python::attach(|py| match exception(py, &raised) {
+            Ok(value) => Self::from_value(value),
+            // Only where the package is taken apart; the message still gets through.
+            Err(_) => PyRuntimeError::new_err(raised.message),
+        })
+    }
+}
+
+fn exception<'py>(py: Python<'py>, raised: &Raised) -> PyResult<Bound<'py, PyAny>> {
+    let value = py
+        .import("isochrony.native_errors")?
+        .getattr(raised.class)?
+        .call1((&raised.message,))?;
+    value.setattr("code", raised.code)?;
+    if let Some(errno) = raised.errno {
+        value.setattr("errno", errno)?;
+    }
+    Ok(value)
+}

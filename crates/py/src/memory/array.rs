@@ -1,0 +1,178 @@
+//! NumPy arrays over buffers and buffers over NumPy arrays.
+
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use isochrony_segment::{Buffer, BufferMut, DType, Owner};
+use numpy::npyffi::{self, NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, npy_intp};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use crate::errors::{Raised, Result};
+
+/// Keeps a buffer alive as the base of a NumPy array.
+#[pyclass(frozen, module = "isochrony._native", name = "_Keeper")]
+struct Keeper {
+    _buffer: Buffer,
+}
+
+/// NumPy's number of an element type.
+fn type_number(dtype: DType) -> NPY_TYPES {
+    match dtype {
+        DType::Bool => NPY_TYPES::NPY_BOOL,
+        DType::I8 => NPY_TYPES::NPY_BYTE,
+        DType::I16 => NPY_TYPES::NPY_SHORT,
+        DType::I32 => NPY_TYPES::NPY_INT,
+        // On every platform where `long` has 64 bits NumPy's int64 is `long`, elsewhere `long long`.
+        DType::I64 if size_of::<std::ffi::c_long>() == 8 => NPY_TYPES::NPY_LONG,
+        DType::I64 => NPY_TYPES::NPY_LONGLONG,
+        DType::U8 => NPY_TYPES::NPY_UBYTE,
+        DType::U16 => NPY_TYPES::NPY_USHORT,
+        DType::F32 => NPY_TYPES::NPY_FLOAT,
+        DType::F64 => NPY_TYPES::NPY_DOUBLE,
+        DType::C64 => NPY_TYPES::NPY_CFLOAT,
+        DType::C128 => NPY_TYPES::NPY_CDOUBLE,
+    }
+}
+
+/// A read-only 1-D array that looks into `buffer`, which must hold whole samples.
+///
+/// Bytes that are not aligned for `dtype` give an array with `flags.aligned` false, as NumPy wants it.
+pub(crate) fn view(py: Python<'_>, buffer: Buffer, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
+    let len = buffer.len() / dtype.size();
+    // SAFETY: the array has no more bytes than the buffer, and is read-only.
+    unsafe { over(py, buffer, dtype, &mut [len as npy_intp], 0) }
+}
+
+/// A writable 1-D array, or one of `columns` columns, that takes over memory which Rust has filled.
+pub(crate) fn own(
+    py: Python<'_>,
+    memory: BufferMut,
+    dtype: DType,
+    columns: Option<usize>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let len = memory.len() / dtype.size();
+    let flags = npyffi::NPY_ARRAY_WRITEABLE;
+    let buffer = memory.freeze();
+    match columns {
+        // SAFETY: the array has no more bytes than the buffer. `freeze` made the only reference to it, which the
+        // array's keeper holds, so nobody else can see NumPy's writes.
+        None => unsafe { over(py, buffer, dtype, &mut [len as npy_intp], flags) },
+        Some(columns) => {
+            let rows = len.checked_div(columns).unwrap_or(0);
+            // SAFETY: as above; `rows * columns <= len`.
+            unsafe {
+                over(
+                    py,
+                    buffer,
+                    dtype,
+                    &mut [rows as npy_intp, columns as npy_intp],
+                    flags,
+                )
+            }
+        }
+    }
+}
+
+/// A C-contiguous array of the given shape over `buffer`.
+///
+/// # Safety
+/// The shape needs at most `buffer.len()` bytes; with `NPY_ARRAY_WRITEABLE` in `flags`, `buffer` is the only
+/// reference to owned memory.
+unsafe fn over<'py>(
+    py: Python<'py>,
+    buffer: Buffer,
+    dtype: DType,
+    shape: &mut [npy_intp],
+    flags: c_int,
+) -> PyResult<Bound<'py, PyAny>> {
+    let data = buffer.as_ptr().cast_mut().cast::<c_void>();
+    let aligned = data.addr().is_multiple_of(dtype.align());
+    let flags = flags
+        | if aligned {
+            npyffi::NPY_ARRAY_ALIGNED
+        } else {
+            0
+        };
+    let keeper = Bound::new(py, Keeper { _buffer: buffer })?.into_any();
+    // SAFETY: the interpreter is attached. The descriptor is of a built-in type and its reference is stolen by
+    // NewFromDescr, which returns a new reference or null with an exception set. The caller vouches for the shape;
+    // the memory lives as long as the buffer, which `keeper`, the base object, holds; without NPY_ARRAY_WRITEABLE
+    // NumPy never writes there. SetBaseObject steals the reference also when it fails.
+    unsafe {
+        let descr = PY_ARRAY_API.PyArray_DescrFromType(py, type_number(dtype) as c_int);
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+            descr,
+            shape.len() as c_int,
+            shape.as_mut_ptr(),
+            std::ptr::null_mut(),
+            data,
+            flags,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let object = array.as_ptr().cast::<PyArrayObject>();
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, object, keeper.into_ptr()) != 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(array)
+    }
+}
+
+/// Keeps a Python object alive whose memory a buffer looks into.
+struct PythonOwner {
+    _object: Py<PyAny>,
+}
+
+impl Owner for PythonOwner {}
+
+/// The memory of a 1-D array as a buffer, and its element type; no copy unless the array is strided or of
+/// foreign byte order.
+///
+/// The caller's array must not be written while the buffer is in use; `copy` avoids that.
+pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DType)> {
+    let py = array.py();
+    let numpy = py.import("numpy")?;
+    let mut array = numpy.call_method1("asarray", (array,))?;
+    let spelling: String = array.getattr("dtype")?.getattr("str")?.extract()?;
+    let (dtype, order) = DType::parse(&spelling)?;
+    if !order.is_native() {
+        let native = array
+            .getattr("dtype")?
+            .call_method1("newbyteorder", ("=",))?;
+        array = array.call_method1("astype", (native,))?;
+    }
+    let ndim: usize = array.getattr("ndim")?.extract()?;
+    if ndim != 1 {
+        return Err(Raised::new(
+            "SegmentError",
+            "not_one_dimensional",
+            format!(
+                "samples must be a 1-D array, got {ndim} dimensions; pass one channel at a time"
+            ),
+        )
+        .into());
+    }
+    array = numpy.call_method1("ascontiguousarray", (array,))?;
+    let untyped = array.cast::<PyUntypedArray>().map_err(PyErr::from)?;
+    let len = untyped.len() * dtype.size();
+    // SAFETY: reads a field of the array's C struct, valid while `untyped` lives.
+    let data = unsafe { (*untyped.as_array_ptr()).fields.data.cast::<u8>() };
+    let Some(data) = NonNull::new(data).filter(|_| len > 0) else {
+        return Ok((Buffer::concat([])?, dtype));
+    };
+    let owner = Arc::new(PythonOwner {
+        _object: array.clone().unbind(),
+    });
+    // SAFETY: the array is C-contiguous with `len` bytes from `data` on. Its reference count is held by `owner`,
+    // so NumPy neither frees nor resizes the memory. That nobody writes meanwhile is the documented duty of the
+    // caller, as in every zero-copy binding to NumPy.
+    let buffer = unsafe { Buffer::from_owner(owner, data, len) };
+    if copy {
+        return Ok((Buffer::concat([buffer.bytes()])?, dtype));
+    }
+    Ok((buffer, dtype))
+}

@@ -1,0 +1,12 @@
+//! Memory that crosses between Rust and Python without a copy: the only unsafe code of this crate.
+//!
+//! Outwards, a NumPy array (or an Arrow array) looks into a [`Buffer`] and holds a counted reference to it, so
+//! the view outlives store, signal and segment. Such arrays are read-only: the bytes are shared with every other
+//! holder. Inwards, a [`Buffer`] looks into an array and holds a reference to the Python object.
+#![allow(unsafe_code)] // Raw pointers are what NumPy's and Arrow's C interfaces consist of.
+
+mod array;
+mod arrow;
+
+pub(crate) use array::{adopt, own, view};
+pub(crate) use arrow::{export as arrow_export, import as arrow_import};

@@ -1,0 +1,161 @@
+"""The exceptions that native code raises.
+
+One class for each error type of the native layer, and below it one for each
+built-in exception that some of its errors are (so that ``except KeyError`` and
+``except OSError`` work too). All carry `code`, a stable snake_case name.
+"""
+
+from __future__ import annotations
+
+from .errors import IsochronyError
+
+__all__ = [
+    "GapError",
+    "ImportRefusedError",
+    "OptionError",
+    "PlanError",
+    "SegmentError",
+    "SegmentIndexError",
+    "SegmentMemoryError",
+    "SegmentTypeError",
+    "StoreError",
+    "StoreExistsError",
+    "StoreIndexError",
+    "StoreKeyError",
+    "StoreLockedError",
+    "StoreMemoryError",
+    "StoreNotFoundError",
+    "StoreOSError",
+    "StorePermissionError",
+    "StoreTypeError",
+    "StoreValueError",
+    "TimeArgumentError",
+    "TimeError",
+]
+
+
+class OptionError(IsochronyError, ValueError):
+    """A parameter has none of its legal values; the message lists them."""
+
+    code = "bad_option"
+
+
+class TimeError(IsochronyError, ValueError):
+    """A time, rate or range that cannot be used, or a conversion that does not exist."""
+
+    code = "time"
+
+
+class TimeArgumentError(TimeError, TypeError):
+    """Something that names no time, such as a plain number."""
+
+    code = "not_a_time"
+
+
+class SegmentError(IsochronyError, ValueError):
+    """Samples that do not fit together, or cannot be what was asked for."""
+
+    code = "segment"
+
+
+class SegmentIndexError(SegmentError, IndexError):
+    """A range outside the segment."""
+
+    code = "out_of_range"
+
+
+class SegmentTypeError(SegmentError, TypeError):
+    """An element type that signals cannot have, or not the one that was asked for."""
+
+    code = "unsupported_dtype"
+
+
+class SegmentMemoryError(SegmentError, MemoryError):
+    """The system gave no memory for samples."""
+
+    code = "out_of_memory"
+
+
+class StoreError(IsochronyError):
+    """Root of what goes wrong with a store."""
+
+    code = "store"
+
+
+class StoreValueError(StoreError, ValueError):
+    """A value that a store cannot take."""
+
+
+class GapError(StoreValueError):
+    """One array was asked for, but a gap or a clock step lies in between; the message names it."""
+
+    code = "gap_in_selection"
+
+
+class StoreTypeError(StoreError, TypeError):
+    """Samples of another type than the signal's."""
+
+    code = "dtype_mismatch"
+
+
+class StoreIndexError(StoreError, IndexError):
+    """An index or a range outside the signal."""
+
+    code = "out_of_bounds"
+
+
+class StoreKeyError(StoreError, KeyError):
+    """No signal or event of that name."""
+
+    code = "no_such_signal"
+
+    # KeyError prints the repr of its argument, which would quote a whole sentence.
+    __str__ = Exception.__str__
+
+
+class StoreOSError(StoreError, OSError):
+    """The operating system refused something: disk full, file vanished, damage on disk."""
+
+    code = "io"
+
+
+class StoreNotFoundError(StoreOSError, FileNotFoundError):
+    """No store at that path."""
+
+    code = "not_a_store"
+
+
+class StoreExistsError(StoreOSError, FileExistsError):
+    """Something is already where a new store or signal should be."""
+
+    code = "store_exists"
+
+
+class StorePermissionError(StoreOSError, PermissionError):
+    """Writing through a store that is open for reading, or to a folder that is read-only."""
+
+    code = "read_only"
+
+
+class StoreLockedError(StoreOSError, BlockingIOError):
+    """Another process writes to the store; the message names it."""
+
+    code = "locked"
+
+
+class StoreMemoryError(StoreError, MemoryError):
+    """More memory than is sensible, or than the system gives."""
+
+    code = "too_large"
+
+
+class ImportRefusedError(IsochronyError, ValueError):
+    """Recordings that cannot be imported as asked."""
+
+    code = "import"
+
+
+class PlanError(IsochronyError, ValueError):
+    """A plan that cannot be built or run."""
+
+    code = "plan"

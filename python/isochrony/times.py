@@ -1,0 +1,214 @@
+"""Times, durations and rates of other libraries, exactly.
+
+Native code takes ISO 8601 text and its own `Time` by itself and calls here for
+everything else. Nothing passes through a float on the way: a civil time is a
+whole number of nanoseconds since 1970 and a fraction in units of 2**-32 ns, a
+rate is a ratio of two whole numbers.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import numbers
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from .native_errors import TimeArgumentError, TimeError
+
+__all__ = ["Rate", "civil", "duration", "rate", "to_datetime"]
+
+_NS = 1_000_000_000
+_EPOCH = dt.datetime(1970, 1, 1)
+_EPOCH_UTC = _EPOCH.replace(tzinfo=dt.UTC)
+
+# Nanoseconds in one unit of datetime64; calendar units (Y, M) go by way of days.
+_UNIT_NS = {
+    "W": 604_800 * _NS,
+    "D": 86_400 * _NS,
+    "h": 3_600 * _NS,
+    "m": 60 * _NS,
+    "s": _NS,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
+    "ps": Fraction(1, 1_000),
+    "fs": Fraction(1, 1_000_000),
+    "as": Fraction(1, 1_000_000_000),
+}
+
+
+class Rate(float):
+    """A sample rate in Hz: a float that knows its exact ratio.
+
+    It computes and prints like a float; `fraction` is exact, and a store that is
+    given the rate of a signal takes the exact one.
+
+    Parameters:
+        numerator: samples, above zero.
+        denominator: in so many seconds, above zero.
+
+    >>> rate = Rate(44_100_000, 1001)
+    >>> rate.fraction, round(rate, 3)
+    (Fraction(44100000, 1001), 44055.944)
+    """
+
+    __slots__ = ("fraction",)
+
+    fraction: Fraction
+
+    def __new__(cls, numerator: int, denominator: int = 1) -> Self:
+        """The rate `numerator / denominator`."""
+        self = super().__new__(cls, numerator / denominator)
+        self.fraction = Fraction(numerator, denominator)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.fraction.numerator, self.fraction.denominator)
+
+    @property
+    def interval(self) -> Fraction:
+        """Seconds from one sample to the next, exactly."""
+        return 1 / self.fraction
+
+
+def _split(ns: int | Fraction) -> tuple[int, int]:
+    """Whole nanoseconds and the fraction in 2**-32, to the nearest."""
+    if isinstance(ns, int):
+        return ns, 0
+    units = round(ns * 2**32)
+    return units >> 32, units & 0xFFFF_FFFF
+
+
+def _timedelta_ns(value: dt.timedelta) -> int:
+    whole = (value.days * 86_400 + value.seconds) * _NS + value.microseconds * 1_000
+    # pandas' Timedelta is a timedelta that keeps the rest here.
+    return whole + int(getattr(value, "nanoseconds", 0))
+
+
+def _datetime64_ns(value: np.datetime64 | np.timedelta64) -> int | Fraction:
+    if np.isnat(value):
+        raise TimeError("NaT is no time; drop missing times first")
+    unit, step = np.datetime_data(value.dtype)
+    if unit in ("Y", "M", "generic"):
+        if isinstance(value, np.timedelta64):
+            raise TimeError(f"a timedelta64 in {unit!r} has no fixed length; give seconds or days")
+        value, unit, step = value.astype("datetime64[D]"), "D", 1
+    return int(value.astype(np.int64)) * step * _UNIT_NS[unit]
+
+
+def civil(time: object) -> tuple[int, int]:
+    """UTC nanoseconds since 1970 of a time of another library.
+
+    Parameters:
+        time: `datetime` (naive means UTC), `date` (its midnight), `numpy.datetime64`, pandas
+            `Timestamp` or ObsPy `UTCDateTime`.
+
+    Returns:
+        Whole nanoseconds (floor), and the fraction in units of 2**-32 ns.
+
+    Raises:
+        TimeArgumentError: anything else; plain numbers are ambiguous.
+    """
+    if isinstance(time, np.datetime64):
+        return _split(_datetime64_ns(time))
+    if isinstance(time, dt.datetime):
+        if time != time:  # NaT is a datetime to Python
+            raise TimeError("NaT is no time; drop missing times first")
+        if time.tzinfo is None:
+            since = time.replace(tzinfo=None) - _EPOCH
+        else:
+            since = time - _EPOCH_UTC
+        # A pandas Timestamp carries nanoseconds beside datetime's fields, and keeps them in a difference, which
+        # is then a Timedelta; one that overflows nanoseconds counts in coarser units.
+        return _timedelta_ns(since), 0
+    if isinstance(time, dt.date):
+        return (time - _EPOCH.date()).days * 86_400 * _NS, 0
+    if isinstance(time, np.ndarray) and time.ndim == 0 and time.dtype.kind == "M":
+        return civil(time[()])
+    if type(time).__name__ == "UTCDateTime" and hasattr(time, "ns"):
+        return int(time.ns), 0
+    if isinstance(time, numbers.Number | bool | np.bool_):
+        raise TimeArgumentError(
+            f"the number {time!r} is ambiguous as a time (seconds, nanoseconds or an index?); give ISO 8601 text, "
+            "a datetime or datetime64, or Time.from_ns(ns)"
+        )
+    raise TimeArgumentError(
+        f"got {type(time).__name__} where a time is expected; give ISO 8601 text, a datetime, datetime64, "
+        "pandas Timestamp, ObsPy UTCDateTime or isochrony.Time"
+    )
+
+
+def duration(value: object) -> tuple[int, int]:
+    """Nanoseconds of a duration: seconds as a number, `timedelta` or `timedelta64`.
+
+    Returns:
+        Whole nanoseconds (floor), and the fraction in units of 2**-32 ns.
+
+    Raises:
+        TimeArgumentError: anything else, or a float that is no finite number.
+    """
+    if isinstance(value, np.timedelta64):
+        return _split(_datetime64_ns(value))
+    if isinstance(value, dt.timedelta):
+        if value != value:
+            raise TimeError("NaT is no duration; drop missing values first")
+        return _timedelta_ns(value), 0
+    seconds = _number(value)
+    if seconds is None:
+        raise TimeArgumentError(
+            f"got {value!r} where a duration is expected; give finite seconds as a number, a timedelta or timedelta64"
+        )
+    return _split(seconds * _NS)
+
+
+def _number(value: object) -> Fraction | None:
+    """A finite number; a float means the shortest decimal that reads back as it."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    if isinstance(value, Rate):
+        return value.fraction
+    if isinstance(value, float | np.floating):
+        return Fraction(str(value)) if np.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return Fraction(value) if value.is_finite() else None
+    if isinstance(value, numbers.Rational | np.integer):
+        return Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)
+    return None
+
+
+def rate(value: object) -> tuple[int, int]:
+    """A sample rate in Hz as a ratio.
+
+    Parameters:
+        value: int, float, Fraction, Decimal, `Rate` or a pair (samples, seconds) of whole numbers. A float
+            means the decimal that it prints as: 100.0000042 is 500000021/5000000.
+
+    Raises:
+        TimeError: not a positive number, or parts beyond 64 bits.
+    """
+    if isinstance(value, tuple) and len(value) == 2:
+        numerator, denominator = (_number(part) for part in value)
+        ratio = numerator / denominator if numerator is not None and denominator else None
+    else:
+        ratio = _number(value)
+    if ratio is None or ratio <= 0 or max(ratio.numerator, ratio.denominator) >= 2**64:
+        raise TimeError(
+            f"rate {value!r} is refused; give samples per second above zero as a number, a Fraction, "
+            'text such as "44100000/1001" or a pair of whole numbers'
+        )
+    return ratio.numerator, ratio.denominator
+
+
+def to_datetime(ns: int) -> dt.datetime:
+    """UTC `datetime` of nanoseconds since 1970, rounded down to the microsecond.
+
+    Raises:
+        TimeError: a year outside 1 to 9999.
+    """
+    try:
+        return _EPOCH_UTC + dt.timedelta(microseconds=ns // 1_000)
+    except OverflowError:
+        raise TimeError(f"{ns} ns since 1970 is outside the years 1 to 9999 of datetime") from None
