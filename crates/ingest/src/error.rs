@@ -1,0 +1,245 @@
+//! What can go wrong with an import: what happened, where, and how to mend it.
+
+use std::path::PathBuf;
+
+/// An error of this crate.
+///
+/// Errors about one file of many are collected as [`Problem`](crate::Problem)s and never stop the others.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IngestError {
+    // --- templates ---
+    /// A template with nothing in it.
+    #[error(
+        "the layout template is empty; write one such as {{station}}/{{station}}_{{epoch}}.raw"
+    )]
+    EmptyTemplate,
+    /// A template longer than any path.
+    #[error("the layout template has {length} characters, at most {max} are possible; shorten it")]
+    TemplateTooLong {
+        /// Characters given.
+        length: usize,
+        /// Most that is allowed.
+        max: usize,
+    },
+    /// A brace without its partner.
+    #[error(
+        "layout {template:?}: {brace:?} at character {at} has no partner; close the field, or double the brace to mean it literally"
+    )]
+    UnbalancedBrace {
+        /// The template as given.
+        template: String,
+        /// Character position, from 1.
+        at: usize,
+        /// The brace.
+        brace: char,
+    },
+    /// A field whose name is empty or has other characters than letters, digits and underscores.
+    #[error(
+        "layout {template:?}: field {{{field}}} at character {at} is refused; a field is a name of ASCII letters, digits and underscores that starts with a letter"
+    )]
+    InvalidField {
+        /// The template as given.
+        template: String,
+        /// Character position of its brace, from 1.
+        at: usize,
+        /// What stood between the braces.
+        field: String,
+    },
+    /// What follows the colon in a field is not legal for it.
+    #[error("layout {template:?}: {{{field}:{spec}}} at character {at} is refused; {legal}")]
+    InvalidFieldSpec {
+        /// The template as given.
+        template: String,
+        /// Character position of its brace, from 1.
+        at: usize,
+        /// The field.
+        field: String,
+        /// What stood after the colon.
+        spec: String,
+        /// What may stand there.
+        legal: &'static str,
+    },
+    /// Two fields of variable width with nothing between them.
+    #[error(
+        "layout {template:?}: {second} at character {at} touches {first}, so that nobody can tell where one ends; put a character between them or give a width, such as {{name:4}}"
+    )]
+    TouchingFields {
+        /// The template as given.
+        template: String,
+        /// Character position of the second, from 1.
+        at: usize,
+        /// The first, as written.
+        first: String,
+        /// The second, as written.
+        second: String,
+    },
+    /// A time field without the coarser one that it belongs to.
+    #[error(
+        "layout {template:?}: {{{field}}} needs {needs} too; add it, or use {{epoch}} or {{iso}}"
+    )]
+    MissingTimeField {
+        /// The template as given.
+        template: String,
+        /// The field that is there.
+        field: &'static str,
+        /// The fields that are not.
+        needs: &'static str,
+    },
+    /// Two fields that each state the whole time.
+    #[error(
+        "layout {template:?}: {{{first}}} and {{{second}}} both state the whole time; keep one"
+    )]
+    ConflictingTimeFields {
+        /// The template as given.
+        template: String,
+        /// One of them.
+        first: &'static str,
+        /// The other.
+        second: &'static str,
+    },
+    /// A template whose paths could lie outside the folder, or nowhere.
+    #[error(
+        "layout {template:?}: path component {component:?} is refused, since {reason}; a layout is relative to the imported folder"
+    )]
+    InvalidComponent {
+        /// The template as given.
+        template: String,
+        /// The component.
+        component: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A preset that does not exist.
+    #[error("there is no preset {name:?}; known are {known}")]
+    UnknownPreset {
+        /// The name as given.
+        name: String,
+        /// Those that exist.
+        known: &'static str,
+    },
+
+    // --- one file of many ---
+    /// A path that the layout does not describe.
+    #[error(
+        "the name does not fit the layout: {expected} was expected at character {at} of {path:?}; rename the file or correct the layout"
+    )]
+    Misnamed {
+        /// Path below the imported folder.
+        path: String,
+        /// Character position in it up to which it fits, from 1.
+        at: usize,
+        /// What should be there.
+        expected: String,
+    },
+    /// A field that appears twice in a path with different values.
+    #[error(
+        "the name contradicts itself: {field} is {first:?} and {second:?} in {path:?}; rename or move the file"
+    )]
+    FieldDisagrees {
+        /// Path below the imported folder.
+        path: String,
+        /// The field, in braces.
+        field: String,
+        /// Its first value.
+        first: String,
+        /// Its other value.
+        second: String,
+    },
+    /// A time stamp that no calendar or clock has.
+    #[error("the time stamp {stamp:?} in {path:?} is impossible: {reason}; rename the file")]
+    ImpossibleStamp {
+        /// Path below the imported folder.
+        path: String,
+        /// The stamp.
+        stamp: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A name that is not valid UTF-8.
+    #[error("the name {path:?} is not valid UTF-8; rename the file")]
+    NotUnicode {
+        /// The path, with replacement characters.
+        path: String,
+    },
+    /// A file without samples.
+    #[error("the file is empty")]
+    EmptyFile,
+    /// A file that does not hold whole samples.
+    #[error(
+        "{bytes} bytes are no whole number of {size}-byte samples ({rest} over): the file is truncated or the dtype is wrong; import with partial to take its {whole} whole samples"
+    )]
+    PartialSample {
+        /// Bytes in the file.
+        bytes: u64,
+        /// Bytes of a sample.
+        size: u64,
+        /// Bytes over.
+        rest: u64,
+        /// Whole samples.
+        whole: u64,
+    },
+    /// A symbolic link that is not followed.
+    #[error("the symbolic link is not followed: {reason}")]
+    LinkNotFollowed {
+        /// Why.
+        reason: &'static str,
+    },
+    /// Neither a file nor a folder.
+    #[error("this is a {kind}, not a file; move it elsewhere")]
+    NotAFile {
+        /// What it is.
+        kind: &'static str,
+    },
+
+    // --- the import as a whole ---
+    /// The end was asked for.
+    #[error("the import was cancelled; what was committed stays, run it again to go on")]
+    Cancelled,
+    /// The operating system refused something.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: `"read"`, `"list"`.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The folder to import is none.
+    #[error("{} is not a folder; give the folder that holds the recordings", path.display())]
+    NotAFolder {
+        /// The path as given.
+        path: PathBuf,
+    },
+}
+
+impl IngestError {
+    /// Stable name of the kind of error, in `snake_case`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::EmptyTemplate => "empty_template",
+            Self::TemplateTooLong { .. } => "template_too_long",
+            Self::UnbalancedBrace { .. } => "unbalanced_brace",
+            Self::InvalidField { .. } => "invalid_field",
+            Self::InvalidFieldSpec { .. } => "invalid_field_spec",
+            Self::TouchingFields { .. } => "touching_fields",
+            Self::MissingTimeField { .. } => "missing_time_field",
+            Self::ConflictingTimeFields { .. } => "conflicting_time_fields",
+            Self::InvalidComponent { .. } => "invalid_component",
+            Self::UnknownPreset { .. } => "unknown_preset",
+            Self::Misnamed { .. } => "misnamed",
+            Self::FieldDisagrees { .. } => "field_disagrees",
+            Self::ImpossibleStamp { .. } => "impossible_stamp",
+            Self::NotUnicode { .. } => "not_unicode",
+            Self::EmptyFile => "empty_file",
+            Self::PartialSample { .. } => "partial_sample",
+            Self::LinkNotFollowed { .. } => "link_not_followed",
+            Self::NotAFile { .. } => "not_a_file",
+            Self::Cancelled => "cancelled",
+            Self::Io { .. } => "io",
+            Self::NotAFolder { .. } => "not_a_folder",
+        }
+    }
+}
