@@ -38,7 +38,6 @@ def require(module: str, purpose: str) -> ModuleType:
         extra = next((name for name, packages in EXTRAS.items() if package in packages), None)
         wanted = f"isochrony[{extra}]" if extra else package
         raise MissingExtraError(
-            f"{purpose} needs {package}, which is not installed ({cause}); "
-            f"install it with: pip install '{wanted}'",
+            f"{purpose} needs {package}, which is not installed ({cause}); install it with: pip install '{wanted}'",
             name=package,
         ) from cause

@@ -53,9 +53,7 @@ class ImportProgress:
         enabled: draw or not; default: whether `stream` is a terminal.
     """
 
-    def __init__(
-        self, label: str, stream: TextIO | None = None, enabled: bool | None = None
-    ) -> None:
+    def __init__(self, label: str, stream: TextIO | None = None, enabled: bool | None = None) -> None:
         self._label = label
         self._stream = sys.stderr if stream is None else stream
         self._enabled = self._stream.isatty() if enabled is None else enabled

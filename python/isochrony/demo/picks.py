@@ -91,8 +91,7 @@ def pick_onset(samples: npt.ArrayLike, sample_rate: float) -> Onset:
     lead, tail = round(_LEAD_S * sample_rate), round(_TAIL_S * sample_rate)
     if len(x) < 2 * (lead + tail):
         raise UsageError(
-            f"{len(x)} samples are too few to time an onset at {sample_rate} Hz; "
-            f"give at least {2 * (lead + tail)}"
+            f"{len(x)} samples are too few to time an onset at {sample_rate} Hz; give at least {2 * (lead + tail)}"
         )
     steepest = _steepest(x, max(round(_SMOOTH_S * sample_rate), 2), lead, tail)
     window = x[steepest - lead : steepest + tail]

@@ -97,9 +97,7 @@ def station_plans() -> tuple[StationPlan, ...]:
     """The four loggers of the demo."""
     by_name = {station.name: station for station in STATIONS}
     return (
-        StationPlan(
-            by_name["stn_10"], SampleClock(31.7, 0.28, 2900.0, 0.4), (0.137_412,), (HOUR_S,)
-        ),
+        StationPlan(by_name["stn_10"], SampleClock(31.7, 0.28, 2900.0, 0.4), (0.137_412,), (HOUR_S,)),
         StationPlan(
             by_name["stn_11"],
             SampleClock(-46.2, 0.35, 3300.0, 2.1),
@@ -114,9 +112,7 @@ def station_plans() -> tuple[StationPlan, ...]:
             fast_by_s=1.750,
             locks_s=6 * 60.0,
         ),
-        StationPlan(
-            by_name["stn_13"], SampleClock(-8.9, 0.31, 3600.0, 5.2), (0.021_870,), (HOUR_S,)
-        ),
+        StationPlan(by_name["stn_13"], SampleClock(-8.9, 0.31, 3600.0, 5.2), (0.021_870,), (HOUR_S,)),
     )
 
 
@@ -311,8 +307,7 @@ def _burst_truth() -> list[dict[str, object]]:
         {
             "at_ns": HOUR_START_NS + round(burst.at_s * 1e9),
             "arrivals_ns": {
-                station.name: HOUR_START_NS
-                + round((burst.at_s + travel_time_s(burst, station.junction)) * 1e9)
+                station.name: HOUR_START_NS + round((burst.at_s + travel_time_s(burst, station.junction)) * 1e9)
                 for station in STATIONS
             },
         }

@@ -25,9 +25,7 @@ __all__ = ["Batch", "blocks_of", "epoch_unit_ns", "is_time_name", "parse_times"]
 
 Times = npt.NDArray[np.int64]
 
-_TIME_NAME = re.compile(
-    r"(time|timestamp|datetime|date_?time|date|utc|epoch|t|ts)(\W.*|_utc|_ns|_us|_ms|_s)?", re.I
-)
+_TIME_NAME = re.compile(r"(time|timestamp|datetime|date_?time|date|utc|epoch|t|ts)(\W.*|_utc|_ns|_us|_ms|_s)?", re.I)
 _EPOCH = re.compile(r"-?\d{9,19}(\.\d+)?")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.(\d+))?)?)?(Z|[+-]\d\d(:?\d\d)?)?")
 # More breaks than this share of the rows, and more than `_FEW`, is not a recording.
@@ -136,8 +134,7 @@ def blocks_of(batches: Iterator[Batch], signal: str, options: Options) -> Iterat
         if batch.times is None:
             if rate is None:
                 raise BadSourceError(
-                    "has no time column; a recording needs one named like 'time', "
-                    "or a sample rate with --rate HZ"
+                    "has no time column; a recording needs one named like 'time', or a sample rate with --rate HZ"
                 )
             start = options.start if rows == 0 else None
             yield from _columns(batch, slice(0, count), rate, start, signal, options)
@@ -216,9 +213,7 @@ def _rate(batch: Batch) -> Fraction:
     return simplest_between(Fraction(count, span + slack), Fraction(count, max(span - slack, 1)))
 
 
-def _cuts(
-    times: Times, resolution: int, rate: Fraction, previous: tuple[int, int] | None
-) -> list[int]:
+def _cuts(times: Times, resolution: int, rate: Fraction, previous: tuple[int, int] | None) -> list[int]:
     """Rows at which a new stretch begins, including 0 where the batch does not follow on."""
     period = 1e9 / float(rate)
     steps = np.diff(times)

@@ -80,9 +80,7 @@ class _Look:
         """Name of the time column; None if there is none."""
         if options.time_column is not None:
             if options.time_column not in self.names:
-                raise BadSourceError(
-                    f"has no column {options.time_column!r}; it has {', '.join(self.names)}"
-                )
+                raise BadSourceError(f"has no column {options.time_column!r}; it has {', '.join(self.names)}")
             return options.time_column
         if self.header:
             for name in self.names:
@@ -151,11 +149,7 @@ def _batches(pyarrow_csv: Any, path: Path, look: _Look, time: str | None) -> Ite
                 times, finest = parse_times(texts, row)
                 # Writers drop trailing zeros: the finest seen so far counts.
                 resolution = min(finest, resolution or finest)
-            values = {
-                name: values_of(table.column(i), name, row)
-                for i, name in enumerate(look.names)
-                if name != time
-            }
+            values = {name: values_of(table.column(i), name, row) for i, name in enumerate(look.names) if name != time}
             yield Batch(times, resolution or 1, values, row)
             row += table.num_rows
     except pyarrow.ArrowInvalid as error:

@@ -73,9 +73,7 @@ class Source:
     problem: str | None = None
 
 
-def find_sources(
-    src: Path, format_name: str | None = None, match: Match | None = None
-) -> list[Source]:
+def find_sources(src: Path, format_name: str | None = None, match: Match | None = None) -> list[Source]:
     """The files below a folder (or the one file), hidden ones left out, in natural order.
 
     Parameters:
@@ -298,9 +296,7 @@ def _key(source: Source) -> str:
     return str(source.path.resolve())
 
 
-def _follow(
-    src: Path, format_name: str | None, match: Match | None, feed: _Feed, sources: list[Source]
-) -> None:
+def _follow(src: Path, format_name: str | None, match: Match | None, feed: _Feed, sources: list[Source]) -> None:
     """Import files that appear or change, once they have kept still from one look to the next."""
     done = {(source.path, source.size, source.mtime_ns) for source in sources}
     before: set[tuple[Path, int, int]] = set()

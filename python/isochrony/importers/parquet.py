@@ -52,9 +52,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
 def _time_column(pyarrow: Any, schema: Any, options: Options) -> str | None:
     if options.time_column is not None:
         if options.time_column not in schema.names:
-            raise BadSourceError(
-                f"has no column {options.time_column!r}; it has {', '.join(schema.names)}"
-            )
+            raise BadSourceError(f"has no column {options.time_column!r}; it has {', '.join(schema.names)}")
         return options.time_column
     for one in schema:
         if pyarrow.types.is_timestamp(one.type):
@@ -71,11 +69,7 @@ def _batches(pyarrow: Any, file: Any, time: str | None) -> Iterator[Batch]:
             if time is not None:
                 times, finest = _times(pyarrow, table.column(time), row)
                 resolution = min(finest, resolution or finest)
-            values = {
-                name: values_of(table.column(name), name, row)
-                for name in table.schema.names
-                if name != time
-            }
+            values = {name: values_of(table.column(name), name, row) for name in table.schema.names if name != time}
             yield Batch(times, resolution or 1, values, row)
             row += table.num_rows
     except (pyarrow.ArrowInvalid, OSError) as error:

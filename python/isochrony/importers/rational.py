@@ -53,7 +53,6 @@ def parse_rate(text: str) -> Fraction:
         rate = Fraction(0)
     if rate <= 0:
         raise UsageError(
-            f"rate {text!r} is not a positive number of Hz; "
-            "write it like 2000, 100.0000042 or 44100000/1001"
+            f"rate {text!r} is not a positive number of Hz; write it like 2000, 100.0000042 or 44100000/1001"
         )
     return rate

@@ -1,0 +1,37 @@
+"""Exit codes, the same for every command."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+__all__ = ["EPILOG", "Exit"]
+
+
+class Exit(IntEnum):
+    """What the status of the process says."""
+
+    OK = 0
+    """Everything asked for was done."""
+    PARTIAL = 1
+    """Done in part: some input was refused, or damage was found; it was reported."""
+    USAGE = 2
+    """The command line cannot be carried out as given; nothing was changed."""
+    STORE = 3
+    """The store cannot be opened, read or written; it is as last committed."""
+    MISSING = 4
+    """An optional library is not installed."""
+    INTERRUPTED = 130
+    """Interrupted from the keyboard; what was committed stays."""
+
+
+EPILOG = """exit codes:
+  0  done
+  1  done in part: some input was refused, or damage was found, and reported
+  2  the command line cannot be carried out; nothing was changed
+  3  the store cannot be opened, read or written; it is as last committed
+  4  an optional library is not installed
+  130  interrupted; what was committed stays
+
+environment:
+  ISOCHRONY_DEBUG=1  show the trace of an error
+"""

@@ -1,0 +1,51 @@
+"""``isochrony export``: a signal as a file of a common format."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..errors import UsageError
+from ..exporters import SUFFIXES, export
+from ..progress import bytes_text
+from .exits import Exit
+from .scan import selection
+from .target import open_store, parse_target, single_signal
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "write a signal, or a stretch of it, as a file of a common format"
+EXAMPLES = """examples:
+  isochrony export water.iso/stn_10/pressure --out pressure.parquet
+  isochrony export event.iso/YA/FJS/00/HHZ --out fjs.mseed
+  isochrony export sound.iso/take --from 2024-05-01T06:00 --to 2024-05-01T06:05 --out dawn.flac
+
+.csv and .parquet carry a time per sample and leave gaps out; .mseed writes one record
+stream per gap-free stretch; .wav, .flac and .npy have no way to say that samples are
+missing, so a stretch with a gap is refused unless --split writes one file per
+gap-free stretch.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to write")
+    parser.add_argument("--out", type=Path, required=True, metavar="F", help=f"file to write: {', '.join(SUFFIXES)}")
+    parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at (UTC)")
+    parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at (UTC)")
+    parser.add_argument("--split", action="store_true", help="one file per gap-free stretch: F-1, F-2, ...")
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Export and name what was written."""
+    if arguments.out.exists() and not arguments.force:
+        raise UsageError(f"{arguments.out} exists; name another file, or replace it with --force")
+    target = parse_target(arguments.target)
+    with open_store(target.store) as store:
+        signal = single_signal(store, target.signal)
+        stretch = selection(signal, arguments.start, arguments.end)
+        written = export(signal, stretch, arguments.out, split=arguments.split)
+    for path in written:
+        print(f"{path}  {bytes_text(path.stat().st_size)}")
+    return Exit.OK

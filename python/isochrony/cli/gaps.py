@@ -1,0 +1,61 @@
+"""``isochrony gaps``: what is missing, and where clocks stepped."""
+
+from __future__ import annotations
+
+import argparse
+
+from .describe import describe_run, gap_rows
+from .exits import Exit
+from .tables import print_json, render
+from .target import open_store, parse_target, signals_of
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "list gaps and clock steps"
+EXAMPLES = """examples:
+  isochrony gaps water.iso
+  isochrony gaps water.iso/stn_11/pressure --json
+
+A gap is missing samples within one run of a clock. A new run is a clock step or a
+file that fitted nowhere; its reason says which. The length of a gap on the index is
+address space; its seconds are its duration.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("target", metavar="STORE[/SIGNAL]", help="store, signal or pattern")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print gaps and runs."""
+    target = parse_target(arguments.target)
+    with open_store(target.store) as store:
+        signals = signals_of(store, target.signal)
+        gaps = [row for signal in signals for row in gap_rows(signal)]
+        steps = [{"signal": signal.name, **describe_run(one)} for signal in signals for one in list(signal.runs())[1:]]
+    if arguments.json:
+        print_json({"gaps": gaps, "new_runs": steps})
+        return Exit.OK
+    if gaps:
+        head = ("signal", "start", "end", "seconds", "index", "length")
+        rows = [
+            (
+                gap["signal"],
+                gap["start"],
+                gap["end"],
+                None if gap["seconds"] is None else f"{gap['seconds']:.6f}",
+                gap["start_index"],
+                gap["length"],
+            )
+            for gap in gaps
+        ]
+        print(render(head, rows))
+    else:
+        print("no gaps")
+    if steps:
+        head = ("signal", "run", "begins", "index", "because")
+        rows = [(s["signal"], s["id"], s["start"], s["start_index"], s["reason"]) for s in steps]
+        print("\n" + render(head, rows))
+    return Exit.OK

@@ -1,0 +1,110 @@
+"""``isochrony info``: what a store or a signal holds."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..progress import bytes_text
+from .describe import describe
+from .exits import Exit
+from .summary import rate_text
+from .tables import print_json, render
+from .target import open_store, parse_target, signals_of
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "show signals, rates, gaps, sizes and ratios"
+EXAMPLES = """examples:
+  isochrony info water.iso
+  isochrony info 'water.iso/stn_*/pressure'
+  isochrony info water.iso/stn_10/pressure --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("target", metavar="STORE[/SIGNAL]", help="store, signal or pattern")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a table of signals, or all about one."""
+    target = parse_target(arguments.target)
+    with open_store(target.store) as store:
+        found = [describe(signal) for signal in signals_of(store, target.signal)]
+    if arguments.json:
+        print_json({"store": str(target.store), "signals": found})
+    elif len(found) == 1:
+        _print_one(found[0])
+    else:
+        _print_table(found)
+    return Exit.OK
+
+
+def _print_table(found: list[dict[str, Any]]) -> None:
+    head = (
+        "signal",
+        "dtype",
+        "unit",
+        "samples",
+        "gaps",
+        "runs",
+        "rate (Hz)",
+        "start",
+        "stored",
+        "ratio",
+    )
+    rows = [
+        (
+            one["name"],
+            one["dtype"],
+            one["unit"],
+            f"{one['samples']:,}",
+            one["gaps"],
+            len(one["runs"]),
+            f"{one['rate_hz']:.9g}",
+            one["start"],
+            bytes_text(one["stored_bytes"]),
+            _ratio(one),
+        )
+        for one in found
+    ]
+    print(render(head, rows))
+
+
+def _print_one(one: dict[str, Any]) -> None:
+    lines = [
+        ("dtype", one["dtype"] + (f", {one['unit']}" if one["unit"] else "")),
+        (
+            "samples",
+            f"{one['samples']:,} on indices {one['start_index']:,} to {one['end_index']:,}",
+        ),
+        ("nominal rate", f"{one['rate']} Hz"),
+        ("civil time", f"{one['start']} to {one['end']}" if one["start"] else "unknown"),
+        ("gaps", f"{one['gaps']:,}"),
+        ("stored", f"{bytes_text(one['stored_bytes'])}, {_ratio(one)} of its samples' size"),
+        ("codec", one["codec"]),
+        *sorted(one["attrs"].items()),
+    ]
+    print(one["name"])
+    for name, value in lines:
+        print(f"  {name:<14}{value}")
+    head = ("run", "samples", "rate (Hz)", "start", "end", "began because")
+    rows = [
+        (
+            run["id"],
+            f"{run['samples']:,}",
+            rate_text(run["rate_hz"], run["rate_error_hz"]),
+            run["start"],
+            run["end"],
+            run["reason"],
+        )
+        for run in one["runs"]
+    ]
+    print("\n" + render(head, rows, "  "))
+
+
+def _ratio(one: dict[str, Any]) -> str:
+    size = one["samples_bytes"]
+    return f"{one['stored_bytes'] / size:.2f}" if size else "–"

@@ -1,0 +1,106 @@
+"""Parses the command line, runs a command, and turns errors into one line and a status."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from .. import __version__
+from ..errors import IsochronyError, MissingExtraError
+from .exits import EPILOG, Exit
+
+__all__ = ["COMMANDS", "build_parser", "main"]
+
+# In the order of a first session: see it work, bring data in, look, check, take out.
+COMMANDS = (
+    "demo",
+    "import",
+    "info",
+    "gaps",
+    "verify",
+    "scan",
+    "plot",
+    "export",
+    "seal",
+    "completion",
+)
+
+
+def _module(command: str) -> ModuleType:
+    # `import` is a keyword; its module is named import_.
+    name = f"{command}_" if command == "import" else command
+    return importlib.import_module(f".{name}", __package__)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line as an argparse parser."""
+    parser = argparse.ArgumentParser(
+        prog="isochrony",
+        description="Stores high-rate sensor signals with exact time and honest gaps, "
+        "in Zarr v3 that any reader opens.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"isochrony {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        module = _module(name)
+        one = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP[0].upper() + module.HELP[1:] + ".",
+            epilog=module.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(one)
+        one.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line (default: the process's) and return its exit code."""
+    try:
+        arguments = build_parser().parse_args(argv)
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        _say("interrupted; what was committed stays, and the same command resumes")
+        return Exit.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): that is no error. Python
+        # would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except (IsochronyError, OSError) as error:
+        if os.environ.get("ISOCHRONY_DEBUG") == "1":
+            raise
+        _say(_one_line(error))
+        return _status(error)
+
+
+def _status(error: Exception) -> Exit:
+    if isinstance(error, MissingExtraError):
+        return Exit.MISSING
+    # What a user can give wrongly (a name, a time, an option) is one of these built-ins too.
+    if isinstance(error, ValueError | LookupError | TypeError) and not isinstance(error, OSError):
+        return Exit.USAGE
+    return Exit.STORE
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, KeyError) and error.args:
+        # str() of a KeyError quotes its argument.
+        text = str(error.args[0])
+    elif not isinstance(error, IsochronyError) and isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename or 'file'}: {error.strerror}; check the path and its permissions"
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _say(message: str) -> None:
+    print(f"isochrony: {message}", file=sys.stderr)

@@ -1,0 +1,42 @@
+"""``isochrony plot``: a picture of a signal with its gaps."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ..errors import UsageError
+from .exits import Exit
+from .target import open_store, parse_target, single_signal
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "draw a signal, decimated, with its gaps shaded"
+EXAMPLES = """examples:
+  isochrony plot water.iso/stn_10/pressure --out pressure.png
+  isochrony plot water.iso/stn_10/pressure --from 2010-03-01T00:14 --to 2010-03-01T00:15 --out burst.svg
+"""
+
+_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to draw")
+    parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at (UTC)")
+    parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at (UTC)")
+    parser.add_argument("--out", type=Path, required=True, metavar="F", help="file to write: .png, .svg or .pdf")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Draw."""
+    from ..plots import plot
+
+    if arguments.out.suffix.lower() not in _SUFFIXES:
+        raise UsageError(f"--out {arguments.out}: write a {', '.join(_SUFFIXES)} file")
+    target = parse_target(arguments.target)
+    with open_store(target.store) as store:
+        signal = single_signal(store, target.signal)
+        plot(signal, arguments.start, arguments.end, out=arguments.out)
+    print(arguments.out)
+    return Exit.OK

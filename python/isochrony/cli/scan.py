@@ -1,0 +1,150 @@
+"""``isochrony scan``: windowed statistics to a table."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError
+from ..extras import require
+from .exits import Exit
+from .tables import print_json, render
+from .target import open_store, parse_target, single_signal
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run", "window_samples"]
+
+HELP = "windowed min, max, mean and std over gap-free windows"
+EXAMPLES = """examples:
+  isochrony scan water.iso/stn_10/pressure --window 60s --stats min,max,mean,std
+  isochrony scan water.iso/stn_10/pressure --window 4096 --stats std --out std.parquet
+
+A window never spans a gap or a clock step; the samples left over before one are in
+no window. Windows in seconds are whole samples at the nominal rate.
+"""
+
+STATS = ("min", "max", "mean", "std")
+_WINDOW = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to scan")
+    parser.add_argument(
+        "--window",
+        required=True,
+        metavar="W",
+        help="length: samples (4096), or 250ms, 60s, 5min, 1h",
+    )
+    parser.add_argument(
+        "--stats",
+        default=",".join(STATS),
+        metavar="LIST",
+        help="of min,max,mean,std (default: all)",
+    )
+    parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at")
+    parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at")
+    parser.add_argument("--out", type=Path, metavar="F", help="write F.csv or F.parquet instead of the screen")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def window_samples(text: str, rate_hz: float) -> int:
+    """A window length in samples from ``4096``, ``250ms``, ``60s``, ``5min`` or ``1h``.
+
+    Raises:
+        UsageError: not a length, or shorter than one sample.
+    """
+    match = _WINDOW.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"window {text!r} is no length; write 4096 (samples), 250ms, 60s, 5min or 1h")
+    number, unit = match.groups()
+    count = float(number) if not unit else float(number) * _SECONDS[unit] * rate_hz
+    if round(count) < 1 or (not unit and count != int(count)):
+        raise UsageError(f"window {text!r} is {count:g} samples at {rate_hz:g} Hz; need a whole number from 1")
+    return round(count)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Scan and write the table."""
+    from .. import scan
+
+    wanted = parse_stats(arguments.stats)
+    target = parse_target(arguments.target)
+    with open_store(target.store) as store:
+        signal = single_signal(store, target.signal)
+        source = selection(signal, arguments.start, arguments.end)
+        count = window_samples(arguments.window, float(signal.rate))
+        table = scan(source).rewindow(count).stats(*wanted).collect()
+        columns = as_columns(signal, table, wanted)
+    write_columns(columns, arguments.out, as_json=arguments.json)
+    return Exit.OK
+
+
+def parse_stats(text: str) -> list[str]:
+    """Names of statistics from a comma-separated list, in its order.
+
+    Raises:
+        UsageError: an unknown or repeated name, or none.
+    """
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    unknown = [name for name in wanted if name not in STATS]
+    if unknown or not wanted or len(set(wanted)) < len(wanted):
+        raise UsageError(f"--stats {text!r}: name each of {','.join(STATS)} at most once")
+    return wanted
+
+
+def selection(signal: Any, start: str | None, end: str | None) -> Any:
+    """A signal, or the stretch of it between civil times."""
+    if start is None and end is None:
+        return signal
+    from .. import span
+
+    first = signal.time_of(signal.start_index) if start is None else start
+    last = signal.time_of(signal.end_index) if end is None else end
+    return signal[span(first, last)]
+
+
+def as_columns(signal: Any, table: Any, wanted: Sequence[str]) -> dict[str, Any]:
+    """Columns of a window table: start index, civil time, statistics."""
+    starts = np.asarray(table["start"], dtype=np.int64)
+    known = bool(list(signal.runs())) and len(starts) > 0 and signal.timebase is not None
+    columns: dict[str, Any] = {"index": starts}
+    if known:
+        columns["time"] = [signal.time_of(int(i)).isoformat() for i in starts]
+    return columns | {name: np.asarray(table[name]) for name in wanted}
+
+
+def write_columns(columns: dict[str, Any], out: Path | None, *, as_json: bool = False) -> None:
+    """Write columns to a file by its suffix, or to the screen.
+
+    Raises:
+        UsageError: neither .csv nor .parquet.
+    """
+    rows = zip(*(list(column) for column in columns.values()), strict=True)
+    if out is None:
+        if as_json:
+            print_json({name: list(column) for name, column in columns.items()})
+        elif sys.stdout.isatty():
+            print(render(list(columns), ([_cell(value) for value in row] for row in rows)))
+        else:
+            csv.writer(sys.stdout, lineterminator="\n").writerows([list(columns), *rows])
+    elif out.suffix == ".csv":
+        with out.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([list(columns), *rows])
+    elif out.suffix in (".parquet", ".pq"):
+        pyarrow = require("pyarrow", "writing Parquet")
+        parquet = require("pyarrow.parquet", "writing Parquet")
+        parquet.write_table(pyarrow.table(columns), out)
+    else:
+        raise UsageError(f"--out {out}: write a .csv or a .parquet file")
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)

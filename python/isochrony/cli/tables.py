@@ -1,0 +1,48 @@
+"""Tables on the screen, and JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["print_json", "render"]
+
+
+def render(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "") -> str:
+    """A table of text; columns whose cells are all numbers are aligned right.
+
+    Parameters:
+        head: column titles.
+        rows: cells; `None` shows as a dash.
+        indent: put before every line.
+    """
+    cells = [["–" if cell is None else str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in [list(head), *cells]) for i in range(len(head))]
+    right = [bool(cells) and all(_numeric(row[i]) for row in cells) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if numeric else cell.ljust(width)
+            for cell, width, numeric in zip(row, widths, right, strict=True)
+        ]
+        return (indent + "  ".join(padded)).rstrip()
+
+    return "\n".join([line(list(head)), *map(line, cells)])
+
+
+def _numeric(cell: str) -> bool:
+    return cell == "–" or cell[:1].isdigit() or (cell[:1] in "+-−±<" and cell[1:2].isdigit())
+
+
+def print_json(value: Any) -> None:
+    """Write a value as JSON; NumPy scalars and arrays become plain numbers and lists."""
+    print(json.dumps(value, indent=1, default=_plain, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return str(value)

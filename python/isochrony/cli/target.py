@@ -1,0 +1,89 @@
+"""STORE, and STORE/SIGNAL, as people write them on a command line.
+
+A store is a folder, so ``water.iso/stn_10/pressure`` is a path whose first part
+that is a store ends the store's name; what follows names a signal or a pattern.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+
+__all__ = ["Target", "open_store", "parse_target", "signals_of", "single_signal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A store's folder and a signal's name or pattern; "" stands for all signals."""
+
+    store: Path
+    signal: str
+
+
+def parse_target(text: str) -> Target:
+    """Split ``STORE[/SIGNAL]``.
+
+    Raises:
+        UsageError: no part of the path is a store.
+    """
+    path = Path(text)
+    for candidate in (path, *path.parents):
+        if _is_store(candidate):
+            rest = path.relative_to(candidate).as_posix()
+            return Target(candidate, "" if rest == "." else rest)
+    if path.exists():
+        raise UsageError(f"{text} is not an Isochrony store; make one with: isochrony import SRC STORE")
+    raise UsageError(f"{text}: no such store; check the path, or list its folder")
+
+
+def _is_store(folder: Path) -> bool:
+    try:
+        text = (folder / "zarr.json").read_text(encoding="utf-8")
+        kind = json.loads(text)["attributes"]["isochrony"]["kind"]
+    except (OSError, ValueError, KeyError, TypeError):
+        # A store whose projection is damaged is still known by its engine's folder.
+        return (folder / ".isochrony" / "MANIFEST").exists()
+    return bool(kind == "store")
+
+
+def open_store(path: Path, mode: str = "r") -> Any:
+    """Open a store; a module of its own so that commands import nothing they do not need."""
+    from .. import open as open_
+
+    return open_(path, mode=mode)
+
+
+def signals_of(store: Any, pattern: str) -> list[Any]:
+    """Signals by name, by glob pattern, or below a name; "" gives all.
+
+    Raises:
+        UsageError: nothing matches; the message lists some names there are.
+    """
+    names: list[str] = [signal.name for signal in store.find("**")]
+    if not pattern:
+        return [store[name] for name in names]
+    if pattern in names:
+        return [store[pattern]]
+    found = list(store.find(pattern)) if any(c in pattern for c in "*?[") else []
+    found = found or [store[name] for name in names if name.startswith(pattern.rstrip("/") + "/")]
+    if found:
+        return found
+    some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    raise UsageError(f"no signal matches {pattern!r}; the store has {some or 'no signals'}")
+
+
+def single_signal(store: Any, pattern: str) -> Any:
+    """The one signal that a pattern names.
+
+    Raises:
+        UsageError: it names none or several.
+    """
+    found = signals_of(store, pattern)
+    if len(found) != 1:
+        names = ", ".join(signal.name for signal in found[:5])
+        raise UsageError(f"name one signal, as STORE/SIGNAL; {len(found)} match: {names}")
+    return found[0]

@@ -1,0 +1,49 @@
+"""``isochrony verify``: find damage, name it, repair what can be repaired safely."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .exits import Exit
+from .tables import print_json
+from .target import parse_target
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "check every checksum, table and file of a store"
+EXAMPLES = """examples:
+  isochrony verify water.iso
+  isochrony verify water.iso/stn_10/pressure --json
+  isochrony verify water.iso --repair
+
+Exit code 0: sound, or all damage repaired. 1: damage remains, listed by file.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("target", metavar="STORE[/SIGNAL]", help="store or signal")
+    parser.add_argument("--repair", action="store_true", help="repair what can be repaired without losing a sample")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Verify, print findings."""
+    from .. import verify
+
+    target = parse_target(arguments.target)
+    report: Any = verify(target.store, signal=target.signal or None, repair=arguments.repair)
+    damage = [dict(one) for one in report["damage"]]
+    left = [one for one in damage if not one["repaired"]]
+    if arguments.json:
+        print_json({**report, "damage": damage})
+    else:
+        for one in damage:
+            state = "repaired" if one["repaired"] else one["mend"]
+            print(f"{one['path']}: {one['what']} ({state})")
+        print(
+            f"{report['signals']} signals, {report['chunks']} chunks checked; "
+            + (f"{len(left)} damaged" if left else "sound" if not damage else "all repaired")
+        )
+    return Exit.PARTIAL if left else Exit.OK

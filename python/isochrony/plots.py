@@ -1,0 +1,200 @@
+"""Pictures of signals: what was recorded, what is missing, and where clocks stepped.
+
+A plot reads a decimated view, so it costs the same for an hour and for a year. The
+band is each pixel's minimum to maximum, so no spike hides between pixels; gaps are
+shaded and left empty, never joined by a line.
+
+Matplotlib is optional (``pip install 'isochrony[plot]'``) and never needs a display:
+figures are drawn by its Agg canvas unless you pass your own axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .extras import require
+
+__all__ = ["COLORS", "STYLE", "Trace", "clock_text", "draw_trace", "new_figure", "plot", "trace_of"]
+
+# Colour-blind safe, of similar lightness, readable on white and in grey.
+COLORS = ("#2f6db5", "#c2571a", "#2a8a6a", "#8a4fa3", "#b03a5b", "#6b7a1f")
+INK = "#22272e"
+FAINT = "#8b949e"
+GAP = "#d8dde3"
+STEP = "#b3261e"
+
+STYLE: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "text.color": INK,
+    "axes.edgecolor": "#c5ccd3",
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 8.0,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#edf0f3",
+    "grid.linewidth": 0.8,
+    "xtick.color": "#57606a",
+    "ytick.color": "#57606a",
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "xtick.major.size": 3.0,
+    "ytick.major.size": 0.0,
+    "legend.frameon": False,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+
+Float = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A signal at the resolution of a picture.
+
+    Attributes:
+        time_ns: start of each bucket, ns since 1970, ascending (shape n, int64).
+        low: smallest value in each bucket, NaN where there is none (shape n).
+        high: largest value, likewise.
+        mean: mean, likewise.
+    """
+
+    time_ns: npt.NDArray[np.int64]
+    low: Float
+    high: Float
+    mean: Float
+
+
+def new_figure(width: float, height: float) -> Any:
+    """A figure of that size in inches, in our style, without touching pyplot's state."""
+    matplotlib = require("matplotlib", "plotting")
+    figures = require("matplotlib.figure", "plotting")
+    with matplotlib.rc_context(STYLE):
+        return figures.Figure(figsize=(width, height), dpi=150)
+
+
+def clock_text(ns: float, precision: int = 0) -> str:
+    """Time of day of a civil time in ns, with that many decimals of the second."""
+    whole, rest = divmod(round(ns), 1_000_000_000)
+    text = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=whole)).strftime("%H:%M:%S")
+    return f"{text}.{rest:09d}"[: 9 + precision] if precision else text
+
+
+def draw_trace(axes: Any, trace: Trace, origin_ns: int, color: str) -> None:
+    """Draw a trace as its band of extremes and a line of means, in seconds after `origin_ns`."""
+    seconds = (trace.time_ns - origin_ns) * 1e-9
+    axes.fill_between(seconds, trace.low, trace.high, color=color, alpha=0.28, linewidth=0)
+    axes.plot(seconds, trace.mean, color=color, linewidth=0.8)
+
+
+def draw_gaps(axes: Any, gaps_ns: Sequence[tuple[int, int]], origin_ns: int) -> None:
+    """Shade stretches of civil time (start, end in ns) in which nothing was recorded."""
+    for start, end in gaps_ns:
+        axes.axvspan((start - origin_ns) * 1e-9, (end - origin_ns) * 1e-9, color=GAP, linewidth=0, zorder=0.5)
+
+
+def time_axis(axes: Any, origin_ns: int, span_s: float) -> None:
+    """Label an axis that counts seconds after `origin_ns` with times of day."""
+    ticker = require("matplotlib.ticker", "plotting")
+    step = next((s for s in _STEPS if span_s / s <= 7), 86_400.0 * max(span_s // 600_000, 1))
+    first = -(origin_ns * 1e-9 % step)
+    axes.xaxis.set_major_locator(ticker.FixedLocator(np.arange(first, span_s + step, step)))
+    digits = max(0, -int(np.floor(np.log10(step)))) if step < 1 else 0
+    form = "%d %b" if step >= 86_400 else None
+
+    def label(seconds: float, _: int) -> str:
+        ns = origin_ns + seconds * 1e9
+        if form:
+            return datetime.fromtimestamp(ns * 1e-9, tz=UTC).strftime(form)
+        text = clock_text(ns, digits)
+        return text if step < 60 else text[:5]
+
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(label))
+
+
+_STEPS = tuple(
+    base * scale
+    for scale, bases in (
+        (0.001, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+        (1.0, (1, 2, 5, 10, 20, 30)),
+        (60.0, (1, 2, 5, 10, 20, 30)),
+        (3600.0, (1, 2, 3, 6, 12)),
+        (86_400.0, (1, 2, 7, 14, 30, 91, 182, 365)),
+    )
+    for base in bases
+)
+
+
+def trace_of(signal: Any, span: Any, pixels: int = 2000) -> Trace:
+    """The decimated view of a stretch of a signal as a `Trace`, in its unit."""
+    view = signal.view(span, pixels=pixels)
+    return Trace(
+        time_ns=np.asarray(view.time_ns, dtype=np.int64),
+        low=np.asarray(view.min, dtype=np.float64),
+        high=np.asarray(view.max, dtype=np.float64),
+        mean=np.asarray(view.mean, dtype=np.float64),
+    )
+
+
+def plot(
+    signal: Any,
+    start: Any = None,
+    end: Any = None,
+    *,
+    out: str | Path | None = None,
+    axes: Any = None,
+    pixels: int = 2000,
+) -> Any:
+    """Draw a stretch of a signal with its gaps.
+
+    Parameters:
+        signal: from an open store.
+        start: civil time at which the picture begins; default: the signal's first sample.
+        end: civil time at which it ends; default: its last.
+        out: file to write (PNG, SVG or PDF by its suffix); default: none.
+        axes: matplotlib axes to draw into; default: a new figure.
+        pixels: width to decimate to, above 0.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    from . import span as span_of
+
+    matplotlib = require("matplotlib", "plotting")
+    first = signal.time_of(signal.start_index) if start is None else start
+    last = signal.time_of(signal.end_index) if end is None else end
+    stretch = span_of(first, last)
+    trace = trace_of(signal, stretch, pixels)
+    gaps = [(gap.start_time.ns, gap.end_time.ns) for gap in signal[stretch].gaps]
+    with matplotlib.rc_context(STYLE):
+        figure = axes.figure if axes is not None else new_figure(10, 3.2)
+        if axes is None:
+            axes = figure.add_axes((0.08, 0.17, 0.9, 0.68))
+        origin = int(trace.time_ns[0]) if len(trace.time_ns) else 0
+        draw_gaps(axes, gaps, origin)
+        draw_trace(axes, trace, origin, COLORS[0])
+        length = float(trace.time_ns[-1] - origin) * 1e-9 if len(trace.time_ns) else 1.0
+        axes.set_xlim(0, length or 1.0)
+        time_axis(axes, origin, length)
+        axes.set_ylabel(signal.unit or "counts")
+        day = datetime.fromtimestamp(origin * 1e-9, tz=UTC).strftime("%Y-%m-%d")
+        axes.set_title(f"{signal.name}   {day} UTC")
+        if out is not None:
+            figure.savefig(out)
+    return figure
