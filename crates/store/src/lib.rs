@@ -9,6 +9,7 @@ pub mod meta;
 mod names;
 pub mod op;
 pub mod state;
+pub mod views;
 
 pub use error::StoreError;
 pub use names::{Pattern, RESERVED, check_name};
