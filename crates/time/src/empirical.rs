@@ -1,54 +1,19 @@
 //! [`Empirical`]: the metric of one signal's samples against civil time.
+//!
+//! Data structures: `pieces` in index order; `order`, the same pieces grouped
+//! by run (each run's in index order), with `rank` its inverse; `runs` by civil
+//! start, with `latest[k]` the one of `runs[..=k]` that ends last.
+//!
+//! Invariants, checked by [`Empirical::from_runs`]:
+//! - index ranges of pieces are disjoint and ascending; only the last is open;
+//! - within a run civil time strictly ascends with index, gaps included, by at
+//!   least 2^-16 ns a sample, so that rounding to nearest inverts `time_of`.
+//!
+//! This file maps index to civil time; `lookup.rs` maps back; `grid.rs` both,
+//! for many at once.
 
-use crate::{Fixed, Piece, RunId, Time, TimeError};
-
-/// How a civil time between two samples becomes an index.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Round {
-    /// The nearest sample, the default: inverts `time_of`.
-    #[default]
-    Nearest,
-    /// The last sample not after the time.
-    Floor,
-    /// The first sample not before the time.
-    Ceil,
-    /// Only a time that `time_of` gives for a sample; else an error.
-    Exact,
-}
-
-/// Which run to take where two cover one civil time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Prefer {
-    /// The run that starts first in civil time.
-    First,
-    /// The run that starts last in civil time.
-    Last,
-    /// This run, also outside its span (by extrapolation).
-    Run(RunId),
-}
-
-/// Options of a lookup by civil time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Lookup {
-    /// Rounding.
-    pub round: Round,
-    /// What to do where runs overlap; `None`: an error naming both.
-    pub prefer: Option<Prefer>,
-}
-
-/// Where a civil time lies on the index axis.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct IndexAt {
-    /// The index, rounded as asked.
-    pub index: i64,
-    /// The unrounded position, to 2^-32 of a sample.
-    pub position: Fixed,
-    /// The run.
-    pub run: RunId,
-    /// Whether no sample was recorded at that time, so that the index is
-    /// address space between the ends of a gap.
-    pub in_gap: bool,
-}
+use crate::line::Line;
+use crate::{Fixed, Piece, RunId, Time, TimeError, TimebaseId};
 
 /// Extent of one run on both axes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -65,95 +30,302 @@ pub struct RunSpan {
     pub civil_end: Fixed,
 }
 
+/// A run and where its pieces are in `order`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct RunPieces {
+    pub(crate) run: RunId,
+    pub(crate) first: usize,
+    pub(crate) count: usize,
+}
+
 /// Piecewise-linear map from sample index to civil time.
+///
+/// ```
+/// use isochrony_time::{Empirical, Fixed, Lookup, Piece, Rate, RunId};
+/// let start = Fixed::from_int(1_267_401_600_000_000_000);
+/// let piece = Piece::nominal(RunId(0), 0, start, "100.0000042".parse()?);
+/// let metric = Empirical::from_runs(vec![piece])?;
+/// let time = metric.time_of(123_456_789)?;
+/// assert_eq!(metric.index_of_time(&time, Lookup::default())?.index, 123_456_789);
+/// # Ok::<(), isochrony_time::TimeError>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Empirical {
     pub(crate) pieces: Vec<Piece>,
+    pub(crate) order: Vec<u32>,
+    pub(crate) rank: Vec<u32>,
+    pub(crate) by_run: Vec<RunPieces>,
+    pub(crate) runs: Vec<RunSpan>,
+    pub(crate) latest: Vec<u32>,
+    pub(crate) timebase: Option<TimebaseId>,
+}
+
+/// A stretch of the index axis with one line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IndexStretch {
+    pub(crate) line: Line,
+    pub(crate) run: RunId,
+    pub(crate) in_gap: bool,
+    /// The stretch is `[from, to)` in indices.
+    pub(crate) from: i64,
+    pub(crate) to: i64,
 }
 
 impl Empirical {
     /// From stored pieces, in index order.
     ///
     /// # Errors
-    /// [`TimeError::Empty`], [`TimeError::BadPiece`], [`TimeError::ZeroSlope`].
+    /// [`TimeError::Empty`] without pieces, [`TimeError::ZeroSlope`],
+    /// [`TimeError::BadPiece`] for overlapping or unordered pieces, civil time
+    /// running backwards within a run, slopes outside 2^-16..2^62 ns a sample,
+    /// NaN or negative uncertainties.
     pub fn from_runs(pieces: Vec<Piece>) -> Result<Self, TimeError> {
-        Ok(Self { pieces })
+        if pieces.is_empty() {
+            return Err(TimeError::Empty);
+        }
+        for (at, piece) in pieces.iter().enumerate() {
+            check(at, piece, pieces.get(at + 1))?;
+        }
+        let mut order: Vec<u32> = (0..pieces.len() as u32).collect();
+        order.sort_by_key(|&p| pieces[p as usize].run);
+        let mut rank = vec![0; pieces.len()];
+        for (r, &p) in order.iter().enumerate() {
+            rank[p as usize] = r as u32;
+        }
+        let mut by_run: Vec<RunPieces> = Vec::new();
+        for (r, &p) in order.iter().enumerate() {
+            let run = pieces[p as usize].run;
+            match by_run.last_mut() {
+                Some(last) if last.run == run => last.count += 1,
+                _ => by_run.push(RunPieces {
+                    run,
+                    first: r,
+                    count: 1,
+                }),
+            }
+        }
+        let mut runs = Vec::with_capacity(by_run.len());
+        for group in &by_run {
+            let of_run = &order[group.first..group.first + group.count];
+            for pair in of_run.windows(2) {
+                check_order(
+                    pair[1] as usize,
+                    &pieces[pair[0] as usize],
+                    &pieces[pair[1] as usize],
+                )?;
+            }
+            let (first, last) = (
+                &pieces[of_run[0] as usize],
+                &pieces[of_run[of_run.len() - 1] as usize],
+            );
+            runs.push(RunSpan {
+                run: group.run,
+                index: first.index,
+                end: last.end,
+                civil: first.civil,
+                civil_end: civil_end(last)?,
+            });
+        }
+        runs.sort_by_key(|r| (r.civil, r.index));
+        let mut latest: Vec<u32> = Vec::with_capacity(runs.len());
+        for (k, run) in runs.iter().enumerate() {
+            let before = latest
+                .last()
+                .copied()
+                .filter(|&l| runs[l as usize].civil_end > run.civil_end);
+            latest.push(before.unwrap_or(k as u32));
+        }
+        Ok(Self {
+            pieces,
+            order,
+            rank,
+            by_run,
+            runs,
+            latest,
+            timebase: None,
+        })
     }
+
     /// The pieces, in index order.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
+
     /// The runs, by the civil time of their first sample.
     pub fn runs(&self) -> &[RunSpan] {
-        &[]
+        &self.runs
     }
-    /// Close the last piece at the committed length.
+
+    /// The same metric with its last piece closed at the committed length.
+    ///
+    /// An open last piece claims all later civil time; close it before lookups
+    /// where runs may overlap.
     ///
     /// # Errors
-    /// [`TimeError::BadPiece`].
-    pub fn closed_at(self, end: i64) -> Result<Self, TimeError> {
-        let _ = end;
-        Ok(self)
+    /// [`TimeError::BadPiece`] unless `end` lies after the last piece's start.
+    pub fn closed_at(mut self, end: i64) -> Result<Self, TimeError> {
+        if let Some(last) = self.pieces.last_mut() {
+            last.end = Some(end);
+        }
+        Ok(Self {
+            timebase: self.timebase,
+            ..Self::from_runs(self.pieces)?
+        })
     }
-    /// Civil time of an index.
+
+    /// The same metric knowing its index timebase, which its times then carry
+    /// as their origin: so a run of one signal is never taken for another's.
+    pub fn with_timebase(self, timebase: TimebaseId) -> Self {
+        Self {
+            timebase: Some(timebase),
+            ..self
+        }
+    }
+
+    /// Civil time of an index, whole or fractional, to the nearest 2^-32 ns.
+    ///
+    /// Inside a gap: between its ends, flagged. Outside every run: extrapolated
+    /// from the preceding piece (the first one, before the start), not flagged.
+    /// The result remembers its run.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`].
+    /// [`TimeError::Overflow`] where the result leaves [`Fixed`].
     pub fn time_of(&self, index: impl Into<Fixed>) -> Result<Time, TimeError> {
-        let _ = index.into();
-        Err(TimeError::Empty)
+        let index = index.into();
+        let stretch = self.stretch_at(index)?;
+        Ok(Time {
+            value: stretch.line.civil_at(index)?,
+            timebase: TimebaseId::CIVIL,
+            run: Some(stretch.run),
+            in_gap: stretch.in_gap,
+            origin: self.timebase,
+        })
     }
-    /// Index of a civil time.
-    ///
-    /// # Errors
-    /// [`TimeError::Ambiguous`] and others.
-    pub fn index_of(&self, civil: Fixed, lookup: Lookup) -> Result<IndexAt, TimeError> {
-        let _ = (civil, lookup);
-        Err(TimeError::Empty)
+
+    /// Half-width around [`Empirical::time_of`] that holds the true civil time,
+    /// in nanoseconds, as the fit states it.
+    pub fn uncertainty_ns(&self, index: i64) -> f64 {
+        self.pieces[self.piece_before(index)].uncertainty_ns
     }
-    /// Index of a time that may remember its run, which then wins over `lookup.prefer`.
-    ///
-    /// # Errors
-    /// As [`Empirical::index_of`].
-    pub fn index_of_time(&self, time: &Time, lookup: Lookup) -> Result<IndexAt, TimeError> {
-        let _ = time;
-        self.index_of(time.value, lookup)
+
+    /// Position of the last piece that starts at or before `index`, else the first.
+    fn piece_before(&self, index: i64) -> usize {
+        self.pieces
+            .partition_point(|p| p.index <= index)
+            .saturating_sub(1)
     }
-    /// Civil times of many indices.
-    ///
-    /// # Errors
-    /// As [`Empirical::time_of`].
-    pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), TimeError> {
-        let _ = (indices, out);
-        Ok(())
+
+    pub(crate) fn stretch_at(&self, index: Fixed) -> Result<IndexStretch, TimeError> {
+        let whole = index
+            .floor_i64()
+            .ok_or(TimeError::Overflow { what: "index" })?;
+        let at = self.piece_before(whole);
+        let piece = &self.pieces[at];
+        let line = Line::of(piece);
+        let next_start = self.pieces.get(at + 1).map_or(i64::MAX, |p| p.index);
+        let from = if at == 0 { i64::MIN } else { piece.index };
+        let data = IndexStretch {
+            line,
+            run: piece.run,
+            in_gap: false,
+            from,
+            to: next_start,
+        };
+        let Some(end) = piece.end.filter(|&e| e < next_start) else {
+            return Ok(data);
+        };
+        let Some(after) = self.next_in_run(at) else {
+            return Ok(data);
+        };
+        if whole < end {
+            return Ok(IndexStretch { to: end, ..data });
+        }
+        let after = &self.pieces[after];
+        let line = Line::between(end, civil_end(piece)?, after.index, after.civil);
+        Ok(IndexStretch {
+            line,
+            run: piece.run,
+            in_gap: true,
+            from: end,
+            to: next_start,
+        })
     }
-    /// Civil times of `start, start + step, ...`, as many as `out` holds.
-    ///
-    /// # Errors
-    /// As [`Empirical::time_of`].
-    pub fn civil_grid(&self, start: i64, step: i64, out: &mut [Fixed]) -> Result<(), TimeError> {
-        let _ = (start, step, out);
-        Ok(())
+
+    /// The next piece of the same run.
+    pub(crate) fn next_in_run(&self, piece: usize) -> Option<usize> {
+        let next = *self.order.get(self.rank[piece] as usize + 1)? as usize;
+        (self.pieces[next].run == self.pieces[piece].run).then_some(next)
     }
-    /// As [`Empirical::civil_grid`], rounded to whole nanoseconds (datetime64\[ns\]).
-    ///
-    /// # Errors
-    /// [`TimeError::Overflow`] outside years 1677 to 2262.
-    pub fn civil_ns_grid(&self, start: i64, step: i64, out: &mut [i64]) -> Result<(), TimeError> {
-        let _ = (start, step, out);
-        Ok(())
+}
+
+/// Civil time after a piece's last sample.
+pub(crate) fn civil_end(piece: &Piece) -> Result<Fixed, TimeError> {
+    piece
+        .end
+        .map_or(Ok(Fixed::MAX), |end| piece.civil_at(Fixed::from_int(end)))
+}
+
+fn check(position: usize, piece: &Piece, next: Option<&Piece>) -> Result<(), TimeError> {
+    let bad = |reason| TimeError::BadPiece {
+        position,
+        run: piece.run,
+        index: piece.index,
+        reason,
+    };
+    let (num, den) = (i128::from(piece.num), i128::from(piece.den));
+    if num == 0 || den == 0 {
+        let what = format!(
+            "piece {position} (run {}, index {})",
+            piece.run.0, piece.index
+        );
+        return Err(TimeError::ZeroSlope {
+            what,
+            num,
+            den: piece.den.into(),
+        });
     }
-    /// Indices of many civil times.
-    ///
-    /// # Errors
-    /// As [`Empirical::index_of`].
-    pub fn index_many(
-        &self,
-        civil: &[Fixed],
-        lookup: Lookup,
-        out: &mut Vec<IndexAt>,
-    ) -> Result<(), TimeError> {
-        let _ = (civil, lookup, out);
-        Ok(())
+    if num << 16 < den || num >> 62 > den {
+        return Err(bad("nanoseconds per sample outside 2^-16 to 2^62"));
     }
+    if piece.uncertainty_ns.is_nan() || piece.uncertainty_ns < 0.0 {
+        return Err(bad("uncertainty is negative or not a number"));
+    }
+    if piece.residual_ns.is_nan() || piece.residual_ns < 0.0 {
+        return Err(bad("residual is negative or not a number"));
+    }
+    if piece.end.is_some_and(|end| end <= piece.index) {
+        return Err(bad("it ends before it starts"));
+    }
+    match (piece.end, next) {
+        (None, Some(_)) => Err(bad("only the last piece may be open")),
+        (Some(end), Some(next)) if next.index < end => Err(bad("it overlaps the next piece")),
+        _ => Ok(()),
+    }
+}
+
+/// Civil time must ascend from `piece` to `next`, its successor in the run.
+fn check_order(position: usize, piece: &Piece, next: &Piece) -> Result<(), TimeError> {
+    let bad = |reason| TimeError::BadPiece {
+        position,
+        run: next.run,
+        index: next.index,
+        reason,
+    };
+    let end = piece
+        .end
+        .ok_or_else(|| bad("an earlier piece of its run is open"))?;
+    let last = piece.civil_at(Fixed::from_int(end - 1))?;
+    if next.civil <= last {
+        return Err(bad(
+            "it starts before the last sample of the piece before it",
+        ));
+    }
+    if next.index > end {
+        let least = (i128::from(next.index) - i128::from(end)) << 16;
+        let gap = next.civil.checked_sub(civil_end(piece)?);
+        if gap.is_none_or(|g| g.to_bits() < least) {
+            return Err(bad("the gap before it has address space but no duration"));
+        }
+    }
+    Ok(())
 }

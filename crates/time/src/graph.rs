@@ -1,6 +1,15 @@
 //! [`Graph`]: timebases joined by metrics; conversion along the shortest path.
+//!
+//! Data structures: nodes by id, edges in the order they were added, and each
+//! node's edges. Invariant: every cycle of metrics agrees with itself to within
+//! rounding and stated uncertainty, so any shortest path is as good as another.
 
-use crate::{Derived, Empirical, Time, TimeError, Timebase, TimebaseId, TimebaseKind};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::{
+    Derived, Empirical, Fixed, Lookup, Time, TimeError, Timebase, TimebaseId, TimebaseKind,
+};
 
 /// What joins two timebases.
 #[derive(Clone, PartialEq, Debug)]
@@ -8,14 +17,37 @@ pub enum Metric {
     /// A rational linear map.
     Derived(Derived),
     /// Sample index to civil time.
-    Empirical(Empirical),
+    Empirical(Arc<Empirical>),
+}
+
+#[derive(Clone, Debug)]
+struct Edge {
+    from: TimebaseId,
+    to: TimebaseId,
+    metric: Metric,
 }
 
 /// Timebases and the metrics between them. The civil timebase is always there,
 /// named `utc`, as [`TimebaseId::CIVIL`].
+///
+/// ```
+/// use isochrony_time::{Derived, Fixed, Graph, Metric, Time, Timebase, TimebaseId, TimebaseKind};
+/// let mut graph = Graph::new();
+/// let kind = TimebaseKind::Index;
+/// let a = graph.add(Timebase { name: "stn_10/pressure".into(), kind: kind.clone() })?;
+/// let b = graph.add(Timebase { name: "stn_11/pressure".into(), kind })?;
+/// let start = Fixed::from_int(1_267_401_600_000_000_000);
+/// let later = Fixed::from_int(1_267_401_601_000_000_000);
+/// graph.connect(a, TimebaseId::CIVIL, Metric::Derived(Derived::from_rate("2000".parse()?, start)?))?;
+/// graph.connect(b, TimebaseId::CIVIL, Metric::Derived(Derived::from_rate("1000".parse()?, later)?))?;
+/// assert_eq!(graph.convert(Time::new(4000, a), b)?.value, Fixed::from_int(1000));
+/// # Ok::<(), isochrony_time::TimeError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Graph {
     timebases: Vec<Timebase>,
+    edges: Vec<Edge>,
+    edges_of: Vec<Vec<usize>>,
 }
 
 impl Default for Graph {
@@ -27,21 +59,38 @@ impl Default for Graph {
 impl Graph {
     /// With the civil timebase only.
     pub fn new() -> Self {
+        let utc = Timebase {
+            name: "utc".into(),
+            kind: TimebaseKind::Civil,
+        };
         Self {
-            timebases: vec![Timebase {
-                name: "utc".into(),
-                kind: TimebaseKind::Civil,
-            }],
+            timebases: vec![utc],
+            edges: Vec::new(),
+            edges_of: vec![Vec::new()],
         }
     }
-    /// Add a timebase.
+
+    /// Add a timebase; one that is there already, of the same kind, is found again.
     ///
     /// # Errors
-    /// [`TimeError::DuplicateTimebase`].
+    /// [`TimeError::DuplicateTimebase`] when the name has another kind.
     pub fn add(&mut self, timebase: Timebase) -> Result<TimebaseId, TimeError> {
+        if let Ok(id) = self.id(&timebase.name) {
+            let there = &self.timebases[id.0 as usize];
+            if there.kind == timebase.kind {
+                return Ok(id);
+            }
+            let existing = there.kind.to_string();
+            return Err(TimeError::DuplicateTimebase {
+                name: timebase.name,
+                existing,
+            });
+        }
         self.timebases.push(timebase);
+        self.edges_of.push(Vec::new());
         Ok(TimebaseId(self.timebases.len() as u32 - 1))
     }
+
     /// Id of a name.
     ///
     /// # Errors
@@ -49,34 +98,303 @@ impl Graph {
     pub fn id(&self, name: &str) -> Result<TimebaseId, TimeError> {
         let at = self.timebases.iter().position(|t| t.name == name);
         at.map(|i| TimebaseId(i as u32))
-            .ok_or(TimeError::UnknownTimebase {
-                name: name.into(),
-                known: String::new(),
-            })
+            .ok_or_else(|| self.unknown(name.to_owned()))
     }
+
     /// The timebase of an id.
     pub fn timebase(&self, id: TimebaseId) -> Option<&Timebase> {
         self.timebases.get(id.0 as usize)
     }
-    /// Join two timebases; `metric` maps `from` to `to`.
+
+    /// Join two timebases; `metric` maps `from` to `to` and is used both ways.
     ///
     /// # Errors
-    /// [`TimeError::ContradictoryCycle`], [`TimeError::UnknownTimebase`].
+    /// [`TimeError::UnknownTimebase`], [`TimeError::ContradictoryCycle`] when
+    /// the two are already joined and the metric disagrees with that path by
+    /// more than rounding and the stated uncertainties.
     pub fn connect(
         &mut self,
         from: TimebaseId,
         to: TimebaseId,
         metric: Metric,
     ) -> Result<(), TimeError> {
-        let _ = (from, to, metric);
+        for id in [from, to] {
+            self.known(id)?;
+        }
+        let edge = Edge { from, to, metric };
+        self.check_cycle(&edge)?;
+        let n = self.edges.len();
+        self.edges.push(edge);
+        self.edges_of[from.0 as usize].push(n);
+        if from != to {
+            self.edges_of[to.0 as usize].push(n);
+        }
         Ok(())
     }
-    /// Convert along the shortest path.
+
+    /// Put a newer metric in the place of the one that joins `from` to `to`
+    /// directly, or join them: for a signal that grows.
     ///
     /// # Errors
-    /// [`TimeError::Unreachable`] and those of the metrics.
+    /// As [`Graph::connect`]; the graph is then as it was.
+    pub fn replace(
+        &mut self,
+        from: TimebaseId,
+        to: TimebaseId,
+        metric: Metric,
+    ) -> Result<(), TimeError> {
+        let Some(n) = self.edges.iter().position(|e| (e.from, e.to) == (from, to)) else {
+            return self.connect(from, to, metric);
+        };
+        let detach = |edges: &mut Vec<usize>| edges.retain(|&e| e != n);
+        let before = (
+            self.edges_of[from.0 as usize].clone(),
+            self.edges_of[to.0 as usize].clone(),
+        );
+        detach(&mut self.edges_of[from.0 as usize]);
+        detach(&mut self.edges_of[to.0 as usize]);
+        let edge = Edge { from, to, metric };
+        let checked = self.check_cycle(&edge);
+        (self.edges_of[from.0 as usize], self.edges_of[to.0 as usize]) = before;
+        checked?;
+        self.edges[n] = edge;
+        Ok(())
+    }
+
+    /// Convert along the shortest path (fewest metrics, by breadth-first search).
+    ///
+    /// To an index timebase the value may be fractional; it is whole for every
+    /// time that came from a sample of that timebase. `in_gap` stays set once
+    /// any step of the path was interpolated in a gap.
+    ///
+    /// # Errors
+    /// [`TimeError::UnknownTimebase`], [`TimeError::Unreachable`] naming both
+    /// islands, and those of [`Empirical::index_of_time`].
     pub fn convert(&self, time: Time, to: TimebaseId) -> Result<Time, TimeError> {
-        let _ = to;
-        Ok(time)
+        self.known(time.timebase)?;
+        self.known(to)?;
+        let path = self
+            .path(time.timebase, to)
+            .ok_or_else(|| self.unreachable(time.timebase, to))?;
+        path.iter().try_fold(time, |t, &n| self.edges[n].apply(t))
+    }
+
+    /// Names of the timebases on the shortest path, both ends included.
+    ///
+    /// # Errors
+    /// As [`Graph::convert`].
+    pub fn path_names(&self, from: TimebaseId, to: TimebaseId) -> Result<Vec<&str>, TimeError> {
+        self.known(from)?;
+        self.known(to)?;
+        let path = self
+            .path(from, to)
+            .ok_or_else(|| self.unreachable(from, to))?;
+        Ok(self.names_along(from, &path))
+    }
+
+    fn names_along(&self, from: TimebaseId, path: &[usize]) -> Vec<&str> {
+        let mut at = from;
+        let mut names = vec![self.name(at)];
+        for &n in path {
+            at = self.edges[n].other(at);
+            names.push(self.name(at));
+        }
+        names
+    }
+
+    /// Edges of the shortest path; `None` when there is none.
+    fn path(&self, from: TimebaseId, to: TimebaseId) -> Option<Vec<usize>> {
+        let mut came_by: Vec<Option<usize>> = vec![None; self.timebases.len()];
+        let mut queue = VecDeque::from([from]);
+        while let Some(at) = queue.pop_front() {
+            if at == to {
+                let (mut path, mut at) = (Vec::new(), to);
+                while at != from {
+                    let edge = came_by[at.0 as usize]?;
+                    path.push(edge);
+                    at = self.edges[edge].other(at);
+                }
+                path.reverse();
+                return Some(path);
+            }
+            for &n in &self.edges_of[at.0 as usize] {
+                let next = self.edges[n].other(at);
+                if next != from && came_by[next.0 as usize].is_none() {
+                    came_by[next.0 as usize] = Some(n);
+                    queue.push_back(next);
+                }
+            }
+        }
+        None
+    }
+
+    /// Send probes along the new edge and back by the existing path.
+    fn check_cycle(&self, edge: &Edge) -> Result<(), TimeError> {
+        let Some(path) = self.path(edge.to, edge.from) else {
+            return Ok(());
+        };
+        for value in edge.probes() {
+            let probe = Time::new(value, edge.from);
+            let (mut at, mut slack) = edge.apply_with_slack(probe, 0.0)?;
+            for &n in &path {
+                // Forget the run: the way back is another clock's.
+                at.run = None;
+                (at, slack) = self.edges[n].apply_with_slack(at, slack)?;
+            }
+            let off = at.value.checked_sub(value).and_then(Fixed::checked_abs);
+            let off = off.ok_or(TimeError::Overflow {
+                what: "cycle of metrics",
+            })?;
+            if off.to_f64() > slack {
+                let mut cycle = vec![self.name(edge.from)];
+                cycle.extend(self.names_along(edge.to, &path));
+                return Err(TimeError::ContradictoryCycle {
+                    cycle: cycle.join(" -> "),
+                    timebase: self.name(edge.from).to_owned(),
+                    value,
+                    back: at.value,
+                    off,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, id: TimebaseId) -> &str {
+        self.timebase(id).map_or("?", |t| &t.name)
+    }
+
+    fn known(&self, id: TimebaseId) -> Result<(), TimeError> {
+        if (id.0 as usize) < self.timebases.len() {
+            return Ok(());
+        }
+        Err(self.unknown(format!("#{}", id.0)))
+    }
+
+    fn unknown(&self, name: String) -> TimeError {
+        let known: Vec<&str> = self.timebases.iter().map(|t| t.name.as_str()).collect();
+        TimeError::UnknownTimebase {
+            name,
+            known: listed(known),
+        }
+    }
+
+    fn unreachable(&self, from: TimebaseId, to: TimebaseId) -> TimeError {
+        let island = |id| {
+            let all = (0..self.timebases.len() as u32).map(TimebaseId);
+            listed(
+                all.filter(|&t| self.path(id, t).is_some())
+                    .map(|t| self.name(t))
+                    .collect(),
+            )
+        };
+        TimeError::Unreachable {
+            from: self.name(from).to_owned(),
+            to: self.name(to).to_owned(),
+            from_island: island(from),
+            to_island: island(to),
+        }
+    }
+}
+
+/// At most a dozen names, so that an error stays one readable line.
+fn listed(names: Vec<&str>) -> String {
+    let shown = names[..names.len().min(12)].join(", ");
+    if names.len() <= 12 {
+        shown
+    } else {
+        format!("{shown}, ... ({} in all)", names.len())
+    }
+}
+
+impl Edge {
+    fn other(&self, id: TimebaseId) -> TimebaseId {
+        if id == self.from { self.to } else { self.from }
+    }
+
+    /// Convert from whichever end `time` is in.
+    fn apply(&self, time: Time) -> Result<Time, TimeError> {
+        let forward = time.timebase == self.from;
+        let timebase = if forward { self.to } else { self.from };
+        match &self.metric {
+            Metric::Derived(map) => {
+                let value = if forward {
+                    map.forward(time.value)
+                } else {
+                    map.backward(time.value)
+                };
+                Ok(Time {
+                    value: value?,
+                    timebase,
+                    ..time
+                })
+            }
+            Metric::Empirical(metric) if forward => {
+                let at = metric.time_of(time.value)?;
+                let in_gap = time.in_gap || at.in_gap;
+                Ok(Time {
+                    timebase,
+                    in_gap,
+                    origin: Some(self.from),
+                    ..at
+                })
+            }
+            Metric::Empirical(metric) => {
+                // A run of another clock says nothing about this one.
+                let run = time.run.filter(|_| time.origin == Some(self.from));
+                let prefer = run.map(crate::Prefer::Run);
+                let at = metric.index_of(
+                    time.value,
+                    Lookup {
+                        prefer,
+                        ..Lookup::default()
+                    },
+                )?;
+                let in_gap = time.in_gap || at.in_gap;
+                let (value, run, origin) = (at.position, Some(at.run), Some(self.from));
+                Ok(Time {
+                    value,
+                    timebase,
+                    run,
+                    in_gap,
+                    origin,
+                })
+            }
+        }
+    }
+
+    /// As `apply`, with the disagreement that rounding and uncertainty allow.
+    fn apply_with_slack(&self, time: Time, slack: f64) -> Result<(Time, f64), TimeError> {
+        const ROUNDING: f64 = 4.0 / (1u64 << 32) as f64;
+        let forward = time.timebase == self.from;
+        let (slope, own) = match &self.metric {
+            Metric::Derived(map) => ((map.num() as f64 / map.den() as f64).abs(), 0.0),
+            Metric::Empirical(metric) => {
+                let worst =
+                    |f: fn(&crate::Piece) -> f64| metric.pieces().iter().map(f).fold(0.0, f64::max);
+                (worst(|p| p.ns_per_sample()), worst(|p| p.uncertainty_ns))
+            }
+        };
+        let slack = if forward {
+            slack * slope + own
+        } else {
+            (slack + own) / slope
+        };
+        Ok((self.apply(time)?, slack + ROUNDING))
+    }
+
+    /// Values of `from` at which to compare with another path.
+    fn probes(&self) -> Vec<Fixed> {
+        match &self.metric {
+            // A line is fixed by two points; the far one shows small slope errors.
+            Metric::Derived(_) => [0, 1 << 40, -(1 << 40)].map(Fixed::from_int).to_vec(),
+            Metric::Empirical(metric) => {
+                let ends = metric.runs().iter().take(1000);
+                ends.flat_map(|r| [Some(r.index), r.end.map(|e| e - 1)])
+                    .flatten()
+                    .map(Fixed::from_int)
+                    .collect()
+            }
+        }
     }
 }

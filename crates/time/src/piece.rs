@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::wide::{mul_div_floor, mul_div_round};
+use crate::wide::mul_div_round;
 use crate::{Fixed, Rate, RunId, TimeError};
 
 /// `civil(i) = civil + (i - index) * num / den`, for `index <= i < end`.
@@ -60,16 +60,6 @@ impl Piece {
             .and_then(|ns| self.civil.checked_add(Fixed::from_bits(ns)))
             .ok_or(TimeError::Overflow {
                 what: "civil time of an index",
-            })
-    }
-
-    /// Fractional index of a civil time on this line, rounded down to 2^-32.
-    pub(crate) fn position(&self, civil: Fixed) -> Result<Fixed, TimeError> {
-        let d = civil.checked_sub(self.civil);
-        d.and_then(|d| mul_div_floor(d.to_bits(), self.den.into(), self.num.into()))
-            .and_then(|(q, _)| Fixed::from_int(self.index).checked_add(Fixed::from_bits(q)))
-            .ok_or(TimeError::Overflow {
-                what: "index of a civil time",
             })
     }
 }

@@ -17,7 +17,7 @@ const NS: u128 = 1_000_000_000;
 /// use isochrony_time::Rate;
 /// let rate: Rate = "100.0000042".parse()?;
 /// assert_eq!((rate.num(), rate.den()), (500_000_021, 5_000_000));
-/// assert_eq!("44100000/1001".parse::<Rate>()?.to_string(), "44100000/1001");
+/// assert_eq!("44100000/1001".parse::<Rate>()?, Rate::new(6_300_000, 143)?);
 /// assert_eq!("2 kHz".parse::<Rate>()?, Rate::from_hz(2000)?);
 /// # Ok::<(), isochrony_time::TimeError>(())
 /// ```
@@ -150,11 +150,12 @@ impl Rate {
         self.num as f64 / self.den as f64
     }
 
-    /// Nanoseconds per sample as a 64-bit ratio: exact wherever the reduced
-    /// ratio fits, else the nearest that does (closer than 2^-63 relative).
+    /// Nanoseconds per sample as a 63-bit ratio: exact wherever the reduced
+    /// ratio fits, else the nearest that does (closer than 2^-61 relative).
     pub fn period_ns(self) -> (u64, u64) {
         // Both parts fit for rates from 2^-30 to 2^63 Hz; beyond, the nearest end.
-        best_u64_ratio(u128::from(self.den) * NS, u128::from(self.num)).unwrap_or((u64::MAX, 1))
+        best_u64_ratio(u128::from(self.den) * NS, u128::from(self.num))
+            .unwrap_or((i64::MAX as u64, 1))
     }
 
     /// How long `samples` last, in nanoseconds, to the nearest 2^-32.
@@ -215,7 +216,7 @@ impl FromStr for Rate {
     }
 }
 
-/// Decimal where that is exact (`100.0000042`), else `num/den`.
+/// Decimal where that is exact (`100.0000042`), else reduced `num/den`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut scale, mut digits) = (1u128, 0usize);

@@ -66,6 +66,9 @@ pub struct Time {
     pub run: Option<RunId>,
     /// Whether it lies in a gap, so that it was interpolated between the ends.
     pub in_gap: bool,
+    /// The index timebase that `run` belongs to, so that no other signal mistakes
+    /// it for a run of its own; `None` for a metric that was given no timebase.
+    pub origin: Option<TimebaseId>,
 }
 
 impl Time {
@@ -76,6 +79,7 @@ impl Time {
             timebase,
             run: None,
             in_gap: false,
+            origin: None,
         }
     }
 

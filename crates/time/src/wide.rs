@@ -39,6 +39,9 @@ fn wide_div(a: i128, b: i128, d: i128) -> (I256, I256) {
     (p.div_euclid(d), p.rem_euclid(d))
 }
 
+/// Ratios are stored as signed 64-bit columns.
+const MAX_PART: u128 = i64::MAX as u128;
+
 /// Greatest common divisor.
 pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
@@ -47,11 +50,11 @@ pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The rational nearest to `num / den` whose parts both fit 64 bits.
+/// The rational nearest to `num / den` whose parts both fit 63 bits.
 ///
 /// Exact whenever the reduced fraction fits; else the last continued-fraction
-/// convergent that does, which is closer than 2^-63 relative. `None` when the
-/// value itself is outside 2^-64..2^64 or not positive.
+/// convergent that does, which is closer than 2^-61 relative. `None` when the
+/// value itself is outside 2^-63..2^63 or not positive.
 pub(crate) fn best_u64_ratio(num: u128, den: u128) -> Option<(u64, u64)> {
     if num == 0 || den == 0 {
         return None;
@@ -63,7 +66,7 @@ pub(crate) fn best_u64_ratio(num: u128, den: u128) -> Option<(u64, u64)> {
         let h = q.checked_mul(h1).and_then(|x| x.checked_add(h0));
         let k = q.checked_mul(k1).and_then(|x| x.checked_add(k0));
         let (Some(h), Some(k)) = (h, k) else { break };
-        if h > u128::from(u64::MAX) || k > u128::from(u64::MAX) {
+        if h > MAX_PART || k > MAX_PART {
             break;
         }
         (h0, k0, h1, k1) = (h1, k1, h, k);

@@ -1,0 +1,305 @@
+//! From civil time back to an index: choosing the run, then the sample.
+
+use crate::empirical::{RunPieces, civil_end};
+use crate::line::Line;
+use crate::{Empirical, Fixed, RunId, RunSpan, Time, TimeError};
+
+/// How a civil time between two samples becomes an index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Round {
+    /// The nearest sample, the default: inverts `time_of`.
+    #[default]
+    Nearest,
+    /// The last sample whose (rounded) time is not after the given one.
+    Floor,
+    /// The first sample whose (rounded) time is not before the given one.
+    Ceil,
+    /// Only a time that `time_of` gives for a recorded sample; else an error.
+    Exact,
+}
+
+/// Which run to take where two cover one civil time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Prefer {
+    /// The run that starts first in civil time.
+    First,
+    /// The run that starts last in civil time.
+    Last,
+    /// This run, also outside its span (by extrapolation).
+    Run(RunId),
+}
+
+/// Options of a lookup by civil time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Lookup {
+    /// Rounding.
+    pub round: Round,
+    /// What to do where runs overlap; `None`: an error naming both.
+    pub prefer: Option<Prefer>,
+}
+
+/// Where a civil time lies on the index axis.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IndexAt {
+    /// The index, rounded as asked.
+    pub index: i64,
+    /// The unrounded position, to 2^-32 of a sample.
+    pub position: Fixed,
+    /// The run.
+    pub run: RunId,
+    /// Whether the time lies between the ends of a gap (within a run or between
+    /// runs), so that the index is address space. Extrapolation before the first
+    /// and after the last sample is not flagged: compare with the signal's bounds.
+    pub in_gap: bool,
+}
+
+/// A stretch of civil time with one line, from the time that was looked up to `until`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CivilStretch {
+    pub(crate) line: Line,
+    pub(crate) run: RunId,
+    pub(crate) in_gap: bool,
+    /// The stretch ends before this time.
+    pub(crate) until: Fixed,
+    /// Where the next run begins, for a gap between runs.
+    next_run: Option<(i64, RunId)>,
+}
+
+impl Empirical {
+    /// Index of a civil time.
+    ///
+    /// Recorded samples win over gaps. Inside a gap the index interpolates
+    /// between its ends; before the first and after the last run it extrapolates.
+    ///
+    /// # Errors
+    /// [`TimeError::Ambiguous`] where two runs cover the time and nothing is
+    /// preferred, [`TimeError::UnknownRun`], [`TimeError::NotOnSample`] and
+    /// [`TimeError::InGap`] for [`Round::Exact`], [`TimeError::Overflow`].
+    pub fn index_of(&self, civil: Fixed, lookup: Lookup) -> Result<IndexAt, TimeError> {
+        let stretch = self.civil_stretch(civil, lookup.prefer)?;
+        self.index_in(&stretch, civil, lookup.round)
+    }
+
+    /// Index of a time that may remember its run, which then wins over
+    /// `lookup.prefer`: exactly inverts [`Empirical::time_of`]. A run of another
+    /// origin (see [`Empirical::with_timebase`]) is ignored.
+    ///
+    /// # Errors
+    /// As [`Empirical::index_of`].
+    pub fn index_of_time(&self, time: &Time, lookup: Lookup) -> Result<IndexAt, TimeError> {
+        let prefer = time
+            .run
+            .filter(|_| time.origin == self.timebase)
+            .map(Prefer::Run)
+            .or(lookup.prefer);
+        self.index_of(time.value, Lookup { prefer, ..lookup })
+    }
+
+    pub(crate) fn index_in(
+        &self,
+        stretch: &CivilStretch,
+        civil: Fixed,
+        round: Round,
+    ) -> Result<IndexAt, TimeError> {
+        let CivilStretch {
+            line, run, in_gap, ..
+        } = *stretch;
+        let position = line.position(civil)?;
+        let nearest = position
+            .round_i64()
+            .ok_or(TimeError::Overflow { what: "index" })?;
+        let at = |index, run| {
+            Ok(IndexAt {
+                index,
+                position,
+                run,
+                in_gap,
+            })
+        };
+        if round == Round::Nearest {
+            return at(nearest, run);
+        }
+        if let Some((next_index, next_run)) = stretch.next_run {
+            // No sample here: the last one before, the first one after.
+            return match round {
+                Round::Floor if line.den == 0 => at(line.index - 1, run),
+                Round::Ceil if line.den == 0 => at(next_index, next_run),
+                Round::Floor => at(position.floor_i64().unwrap_or(nearest), run),
+                Round::Ceil => at(position.ceil_i64().unwrap_or(nearest), run),
+                _ => Err(TimeError::InGap { time: civil, run }),
+            };
+        }
+        let time = self.time_in_run(run, nearest)?;
+        let floor = if time > civil { nearest - 1 } else { nearest };
+        match round {
+            Round::Floor => at(floor, run),
+            Round::Ceil => at(if time < civil { nearest + 1 } else { nearest }, run),
+            _ if in_gap => Err(TimeError::InGap { time: civil, run }),
+            _ if time == civil => at(nearest, run),
+            _ => {
+                let off_ns = civil.checked_sub(self.time_in_run(run, floor)?);
+                let off_ns = off_ns.ok_or(TimeError::Overflow {
+                    what: "distance to a sample",
+                })?;
+                Err(TimeError::NotOnSample {
+                    time: civil,
+                    index: floor,
+                    off_ns,
+                })
+            }
+        }
+    }
+
+    /// The line that answers for `civil`, and how far it does.
+    pub(crate) fn civil_stretch(
+        &self,
+        civil: Fixed,
+        prefer: Option<Prefer>,
+    ) -> Result<CivilStretch, TimeError> {
+        if let Some(Prefer::Run(run)) = prefer {
+            return self.stretch_in_run(self.group(run)?, civil);
+        }
+        let started = self.runs.partition_point(|r| r.civil <= civil);
+        let mut until = self.runs.get(started).map_or(Fixed::MAX, |r| r.civil);
+        let (mut chosen, mut gap): (Option<CivilStretch>, Option<CivilStretch>) = (None, None);
+        // Later starts first; stop where no earlier run reaches this far.
+        for k in (0..started).rev() {
+            if self.runs[self.latest[k] as usize].civil_end <= civil {
+                break;
+            }
+            if self.runs[k].civil_end <= civil {
+                continue;
+            }
+            let found = self.stretch_in_run(self.group(self.runs[k].run)?, civil)?;
+            until = until.min(found.until);
+            if found.in_gap {
+                gap = gap.filter(|_| prefer == Some(Prefer::Last)).or(Some(found));
+                continue;
+            }
+            match (chosen, prefer) {
+                (None, _) | (Some(_), Some(Prefer::First)) => chosen = Some(found),
+                (Some(_), Some(_)) => {}
+                (Some(later), None) => {
+                    return Err(self.ambiguous(civil, self.runs[k].run, later.run));
+                }
+            }
+        }
+        if let Some(stretch) = chosen.or(gap) {
+            return Ok(CivilStretch { until, ..stretch });
+        }
+        self.stretch_outside(civil, started)
+    }
+
+    /// Between two runs, or before and after all.
+    fn stretch_outside(&self, civil: Fixed, started: usize) -> Result<CivilStretch, TimeError> {
+        let Some(before) = started
+            .checked_sub(1)
+            .map(|k| &self.runs[self.latest[k] as usize])
+        else {
+            let mut stretch = self.stretch_in_run(self.group(self.runs[0].run)?, civil)?;
+            stretch.until = self.runs[0].civil;
+            return Ok(stretch);
+        };
+        let Some(after) = self.runs.get(started) else {
+            return self.stretch_in_run(self.group(before.run)?, civil);
+        };
+        let end = before.end.unwrap_or(i64::MAX);
+        let mut line = Line::between(end, before.civil_end, after.index, after.civil);
+        if after.index <= end {
+            line.den = 0;
+        }
+        let next_run = Some((after.index, after.run));
+        Ok(CivilStretch {
+            line,
+            run: before.run,
+            in_gap: true,
+            until: after.civil,
+            next_run,
+        })
+    }
+
+    /// One run as if it were alone.
+    fn stretch_in_run(&self, group: RunPieces, civil: Fixed) -> Result<CivilStretch, TimeError> {
+        let of_run = &self.order[group.first..group.first + group.count];
+        let started = of_run.partition_point(|&p| self.pieces[p as usize].civil <= civil);
+        let piece = &self.pieces[of_run[started.saturating_sub(1)] as usize];
+        let next = of_run
+            .get(started.max(1))
+            .map(|&p| &self.pieces[p as usize]);
+        let until = next.map_or(Fixed::MAX, |n| n.civil);
+        let whole = CivilStretch {
+            line: Line::of(piece),
+            run: group.run,
+            in_gap: false,
+            until,
+            next_run: None,
+        };
+        let end = civil_end(piece)?;
+        let (Some(next), Some(end_index)) = (next, piece.end) else {
+            // The run's last piece: recorded up to its end, extrapolated beyond.
+            let until = if civil < end { end } else { Fixed::MAX };
+            return Ok(CivilStretch { until, ..whole });
+        };
+        if civil < end {
+            return Ok(CivilStretch {
+                until: until.min(end),
+                ..whole
+            });
+        }
+        let line = Line::between(end_index, end, next.index, next.civil);
+        Ok(CivilStretch {
+            line,
+            in_gap: true,
+            ..whole
+        })
+    }
+
+    /// Civil time of an index by one run's pieces alone.
+    fn time_in_run(&self, run: RunId, index: i64) -> Result<Fixed, TimeError> {
+        let group = self.group(run)?;
+        let of_run = &self.order[group.first..group.first + group.count];
+        let started = of_run.partition_point(|&p| self.pieces[p as usize].index <= index);
+        let piece = &self.pieces[of_run[started.saturating_sub(1)] as usize];
+        let index = Fixed::from_int(index);
+        match (piece.end, of_run.get(started.max(1))) {
+            (Some(end), Some(&next)) if Fixed::from_int(end) <= index => {
+                let next = &self.pieces[next as usize];
+                Line::between(end, civil_end(piece)?, next.index, next.civil).civil_at(index)
+            }
+            _ => piece.civil_at(index),
+        }
+    }
+
+    fn group(&self, run: RunId) -> Result<RunPieces, TimeError> {
+        let found = self.by_run.binary_search_by_key(&run, |g| g.run);
+        found.map(|k| self.by_run[k]).map_err(|_| {
+            let mut known: Vec<String> = self
+                .by_run
+                .iter()
+                .take(8)
+                .map(|g| g.run.0.to_string())
+                .collect();
+            if self.by_run.len() > known.len() {
+                known.push(format!("... ({} in all)", self.by_run.len()));
+            }
+            TimeError::UnknownRun {
+                run,
+                known: known.join(", "),
+            }
+        })
+    }
+
+    fn ambiguous(&self, time: Fixed, first: RunId, second: RunId) -> TimeError {
+        let span = |run| {
+            let found: Option<&RunSpan> = self.runs.iter().find(|r| r.run == run);
+            found.map_or((Fixed::ZERO, Fixed::ZERO), |r| (r.civil, r.civil_end))
+        };
+        TimeError::Ambiguous {
+            time,
+            first,
+            first_span: span(first),
+            second,
+            second_span: span(second),
+        }
+    }
+}
