@@ -106,10 +106,10 @@ def draw_gaps(axes: Any, gaps_ns: Sequence[tuple[int, int]], origin_ns: int) -> 
         axes.axvspan((start - origin_ns) * 1e-9, (end - origin_ns) * 1e-9, color=GAP, linewidth=0, zorder=0.5)
 
 
-def time_axis(axes: Any, origin_ns: int, span_s: float) -> None:
-    """Label an axis that counts seconds after `origin_ns` with times of day."""
+def time_axis(axes: Any, origin_ns: int, span_s: float, labels: int = 7) -> None:
+    """Label an axis that counts seconds after `origin_ns` with about so many times of day."""
     ticker = require("matplotlib.ticker", "plotting")
-    step = next((s for s in _STEPS if span_s / s <= 7), 86_400.0 * max(span_s // 600_000, 1))
+    step = next((s for s in _STEPS if span_s / s <= labels), 86_400.0 * max(span_s // 600_000, 1))
     first = -(origin_ns * 1e-9 % step)
     axes.xaxis.set_major_locator(ticker.FixedLocator(np.arange(first, span_s + step, step)))
     digits = max(0, -int(np.floor(np.log10(step)))) if step < 1 else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from .describe import describe_run, gap_rows
 from .exits import Exit
@@ -55,7 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print("no gaps")
     if steps:
-        head = ("signal", "run", "begins", "index", "because")
-        rows = [(s["signal"], s["id"], s["start"], s["start_index"], s["reason"]) for s in steps]
-        print("\n" + render(head, rows))
+        print("\n" + render(("signal", "run", "begins", "index", "because"), map(_step_row, steps)))
     return Exit.OK
+
+
+def _step_row(step: dict[str, Any]) -> tuple[Any, ...]:
+    return step["signal"], step["id"], step["start"], step["start_index"], step["reason"]

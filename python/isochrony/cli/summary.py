@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
 
 from .tables import render
 
-__all__ = ["print_summary", "rate_text"]
+__all__ = ["print_refused", "print_summary", "rate_text"]
 
 _PROBLEMS_SHOWN = 20
 
@@ -42,9 +42,12 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     if rows:
         head = ("signal", "samples", "gaps", "runs", "rate (Hz)", "start", "end")
         print(render(head, rows))
-    problems = summary["problems"]
+    print_refused(summary["problems"], sys.stderr)
+
+
+def print_refused(problems: Sequence[tuple[str, str]], stream: TextIO) -> None:
+    """Files that were not imported, with their reasons, up to a screenful."""
     for path, reason in problems[:_PROBLEMS_SHOWN]:
-        print(f"refused: {path}: {reason}", file=sys.stderr)
+        print(f"refused: {path}: {reason}", file=stream)
     if len(problems) > _PROBLEMS_SHOWN:
-        rest = len(problems) - _PROBLEMS_SHOWN
-        print(f"refused: {rest} more; --json lists them all", file=sys.stderr)
+        print(f"refused: {len(problems) - _PROBLEMS_SHOWN} more; --json lists them all", file=stream)

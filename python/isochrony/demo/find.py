@@ -1,0 +1,180 @@
+"""Looks into a store, by the public interface only, and says what it holds.
+
+The demo's whole analysis: runs and their true rates, outages, clock steps, and
+bursts, timed at each station in civil time through the store's own timebase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..plots import Trace, trace_of
+from .figure import Closeup
+from .findings import Arrival, Burst, Findings, Outage, Run, StationFindings, Step
+from .picks import find_drops, pick_onset
+
+__all__ = ["closeups", "examine", "find_bursts", "hour_views"]
+
+# Levels are compared over windows of a tenth of a second.
+_WINDOW_S = 0.1
+_AROUND_S = 0.75
+# A front crosses the network within this time; a burst is heard by so many stations.
+_CROSSING_S = 5.0
+_HEARD_BY = 3
+_DRIFT_POINTS = 160
+
+
+def examine(signals: Iterable[Any]) -> Findings:
+    """Runs, outages and clock steps of signals."""
+    return Findings([_station(signal) for signal in signals])
+
+
+def _station(signal: Any) -> StationFindings:
+    nominal = float(signal.rate)
+    found = StationFindings(
+        name=signal.name.partition("/")[0],
+        signal=signal.name,
+        nominal_hz=nominal,
+        unit=signal.unit or "counts",
+    )
+    gaps = [(gap.start, gap.start + gap.length) for gap in signal.gaps]
+    for run in signal.runs():
+        pieces = list(_pieces(run.start, run.end, gaps))
+        found.runs.append(
+            Run(
+                start_ns=run.start_time.ns,
+                end_ns=run.end_time.ns,
+                samples=sum(end - start for start, end in pieces),
+                rate_hz=float(run.rate),
+                rate_error_hz=float(run.rate_uncertainty or 0.0),
+                drift_s=tuple(_drift(signal, pieces, nominal, float(run.rate))),
+            )
+        )
+    found.outages = [
+        Outage(gap.start_time.ns, gap.end_time.ns, gap.length) for gap in signal.gaps if gap.start_time is not None
+    ]
+    for before, after in pairwise(found.runs):
+        if after.start_ns < before.end_ns:
+            found.steps.append(Step(after.start_ns, (before.end_ns - after.start_ns) * 1e-9))
+    return found
+
+
+def _pieces(start: int, end: int, gaps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Index ranges with samples between `start` and `end`."""
+    for first, last in gaps:
+        if start < last and first < end:
+            if start < first:
+                yield start, first
+            start = last
+    if start < end:
+        yield start, end
+
+
+def _drift(
+    signal: Any, pieces: list[tuple[int, int]], nominal: float, rate: float
+) -> Iterator[tuple[float, float, float]]:
+    """How far a sample clock runs ahead of its nominal rate: (s since start, s ahead, uncertainty in s).
+
+    Across a gap nobody counted samples; there the run's own rate carries the clock on,
+    and a point of NaN keeps the picture from drawing a line.
+    """
+    if not pieces:
+        return
+    total = sum(end - start for start, end in pieces)
+    origin = signal.time_of(pieces[0][0])
+    ahead = since = 0.0
+    for number, (start, end) in enumerate(pieces):
+        first = signal.time_of(start)
+        began = float(first - origin)
+        if number:
+            ahead += (began - since) * (rate / nominal - 1.0)
+            yield began, np.nan, 0.0
+        count = max(2, _DRIFT_POINTS * (end - start) // total)
+        for index in np.linspace(start, end - 1, count).astype(np.int64):
+            time = signal.time_of(int(index))
+            elapsed = float(time - first)
+            gained = (int(index) - start) / nominal - elapsed
+            yield began + elapsed, ahead + gained, (time.uncertainty_ns or 0.0) * 1e-9
+        since = began + elapsed
+        ahead += gained
+
+
+def find_bursts(signals: Iterable[Any]) -> list[Burst]:
+    """Pressure drops that several stations heard within the time a front takes to cross."""
+    arrivals = sorted((one for signal in signals for one in _arrivals(signal)), key=lambda one: one.ns)
+    bursts = []
+    while arrivals:
+        near = [one for one in arrivals if one.ns - arrivals[0].ns < _CROSSING_S * 1e9]
+        # A station counts once, with what it heard first.
+        first = {one.station: one for one in reversed(near)}
+        if len(first) >= _HEARD_BY:
+            bursts.append(Burst(tuple(sorted(first.values(), key=lambda one: one.ns))))
+        arrivals = arrivals[len(near) :]
+    return bursts
+
+
+def _arrivals(signal: Any) -> Iterator[Arrival]:
+    """Every abrupt drop in a signal, timed."""
+    from .. import scan
+
+    rate = float(signal.rate)
+    window = round(_WINDOW_S * rate)
+    around = round(_AROUND_S * rate)
+    table = scan(signal).rewindow(window).stats("mean").collect()
+    starts = np.asarray(table["start"], dtype=np.int64)
+    means = np.asarray(table["mean"], dtype=np.float64)
+    # Windows on two sides of a gap are no neighbours.
+    breaks = np.flatnonzero(np.diff(starts) != window) + 1
+    for begin, end in pairwise([0, *breaks.tolist(), len(starts)]):
+        for drop in find_drops(means[begin:end]):
+            about = int(starts[begin + drop])
+            first = max(about - around, int(starts[begin]))
+            last = min(about + around, int(starts[end - 1]) + window)
+            onset = pick_onset(np.asarray(signal[first:last]), rate)
+            yield Arrival(
+                station=signal.name.partition("/")[0],
+                ns=_civil_ns(signal, first + onset.index),
+                error_ns=onset.error / rate * 1e9,
+                drop=onset.drop,
+            )
+
+
+def _civil_ns(signal: Any, index: float) -> float:
+    """Civil time of a fractional index, in ns; between two samples along their line."""
+    whole = int(np.floor(index))
+    before, after = signal.time_of(whole), signal.time_of(whole + 1)
+    # A double holds ns since 1970 only to 256 ns; that is far below the onset's own error.
+    return float(before.ns + (index - whole) * (after.ns - before.ns))
+
+
+def hour_views(signals: Iterable[Any], pixels: int = 2000) -> dict[str, Trace]:
+    """Decimated views over everything recorded, by station."""
+    from .. import span
+
+    signals = list(signals)
+    runs = [run for signal in signals for run in signal.runs()]
+    everything = span(
+        min((run.start_time for run in runs), key=lambda time: time.ns),
+        max((run.end_time for run in runs), key=lambda time: time.ns),
+    )
+    return {signal.name.partition("/")[0]: trace_of(signal, everything, pixels) for signal in signals}
+
+
+def closeups(signals: Iterable[Any], burst: Burst) -> list[Closeup]:
+    """Samples of each station from before the first arrival of a burst to after its last."""
+    from .. import Time, span
+
+    first, last = burst.arrivals[0].ns, burst.arrivals[-1].ns
+    reach = last - first
+    stretch = span(Time.from_ns(round(first - 0.3 * reach)), Time.from_ns(round(last + 0.5 * reach)))
+    found = []
+    for signal in signals:
+        for segment in signal[stretch].segments:
+            begin, end = segment.start_index, segment.start_index + len(segment)
+            times = np.linspace(signal.time_of(begin).ns, signal.time_of(end).ns, end - begin, endpoint=False)
+            found.append(Closeup(signal.name.partition("/")[0], times, np.asarray(segment)))
+    return found

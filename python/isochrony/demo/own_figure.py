@@ -1,0 +1,108 @@
+"""A picture of any collection of signals: one lane each, on a common time axis where they have one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..extras import require
+from ..plots import COLORS, FAINT, INK, STYLE, Trace, new_figure, time_axis, trace_of
+
+__all__ = ["draw_all", "draw_lanes"]
+
+# Lanes in one column, and columns.
+_LANES = 24
+_COLUMNS = 4
+_LANE_INCHES = 0.3
+
+
+def draw_all(signals: Sequence[Any], title: str, out: Path) -> None:
+    """Draw signals as lanes, each scaled to itself; more than 96 are drawn in part and counted."""
+    civil = [signal for signal in signals if signal.timebase is not None]
+    chosen = civil or list(signals)
+    note = f"{len(signals)} signals"
+    if len(chosen) < len(signals):
+        note += f", {len(chosen)} with civil time drawn"
+    shown = chosen[: _LANES * _COLUMNS]
+    if len(shown) < len(chosen):
+        note += f", the first {len(shown)} drawn"
+    traces = [(signal.name, trace_of(signal, None, pixels=1200)) for signal in shown]
+    draw_lanes([one for one in traces if len(one[1].time_ns)], title, note, bool(civil), out)
+
+
+def draw_lanes(traces: Sequence[tuple[str, Trace]], title: str, note: str, civil: bool, out: Path) -> None:
+    """Write the figure.
+
+    Parameters:
+        traces: name and trace of each lane, top to bottom, then column by column.
+        title: large, above.
+        note: small, below the title.
+        civil: whether times are civil; else they count from each signal's own start.
+        out: file to write.
+    """
+    matplotlib = require("matplotlib", "drawing recordings")
+    columns = max(1, min(_COLUMNS, -(-len(traces) // _LANES)))
+    lanes = -(-len(traces) // columns)
+    with matplotlib.rc_context(STYLE):
+        height = 1.5 + max(lanes, 4) * _LANE_INCHES
+        width = 12.0 if columns == 1 else 5.0 * columns
+        figure = new_figure(width, height)
+        left = 0.35 / width
+        figure.text(left, 1 - 0.42 / height, title, fontsize=17, weight="bold")
+        figure.text(left, 1 - 0.72 / height, _subtitle(traces, note, civil), fontsize=10, color=FAINT)
+        origin, span = _extent(traces, civil)
+        for column in range(columns):
+            some = traces[column * lanes : (column + 1) * lanes]
+            label = 1.35 / width
+            cell = (1 - 0.3 / width) / columns
+            axes = figure.add_axes((column * cell + label, 0.5 / height, cell - label - 0.15 / width, 1 - 1.5 / height))
+            _lanes(axes, some, lanes, origin, span)
+            if civil:
+                time_axis(axes, origin, span, 7 if columns == 1 else 4)
+            else:
+                axes.set_xlabel("seconds from the start of each")
+        figure.savefig(out)
+
+
+def _extent(traces: Sequence[tuple[str, Trace]], civil: bool) -> tuple[int, float]:
+    """Origin in ns (0: each its own) and span in s that hold all traces."""
+    origin = min(int(trace.time_ns[0]) for _, trace in traces) if civil else 0
+    ends = [int(trace.time_ns[-1]) - (origin or int(trace.time_ns[0])) for _, trace in traces]
+    return origin, max(max(ends) * 1e-9, 1e-9)
+
+
+def _subtitle(traces: Sequence[tuple[str, Trace]], note: str, civil: bool) -> str:
+    if not civil:
+        return note
+    first = min(int(trace.time_ns[0]) for _, trace in traces)
+    return datetime.fromtimestamp(first * 1e-9, tz=UTC).strftime("%-d %B %Y, UTC") + f"   ·   {note}"
+
+
+def _lanes(axes: Any, traces: Sequence[tuple[str, Trace]], lanes: int, origin: int, span: float) -> None:
+    for row, (name, trace) in enumerate(traces):
+        seconds = (trace.time_ns - (origin or int(trace.time_ns[0]))) * 1e-9
+        low, high = np.nanmin(trace.low), np.nanmax(trace.high)
+        middle = float(np.nanmedian(trace.mean))
+        scale = 0.48 / max(high - middle, middle - low, np.finfo(float).tiny)
+        # Signals of one station share a colour: names up to their last part.
+        color = COLORS[_group(name, traces) % len(COLORS)]
+        band = (trace.low - middle) * scale - row, (trace.high - middle) * scale - row
+        axes.fill_between(seconds, *band, color=color, linewidth=0.3)
+        axes.text(
+            -0.01, -row, name, transform=axes.get_yaxis_transform(), ha="right", va="center",
+            fontsize=6.5, color=INK,
+        )  # fmt: skip
+    axes.set_xlim(0, span)
+    axes.set_ylim(-lanes + 0.4, 0.6)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.grid(visible=False, axis="y")
+
+
+def _group(name: str, traces: Sequence[tuple[str, Trace]]) -> int:
+    groups = list(dict.fromkeys(one.rpartition("/")[0] or one for one, _ in traces))
+    return groups.index(name.rpartition("/")[0] or name)
