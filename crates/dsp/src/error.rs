@@ -47,3 +47,48 @@ impl DspError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_says_what_where_and_how_to_mend_it() {
+        let operator = "summaries";
+        let examples: [(DspError, &[&str]); 3] = [
+            (
+                DspError::ZeroWindow { operator },
+                &["summaries", "got 0", "in samples"],
+            ),
+            (
+                DspError::OutputLength {
+                    operator,
+                    expected: 3,
+                    got: 2,
+                },
+                &["summaries", "room for 2", "makes 3", "pass"],
+            ),
+            (
+                DspError::PartialSample {
+                    operator: "swap_bytes",
+                    bytes: 3,
+                    size: 2,
+                },
+                &["swap_bytes", "3 bytes", "of 2 bytes", "whole samples"],
+            ),
+        ];
+        for (at, (error, parts)) in examples.iter().enumerate() {
+            // Fails to compile when a variant is added, and to pass until it has an example.
+            let position = match error {
+                DspError::ZeroWindow { .. } => 0,
+                DspError::OutputLength { .. } => 1,
+                DspError::PartialSample { .. } => 2,
+            };
+            assert_eq!(position, at);
+            let message = error.to_string();
+            for part in *parts {
+                assert!(message.contains(part), "{message:?} lacks {part:?}");
+            }
+        }
+    }
+}

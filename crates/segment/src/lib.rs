@@ -34,7 +34,6 @@ mod dtype;
 mod dtype_serde;
 mod error;
 mod sample;
-
 mod sigseg;
 mod stream;
 
@@ -45,6 +44,5 @@ pub use dtype::{ByteOrder, DType};
 pub use error::SegmentError;
 pub use num_complex::{Complex, Complex32, Complex64};
 pub use sample::{Bool8, Sample};
-
 pub use sigseg::{Buffers, SigSeg};
 pub use stream::{Stream, StreamId};

@@ -5,7 +5,9 @@
 
 use isochrony_segment::{Bool8, Sample};
 
-use super::{Extreme, Moments, Summary, x86};
+#[cfg(target_arch = "x86_64")]
+use super::x86::{block_i8, block_i16, block_u8, block_u16};
+use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
 /// Most samples in a block: below it, kernels may sum 16-bit samples and pairs of 8-bit squares
@@ -115,24 +117,66 @@ fn wide_m2(count: u64, sum: i128, squares: u128) -> f64 {
     }
 }
 
-/// Sums in plain loops, which compilers vectorise.
+/// Sums samples of 32 bits in plain loops, which compilers vectorise.
 #[inline(always)]
-fn plain_block<T: Copy + Ord + Into<i64>>(samples: &[T], lowest: T, highest: T) -> Block<T> {
-    let (mut sum, mut low, mut high) = (0i64, 0u64, 0u64);
-    let (mut min, mut max) = (highest, lowest);
+fn block_i32<L: Level>(_level: L, samples: &[i32]) -> Block<i32> {
+    /// Samples within this and its negative have squares of which 2^10 fit 64 bits.
+    const NARROW: i32 = 1 << 26;
+    let mut block = Block {
+        sum: 0,
+        squares: 0,
+        min: i32::MAX,
+        max: i32::MIN,
+    };
+    for samples in samples.chunks(1 << 10) {
+        let (mut min, mut max) = (i32::MAX, i32::MIN);
+        for &sample in samples {
+            min = min.min(sample);
+            max = max.max(sample);
+        }
+        block.min = block.min.min(min);
+        block.max = block.max.max(max);
+        let (mut sum, mut low, mut high) = (0, 0u64, 0u64);
+        if -NARROW <= min && max <= NARROW {
+            for &sample in samples {
+                let wide = i64::from(sample);
+                sum += wide;
+                low += (wide * wide) as u64;
+            }
+        } else {
+            for &sample in samples {
+                let wide = i64::from(sample);
+                let square = (wide * wide) as u64;
+                sum += wide;
+                low += square & 0xffff_ffff;
+                high += square >> 32;
+            }
+        }
+        block.sum += sum;
+        block.squares += (u128::from(high) << 32) + u128::from(low);
+    }
+    block
+}
+
+/// Sums samples of at most 16 bits in plain loops, where there are no better instructions.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn plain_block<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
+where
+    T: Integer<Extreme = T> + Ord + Into<i32>,
+{
+    let (mut sum, mut squares) = (0i64, 0u64);
+    let (mut min, mut max) = (T::HIGHEST, T::LOWEST);
     for &sample in samples {
-        let wide: i64 = sample.into();
-        // At most 2^62; halves of it are summed apart so that 2^15 of them cannot overflow.
-        let square = (wide * wide) as u64;
-        sum += wide;
-        low += square & 0xffff_ffff;
-        high += square >> 32;
+        let wide: i32 = sample.into();
+        sum += i64::from(wide);
+        squares += u64::from(wide.unsigned_abs() * wide.unsigned_abs());
         min = min.min(sample);
         max = max.max(sample);
     }
     Block {
         sum,
-        squares: (u128::from(high) << 32) + u128::from(low),
+        squares: squares.into(),
         min,
         max,
     }
@@ -154,12 +198,21 @@ macro_rules! integer {
 }
 
 integer! {
-    i8 => |_, samples| plain_block(samples, i8::MIN, i8::MAX);
-    u8 => |_, samples| plain_block(samples, u8::MIN, u8::MAX);
-    i16 => x86::block_i16;
-    u16 => x86::block_u16;
-    i32 => |_, samples| plain_block(samples, i32::MIN, i32::MAX);
+    i8 => block_i8;
+    u8 => block_u8;
+    i16 => block_i16;
+    u16 => block_u16;
+    i32 => block_i32;
 }
+
+#[cfg(not(target_arch = "x86_64"))]
+use plain_block as block_i8;
+#[cfg(not(target_arch = "x86_64"))]
+use plain_block as block_u8;
+#[cfg(not(target_arch = "x86_64"))]
+use plain_block as block_i16;
+#[cfg(not(target_arch = "x86_64"))]
+use plain_block as block_u16;
 
 impl Integer for Bool8 {
     type Extreme = u8;
@@ -178,6 +231,38 @@ impl Integer for Bool8 {
             squares: u128::from(count),
             min: u8::from(count == samples.len() as u64),
             max: u8::from(count > 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Alternating samples `a` and `b`, `half` of each: their M2 is `half * (a - b)^2 / 2`.
+    #[test]
+    fn sums_beyond_64_bits_stay_exact() {
+        for half in [1u64 << 20, 1 << 33, (1 << 40) + 1, 1 << 46] {
+            for (a, b) in [(i32::MIN, i32::MAX), (i32::MAX, i32::MAX - 1), (-5, 7)] {
+                let (a, b) = (i128::from(a), i128::from(b));
+                let sum = (a + b) * i128::from(half);
+                let squares = (a * a + b * b) as u128 * u128::from(half);
+                let (mean, m2) = mean_and_m2(2 * half, sum, squares);
+                assert_eq!(mean, (a + b) as f64 / 2.0);
+                let want = half as f64 * ((a - b) * (a - b)) as f64 / 2.0;
+                assert!((m2 - want).abs() <= want * f64::EPSILON, "{m2} {want}");
+                assert_eq!(wide_m2(2 * half, sum, squares), m2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_deviating_sample_among_many_is_seen() {
+        // n - 1 zeros and a one: m2 = 1 - 1/n, where cancellation would show.
+        for n in [3u64, 1 << 31, (1 << 52) - 1] {
+            let (_, m2) = mean_and_m2(n, 1, 1);
+            assert_eq!(m2, (n - 1) as f64 / n as f64);
+            assert_eq!(wide_m2(n, 1, 1), m2);
         }
     }
 }

@@ -60,8 +60,10 @@ impl Lane for i64 {
     /// The halves' differences have 33 bits, so that only their sum is rounded.
     #[inline(always)]
     fn deviation(self, shift: Self) -> f64 {
-        let high = (self >> 32) - (shift >> 32);
-        let low = (self & 0xffff_ffff) - (shift & 0xffff_ffff);
+        // Flipping the sign bit makes the order unsigned: vectors lack signed shifts of 64 bits.
+        let (a, b) = (self as u64 ^ 1 << 63, shift as u64 ^ 1 << 63);
+        let high = (a >> 32) as i64 - (b >> 32) as i64;
+        let low = (a & 0xffff_ffff) as i64 - (b & 0xffff_ffff) as i64;
         short_to_f64(high) * 4_294_967_296.0 + short_to_f64(low)
     }
 }
@@ -84,27 +86,30 @@ struct Sums<T> {
 
 impl<T: Lane> Sums<T> {
     #[inline(always)]
-    fn add(&mut self, lane: usize, sample: T, deviation: f64) {
-        self.deviations[lane] += deviation;
-        self.squares[lane] += deviation * deviation;
-        self.min[lane] = if sample < self.min[lane] {
-            sample
-        } else {
-            self.min[lane]
-        };
-        self.max[lane] = if sample > self.max[lane] {
-            sample
-        } else {
-            self.max[lane]
-        };
+    fn extend(&mut self, lane: usize, sample: T) {
+        let (min, max) = (&mut self.min[lane], &mut self.max[lane]);
+        *min = if sample < *min { sample } else { *min };
+        *max = if sample > *max { sample } else { *max };
     }
 
-    /// Adds whole groups of finite samples.
+    #[inline(always)]
+    fn add(&mut self, lane: usize, deviation: f64) {
+        self.deviations[lane] += deviation;
+        self.squares[lane] += deviation * deviation;
+    }
+
+    /// Adds whole groups of finite samples. Extremes and sums take a loop each over data that
+    /// stays in the first-level cache, because together they need more registers than AVX2 has.
     #[inline(always)]
     fn add_finite(mut self, groups: &[[T; LANES]], shift: T) -> Self {
         for group in groups {
             for (lane, &sample) in group.iter().enumerate() {
-                self.add(lane, sample, sample.deviation(shift));
+                self.extend(lane, sample);
+            }
+        }
+        for group in groups {
+            for (lane, &sample) in group.iter().enumerate() {
+                self.add(lane, sample.deviation(shift));
             }
         }
         self
@@ -146,7 +151,8 @@ impl<T: Lane> Lanes<T> {
         for &sample in samples {
             let lane = (self.seen % LANES as u64) as usize;
             if sample.is_finite() {
-                self.sums.add(lane, sample, sample.deviation(shift));
+                self.sums.extend(lane, sample);
+                self.sums.add(lane, sample.deviation(shift));
             } else {
                 self.skipped += 1;
             }

@@ -7,9 +7,11 @@
 //! - bool and integers up to 32 bits: sums and sums of squares are exact integers, so mean and M2
 //!   are each within one unit in the last place of the true value;
 //! - 64-bit integers and floats: deviations from the window's first finite sample, which lie in
-//!   [`LANES`] sums of f64; sample `i` of a window belongs to lane `i % LANES`. M2 has a relative
-//!   error below about `count * 2^-52` even where the mean is far from zero. It is infinite where
-//!   squares overflow f64 (deviations beyond about 1e154); so is the mean where sums do;
+//!   [`LANES`] sums of f64; sample `i` of a window belongs to lane `i % LANES`. The relative error
+//!   of M2 does not depend on how far the mean is from zero: it stays below
+//!   `3 (count / LANES + 8) (count + 1) 2^-53`, which is reached only if the first sample lies far
+//!   outside the rest, and is usually near 2^-50. M2 is infinite where squares overflow f64
+//!   (deviations beyond about 1e154), and loses digits below 1e-146;
 //! - the same samples give the same bits, however they are cut into chunks and whatever the CPU.
 //!
 //! ```
@@ -34,6 +36,7 @@ mod complex;
 mod integer;
 mod lanes;
 mod summary;
+#[cfg(target_arch = "x86_64")]
 mod x86;
 
 use isochrony_segment::{Bool8, Complex32, Complex64, Sample};

@@ -1,44 +1,231 @@
-//! Blocks of 16-bit integers with the multiply-add instruction that x86 has for them.
+//! Blocks of 8-bit and 16-bit integers with the instructions that x86 has for them: pairwise
+//! multiply-add of 16-bit numbers and horizontal sums of bytes.
+//!
+//! Vectors hold signed words or unsigned bytes. The other two types are mapped to these by
+//! flipping the sign bit, which subtracts or adds a bias, and the exact sums are corrected.
+#![allow(unsafe_code)] // Vector instructions, and loads through pointers.
+
+use std::arch::x86_64::*;
 
 use super::integer::Block;
 use crate::isa::Level;
 
-/// Sums a block of signed samples.
+/// Signed samples, as they are.
 #[inline(always)]
-pub(super) fn block_i16<L: Level>(_level: L, samples: &[i16]) -> Block<i16> {
-    let (mut sum, mut squares) = (0i64, 0u64);
-    let (mut min, mut max) = (i16::MAX, i16::MIN);
-    for &sample in samples {
-        let wide = i32::from(sample);
-        sum += i64::from(wide);
-        squares += u64::from((wide * wide) as u32);
-        min = min.min(sample);
-        max = max.max(sample);
-    }
+pub(super) fn block_i16<L: Level>(level: L, samples: &[i16]) -> Block<i16> {
+    let words = words(level, samples, 0);
     Block {
-        sum,
-        squares: u128::from(squares),
-        min,
-        max,
+        sum: words.sum,
+        squares: words.squares.into(),
+        min: words.min,
+        max: words.max,
     }
 }
 
-/// Sums a block of unsigned samples.
+/// `x = y + 2^15` with `y` signed, so `x^2 = y^2 + 2^16 y + 2^30`.
 #[inline(always)]
-pub(super) fn block_u16<L: Level>(_level: L, samples: &[u16]) -> Block<u16> {
-    let (mut sum, mut squares) = (0i64, 0u64);
-    let (mut min, mut max) = (u16::MAX, u16::MIN);
-    for &sample in samples {
-        let wide = u32::from(sample);
-        sum += i64::from(wide);
-        squares += u64::from(wide * wide);
-        min = min.min(sample);
-        max = max.max(sample);
-    }
+pub(super) fn block_u16<L: Level>(level: L, samples: &[u16]) -> Block<u16> {
+    let words = words(level, bytemuck::cast_slice(samples), i16::MIN);
+    let count = samples.len() as i64;
+    let squares = words.squares as i64 + (words.sum << 16) + (count << 30);
     Block {
-        sum,
-        squares: u128::from(squares),
-        min,
-        max,
+        sum: words.sum + (count << 15),
+        squares: squares as u128,
+        min: (words.min ^ i16::MIN) as u16,
+        max: (words.max ^ i16::MIN) as u16,
     }
 }
+
+/// Unsigned samples, as they are.
+#[inline(always)]
+pub(super) fn block_u8<L: Level>(level: L, samples: &[u8]) -> Block<u8> {
+    let bytes = bytes(level, samples, 0);
+    Block {
+        sum: bytes.sum,
+        squares: bytes.squares.into(),
+        min: bytes.min,
+        max: bytes.max,
+    }
+}
+
+/// `x = y - 2^7` with `y` unsigned, so `x^2 = y^2 - 2^8 y + 2^14`.
+#[inline(always)]
+pub(super) fn block_i8<L: Level>(level: L, samples: &[i8]) -> Block<i8> {
+    let bytes = bytes(level, bytemuck::cast_slice(samples), 0x80);
+    let count = samples.len() as i64;
+    let squares = bytes.squares as i64 - (bytes.sum << 8) + (count << 14);
+    Block {
+        sum: bytes.sum - (count << 7),
+        squares: squares as u128,
+        min: (bytes.min ^ 0x80) as i8,
+        max: (bytes.max ^ 0x80) as i8,
+    }
+}
+
+/// Sums that fit 64 bits.
+#[derive(Clone, Copy)]
+struct Short<T> {
+    sum: i64,
+    squares: u64,
+    min: T,
+    max: T,
+}
+
+#[inline(always)]
+fn words<L: Level>(_level: L, samples: &[i16], flip: i16) -> Short<i16> {
+    if L::AVX2 {
+        // SAFETY: a level with AVX2 exists only where the CPU has it.
+        unsafe { words_avx2(samples, flip) }
+    } else {
+        // SAFETY: every x86-64 CPU has SSE2.
+        unsafe { words_sse2(samples, flip) }
+    }
+}
+
+#[inline(always)]
+fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
+    if L::AVX2 {
+        // SAFETY: a level with AVX2 exists only where the CPU has it.
+        unsafe { bytes_avx2(samples, flip) }
+    } else {
+        // SAFETY: every x86-64 CPU has SSE2.
+        unsafe { bytes_sse2(samples, flip) }
+    }
+}
+
+/// One kernel in two vector widths: the name, what it needs, and its instructions.
+macro_rules! kernels {
+    ($words:ident, $bytes:ident, $feature:literal, $vector:ident, $width:literal, $load:ident, $set16:ident, $set8:ident,
+     $set64:ident, $zero:ident, $xor:ident, $and:ident, $min16:ident, $max16:ident, $min8:ident, $max8:ident, $madd:ident,
+     $add32:ident, $add64:ident, $shift:ident, $sad:ident, $low:ident, $high:ident) => {
+        /// Sums at most `BLOCK` words after flipping bits: no 32-bit sum gets beyond 2^28.
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn $words(samples: &[i16], flip: i16) -> Short<i16> {
+            let (vectors, rest) = samples.as_chunks::<{ $width / 2 }>();
+            let (flips, ones, halves) = ($set16(flip), $set16(1), $set64(0xffff_ffff));
+            let (mut min, mut max) = ($set16(i16::MAX), $set16(i16::MIN));
+            let (mut sums, mut low, mut high) = ($zero(), $zero(), $zero());
+            for vector in vectors {
+                // SAFETY: the array has the vector's size, and the load needs no alignment.
+                let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
+                min = $min16(min, vector);
+                max = $max16(max, vector);
+                sums = $add32(sums, $madd(vector, ones));
+                // Up to 2^31, hence to be read as unsigned.
+                let squares = $madd(vector, vector);
+                low = $add64(low, $and(squares, halves));
+                high = $add64(high, $shift::<32>(squares));
+            }
+            let words = |vector: $vector| -> [i16; $width / 2] { bytemuck::cast(vector) };
+            let mut all = Short {
+                sum: bytemuck::cast::<_, [i32; $width / 4]>(sums)
+                    .iter()
+                    .map(|&sum| i64::from(sum))
+                    .sum(),
+                squares: bytemuck::cast::<_, [u64; $width / 8]>($add64(low, high))
+                    .iter()
+                    .sum(),
+                min: words(min).iter().fold(i16::MAX, |a, &b| a.min(b)),
+                max: words(max).iter().fold(i16::MIN, |a, &b| a.max(b)),
+            };
+            for &sample in rest {
+                let sample = sample ^ flip;
+                all.sum += i64::from(sample);
+                all.squares += (i64::from(sample) * i64::from(sample)) as u64;
+                all.min = all.min.min(sample);
+                all.max = all.max.max(sample);
+            }
+            all
+        }
+
+        /// Sums at most `BLOCK` bytes after flipping bits: no 32-bit sum gets beyond 2^28.
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn $bytes(samples: &[u8], flip: u8) -> Short<u8> {
+            let (vectors, rest) = samples.as_chunks::<$width>();
+            let (flips, zero) = ($set8(flip as i8), $zero());
+            let (mut min, mut max) = ($set8(-1), zero);
+            let (mut sums, mut squares) = (zero, zero);
+            for vector in vectors {
+                // SAFETY: the array has the vector's size, and the load needs no alignment.
+                let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
+                min = $min8(min, vector);
+                max = $max8(max, vector);
+                sums = $add64(sums, $sad(vector, zero));
+                let (low, high) = ($low(vector, zero), $high(vector, zero));
+                squares = $add32(squares, $add32($madd(low, low), $madd(high, high)));
+            }
+            let bytes = |vector: $vector| -> [u8; $width] { bytemuck::cast(vector) };
+            let mut all = Short {
+                sum: bytemuck::cast::<_, [i64; $width / 8]>(sums).iter().sum(),
+                squares: bytemuck::cast::<_, [u32; $width / 4]>(squares)
+                    .iter()
+                    .map(|&sum| u64::from(sum))
+                    .sum(),
+                min: bytes(min).iter().fold(u8::MAX, |a, &b| a.min(b)),
+                max: bytes(max).iter().fold(0, |a, &b| a.max(b)),
+            };
+            for &sample in rest {
+                let sample = sample ^ flip;
+                all.sum += i64::from(sample);
+                all.squares += u64::from(sample) * u64::from(sample);
+                all.min = all.min.min(sample);
+                all.max = all.max.max(sample);
+            }
+            all
+        }
+    };
+}
+
+kernels!(
+    words_sse2,
+    bytes_sse2,
+    "sse2",
+    __m128i,
+    16,
+    _mm_loadu_si128,
+    _mm_set1_epi16,
+    _mm_set1_epi8,
+    _mm_set1_epi64x,
+    _mm_setzero_si128,
+    _mm_xor_si128,
+    _mm_and_si128,
+    _mm_min_epi16,
+    _mm_max_epi16,
+    _mm_min_epu8,
+    _mm_max_epu8,
+    _mm_madd_epi16,
+    _mm_add_epi32,
+    _mm_add_epi64,
+    _mm_srli_epi64,
+    _mm_sad_epu8,
+    _mm_unpacklo_epi8,
+    _mm_unpackhi_epi8
+);
+
+kernels!(
+    words_avx2,
+    bytes_avx2,
+    "avx2",
+    __m256i,
+    32,
+    _mm256_loadu_si256,
+    _mm256_set1_epi16,
+    _mm256_set1_epi8,
+    _mm256_set1_epi64x,
+    _mm256_setzero_si256,
+    _mm256_xor_si256,
+    _mm256_and_si256,
+    _mm256_min_epi16,
+    _mm256_max_epi16,
+    _mm256_min_epu8,
+    _mm256_max_epu8,
+    _mm256_madd_epi16,
+    _mm256_add_epi32,
+    _mm256_add_epi64,
+    _mm256_srli_epi64,
+    _mm256_sad_epu8,
+    _mm256_unpacklo_epi8,
+    _mm256_unpackhi_epi8
+);
