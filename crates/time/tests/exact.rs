@@ -25,7 +25,14 @@ fn within_one_step(got: Fixed, want: &BigRational) -> bool {
 }
 
 fn rates() -> [Rate; 5] {
-    ["100.0000042", "44100000/1001", "1 MHz", "10 MHz", "2000.033"].map(|r| r.parse().unwrap())
+    [
+        "100.0000042",
+        "44100000/1001",
+        "1 MHz",
+        "10 MHz",
+        "2000.033",
+    ]
+    .map(|r| r.parse().unwrap())
 }
 
 fn nominal(rate: Rate) -> Piece {
@@ -37,7 +44,11 @@ fn periods_of_the_reference_rates_are_exact() {
     for rate in rates() {
         let (num, den) = rate.period_ns();
         let product = u128::from(num) * u128::from(rate.num());
-        assert_eq!(product, 1_000_000_000 * u128::from(rate.den()) * u128::from(den), "{rate}");
+        assert_eq!(
+            product,
+            1_000_000_000 * u128::from(rate.den()) * u128::from(den),
+            "{rate}"
+        );
     }
 }
 
@@ -50,7 +61,13 @@ fn every_index_near_the_start_and_after_ten_years_comes_back() {
         for base in [-far, -50_000, far / 3, far] {
             for i in base..base + 100_000 {
                 let time = metric.time_of(i).unwrap();
-                assert_eq!(metric.index_of(time.value, Lookup::default()).unwrap().index, i);
+                assert_eq!(
+                    metric
+                        .index_of(time.value, Lookup::default())
+                        .unwrap()
+                        .index,
+                    i
+                );
             }
         }
     }

@@ -1,198 +1,134 @@
 //! [`Clock`]: one run's estimator and the only place that decides about gaps.
+//!
+//! - `point`: what goes in and comes out;
+//! - `config`: options and constants;
+//! - `learned`: rate and scatter, which survive gaps and steps;
+//! - `fit`: one line through the corridors of its stamps;
+//! - `stretch`: the gap-free end of a run, whose open piece the fit is;
+//! - `place`: contiguous, gap, step, outlier;
+//! - `resume`: the same state again from what was stored.
+//!
+//! Pure and deterministic: the same stamps in the same order give the same
+//! placements and pieces, whenever the work was interrupted and resumed. Memory
+//! is a hundred stamps and the closed pieces; a stamp costs microseconds.
 
-use serde::{Deserialize, Serialize};
+mod config;
+mod fit;
+mod learned;
+mod place;
+mod point;
+mod resume;
+mod stretch;
 
-use crate::{Fixed, Piece, Rate, RunId, TimeError};
+pub use config::ClockConfig;
+pub use point::{Placement, Point, PointUse, RateEstimate, Stamp};
 
-/// When a recording's first sample was taken, as its source says.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Stamp {
-    /// UTC nanoseconds since 1970.
-    pub civil: Fixed,
-    /// The true time lies in `[civil, civil + resolution)`.
-    pub resolution: Fixed,
-    /// The source says that a leap second came since the previous stamp.
-    pub leap: bool,
-}
+use crate::{Fixed, Piece, RunId, TimeError};
+use fit::Slope;
+use learned::Learned;
+use stretch::{Stamped, Stretch};
 
-impl Stamp {
-    /// A stamp without leap second.
-    pub fn new(civil: Fixed, resolution: Fixed) -> Self {
-        Self {
-            civil,
-            resolution,
-            leap: false,
-        }
-    }
-}
-
-/// What the metric made of a point.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum PointUse {
-    /// Part of the fit.
-    Used = 0,
-    /// Its stamp disagrees with those around it; its samples follow on.
-    Outlier = 1,
-    /// Stamped before the source knew the time; its samples are kept.
-    BeforeLock = 2,
-    /// First after a leap second.
-    LeapSecond = 3,
-}
-
-/// A raw correspondence of index and stamp, kept for ever, with its mark.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Point {
-    /// Index of the stamped sample.
-    pub index: i64,
-    /// Stamp, UTC nanoseconds since 1970.
-    pub civil: Fixed,
-    /// The true time lies in `[civil, civil + resolution)`, nanoseconds.
-    pub resolution: Fixed,
-    /// What the metric made of it.
-    pub use_: PointUse,
-}
-
-/// Options of a [`Clock`].
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ClockConfig {
-    /// Nominal sample rate.
-    pub nominal: Rate,
-    /// Weight of the past in the running rate estimate, per point, in (0, 1]. Default 0.98.
-    pub alpha: f64,
-    /// Largest disagreement in either direction that is no gap and no step; `None`: automatic.
-    pub gap_slip_ns: Option<f64>,
-    /// Longest gap that takes its full length on the index axis. Default 30 days.
-    pub max_gap_ns: Fixed,
-    /// Better guess of the rate than `nominal`, where one is known.
-    pub initial_rate: Option<Rate>,
-}
-
-impl ClockConfig {
-    /// Defaults for a nominal rate.
-    pub fn new(nominal: Rate) -> Self {
-        Self {
-            nominal,
-            alpha: 0.98,
-            gap_slip_ns: None,
-            max_gap_ns: Fixed::from_int(30 * 86_400 * 1_000_000_000),
-            initial_rate: None,
-        }
-    }
-}
-
-/// Where a stamped stretch of samples belongs.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Placement {
-    /// First of its run.
-    First,
-    /// Follows on.
-    Contiguous,
-    /// Follows after a gap of this many samples of address space.
-    ///
-    /// `samples` is the gap's duration times the running rate, or `None` when it is
-    /// longer than `max_gap`: the caller then takes one inner chunk.
-    Gap {
-        /// Address space.
-        samples: Option<u64>,
-        /// Duration.
-        duration_ns: Fixed,
-    },
-    /// The clock stepped back: open a new run with [`Clock::next_run`].
-    Backward {
-        /// By how much.
-        by_ns: Fixed,
-    },
-    /// A leap second that the source flags: open a new run, nothing is wrong.
-    LeapSecond {
-        /// By how much time repeats.
-        by_ns: Fixed,
-    },
-    /// This stamp is wrong (its neighbours agree without it): follows on.
-    Outlier,
-    /// The source has just learned the time: follows on; every earlier point of
-    /// the run becomes [`PointUse::BeforeLock`] and the run's pieces are replaced.
-    Lock,
-}
-
-/// The running rate.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct RateEstimate {
-    /// Samples per second.
-    pub hz: f64,
-    /// Half-width around `hz` that holds the true rate, parts per million.
-    pub uncertainty_ppm: f64,
-    /// Points that the estimate rests on.
-    pub points: u64,
-}
-
-/// One run's estimator.
+/// One run's estimator: places stamped stretches of samples, keeps the running
+/// rate and fits the run's metric.
+///
+/// ```
+/// use isochrony_time::{Clock, ClockConfig, Fixed, Placement, RunId, Stamp};
+/// let second = 1_000_000_000;
+/// let stamp = |s: i64| Stamp::new(Fixed::from_int((1_267_401_600 + s) * second), Fixed::from_int(1000));
+/// let mut clock = Clock::new(ClockConfig::new("2000".parse()?), RunId(0))?;
+/// let mut index = 0;
+/// for start in [0, 30, 60, 150] {
+///     let placement = clock.place(&stamp(start), 60_000, None)?;
+///     if let Placement::Gap { samples: Some(gap), .. } = placement {
+///         assert_eq!((start, gap), (150, 120_000));
+///         index += gap as i64;
+///     }
+///     clock.accept(index, &stamp(start), 60_000, &placement)?;
+///     index += 60_000;
+/// }
+/// assert_eq!(clock.pieces()?.len(), 2);
+/// # Ok::<(), isochrony_time::TimeError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Clock {
     config: ClockConfig,
     run: RunId,
-    end: Option<i64>,
+    learned: Learned,
+    state: Option<RunState>,
+}
+
+/// A run with at least one stamp.
+#[derive(Clone, Debug)]
+struct RunState {
+    start: i64,
+    end: i64,
+    /// Stamps in the fit.
+    points: u64,
+    last_civil: Fixed,
+    closed: Vec<Piece>,
+    stretch: Stretch,
+    /// As it was when the run began, for the case that its stamps prove wrong.
+    before: Learned,
 }
 
 impl Clock {
-    /// A clock without points.
+    /// A clock without stamps.
     ///
     /// # Errors
     /// [`TimeError::BadConfig`].
     pub fn new(config: ClockConfig, run: RunId) -> Result<Self, TimeError> {
+        config.check()?;
+        let learned = Learned::new(config.alpha);
         Ok(Self {
             config,
             run,
-            end: None,
+            learned,
+            state: None,
         })
     }
-    /// As after accepting the stored points of one run.
-    ///
-    /// # Errors
-    /// [`TimeError::PointOrder`].
-    pub fn resume(
-        config: ClockConfig,
-        run: RunId,
-        points: &[Point],
-        pieces: &[Piece],
-        end: i64,
-    ) -> Result<Self, TimeError> {
-        let _ = (points, pieces, end);
-        Self::new(config, run)
-    }
-    /// The clock of the run that follows a step: offsets forgotten, rate carried over.
+
+    /// The clock of the run that follows a step: stamps and offsets are
+    /// forgotten, the rate and the stamps' scatter carry over.
     pub fn next_run(&self, run: RunId) -> Self {
+        let mut learned = self.learned.clone();
+        learned.interrupt();
         Self {
+            config: self.config.clone(),
             run,
-            end: None,
-            ..self.clone()
+            learned,
+            state: None,
         }
     }
+
     /// The run.
     pub fn run(&self) -> RunId {
         self.run
     }
-    /// Index after the last sample.
+
+    /// Its options.
+    pub fn config(&self) -> &ClockConfig {
+        &self.config
+    }
+
+    /// Index of the run's first sample, once there is one.
+    pub fn start(&self) -> Option<i64> {
+        self.state.as_ref().map(|s| s.start)
+    }
+
+    /// Index after the run's last sample, once there is one.
     pub fn end(&self) -> Option<i64> {
-        self.end
+        self.state.as_ref().map(|s| s.end)
     }
-    /// Where `samples` samples stamped `stamp` belong.
+
+    /// Take in a placed stretch of `samples` samples, the first at `index`.
+    ///
+    /// The point returned is to be kept, with its mark, whatever that is.
     ///
     /// # Errors
-    /// [`TimeError::BadResolution`].
-    pub fn place(
-        &self,
-        stamp: &Stamp,
-        samples: u64,
-        next: Option<&Stamp>,
-    ) -> Result<Placement, TimeError> {
-        let _ = (stamp, samples, next);
-        Ok(Placement::First)
-    }
-    /// Take in a placed stretch.
-    ///
-    /// # Errors
-    /// [`TimeError::PointOrder`], [`TimeError::BadPlacement`].
+    /// [`TimeError::PointOrder`] unless the index follows (the end so far, or
+    /// beyond it after a gap), [`TimeError::BadPlacement`] for a step, which
+    /// needs [`Clock::next_run`] first, or an empty stretch. The clock is then
+    /// as it was.
     pub fn accept(
         &mut self,
         index: i64,
@@ -200,37 +136,191 @@ impl Clock {
         samples: u64,
         placement: &Placement,
     ) -> Result<Point, TimeError> {
-        let _ = (samples, placement);
-        self.end = Some(index);
+        stamp.centre()?;
+        let bad = |reason| TimeError::BadPlacement {
+            placement: placement.name(),
+            index,
+            reason,
+        };
+        if samples == 0 {
+            return Err(bad("it has no samples; leave empty recordings out"));
+        }
+        let overflow = TimeError::Overflow { what: "index" };
+        let end = index.checked_add_unsigned(samples).ok_or(overflow)?;
+        let (civil, resolution) = (stamp.civil, stamp.resolution);
+        let stamped = Stamped {
+            index,
+            civil,
+            resolution,
+        };
+        let mut use_ = if stamp.leap {
+            PointUse::LeapSecond
+        } else {
+            PointUse::Used
+        };
+        match (placement, &mut self.state) {
+            (Placement::Backward { .. } | Placement::LeapSecond { .. }, _) => {
+                return Err(bad(
+                    "a step starts a run; take next_run(), place again, accept that",
+                ));
+            }
+            (Placement::First, Some(_)) => {
+                return Err(bad("the run has samples already; place again"));
+            }
+            (Placement::First, None) => self.begin(stamped, index, end)?,
+            (_, None) => return Err(bad("the run has no samples yet; place again")),
+            (_, Some(run)) if index < run.end => {
+                return Err(TimeError::PointOrder {
+                    index,
+                    expected: run.end,
+                });
+            }
+            (Placement::Gap { .. }, Some(run)) => {
+                if index == run.end {
+                    return Err(bad(
+                        "the gap has no address space; leave at least one index",
+                    ));
+                }
+                let mut learned = self.learned.clone();
+                let mut closed = Vec::new();
+                let mut stretch = run.stretch.clone();
+                stretch.close(run.end, &learned, &mut closed)?;
+                let not_before = closed.last().map(|p| p.civil_at(Fixed::from_int(run.end)));
+                run.stretch = Stretch::new(
+                    self.run,
+                    self.config.reference(),
+                    stamped,
+                    index,
+                    not_before.transpose()?,
+                    &mut learned,
+                )?;
+                self.learned = learned;
+                run.closed.append(&mut closed);
+                run.note(end, civil);
+            }
+            (_, Some(run)) if index > run.end => {
+                return Err(TimeError::PointOrder {
+                    index,
+                    expected: run.end,
+                });
+            }
+            (Placement::Outlier, Some(run)) => {
+                use_ = PointUse::Outlier;
+                run.end = end;
+            }
+            (Placement::Lock, Some(run)) => {
+                let start = run.start;
+                self.learned = run.before.clone();
+                self.begin(stamped, start, end)?;
+            }
+            (Placement::Contiguous, Some(run)) => {
+                run.stretch
+                    .take(stamped, &mut self.learned, &mut run.closed)?;
+                run.note(end, civil);
+            }
+        }
         Ok(Point {
             index,
-            civil: stamp.civil,
-            resolution: stamp.resolution,
-            use_: PointUse::Used,
+            civil,
+            resolution,
+            use_,
         })
     }
+
+    fn begin(&mut self, stamp: Stamped, start: i64, end: i64) -> Result<(), TimeError> {
+        let before = self.learned.clone();
+        let reference = self.config.reference();
+        let stretch = Stretch::new(self.run, reference, stamp, start, None, &mut self.learned)?;
+        let (last_civil, closed) = (stamp.civil, Vec::new());
+        self.state = Some(RunState {
+            start,
+            end,
+            points: 1,
+            last_civil,
+            closed,
+            stretch,
+            before,
+        });
+        Ok(())
+    }
+
     /// Samples without a stamp that follow on.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`].
+    /// [`TimeError::BadPlacement`] before the first stamp, [`TimeError::Overflow`].
     pub fn extend(&mut self, samples: u64) -> Result<(), TimeError> {
-        self.end = self.end.and_then(|e| e.checked_add_unsigned(samples));
+        let reason = "samples without a stamp need a stamped sample before them";
+        let bad = TimeError::BadPlacement {
+            placement: "contiguous",
+            index: 0,
+            reason,
+        };
+        let run = self.state.as_mut().ok_or(bad)?;
+        let end = run.end.checked_add_unsigned(samples);
+        run.end = end.ok_or(TimeError::Overflow { what: "index" })?;
         Ok(())
     }
-    /// Civil time expected of the next sample, if any point was accepted.
-    pub fn expected(&self) -> Option<Fixed> {
-        None
+
+    /// Civil time expected of the sample after the last one; `None` before the
+    /// first stamp.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn expected(&self) -> Result<Option<Fixed>, TimeError> {
+        let run = self.state.as_ref();
+        run.map(|s| s.stretch.predict(s.end, &self.learned))
+            .transpose()
     }
+
     /// The running rate.
     pub fn rate(&self) -> RateEstimate {
+        let Slope { value, half } = self.slope();
         RateEstimate {
-            hz: self.config.nominal.to_f64(),
-            uncertainty_ppm: 0.0,
-            points: 0,
+            hz: self.config.reference().to_f64() / (1.0 + value),
+            uncertainty_ppm: half * 1e6,
+            points: self.learned.running.points,
         }
     }
-    /// The run's fit; only the last piece may still change, and is open.
-    pub fn pieces(&self) -> Vec<Piece> {
-        Vec::new()
+
+    fn slope(&self) -> Slope {
+        match &self.state {
+            Some(run) => run.stretch.rate(&self.learned),
+            None => self.learned.slope(0.0),
+        }
+    }
+
+    /// The run's fit, in index order; empty before the first stamp.
+    ///
+    /// Only the last piece, which is open, may still change ([`Placement::Lock`]
+    /// replaces all of them).
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn pieces(&self) -> Result<Vec<Piece>, TimeError> {
+        let mut pieces = self.closed_pieces().to_vec();
+        pieces.extend(self.open_piece()?);
+        Ok(pieces)
+    }
+
+    /// The pieces of [`Clock::pieces`] that are final.
+    pub fn closed_pieces(&self) -> &[Piece] {
+        self.state.as_ref().map_or(&[], |s| &s.closed)
+    }
+
+    /// The last piece, which may still change.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn open_piece(&self) -> Result<Option<Piece>, TimeError> {
+        let run = self.state.as_ref();
+        run.map(|s| s.stretch.piece(None, s.end, &self.learned))
+            .transpose()
+    }
+}
+
+impl RunState {
+    fn note(&mut self, end: i64, civil: Fixed) {
+        (self.end, self.last_civil) = (end, civil);
+        self.points += 1;
     }
 }

@@ -1,0 +1,382 @@
+//! [`Fit`]: one straight line through the corridors of its stamps, streaming.
+//!
+//! Each stamp says `lower <= line(x) <= upper`. A slope `s` is feasible when
+//! no two stamps contradict it, `smin <= s <= smax`; the convex hulls of lower
+//! and upper ends hold everything that later stamps can still be contradicted
+//! by (O'Rourke 1981), so memory does not grow with their number.
+//!
+//! A fit that continues an earlier piece starts with its end point as a stamp
+//! without width: the metric stays continuous.
+
+use super::config::{COVER, HARD_SLOPE};
+
+/// A stamp in the coordinates of `learned.rs`, its true `y` within `[y, y + width)`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Obs {
+    pub(crate) index: i64,
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) width: f64,
+}
+
+impl Obs {
+    pub(crate) fn centre(&self) -> f64 {
+        self.y + self.width / 2.0
+    }
+}
+
+/// Scatter of the stamps at the moment (see `Jitter`), ns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scatter {
+    pub(crate) sigma: f64,
+    pub(crate) bound: f64,
+}
+
+/// A slope and the half-width that holds the true one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slope {
+    pub(crate) value: f64,
+    pub(crate) half: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FitLine {
+    /// `y = offset + slope * x`.
+    pub(crate) offset: f64,
+    pub(crate) slope: Slope,
+    pub(crate) uncertainty: f64,
+    pub(crate) residual: f64,
+}
+
+impl FitLine {
+    pub(crate) fn at(&self, x: f64) -> f64 {
+        self.offset + self.slope.value * x
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Fit {
+    /// What was known of the slope before the first stamp.
+    prior: Slope,
+    /// The fixed start, where the fit continues another.
+    anchor: Option<(f64, f64)>,
+    /// The line may not start below this (after a gap, time goes on).
+    floor: Option<f64>,
+    /// The first stamps, kept until the hulls need no rebuilding with better scatter.
+    early: Vec<Obs>,
+    lower: Vec<(f64, f64)>,
+    upper: Vec<(f64, f64)>,
+    smin: f64,
+    smax: f64,
+    sums: Sums,
+    /// Extremes of `y`, to notice exactly nominal stamps.
+    y_range: (f64, f64),
+    width: f64,
+    pub(crate) last: Obs,
+}
+
+/// Weighted centred sums.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    n: f64,
+    weight: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    /// Squared residuals of the regression, by recursion: sums of squares would
+    /// cancel to nothing beside a steep slope.
+    sse: f64,
+}
+
+impl Sums {
+    fn add(&mut self, weight: f64, x: f64, y: f64) {
+        let (dx, dy) = (x - self.x, y - self.y);
+        if self.xx > 0.0 {
+            let off = dy - self.xy / self.xx * dx;
+            let leverage = 1.0 / self.weight + dx * dx / self.xx;
+            self.sse += off * off / (1.0 / weight + leverage);
+        }
+        self.weight += weight;
+        self.x += dx * weight / self.weight;
+        self.y += dy * weight / self.weight;
+        self.xx += weight * dx * (x - self.x);
+        self.xy += weight * dx * (y - self.y);
+    }
+}
+
+impl Fit {
+    /// Stamps that a fit keeps whole, to rebuild while scatter is being learned.
+    const EARLY: usize = 16;
+    /// Hull size beyond which every second vertex is dropped.
+    const HULL: usize = 128;
+    /// Weight of the anchor, in stamps: it is no stamp, it is where the line starts.
+    const ANCHOR: f64 = 1e9;
+
+    pub(crate) fn new(first: Obs, prior: Slope, floor: Option<f64>, scatter: Scatter) -> Self {
+        let mut fit = Self::empty(first, prior);
+        fit.floor = floor;
+        fit.add(first, scatter);
+        fit
+    }
+
+    /// Continuing from `(x, y)`, which is no stamp.
+    pub(crate) fn anchored(at: Obs, prior: Slope) -> Self {
+        let mut fit = Self::empty(at, prior);
+        fit.anchor = Some((at.x, at.y));
+        fit.reset();
+        fit
+    }
+
+    fn empty(first: Obs, prior: Slope) -> Self {
+        Self {
+            prior,
+            anchor: None,
+            floor: None,
+            early: Vec::new(),
+            lower: Vec::new(),
+            upper: Vec::new(),
+            smin: -HARD_SLOPE,
+            smax: HARD_SLOPE,
+            sums: Sums::default(),
+            y_range: (f64::INFINITY, f64::NEG_INFINITY),
+            width: first.width,
+            last: first,
+        }
+    }
+
+    fn reset(&mut self) {
+        (self.smin, self.smax, self.sums) = (-HARD_SLOPE, HARD_SLOPE, Sums::default());
+        self.lower.clear();
+        self.upper.clear();
+        if let Some((x, y)) = self.anchor {
+            self.lower.push((x, y));
+            self.upper.push((x, y));
+            self.sums.add(Self::ANCHOR, x, y);
+        }
+    }
+
+    /// Take a stamp in, if a line through all corridors remains; `false`: it
+    /// does not, and nothing has changed.
+    pub(crate) fn add(&mut self, obs: Obs, scatter: Scatter) -> bool {
+        let rebuild = self.early.len() < Self::EARLY && self.sums.n as usize == self.early.len();
+        if rebuild {
+            let before = self.clone();
+            self.early.push(obs);
+            self.reset();
+            for k in 0..self.early.len() {
+                if !self.constrain(self.early[k], scatter) {
+                    *self = before;
+                    return false;
+                }
+            }
+        } else if !self.constrain(obs, scatter) {
+            return false;
+        } else {
+            self.early = Vec::new();
+        }
+        let (low, high) = self.y_range;
+        self.y_range = (low.min(obs.y), high.max(obs.y));
+        self.width = self.width.max(obs.width);
+        self.last = obs;
+        true
+    }
+
+    fn constrain(&mut self, obs: Obs, scatter: Scatter) -> bool {
+        let (mut low, mut high) = (obs.y - scatter.bound, obs.y + obs.width + scatter.bound);
+        let x = obs.x;
+        if self.sums.weight > 0.0 {
+            // The feasible lines' values at x: each end is reached at an extreme slope.
+            let top = self
+                .upper
+                .iter()
+                .map(|u| u.1 + self.smax * (x - u.0))
+                .fold(f64::INFINITY, f64::min);
+            let bottom = self
+                .lower
+                .iter()
+                .map(|l| l.1 + self.smin * (x - l.0))
+                .fold(f64::NEG_INFINITY, f64::max);
+            let miss = (low - top).max(bottom - high);
+            if miss > 0.0 {
+                // A near miss is scatter that the bound did not foresee.
+                if miss > 0.25 * obs.width.max(2.0 * scatter.bound) {
+                    return false;
+                }
+                (low, high) = (low - 1.001 * miss, high + 1.001 * miss);
+            }
+        } else if let Some(floor) = self.floor {
+            low = low.max(floor);
+            high = high.max(low);
+        }
+        for l in self.lower.iter().filter(|l| l.0 < x) {
+            self.smax = self.smax.min((high - l.1) / (x - l.0));
+        }
+        for u in self.upper.iter().filter(|u| u.0 < x) {
+            self.smin = self.smin.max((low - u.1) / (x - u.0));
+        }
+        push_hull(&mut self.lower, (x, low), 1.0);
+        push_hull(&mut self.upper, (x, high), -1.0);
+        for hull in [&mut self.lower, &mut self.upper] {
+            if hull.len() > Self::HULL {
+                thin(hull);
+            }
+        }
+        self.sums.add(1.0, x, obs.centre());
+        self.sums.n += 1.0;
+        true
+    }
+
+    /// The line to publish, for `start <= x <= end`.
+    pub(crate) fn line(&self, scatter: Scatter, start: f64, end: f64) -> FitLine {
+        let slope = self.slope(scatter);
+        let (low, high) = self.offsets(slope.value);
+        let free = self.sums.y - slope.value * self.sums.x;
+        // Where rounding lets the ends cross, their middle is as good as either.
+        let offset = if low <= high {
+            free.clamp(low, high)
+        } else {
+            (low + high) / 2.0
+        };
+        let stamps = self.sums.n.max(1.0);
+        let residual = self.residual(slope.value, offset);
+        let uncertainty = if self.coarse(scatter) {
+            self.spread(slope, offset, start)
+                .max(self.spread(slope, offset, end))
+        } else {
+            // What exceeds the stamps' scatter is wander that a line cannot follow.
+            let sigma = self.sigma(scatter);
+            let wander = (residual * residual - sigma * sigma).max(0.0).sqrt();
+            let beyond = slope.half * (end - self.last.x).max(0.0);
+            self.width / 2.0 + COVER * sigma * 2.0 / stamps.sqrt() + 3.0 * wander + beyond
+        };
+        FitLine {
+            offset,
+            slope,
+            uncertainty,
+            residual,
+        }
+    }
+
+    /// Slope by regression drawn towards the prior, kept feasible.
+    pub(crate) fn slope(&self, scatter: Scatter) -> Slope {
+        let (p, sigma) = (self.prior.value, self.sigma(scatter));
+        let prior_sigma = (self.prior.half / COVER).max(1e-12);
+        let (low, high) = (self.smin.min(self.smax), self.smax.max(self.smin));
+        // Stamps that all sit on the reference to a nanosecond are its ticks.
+        if self.width == 0.0 && self.sums.n >= 2.0 && self.y_range.1 - self.y_range.0 <= 1.0 {
+            let span = (self.last.x - self.sums.x).max(1.0);
+            return Slope {
+                value: 0.0,
+                half: (1.0 / span).min(self.prior.half),
+            };
+        }
+        // The prior's reach, unless the stamps have ruled it out.
+        let reach = (
+            (p - self.prior.half).max(low),
+            (p + self.prior.half).min(high),
+        );
+        let (from, to) = if reach.0 <= reach.1 {
+            reach
+        } else {
+            (low, high)
+        };
+        if self.coarse(scatter) {
+            let (middle, width) = ((from + to) / 2.0, high - low);
+            let trust = 1.0 / (1.0 + width * width / 12.0 / (prior_sigma * prior_sigma));
+            let value = (p + trust * (middle - p)).clamp(from, to);
+            return Slope {
+                value,
+                half: (value - from).max(to - value),
+            };
+        }
+        let pull = sigma * sigma / (prior_sigma * prior_sigma);
+        let information = self.sums.xx + pull;
+        let value = ((self.sums.xy + pull * p) / information).clamp(low, high);
+        Slope {
+            value,
+            half: COVER * sigma / information.sqrt(),
+        }
+    }
+
+    /// Whether the stamps' resolution, not their scatter, limits the fit.
+    pub(crate) fn coarse(&self, scatter: Scatter) -> bool {
+        self.width > 2.0 * scatter.bound
+    }
+
+    pub(crate) fn sigma(&self, scatter: Scatter) -> f64 {
+        (self.width * self.width / 12.0 + scatter.sigma * scatter.sigma)
+            .sqrt()
+            .max(0.3)
+    }
+
+    /// Offsets that keep a slope within every corridor.
+    fn offsets(&self, slope: f64) -> (f64, f64) {
+        let low = self
+            .lower
+            .iter()
+            .map(|l| l.1 - slope * l.0)
+            .fold(f64::NEG_INFINITY, f64::max);
+        let high = self
+            .upper
+            .iter()
+            .map(|u| u.1 - slope * u.0)
+            .fold(f64::INFINITY, f64::min);
+        (low, high)
+    }
+
+    /// Greatest distance at `x` of any feasible line from the chosen one.
+    fn spread(&self, slope: Slope, offset: f64, x: f64) -> f64 {
+        let chosen = offset + slope.value * x;
+        let mut worst: f64 = 0.0;
+        for step in 0..=8 {
+            let s = slope.value + slope.half * (f64::from(step) / 4.0 - 1.0);
+            let s = s.clamp(self.smin.min(self.smax), self.smax.max(self.smin));
+            let (low, high) = self.offsets(s);
+            if low <= high {
+                worst = worst
+                    .max((low + s * x - chosen).abs())
+                    .max((high + s * x - chosen).abs());
+            }
+        }
+        worst
+    }
+
+    /// Root mean square distance of the stamps' centres from a line.
+    fn residual(&self, slope: f64, offset: f64) -> f64 {
+        let s = &self.sums;
+        if s.n == 0.0 {
+            return 0.0;
+        }
+        // The anchor weighs a billion stamps but the line runs through it.
+        let middle = if self.anchor.is_some() {
+            0.0
+        } else {
+            s.y - offset - slope * s.x
+        };
+        let turn = if s.xx > 0.0 { slope - s.xy / s.xx } else { 0.0 };
+        ((s.sse + turn * turn * s.xx + s.weight * middle * middle) / s.n).sqrt()
+    }
+}
+
+/// Keep an upper (`side` = 1) or lower (-1) hull of points of ascending `x`.
+fn push_hull(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
+    while let [.., a, b] = hull[..] {
+        // b stays only if the turn a, b, p bends away from the other hull.
+        let turn = (b.1 - a.1) * (p.0 - b.0) - (p.1 - b.1) * (b.0 - a.0);
+        if turn * side > 0.0 {
+            break;
+        }
+        hull.pop();
+    }
+    hull.push(p);
+}
+
+fn thin(hull: &mut Vec<(f64, f64)>) {
+    let last = hull.len() - 1;
+    let mut k = 0;
+    hull.retain(|_| {
+        k += 1;
+        (k - 1) % 2 == 0 || k - 1 == last
+    });
+}

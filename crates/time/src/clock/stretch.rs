@@ -1,0 +1,276 @@
+//! [`Stretch`]: the gap-free end of a run, its open piece and what closes it.
+
+use super::config::WANDER;
+use super::fit::{Fit, FitLine, Obs, Scatter, Slope};
+use super::learned::Learned;
+use crate::{Fixed, Piece, Rate, RunId, TimeError};
+
+/// Samples since the last gap. Coordinates of its fit are relative to `origin`,
+/// a line at the reference rate through the first stamp.
+#[derive(Clone, Debug)]
+pub(crate) struct Stretch {
+    origin: Piece,
+    /// First index of the open piece, and its civil time where already fixed.
+    start: i64,
+    start_civil: Option<Fixed>,
+    pub(crate) fit: Fit,
+    /// A stamp that the fit refused; the next one tells whether it was alone.
+    pending: Option<Obs>,
+}
+
+/// A stamp's facts, as [`Stretch`] needs them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamped {
+    pub(crate) index: i64,
+    pub(crate) civil: Fixed,
+    pub(crate) resolution: Fixed,
+}
+
+impl Stretch {
+    /// Starting with a stamp; `start` precedes it only where earlier stamps of
+    /// the run were thrown out. `not_before`: the end of the samples before a gap.
+    pub(crate) fn new(
+        run: RunId,
+        reference: Rate,
+        stamp: Stamped,
+        start: i64,
+        not_before: Option<Fixed>,
+        learned: &mut Learned,
+    ) -> Result<Self, TimeError> {
+        let origin = Piece::nominal(run, stamp.index, stamp.civil, reference);
+        let first = Obs {
+            index: stamp.index,
+            x: 0.0,
+            y: 0.0,
+            width: stamp.resolution.to_f64(),
+        };
+        let floor = not_before.map(|t| {
+            // One ns, or a thousandth of a period for faster signals, beyond the end.
+            let beyond = (origin.ns_per_sample() * 1e-3).min(1.0);
+            t.checked_sub(stamp.civil).map_or(0.0, Fixed::to_f64) + beyond
+        });
+        learned.interrupt();
+        let prior = learned.slope(first.width);
+        let prior = Slope {
+            half: prior.half + WANDER,
+            ..prior
+        };
+        let fit = Fit::new(first, prior, floor, learned.scatter(first.width));
+        learned.add(&first);
+        Ok(Self {
+            origin,
+            start,
+            start_civil: None,
+            fit,
+            pending: None,
+        })
+    }
+
+    /// Let the open piece begin earlier: samples whose own stamps were wrong.
+    pub(crate) fn reach_back(&mut self, start: i64) {
+        self.start = self.start.min(start);
+    }
+
+    /// Nominal duration in ns since the origin.
+    pub(crate) fn x_of(&self, index: i64) -> f64 {
+        (i128::from(index) - i128::from(self.origin.index)) as f64 * self.origin.ns_per_sample()
+    }
+
+    /// Civil time expected of an index after the last stamp.
+    pub(crate) fn predict(&self, index: i64, learned: &Learned) -> Result<Fixed, TimeError> {
+        let (x, width) = (self.x_of(index), self.fit.last.width);
+        let line = self
+            .fit
+            .line(learned.scatter(width), self.x_of(self.start), x);
+        let from = self.fit.last.x;
+        let y = line.at(from) + self.rate(learned).value * (x - from);
+        self.civil(index, y)
+    }
+
+    /// The present slope: the running one, or the corridor's where it is sharper.
+    pub(crate) fn rate(&self, learned: &Learned) -> Slope {
+        let width = self.fit.last.width;
+        let (running, fit) = (learned.slope(width), self.fit.slope(learned.scatter(width)));
+        if self.fit.coarse(learned.scatter(width)) && fit.half < running.half {
+            fit
+        } else {
+            running
+        }
+    }
+
+    /// A stamp that follows on; pieces that it completes go to `closed`.
+    pub(crate) fn take(
+        &mut self,
+        stamp: Stamped,
+        learned: &mut Learned,
+        closed: &mut Vec<Piece>,
+    ) -> Result<(), TimeError> {
+        let nominal = self.origin.civil_at(Fixed::from_int(stamp.index))?;
+        let off = stamp.civil.checked_sub(nominal);
+        let y = off.ok_or(TimeError::Overflow { what: "stamp" })?.to_f64();
+        let width = stamp.resolution.to_f64();
+        let obs = Obs {
+            index: stamp.index,
+            x: self.x_of(stamp.index),
+            y,
+            width,
+        };
+        learned.jitter.add(obs.x, obs.centre());
+        let scatter = learned.scatter(width);
+        if self.fit.add(obs, scatter) {
+            // A refused stamp before this one stood alone: it stays out.
+            self.pending = None;
+            learned.running.add(learned.alpha, obs.x, obs.centre());
+            return Ok(());
+        }
+        let Some(refused) = self.pending.take() else {
+            self.pending = Some(obs);
+            return Ok(());
+        };
+        self.turn(refused, obs, learned, closed)
+    }
+
+    /// Two stamps in a row left the line: it ends, and another goes on from there.
+    fn turn(
+        &mut self,
+        refused: Obs,
+        obs: Obs,
+        learned: &mut Learned,
+        closed: &mut Vec<Piece>,
+    ) -> Result<(), TimeError> {
+        let scatter = learned.scatter(obs.width);
+        let rate = self.rate(learned);
+        let prior = Slope {
+            half: rate.half + WANDER,
+            ..rate
+        };
+        let vertex = self.fit.last.index;
+        let anchor = self.close(vertex, learned, closed)?;
+        let mut fit = Fit::anchored(anchor, prior);
+        let reach = (2.0 * scatter.bound + obs.width) / (obs.x - anchor.x).max(1.0);
+        let drifts = fit.add(refused, scatter)
+            && fit.add(obs, scatter)
+            && (fit.slope(scatter).value - rate.value).abs() <= rate.half + reach + 5.0 * WANDER;
+        if drifts {
+            self.fit = fit;
+        } else {
+            // A step within the slip: bridge it, and keep it out of the rate.
+            let anchor = self.bridge(anchor, refused, scatter, closed)?;
+            learned.running.interrupt();
+            self.fit = Fit::anchored(anchor, prior);
+            self.fit.add(refused, scatter);
+            self.fit.add(obs, scatter);
+        }
+        for o in [refused, obs] {
+            learned.running.add(learned.alpha, o.x, o.centre());
+        }
+        Ok(())
+    }
+
+    /// End the open piece before `index`; the next one starts where it ended.
+    pub(crate) fn close(
+        &mut self,
+        index: i64,
+        learned: &Learned,
+        closed: &mut Vec<Piece>,
+    ) -> Result<Obs, TimeError> {
+        let piece = self.piece(Some(index), index, learned)?;
+        let civil = piece.civil_at(Fixed::from_int(index))?;
+        if index > self.start {
+            closed.push(piece);
+        }
+        (self.start, self.start_civil) = (index, Some(civil));
+        self.obs_at(index, civil)
+    }
+
+    fn bridge(
+        &mut self,
+        from: Obs,
+        to: Obs,
+        scatter: Scatter,
+        closed: &mut Vec<Piece>,
+    ) -> Result<Obs, TimeError> {
+        // Time must not stand still, however large the step within the slip.
+        let y = to.centre().max(from.y - 0.9 * (to.x - from.x));
+        let slope = (y - from.y) / (to.x - from.x).max(1.0);
+        let civil = self.civil(from.index, from.y)?;
+        let (num, den) = self.ratio(slope);
+        let piece = Piece {
+            index: from.index,
+            end: Some(to.index),
+            civil: self.start_civil.unwrap_or(civil),
+            num,
+            den,
+            uncertainty_ns: (to.centre() - from.y).abs() + to.width / 2.0 + scatter.bound,
+            residual_ns: 0.0,
+            ..self.origin
+        };
+        let civil = piece.civil_at(Fixed::from_int(to.index))?;
+        if to.index > from.index {
+            closed.push(piece);
+        }
+        (self.start, self.start_civil) = (to.index, Some(civil));
+        self.obs_at(to.index, civil)
+    }
+
+    fn obs_at(&self, index: i64, civil: Fixed) -> Result<Obs, TimeError> {
+        let nominal = self.origin.civil_at(Fixed::from_int(index))?;
+        let y = civil
+            .checked_sub(nominal)
+            .ok_or(TimeError::Overflow { what: "piece" })?;
+        Ok(Obs {
+            index,
+            x: self.x_of(index),
+            y: y.to_f64(),
+            width: self.fit.last.width,
+        })
+    }
+
+    /// The open piece as fitted now; `upto`: how far its uncertainty must hold.
+    pub(crate) fn piece(
+        &self,
+        end: Option<i64>,
+        upto: i64,
+        learned: &Learned,
+    ) -> Result<Piece, TimeError> {
+        let scatter = learned.scatter(self.fit.last.width);
+        let x = self.x_of(self.start);
+        let line: FitLine = self.fit.line(scatter, x, self.x_of(upto));
+        let civil = match self.start_civil {
+            Some(civil) => civil,
+            None => self.civil(self.start, line.at(x))?,
+        };
+        let (num, den) = self.ratio(line.slope.value);
+        Ok(Piece {
+            index: self.start,
+            end,
+            civil,
+            num,
+            den,
+            uncertainty_ns: line.uncertainty,
+            residual_ns: line.residual,
+            ..self.origin
+        })
+    }
+
+    fn civil(&self, index: i64, y: f64) -> Result<Fixed, TimeError> {
+        let nominal = self.origin.civil_at(Fixed::from_int(index))?;
+        let civil = nominal.checked_add(Fixed::from_f64_nearest(y)?);
+        civil.ok_or(TimeError::Overflow { what: "civil time" })
+    }
+
+    /// Nanoseconds per sample at a slope, as a ratio: the reference's own for
+    /// slope zero, else a float's exact value.
+    fn ratio(&self, slope: f64) -> (u64, u64) {
+        if slope == 0.0 {
+            return (self.origin.num, self.origin.den);
+        }
+        let mut num = self.origin.ns_per_sample() * (1.0 + slope);
+        let mut den = 1u64;
+        // Doubling is exact; 53 bits of mantissa are whole below 2^53.
+        while num.fract() != 0.0 && den < 1 << 61 {
+            (num, den) = (num * 2.0, den * 2);
+        }
+        (num as u64, den)
+    }
+}
