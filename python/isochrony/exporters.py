@@ -160,9 +160,12 @@ def _write_mseed(signal: Any, segments: list[Any], out: Path) -> None:
             data_samples=values.astype("i4") if kind == "i" else values,
             sample_type=kind,
             sample_rate=float(signal.rate),
-            start_time=signal.time_of(segment.start_index).ns,
+            starttime=signal.time_of(segment.start_index).ns,
         )
-    traces.to_file(str(out), overwrite=True)
+    encoding = {"i": "STEIM2", "f": "FLOAT32", "d": "FLOAT64"}[kind]
+    traces.to_file(
+        str(out), overwrite=True, format_version=2, encoding=pymseed.DataEncoding[encoding]
+    )
 
 
 def _source_id(signal: Any) -> str:
@@ -170,9 +173,14 @@ def _source_id(signal: Any) -> str:
     stated = dict(signal.attrs).get("source_id")
     if stated:
         return str(stated)
-    parts = [part for part in signal.name.upper().replace("_", "").split("/") if part]
-    network, station = "XX", parts[0][:8]
-    return f"FDSN:{network}_{station}__{'_'.join('SIG')}"
+    station = "".join(c for c in signal.name.partition("/")[0].upper() if c.isalnum())[:5]
+    # Band code by rate; Y: an instrument that is not specified; XX: no registered network.
+    band = next(code for rate, code in _BANDS if float(signal.rate) >= rate)
+    return f"FDSN:XX_{station}__{band}_Y_Z"
+
+
+# FDSN source identifiers, band codes: lowest rate in Hz of each.
+_BANDS = ((1000, "F"), (250, "C"), (80, "H"), (10, "B"), (1.5, "M"), (0.5, "L"), (0.0, "V"))
 
 
 _WITHOUT_TIMES = (".npy", ".wav", ".flac")

@@ -41,6 +41,7 @@ _DEPTHS: dict[str, tuple[str, int, str]] = {
     "FLOAT": ("float32", 0, "f4"),
     "DOUBLE": ("float64", 0, "f8"),
 }
+_PARTIAL_FRAMES = 4096
 _UNKNOWN_LENGTH = (0, 0xFFFFFFFF)
 
 
@@ -86,13 +87,7 @@ def _blocks(file: Any, riff: _Riff, signal: str, options: Options) -> Iterator[B
     start = options.start or _bext_start(riff.bext, file.samplerate)
     attrs = {"audio_format": file.format, "audio_subtype": file.subtype}
     done = 0
-    step = max(BLOCK_SAMPLES // file.channels, 1)
-    while done < file.frames:
-        frames: npt.NDArray[np.generic] = file.read(step, dtype=dtype, always_2d=True)
-        if len(frames) == 0:
-            if options.partial and done:
-                return
-            raise BadSourceError(f"ends after {done} of {file.frames} frames; it is truncated")
+    for frames in _frames(file, dtype, options.partial):
         for channel in range(file.channels):
             name = f"{signal}/ch{channel + 1}" if file.channels > 1 else signal
             yield Block(
@@ -104,6 +99,29 @@ def _blocks(file: Any, riff: _Riff, signal: str, options: Options) -> Iterator[B
                 unit=options.unit,
                 attrs=attrs,
             )
+        done += len(frames)
+
+
+def _frames(file: Any, dtype: str, partial: bool) -> Iterator[npt.NDArray[np.generic]]:
+    """Frames of shape (n, channels) up to the end of the file, or to where it is damaged if `partial`."""
+    step = max(BLOCK_SAMPLES // file.channels, 1)
+    if partial:
+        # A decoder that meets damage gives nothing of what was asked for: ask for little.
+        step = min(step, _PARTIAL_FRAMES)
+    done = 0
+    while done < file.frames:
+        try:
+            frames = file.read(step, dtype=dtype, always_2d=True)
+        except RuntimeError:
+            # LibsndfileError is a RuntimeError.
+            if partial and done:
+                return
+            raise
+        if len(frames) == 0:
+            if partial and done:
+                return
+            raise BadSourceError(f"ends after {done} of {file.frames} frames; it is truncated")
+        yield frames
         done += len(frames)
 
 

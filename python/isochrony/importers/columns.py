@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..errors import BadSourceError
 from .block import Block, Options, Samples, Stamp
-from .rational import simplest_between
+from .rational import simplest_around
 
 __all__ = ["Batch", "blocks_of", "epoch_unit_ns", "is_time_name", "parse_times"]
 
@@ -210,7 +210,8 @@ def _rate(batch: Batch) -> Fraction:
     count = (last - first) * 1_000_000_000
     # Only strictly inside: either stamp may be late by almost the resolution.
     slack = min(resolution, span // 2)
-    return simplest_between(Fraction(count, span + slack), Fraction(count, max(span - slack, 1)))
+    low, high = Fraction(count, span + slack), Fraction(count, max(span - slack, 1))
+    return simplest_around(low, Fraction(count, span), high)
 
 
 def _cuts(times: Times, resolution: int, rate: Fraction, previous: tuple[int, int] | None) -> list[int]:

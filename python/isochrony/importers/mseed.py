@@ -63,8 +63,13 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:  # noqa:
                 found = True
                 yield _block(pymseed, record, options)
     except pymseed.PymseedError as error:
-        if not (options.partial and found and "truncat" in str(error).lower()):
-            raise BadSourceError(_one_line(error)) from error
+        if "incomplete" not in str(error).lower():
+            raise BadSourceError(f"is damaged ({_one_line(error)})") from error
+        if not (options.partial and found):
+            raise BadSourceError(
+                f"is truncated ({_one_line(error)}): fetch it again, "
+                "or take the whole records with --partial"
+            ) from error
     if not found:
         raise BadSourceError("holds no SEED record with numeric samples")
     # Skipping what is not data also skips a last record that is cut short.

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ..errors import UsageError
 
-__all__ = ["parse_rate", "simplest_between", "simplest_near"]
+__all__ = ["parse_rate", "simplest_around", "simplest_between", "simplest_near"]
 
 
 def simplest_between(low: Fraction, high: Fraction) -> Fraction:
@@ -32,13 +32,25 @@ def simplest_between(low: Fraction, high: Fraction) -> Fraction:
     return value
 
 
+def simplest_around(low: Fraction, middle: Fraction, high: Fraction) -> Fraction:
+    """Of the fractions with the smallest denominator in [low, high], the one nearest to `middle`.
+
+    Of the whole numbers from 98 to 102 a rate of 100.1 +- 2 is most likely 100.
+    """
+    denominator = simplest_between(low, high).denominator
+    near = Fraction(round(middle * denominator), denominator)
+    if low <= near <= high:
+        return near
+    return simplest_between(low, high)
+
+
 def simplest_near(value: float, relative: float) -> Fraction:
     """The simplest fraction within a relative error of a positive, finite number."""
     if not (math.isfinite(value) and value > 0):
         raise UsageError(f"a sample rate must be positive and finite, got {value}")
     exact = Fraction(value)
     slack = exact * Fraction(relative)
-    return simplest_between(exact - slack, exact + slack)
+    return simplest_around(exact - slack, exact, exact + slack)
 
 
 def parse_rate(text: str) -> Fraction:

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from isochrony.cli import main
+from isochrony.cli.completion import _commands
+from isochrony.cli.main import COMMANDS, build_parser
+from isochrony.cli.scan import parse_stats, window_samples
+from isochrony.cli.tables import render
+from isochrony.errors import IsochronyError, MissingExtraError, UsageError
+
+
+def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in COMMANDS:
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        assert ended.value.code == 0
+        shown = capsys.readouterr().out
+        assert "examples:" in shown
+        assert f"isochrony {command}" in shown
+
+
+def test_every_option_has_help() -> None:
+    for name, parser in _commands(build_parser()).items():
+        for action in parser._actions:
+            assert action.help, f"{name} {action.option_strings or action.dest}"
+
+
+def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 "):
+        assert f"\n  {code}" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["import", "/nowhere", "x.iso"], "/nowhere does not exist; name a folder or a file"),
+        (["info", "/nowhere"], "/nowhere: no such store; check the path"),
+        (["import", ".", "x.iso", "--format", "raw"], "give --layout, --dtype, --rate, or a --preset"),
+        (["import", ".", "x.iso", "--dtype", "<i2"], "--dtype does not apply to formats other than raw"),
+        (
+            ["import", ".", "x.iso", "--preset", "censam", "--start", "2010-01-01"],
+            "--start does not apply to raw recordings",
+        ),
+        (["demo", "--dir", __file__], "is a file; name a folder with --dir"),
+    ],
+)
+def test_errors_are_one_line_that_says_how_to_mend(
+    line: list[str], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(line) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.startswith("isochrony: ")
+    assert said.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_no_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(tmp_path)]) == 2
+    assert "is not an Isochrony store; make one with: isochrony import" in capsys.readouterr().err
+
+
+def test_the_demo_does_not_touch_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert main(["demo", "--dir", str(tmp_path)]) == 2
+    assert "holds files that no demo made" in capsys.readouterr().err
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (UsageError("bad"), 2),
+        (MissingExtraError("needs x"), 4),
+        (IsochronyError("store broken"), 3),
+        (OSError(28, "No space left on device", "water.iso"), 3),
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(), 0),
+    ],
+)
+def test_errors_have_their_exit_code(
+    error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: argparse.Namespace) -> int:
+        raise error
+
+    monkeypatch.setattr("isochrony.cli.info.run", fail)
+    assert main(["info", "x"]) == code
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_trace_is_shown_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISOCHRONY_DEBUG", "1")
+    with pytest.raises(UsageError):
+        main(["info", "/nowhere"])
+
+
+@pytest.mark.parametrize("value", ["0", "fast", "-3"])
+def test_rejects_a_rate_that_is_none(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["import", ".", "x.iso", f"--rate={value}"])
+    assert ended.value.code == 2
+    assert "is not a positive number of Hz" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "samples"), [("4096", 4096), ("250ms", 500), ("60s", 120_000), ("5min", 600_000), ("1h", 7_200_000)]
+)
+def test_windows_are_samples_or_durations(text: str, samples: int) -> None:
+    assert window_samples(text, 2000.0) == samples
+
+
+@pytest.mark.parametrize("text", ["", "0", "1.5", "ten", "0.0001s", "-5"])
+def test_rejects_windows_that_hold_no_sample(text: str) -> None:
+    with pytest.raises(UsageError, match="window"):
+        window_samples(text, 2000.0)
+
+
+@pytest.mark.parametrize("text", ["", "median", "min,min", "min,,median"])
+def test_rejects_unknown_statistics(text: str) -> None:
+    with pytest.raises(UsageError, match="--stats"):
+        parse_stats(text)
+    assert parse_stats("std, min") == ["std", "min"]
+
+
+def test_tables_align_numbers_right_and_text_left() -> None:
+    assert (
+        render(("name", "n"), [("a", 5), ("bb", 1234), ("c", None)]) == "name     n\na        5\nbb    1234\nc        –"
+    )
+
+
+def complete(words: list[str]) -> list[str]:
+    """What bash would offer for the last of `words`."""
+    script = subprocess.run(["bash", "-c", _bash_probe(words)], capture_output=True, text=True, check=True)
+    return script.stdout.split()
+
+
+def _bash_probe(words: list[str]) -> str:
+    import contextlib
+    import io
+
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(["completion", "bash"]) == 0
+    listed = " ".join(f"'{word}'" for word in words)
+    return f"""{out.getvalue()}
+COMP_WORDS=({listed}); COMP_CWORD={len(words) - 1}; COMPREPLY=()
+_isochrony; printf '%s\\n' "${{COMPREPLY[@]}}\""""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_commands_options_and_choices() -> None:
+    assert complete(["isochrony", "in"]) == ["info"]
+    assert set(complete(["isochrony", ""])) >= set(COMMANDS)
+    assert "--gap-slip" in complete(["isochrony", "import", "--"])
+    assert "--gap-slip" not in complete(["isochrony", "info", "--"])
+    assert complete(["isochrony", "seal", "x", "--codec", ""]) == ["zstd", "blosc"]
+    assert complete(["isochrony", "import", "--format", "m"]) == ["mseed"]
+    assert complete(["isochrony", "completion", "f"]) == ["fish"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_list_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for command in COMMANDS:
+        assert command in script
+    assert "codec" in script
+    if (path := shutil.which(shell)) is not None:
+        subprocess.run([path, "-n"], input=script, text=True, check=True)

@@ -1,0 +1,36 @@
+"""Fixtures shared by all Python tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# 100 cases at least; more at night: HYPOTHESIS_PROFILE=nightly.
+settings.register_profile(
+    "ci",
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("nightly", settings.get_profile("ci"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Path:
+    """The folder of real recordings, or a skip that says how to get it."""
+    folder = os.environ.get("ISOCHRONY_TEST_DATA")
+    if not folder:
+        pytest.skip("ISOCHRONY_TEST_DATA is unset: real recordings are not tested")
+    path = Path(folder)
+    if not path.is_dir():
+        pytest.fail(f"ISOCHRONY_TEST_DATA={folder} is no folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def volcano(recordings: Path) -> Path:
+    return recordings / "seismic" / "piton-de-la-fournaise-2010-10-14.mseed"

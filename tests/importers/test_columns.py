@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isochrony.errors import BadSourceError
+from isochrony.importers.block import Block, Options
+from isochrony.importers.columns import Batch, blocks_of, is_time_name, parse_times
+
+START = 1_267_401_600_000_000_000
+
+
+def batch(times: np.ndarray | None, resolution: int = 1, first_row: int = 1, **columns: np.ndarray) -> Batch:
+    return Batch(times, resolution, columns, first_row)
+
+
+def collect(*batches: Batch, **options: object) -> list[Block]:
+    return list(blocks_of(iter(batches), "s", Options(**options)))  # type: ignore[arg-type]
+
+
+@given(
+    st.datetimes(min_value=dt.datetime(1930, 1, 1), max_value=dt.datetime(2200, 1, 1)),
+    st.sampled_from(["T", " "]),
+    st.sampled_from(["", "Z", "+00:00", "+02:00", "-0330", "+05"]),
+    st.integers(0, 9),
+)
+def test_iso_times_are_those_of_the_standard_library(
+    moment: dt.datetime, separator: str, zone: str, digits: int
+) -> None:
+    fraction = f"{moment.microsecond * 1000:09d}"[:digits]
+    text = moment.strftime(f"%Y-%m-%d{separator}%H:%M:%S") + (f".{fraction}" if digits else "") + zone
+    times, resolution = parse_times([text])
+    floored = moment.replace(microsecond=int(fraction.ljust(9, "0")[:6]) if digits else 0)
+    offset = dt.datetime.strptime((zone.replace("Z", "") or "+").ljust(5, "0"), "%z").tzinfo
+    since = floored.replace(tzinfo=offset) - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+    exact = (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1000
+    assert times[0] == exact
+    assert resolution == 10 ** (9 - digits)
+
+
+@pytest.mark.parametrize(
+    ("text", "ns", "resolution"),
+    [
+        ("1267401600", START, 10**9),
+        ("1267401600.25", START + 250_000_000, 10**7),
+        ("1267401600000", START, 10**6),
+        ("1267401600000001", START + 1_000, 10**3),
+        ("1267401600000000007", START + 7, 1),
+        ("2010-03-01", START, 86_400 * 10**9),
+        ("2010-03-01T00:30", START + 1800 * 10**9, 60 * 10**9),
+        ("2010-03-01 00:00:00.1234567891", START + 123_456_789, 1),
+    ],
+)
+def test_epoch_numbers_and_short_forms_carry_their_resolution(text: str, ns: int, resolution: int) -> None:
+    times, finest = parse_times([text])
+    assert (int(times[0]), finest) == (ns, resolution)
+
+
+def test_the_finest_digit_of_a_column_is_its_resolution() -> None:
+    # Writers drop trailing zeros.
+    assert parse_times(["2010-03-01T00:00:00", "2010-03-01T00:00:00.01"])[1] == 10**7
+
+
+def test_rejects_text_that_is_no_time_and_names_its_row() -> None:
+    with pytest.raises(BadSourceError, match=r"row 8: 'noon' is not a time"):
+        parse_times(["2010-03-01", "noon"], first_row=7)
+
+
+@pytest.mark.parametrize("name", ["time", "Time (UTC)", "timestamp", "DateTime", "t", "epoch", "utc", "time_ns"])
+def test_knows_names_of_time_columns(name: str) -> None:
+    assert is_time_name(name)
+
+
+@pytest.mark.parametrize("name", ["temperature", "value", "pressure", "station", "sometimes"])
+def test_does_not_take_other_names_for_time(name: str) -> None:
+    assert not is_time_name(name)
+
+
+@given(
+    st.sampled_from([Fraction(1), Fraction(20), Fraction(100), Fraction(1000, 3), Fraction(2000), Fraction(1, 60)]),
+    st.sampled_from([1, 1_000, 1_000_000]),
+    st.integers(20, 400),
+    st.integers(1, 50),
+)
+def test_regular_times_in_any_chunks_give_the_rate_and_every_sample(
+    rate: Fraction, resolution: int, count: int, chunk: int
+) -> None:
+    exact = [START + Fraction(i * 10**9) / rate for i in range(count)]
+    times = np.array([int(t) // resolution * resolution for t in exact])
+    values = np.arange(count, dtype="i4")
+    whole = collect(batch(times, resolution, v=values))
+    assert len(whole) == 1
+    assert abs(whole[0].rate / rate - 1) < Fraction(2 * resolution, times[-1] - times[0])
+    # The first chunk sets the rate, so it must be long enough to tell it.
+    cuts = [0, *range(20, count, max(chunk, 20)), count]
+    pieces = [
+        batch(times[a:b], resolution, a + 1, v=values[a:b]) for a, b in zip(cuts, cuts[1:], strict=False) if a < b
+    ]
+    blocks = collect(*pieces)
+    assert np.array_equal(np.concatenate([block.samples for block in blocks]), values)
+
+
+def test_a_gap_in_time_starts_a_new_block_with_its_own_stamp() -> None:
+    times = START + np.concatenate([np.arange(50), np.arange(80, 120)]) * 10**7
+    first, second = collect(batch(times, 10**7, v=np.arange(90.0)))
+    assert len(first.samples) == 50
+    assert len(second.samples) == 40
+    assert second.start is not None
+    assert second.start.ns == START + 80 * 10**7
+    assert first.rate == second.rate == 100
+
+
+def test_a_gap_between_batches_starts_a_new_block() -> None:
+    times = START + np.concatenate([np.arange(50), np.arange(80, 120)]) * 10**7
+    blocks = collect(batch(times[:50], 10**7, v=np.zeros(50)), batch(times[50:], 10**7, 51, v=np.zeros(40)))
+    assert [len(block.samples) for block in blocks] == [50, 40]
+
+
+def test_stamps_coarser_than_the_samples_are_one_stretch() -> None:
+    times = START + np.arange(1000) // 100 * 10**9
+    (block,) = collect(batch(times, 10**9, v=np.zeros(1000)))
+    assert 90 < block.rate < 112
+
+
+def test_several_columns_become_several_signals() -> None:
+    times = START + np.arange(10) * 10**9
+    blocks = collect(batch(times, 1, **{"a": np.zeros(10), "flow rate/x": np.ones(10)}))
+    assert [block.signal for block in blocks] == ["s/a", "s/flow_rate_x"]
+
+
+@given(st.integers(0, 2**31))
+def test_rejects_irregular_times(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    times = START + np.sort(random.integers(0, 3600 * 10**9, 200))
+    with pytest.raises(BadSourceError, match="not regular"):
+        collect(batch(times, 1, v=np.zeros(200)))
+
+
+def test_rejects_times_that_go_backwards() -> None:
+    times = START - np.arange(100) * 10**9
+    with pytest.raises(BadSourceError, match="sort it by time"):
+        collect(batch(times, 1, v=np.zeros(100)))
+
+
+def test_rejects_a_table_without_times_or_rate() -> None:
+    with pytest.raises(BadSourceError, match="no time column"):
+        collect(batch(None, 1, v=np.zeros(3)))
+
+
+def test_rejects_a_table_without_values() -> None:
+    with pytest.raises(BadSourceError, match="no numeric column"):
+        collect(batch(START + np.arange(3), 1))
+
+
+def test_rejects_a_single_row_without_a_rate() -> None:
+    with pytest.raises(BadSourceError, match="one row"):
+        collect(batch(np.array([START]), 1, v=np.zeros(1)))
+
+
+def test_rejects_an_empty_table() -> None:
+    with pytest.raises(BadSourceError, match="no rows"):
+        collect(batch(np.empty(0, dtype=np.int64), 1, v=np.empty(0)))

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import io
+from collections import defaultdict
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import obspy
+import pytest
+from obspy import Stream, Trace, UTCDateTime
+
+from isochrony.errors import BadSourceError
+from isochrony.importers import Block, Options, format_of
+from isochrony.importers.mseed import read, recognises
+
+
+def blocks(path: Path, **options: object) -> list[Block]:
+    return list(read(path, "unused", Options(**options)))  # type: ignore[arg-type]
+
+
+def by_signal(found: list[Block]) -> dict[str, list[Block]]:
+    signals = defaultdict(list)
+    for block in found:
+        signals[block.signal].append(block)
+    return signals
+
+
+def trace(data: np.ndarray, **header: object) -> Trace:
+    names = {"network": "XX", "station": "ABC", "location": "", "channel": "HHZ"}
+    return Trace(data, header={**names, "sampling_rate": 100.0, **header})
+
+
+def test_every_sample_and_time_of_the_volcano_is_that_of_obspy(volcano: Path) -> None:
+    expected = obspy.read(volcano)
+    found = by_signal(blocks(volcano))
+    assert len(found) == len(expected) == 66
+    for one in expected:
+        stats = one.stats
+        ours = found["/".join((stats.network, stats.station, stats.location or "--", stats.channel))]
+        assert np.array_equal(np.concatenate([block.samples for block in ours]), one.data)
+        assert ours[0].start is not None
+        assert ours[0].start.ns == stats.starttime.ns
+        assert {block.rate for block in ours} == {Fraction(stats.sampling_rate)}
+        assert ours[0].attrs["station"] == stats.station
+
+
+def test_every_record_carries_its_own_start(volcano: Path) -> None:
+    for records in by_signal(blocks(volcano)).values():
+        count = 0
+        assert records[0].start is not None
+        for record in records:
+            assert record.start is not None
+            assert record.start.ns - records[0].start.ns == count * 10_000_000
+            count += len(record.samples)
+
+
+def test_the_volcano_has_two_clock_phases(volcano: Path) -> None:
+    phases = {records[0].start.ns % 10_000_000 for records in by_signal(blocks(volcano)).values()}  # type: ignore[union-attr]
+    assert phases == {0, 8_300_000}
+
+
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+@pytest.mark.parametrize(
+    ("encoding", "dtype"),
+    [("INT16", "i2"), ("INT32", "i4"), ("STEIM1", "i4"), ("STEIM2", "i4"), ("FLOAT32", "f4"), ("FLOAT64", "f8")],
+)
+def test_reads_every_encoding_in_either_byte_order(tmp_path: Path, encoding: str, dtype: str, byteorder: str) -> None:
+    data = np.random.default_rng(1).integers(-3000, 3000, 5000).astype(dtype)
+    path = tmp_path / "one.mseed"
+    trace(data).write(str(path), format="MSEED", encoding=encoding, byteorder=byteorder, reclen=512)
+    found = blocks(path)
+    assert np.array_equal(np.concatenate([block.samples for block in found]), data)
+    assert {block.signal for block in found} == {"XX/ABC/--/HHZ"}
+
+
+@pytest.mark.parametrize(
+    ("rate", "exact"),
+    [(100.0, Fraction(100)), (0.1, Fraction(1, 10)), (2000.0, Fraction(2000)), (1 / 60, Fraction(1, 60))],
+)
+def test_rates_are_exact(tmp_path: Path, rate: float, exact: Fraction) -> None:
+    path = tmp_path / "one.mseed"
+    trace(np.arange(100, dtype="i4"), sampling_rate=rate).write(str(path), format="MSEED")
+    assert {block.rate for block in blocks(path)} == {exact}
+
+
+@pytest.mark.parametrize(("microsecond", "resolution"), [(8_300, 100_000), (8_317, 1_000)])
+def test_stamps_resolve_what_the_record_can_say(tmp_path: Path, microsecond: int, resolution: int) -> None:
+    start = UTCDateTime(2010, 10, 14, 11, 11, 57, microsecond)
+    path = tmp_path / "one.mseed"
+    trace(np.arange(100, dtype="i4"), starttime=start).write(str(path), format="MSEED")
+    (block,) = blocks(path)
+    assert block.start is not None
+    assert block.start.ns == start.ns
+    # ObsPy writes blockette 1001 only where microseconds need it.
+    assert block.start.resolution_ns == resolution
+
+
+def test_reads_miniseed_3(tmp_path: Path) -> None:
+    pymseed = pytest.importorskip("pymseed")
+    data = np.arange(2000, dtype="i4")
+    path = tmp_path / "three.mseed"
+    traces = pymseed.MS3TraceList()
+    traces.add_data(
+        sourceid="FDSN:XX_ABC_00_H_H_Z",
+        data_samples=data,
+        sample_type="i",
+        sample_rate=250.0,
+        starttime=1_267_401_600_000_000_123,
+    )
+    traces.to_file(str(path), format_version=3)
+    found = blocks(path)
+    assert np.array_equal(np.concatenate([block.samples for block in found]), data)
+    assert found[0].signal == "XX/ABC/00/HHZ"
+    assert found[0].start is not None
+    assert (found[0].start.ns, found[0].start.resolution_ns) == (1_267_401_600_000_000_123, 1)
+    assert found[0].rate == 250
+
+
+@pytest.fixture
+def one_file(tmp_path: Path) -> Path:
+    path = tmp_path / "one.mseed"
+    stream = Stream([trace(np.arange(5000, dtype="i4"), station=name) for name in ("AAA", "BBB")])
+    stream.write(str(path), format="MSEED", reclen=512)
+    return path
+
+
+def test_rejects_a_truncated_file_whole_and_takes_its_records_on_request(one_file: Path) -> None:
+    whole = one_file.read_bytes()
+    one_file.write_bytes(whole[:-100])
+    with pytest.raises(BadSourceError):
+        blocks(one_file)
+    complete = list(obspy.read(io.BytesIO(whole[:-512])))
+    taken = by_signal(blocks(one_file, partial=True))
+    for one in complete:
+        ours = np.concatenate([block.samples for block in taken[f"XX/{one.stats.station}/--/HHZ"]])
+        assert np.array_equal(ours, one.data)
+
+
+def test_rejects_a_truncated_full_volume(volcano: Path, tmp_path: Path) -> None:
+    path = tmp_path / "cut.seed"
+    path.write_bytes(volcano.read_bytes()[:-1000])
+    with pytest.raises(BadSourceError, match=r"truncated.*--partial"):
+        blocks(path)
+    assert blocks(path, partial=True)
+
+
+def test_rejects_a_file_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "not.mseed"
+    path.write_bytes(b"hello, this is no record at all" * 50)
+    with pytest.raises(BadSourceError, match="does not begin with a SEED record"):
+        blocks(path)
+
+
+def test_rejects_garbage_between_records(one_file: Path) -> None:
+    whole = one_file.read_bytes()
+    one_file.write_bytes(whole[:512] + b"\xff" * 512 + whole[512:])
+    with pytest.raises(BadSourceError):
+        blocks(one_file)
+
+
+def test_recognises_records_and_volumes(volcano: Path, one_file: Path) -> None:
+    assert recognises(volcano.read_bytes()[:64])
+    found = format_of(one_file)
+    assert found is not None
+    assert found.name == "mseed"
+    assert not recognises(b"123456")
+    assert not recognises(b"time,value\n1,2\n")

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from isochrony.errors import BadSourceError, UsageError
+from isochrony.importers import Block, Options, Stamp, csv, format_of, numpy, parquet
+
+START = 1_267_401_600_000_000_000
+
+
+def blocks(module: object, path: Path, **options: object) -> list[Block]:
+    return list(module.read(path, "s", Options(**options)))  # type: ignore[attr-defined]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows(count: int, step_ms: int = 10) -> str:
+    times = np.datetime64("2010-03-01T00:00:00.000") + np.arange(count) * np.timedelta64(step_ms, "ms")
+    return "".join(f"{time},{i},{i / 2}\n" for i, time in enumerate(times))
+
+
+# --- CSV
+
+
+def test_csv_with_a_header(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "time,p,q\n" + rows(500))
+    p, q = blocks(csv, path, unit="kPa")
+    assert (p.signal, q.signal) == ("s/p", "s/q")
+    assert np.array_equal(p.samples, np.arange(500))
+    assert p.samples.dtype == "i8"
+    assert np.array_equal(q.samples, np.arange(500) / 2)
+    assert p.rate == 100
+    assert p.start == Stamp(START, 10**6)
+    assert p.unit == "kPa"
+
+
+def test_csv_without_a_header_whose_first_column_is_a_time(tmp_path: Path) -> None:
+    (first, _) = blocks(csv, write(tmp_path / "a.csv", rows(100)))
+    assert first.signal == "s/column2"
+    assert first.start == Stamp(START, 10**6)
+
+
+@pytest.mark.parametrize("delimiter", ["\t", ";"])
+def test_csv_with_other_delimiters(tmp_path: Path, delimiter: str) -> None:
+    path = write(tmp_path / "a.csv", ("time,p,q\n" + rows(100)).replace(",", delimiter))
+    assert len(blocks(csv, path)[0].samples) == 100
+
+
+def test_csv_longer_than_a_batch_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv, "_BATCH_BYTES", 4096)
+    path = write(tmp_path / "a.csv", "time,p,q\n" + rows(5000))
+    found = [block for block in blocks(csv, path) if block.signal == "s/p"]
+    assert len(found) > 10
+    assert np.array_equal(np.concatenate([block.samples for block in found]), np.arange(5000))
+
+
+def test_csv_without_times_needs_a_rate(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "x\n1.5\n2.5\n3.5\n")
+    with pytest.raises(BadSourceError, match=r"without a time column.*--rate"):
+        blocks(csv, path)
+    (block,) = blocks(csv, path, rate=Fraction(5), start=Stamp(9))
+    assert block.samples.tolist() == [1.5, 2.5, 3.5]
+    assert (block.rate, block.start) == (5, Stamp(9))
+
+
+def test_csv_of_epoch_seconds_keeps_every_digit(tmp_path: Path) -> None:
+    times = [f"{1267401600 + i // 10}.{i % 10}00000001" for i in range(50)]
+    path = write(tmp_path / "a.csv", "epoch,v\n" + "".join(f"{t},{i}\n" for i, t in enumerate(times)))
+    (block,) = blocks(csv, path)
+    # A double would have lost the last digit.
+    assert block.start == Stamp(START + 1, 1)
+    assert block.rate == 10
+
+
+def test_the_station_table_is_refused_with_its_reason(recordings: Path) -> None:
+    path = recordings / "seismic" / "stations-classic.csv"
+    found = format_of(path)
+    assert found is not None
+    assert found.name == "csv"
+    with pytest.raises(BadSourceError, match=r"table of 3 rows and 4 columns without a time column.*not a recording"):
+        blocks(csv, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty"),
+        ("time,v\n2010-03-01T00:00:00,1\nlater,2\n", "row 3: 'later' is not a time"),
+        ("time,v\n2010-03-01T00:00:00,1\n,2\n", "row 3"),
+        ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01\n", "cannot be read as CSV"),
+        ("time,v\n2010-03-01T00:00:00,a\n2010-03-01T00:00:01,b\n", "column 'v' holds string"),
+        ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,\n", "column 'v' is empty in row 3"),
+        ("time,v,v\n2010-03-01T00:00:00,1,2\n", "same name"),
+        ("time\n2010-03-01T00:00:00\n2010-03-01T00:00:01\n", "no numeric column"),
+    ],
+)
+def test_csv_rejects_and_says_where(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(BadSourceError, match=message):
+        blocks(csv, write(tmp_path / "a.csv", text))
+
+
+def test_csv_names_a_missing_time_column(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "time,p,q\n" + rows(10))
+    with pytest.raises(BadSourceError, match="no column 'when'; it has time, p, q"):
+        blocks(csv, path, time_column="when")
+
+
+# --- Parquet
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+def test_parquet_timestamps(tmp_path: Path, unit: str) -> None:
+    times = np.datetime64("2010-03-01", unit) + np.arange(400) * np.timedelta64(5, "ms")
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"when": times, "p": np.arange(400, dtype="i2")}), path)
+    (block,) = blocks(parquet, path)
+    assert block.signal == "s"
+    assert block.samples.dtype == "i2"
+    assert np.array_equal(block.samples, np.arange(400))
+    assert block.rate == 200
+    assert block.start == Stamp(START, {"ms": 10**6, "us": 1000, "ns": 1}[unit])
+
+
+def test_parquet_of_doubles_says_how_little_they_resolve(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    times = 1267401600.0 + np.arange(100) / 4
+    pq.write_table(pa.table({"time": times, "p": np.zeros(100)}), path)
+    (block,) = blocks(parquet, path)
+    assert block.start is not None
+    assert block.start.ns == START
+    assert 200 < block.start.resolution_ns < 300
+    assert block.rate == 4
+
+
+def test_parquet_missing_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    times = np.datetime64("2010-03-01", "ns") + np.arange(3) * np.timedelta64(1, "s")
+    pq.write_table(pa.table({"time": times, "p": pa.array([1.0, None, 3.0])}), path)
+    assert np.isnan(blocks(parquet, path)[0].samples[1])
+    pq.write_table(pa.table({"time": times, "p": pa.array([1, None, 3])}), path)
+    with pytest.raises(BadSourceError, match="column 'p' is empty in row 2"):
+        blocks(parquet, path)
+
+
+def test_parquet_rejects_a_truncated_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"time": np.arange(10), "p": np.zeros(10)}), path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(BadSourceError, match="cannot be read as Parquet"):
+        blocks(parquet, path)
+
+
+# --- NumPy
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "<i2", ">i2", "i4", "i8", "u1", "u2", "<f4", ">f8", "c8", "c16"])
+def test_numpy_arrays_of_every_type(tmp_path: Path, dtype: str) -> None:
+    values = np.random.default_rng(1).integers(0, 100, 1000).astype(dtype)
+    path = tmp_path / "a.npy"
+    np.save(path, values)
+    (block,) = blocks(numpy, path, rate=Fraction(100))
+    assert block.samples.dtype == np.dtype(dtype).newbyteorder("=")
+    assert np.array_equal(block.samples, values)
+
+
+def test_numpy_columns_are_channels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numpy, "BLOCK_SAMPLES", 200)
+    values = np.arange(900).reshape(300, 3)
+    path = tmp_path / "a.npy"
+    np.save(path, values)
+    found = [block for block in blocks(numpy, path, rate=Fraction(100)) if block.signal == "s/ch2"]
+    assert len(found) == 5
+    assert np.array_equal(np.concatenate([block.samples for block in found]), values[:, 1])
+
+
+def test_numpy_needs_a_rate(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros(3))
+    with pytest.raises(UsageError, match="--rate"):
+        blocks(numpy, path)
+
+
+@pytest.mark.parametrize(
+    "values", [np.zeros((2, 2, 2)), np.zeros(0), np.float64(3), np.array(["a"]), np.zeros(3, "u4")]
+)
+def test_numpy_rejects_other_shapes_and_types(tmp_path: Path, values: np.ndarray) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, values)
+    with pytest.raises(BadSourceError):
+        blocks(numpy, path, rate=Fraction(1))
+
+
+def test_numpy_does_not_unpickle(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(BadSourceError, match=r"cannot be read as \.npy"):
+        blocks(numpy, path, rate=Fraction(1))
