@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .civil import knows_civil_time
 from .errors import UsageError
 from .extras import require
 
@@ -69,21 +70,18 @@ def _pieces(segments: list[Any]) -> Iterator[tuple[int, Any]]:
     """Index and a bounded piece of each segment, in order."""
     for segment in segments:
         for first in range(0, len(segment), _STEP):
-            yield segment.start_index + first, segment[first : first + _STEP]
-
-
-def _times_ns(signal: Any, first: int, count: int) -> npt.NDArray[np.int64]:
-    return np.fromiter((signal.time_of(i).ns for i in range(first, first + count)), dtype=np.int64, count=count)
+            start = segment.start + first
+            yield start, segment.subseg(start, min(start + _STEP, segment.end))
 
 
 def _table_pieces(signal: Any, segments: list[Any]) -> Iterator[dict[str, Any]]:
-    civil = signal.timebase is not None
+    civil = knows_civil_time(signal)
     name = signal.name.rpartition("/")[2]
     for first, piece in _pieces(segments):
         values = np.asarray(piece)
         columns: dict[str, Any] = {"index": np.arange(first, first + len(values))}
         if civil:
-            columns["time"] = _times_ns(signal, first, len(values)).astype("datetime64[ns]")
+            columns["time"] = signal.select(slice(first, first + len(values))).times()
         yield columns | {name: values}
 
 
@@ -115,7 +113,7 @@ def _write_csv(signal: Any, segments: list[Any], out: Path) -> None:
 
 def _write_npy(signal: Any, segments: list[Any], out: Path) -> None:  # noqa: ARG001
     count = sum(len(segment) for segment in segments)
-    dtype = np.asarray(segments[0].counts[:1]).dtype
+    dtype = np.asarray(segments[0].counts).dtype
     target = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=(count,))
     at = 0
     for _, piece in _pieces(segments):
@@ -130,7 +128,7 @@ _SUBTYPES = {"i1": "PCM_U8", "i2": "PCM_16", "i4": "PCM_32", "f4": "FLOAT", "f8"
 
 def _write_audio(signal: Any, segments: list[Any], out: Path) -> None:
     soundfile = require("soundfile", "writing WAV and FLAC")
-    dtype = np.asarray(segments[0].counts[:1]).dtype
+    dtype = np.asarray(segments[0].counts).dtype
     subtype = _SUBTYPES.get(dtype.str[1:])
     rate = round(float(signal.rate))
     flac = out.suffix.lower() == ".flac"
@@ -147,7 +145,7 @@ def _write_audio(signal: Any, segments: list[Any], out: Path) -> None:
 
 def _write_mseed(signal: Any, segments: list[Any], out: Path) -> None:
     pymseed = require("pymseed", "writing miniSEED")
-    dtype = np.asarray(segments[0].counts[:1]).dtype
+    dtype = np.asarray(segments[0].counts).dtype
     kinds = {"i1": "i", "i2": "i", "i4": "i", "f4": "f", "f8": "d"}
     kind = kinds.get(dtype.str[1:])
     if kind is None:
@@ -160,12 +158,10 @@ def _write_mseed(signal: Any, segments: list[Any], out: Path) -> None:
             data_samples=values.astype("i4") if kind == "i" else values,
             sample_type=kind,
             sample_rate=float(signal.rate),
-            starttime=signal.time_of(segment.start_index).ns,
+            starttime=signal.time_of(segment.start).ns,
         )
     encoding = {"i": "STEIM2", "f": "FLOAT32", "d": "FLOAT64"}[kind]
-    traces.to_file(
-        str(out), overwrite=True, format_version=2, encoding=pymseed.DataEncoding[encoding]
-    )
+    traces.to_file(str(out), overwrite=True, format_version=2, encoding=pymseed.DataEncoding[encoding])
 
 
 def _source_id(signal: Any) -> str:

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .civil import knows_civil_time
+from .errors import UsageError
 from .extras import require
 
 __all__ = ["COLORS", "STYLE", "Trace", "clock_text", "draw_trace", "new_figure", "plot", "trace_of"]
@@ -151,9 +153,7 @@ def trace_of(signal: Any, span: Any, pixels: int = 2000) -> Trace:
 
 def plot(
     signal: Any,
-    start: Any = None,
-    end: Any = None,
-    *,
+    *stretch: Any,
     out: str | Path | None = None,
     axes: Any = None,
     pixels: int = 2000,
@@ -162,8 +162,7 @@ def plot(
 
     Parameters:
         signal: from an open store.
-        start: civil time at which the picture begins; default: the signal's first sample.
-        end: civil time at which it ends; default: its last.
+        stretch: a span, slice, run or selection, or two civil times or indices; none: all.
         out: file to write (PNG, SVG or PDF by its suffix); default: none.
         axes: matplotlib axes to draw into; default: a new figure.
         pixels: width to decimate to, above 0.
@@ -172,29 +171,46 @@ def plot(
         The matplotlib figure.
 
     Raises:
+        UsageError: the stretch holds no samples.
         MissingExtraError: matplotlib is not installed.
     """
-    from . import span as span_of
-
     matplotlib = require("matplotlib", "plotting")
-    first = signal.time_of(signal.start_index) if start is None else start
-    last = signal.time_of(signal.end_index) if end is None else end
-    stretch = span_of(first, last)
-    trace = trace_of(signal, stretch, pixels)
-    gaps = [(gap.start_time.ns, gap.end_time.ns) for gap in signal[stretch].gaps]
+    key = _key(stretch)
+    trace = trace_of(signal, key, pixels)
+    if len(trace.time_ns) == 0:
+        raise UsageError(f"{signal.name} has no samples there; choose another stretch")
+    civil = knows_civil_time(signal)
+    origin = int(trace.time_ns[0])
+    length = max(float(trace.time_ns[-1] - origin) * 1e-9, 1.0 / float(signal.rate))
     with matplotlib.rc_context(STYLE):
         figure = axes.figure if axes is not None else new_figure(10, 3.2)
         if axes is None:
             axes = figure.add_axes((0.08, 0.17, 0.9, 0.68))
-        origin = int(trace.time_ns[0]) if len(trace.time_ns) else 0
-        draw_gaps(axes, gaps, origin)
+        if civil:
+            gaps = [(gap.start_time.ns, gap.end_time.ns) for gap in signal.select(key).gaps]
+            draw_gaps(axes, gaps, origin)
+            day = datetime.fromtimestamp(origin * 1e-9, tz=UTC).strftime("%Y-%m-%d")
+            axes.set_title(f"{signal.name}   {day} UTC")
+            time_axis(axes, origin, length)
+        else:
+            axes.set_title(signal.name)
+            axes.set_xlabel("seconds")
         draw_trace(axes, trace, origin, COLORS[0])
-        length = float(trace.time_ns[-1] - origin) * 1e-9 if len(trace.time_ns) else 1.0
-        axes.set_xlim(0, length or 1.0)
-        time_axis(axes, origin, length)
+        axes.set_xlim(0, length)
         axes.set_ylabel(signal.unit or "counts")
-        day = datetime.fromtimestamp(origin * 1e-9, tz=UTC).strftime("%Y-%m-%d")
-        axes.set_title(f"{signal.name}   {day} UTC")
         if out is not None:
             figure.savefig(out)
     return figure
+
+
+def _key(stretch: tuple[Any, ...]) -> Any:
+    """What `Signal.select` takes, from nothing, one stretch, or its two ends."""
+    from . import span
+
+    if len(stretch) > 2:
+        raise UsageError(f"name a stretch by one value or by its two ends, not by {len(stretch)}")
+    if len(stretch) < 2:
+        return stretch[0] if stretch else None
+    if all(isinstance(end, int | np.integer) for end in stretch):
+        return slice(*stretch)
+    return span(*stretch)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from .exits import Exit
+from .scan import span_ends
 from .target import open_store, parse_target, single_signal
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
@@ -37,6 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
-        plot(signal, arguments.start, arguments.end, out=arguments.out)
+        ends = span_ends(signal, arguments.start, arguments.end)
+        plot(signal, *ends, out=arguments.out)
     print(arguments.out)
     return Exit.OK

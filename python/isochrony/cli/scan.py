@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..civil import knows_civil_time
 from ..errors import UsageError
 from ..extras import require
 from .exits import Exit
@@ -100,21 +101,28 @@ def parse_stats(text: str) -> list[str]:
     return wanted
 
 
-def selection(signal: Any, start: str | None, end: str | None) -> Any:
-    """A signal, or the stretch of it between civil times."""
+def span_ends(signal: Any, start: str | None, end: str | None) -> tuple[Any, ...]:
+    """Civil times that bound ``--from`` and ``--to``; nothing where neither is given."""
     if start is None and end is None:
-        return signal
+        return ()
+    runs = signal.runs()
+    first = min(run.start_time for run in runs) if start is None else start
+    last = max(run.end_time for run in runs) if end is None else end
+    return first, last
+
+
+def selection(signal: Any, start: str | None, end: str | None) -> Any:
+    """A signal's samples between civil times, or all of them."""
     from .. import span
 
-    first = signal.time_of(signal.start_index) if start is None else start
-    last = signal.time_of(signal.end_index) if end is None else end
-    return signal[span(first, last)]
+    ends = span_ends(signal, start, end)
+    return signal.select(span(*ends) if ends else None)
 
 
 def as_columns(signal: Any, table: Any, wanted: Sequence[str]) -> dict[str, Any]:
     """Columns of a window table: start index, civil time, statistics."""
     starts = np.asarray(table["start"], dtype=np.int64)
-    known = bool(list(signal.runs())) and len(starts) > 0 and signal.timebase is not None
+    known = knows_civil_time(signal)
     columns: dict[str, Any] = {"index": starts}
     if known:
         columns["time"] = [signal.time_of(int(i)).isoformat() for i in starts]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ..progress import bytes_text
+from .describe import stored_bytes
 from .exits import Exit
 from .tables import print_json
 from .target import open_store, parse_target, signals_of
@@ -34,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     rows = []
     with open_store(target.store, "r+") as store:
         for signal in signals_of(store, target.signal):
-            before = signal.sizes()["stored"]
+            before = stored_bytes(store, signal.name)
             signal.seal(codec=arguments.codec)
-            after = store[signal.name].sizes()["stored"]
+            after = stored_bytes(store, signal.name)
             rows.append({"signal": signal.name, "before_bytes": before, "after_bytes": after})
             if not arguments.json:
                 share = f" ({after / before:.2f})" if before else ""

@@ -63,7 +63,7 @@ def signals_of(store: Any, pattern: str) -> list[Any]:
     Raises:
         UsageError: nothing matches; the message lists some names there are.
     """
-    names: list[str] = [signal.name for signal in store.find("**")]
+    names: list[str] = store.keys()
     if not pattern:
         return [store[name] for name in names]
     if pattern in names:

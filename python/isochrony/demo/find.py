@@ -174,7 +174,6 @@ def closeups(signals: Iterable[Any], burst: Burst) -> list[Closeup]:
     found = []
     for signal in signals:
         for segment in signal[stretch].segments:
-            begin, end = segment.start_index, segment.start_index + len(segment)
-            times = np.linspace(signal.time_of(begin).ns, signal.time_of(end).ns, end - begin, endpoint=False)
+            times = signal.select(slice(segment.start, segment.end)).times().astype(np.int64)
             found.append(Closeup(signal.name.partition("/")[0], times, np.asarray(segment)))
     return found

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..civil import knows_civil_time
 from ..cli.describe import describe
 from ..cli.exits import Exit
 from ..cli.summary import print_refused, rate_text
@@ -51,13 +52,13 @@ def run_own(source: Path, folder: Path) -> int:
         heading("Refused")
         print_refused(summary["problems"], sys.stdout)
     store = open_(store_path)
-    signals = sorted(store.find("**"), key=lambda signal: signal.name)
+    signals = sorted(store.values(), key=lambda signal: signal.name)
     if not signals:
         raise UsageError(
             f"nothing below {source} could be imported; headerless samples need: isochrony import "
             f"{source} STORE --format raw --dtype '<i2' --rate HZ --layout TEMPLATE"
         )
-    described = [describe(signal) for signal in signals]
+    described = [describe(store, signal) for signal in signals]
     _print_signals(described)
     _print_phases(signals)
     _draw(signals, source, folder)
@@ -123,7 +124,7 @@ def phase_groups(signals: Sequence[Any]) -> dict[tuple[float, int], list[str]]:
     """
     groups: dict[tuple[float, int], list[str]] = defaultdict(list)
     for signal in signals:
-        if signal.timebase is None or not signal.sample_count:
+        if not signal.sample_count or not knows_civil_time(signal):
             continue
         rate = float(signal.rate)
         period_ns = 1e9 / rate

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..civil import knows_civil_time
 from ..extras import require
 from ..plots import COLORS, FAINT, INK, STYLE, Trace, new_figure, time_axis, trace_of
 
@@ -22,7 +23,7 @@ _LANE_INCHES = 0.3
 
 def draw_all(signals: Sequence[Any], title: str, out: Path) -> None:
     """Draw signals as lanes, each scaled to itself; more than 96 are drawn in part and counted."""
-    civil = [signal for signal in signals if signal.timebase is not None]
+    civil = [signal for signal in signals if knows_civil_time(signal)]
     chosen = civil or list(signals)
     note = f"{len(signals)} signals"
     if len(chosen) < len(signals):

@@ -67,8 +67,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:  # noqa:
             raise BadSourceError(f"is damaged ({_one_line(error)})") from error
         if not (options.partial and found):
             raise BadSourceError(
-                f"is truncated ({_one_line(error)}): fetch it again, "
-                "or take the whole records with --partial"
+                f"is truncated ({_one_line(error)}): fetch it again, or take the whole records with --partial"
             ) from error
     if not found:
         raise BadSourceError("holds no SEED record with numeric samples")
