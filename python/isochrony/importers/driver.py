@@ -169,12 +169,7 @@ def import_files(
     """
     options = options or Options()
     match = _layout(layout) if layout else None
-    session: Session = store.ingest(
-        gap_slip=gap_slip,
-        alpha=alpha,
-        max_gap=max_gap,
-        rate=float(options.rate) if options.rate is not None else None,
-    )
+    session: Session = store.ingest(gap_slip=gap_slip, alpha=alpha, max_gap=max_gap)
     sources = find_sources(Path(src), format, match)
     if not sources and not follow:
         raise UsageError(f"{src} holds no files")
