@@ -24,14 +24,14 @@ pub struct ClockConfig {
     /// Weight of the past in the running rate estimate, per stamp, in (0, 1].
     ///
     /// The estimate remembers about `1 / (1 - alpha)` stamps: with the default,
-    /// 0.98, and files of 30 s, 25 minutes, short enough to follow a crystal
+    /// 0.95, and files of 30 s, ten minutes, short enough to follow a crystal
     /// through a day's temperatures and long enough for microsecond stamps with
-    /// 50 us of jitter to give the rate to 0.01 ppm. 1 never forgets.
+    /// 50 us of jitter to give the rate to some 0.02 ppm. 1 never forgets.
     pub alpha: f64,
     /// Largest disagreement, in either direction, that is no gap and no step.
     ///
-    /// `None`, the default: the greater of 2.5 sample periods and the stamps'
-    /// resolution plus six standard deviations of their measured jitter, plus
+    /// `None`, the default: the greater of 2.5 sample periods and one and a half
+    /// resolutions plus fifteen standard deviations of the measured jitter, plus
     /// what the rate's uncertainty amounts to since the last stamp. A stated
     /// value is used as it is, but never below the stamps' resolution.
     pub gap_slip_ns: Option<f64>,
@@ -46,7 +46,7 @@ impl ClockConfig {
     pub fn new(nominal: Rate) -> Self {
         Self {
             nominal,
-            alpha: 0.98,
+            alpha: 0.95,
             gap_slip_ns: None,
             max_gap_ns: Fixed::from_int(30 * 86_400 * 1_000_000_000),
             initial_rate: None,

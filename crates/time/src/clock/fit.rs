@@ -69,6 +69,8 @@ pub(crate) struct Fit {
     smin: f64,
     smax: f64,
     sums: Sums,
+    /// The worst near miss of a corridor: how far stamps lie about their resolution.
+    missed: f64,
     /// Extremes of `y`, to notice exactly nominal stamps.
     y_range: (f64, f64),
     width: f64,
@@ -107,7 +109,7 @@ impl Sums {
 
 impl Fit {
     /// Stamps that a fit keeps whole, to rebuild while scatter is being learned.
-    const EARLY: usize = 16;
+    const EARLY: usize = 24;
     /// Hull size beyond which every second vertex is dropped.
     const HULL: usize = 128;
     /// Weight of the anchor, in stamps: it is no stamp, it is where the line starts.
@@ -139,6 +141,7 @@ impl Fit {
             smin: -HARD_SLOPE,
             smax: HARD_SLOPE,
             sums: Sums::default(),
+            missed: 0.0,
             y_range: (f64::INFINITY, f64::NEG_INFINITY),
             width: first.width,
             last: first,
@@ -147,6 +150,7 @@ impl Fit {
 
     fn reset(&mut self) {
         (self.smin, self.smax, self.sums) = (-HARD_SLOPE, HARD_SLOPE, Sums::default());
+        self.missed = 0.0;
         self.lower.clear();
         self.upper.clear();
         if let Some((x, y)) = self.anchor {
@@ -159,27 +163,43 @@ impl Fit {
     /// Take a stamp in, if a line through all corridors remains; `false`: it
     /// does not, and nothing has changed.
     pub(crate) fn add(&mut self, obs: Obs, scatter: Scatter) -> bool {
-        let rebuild = self.early.len() < Self::EARLY && self.sums.n as usize == self.early.len();
-        if rebuild {
-            let before = self.clone();
+        if self.early.len() < Self::EARLY && self.sums.n as usize == self.early.len() {
             self.early.push(obs);
-            self.reset();
-            for k in 0..self.early.len() {
-                if !self.constrain(self.early[k], scatter) {
-                    *self = before;
-                    return false;
-                }
+            if !self.rebuilt(scatter) && !self.constrain(obs, scatter) {
+                self.early.pop();
+                return false;
             }
-        } else if !self.constrain(obs, scatter) {
-            return false;
-        } else {
+        } else if self.constrain(obs, scatter) {
             self.early = Vec::new();
+        } else {
+            return false;
         }
         let (low, high) = self.y_range;
         self.y_range = (low.min(obs.y), high.max(obs.y));
         self.width = self.width.max(obs.width);
         self.last = obs;
         true
+    }
+
+    /// Distance from the line, where that is more than scatter explains. Coarse
+    /// stamps and young free fits take every stamp that is feasible.
+    pub(crate) fn off(&self, obs: &Obs, scatter: Scatter) -> Option<f64> {
+        if self.sums.n < 8.0 && self.anchor.is_none() || self.coarse(scatter) {
+            return None;
+        }
+        let off = obs.centre() - self.line(scatter, obs.x, obs.x).at(obs.x);
+        (off.abs() > scatter.bound).then_some(off)
+    }
+
+    /// All corridors again, with the scatter as it is known now.
+    fn rebuilt(&mut self, scatter: Scatter) -> bool {
+        let mut anew = self.clone();
+        anew.reset();
+        let fits = self.early.iter().all(|&obs| anew.constrain(obs, scatter));
+        if fits {
+            *self = anew;
+        }
+        fits
     }
 
     fn constrain(&mut self, obs: Obs, scatter: Scatter) -> bool {
@@ -204,6 +224,7 @@ impl Fit {
                     return false;
                 }
                 (low, high) = (low - 1.001 * miss, high + 1.001 * miss);
+                self.missed = self.missed.max(miss);
             }
         } else if let Some(floor) = self.floor {
             low = low.max(floor);
@@ -231,7 +252,12 @@ impl Fit {
     pub(crate) fn line(&self, scatter: Scatter, start: f64, end: f64) -> FitLine {
         let slope = self.slope(scatter);
         let (low, high) = self.offsets(slope.value);
-        let free = self.sums.y - slope.value * self.sums.x;
+        // Rounded stamps say nothing about where in their corridor the truth lies.
+        let free = if self.coarse(scatter) {
+            (low + high) / 2.0
+        } else {
+            self.sums.y - slope.value * self.sums.x
+        };
         // Where rounding lets the ends cross, their middle is as good as either.
         let offset = if low <= high {
             free.clamp(low, high)
@@ -241,14 +267,17 @@ impl Fit {
         let stamps = self.sums.n.max(1.0);
         let residual = self.residual(slope.value, offset);
         let uncertainty = if self.coarse(scatter) {
-            self.spread(slope, offset, start)
-                .max(self.spread(slope, offset, end))
+            let ends = self
+                .spread(slope, offset, start)
+                .max(self.spread(slope, offset, end));
+            ends + self.doubt()
         } else {
             // What exceeds the stamps' scatter is wander that a line cannot follow.
             let sigma = self.sigma(scatter);
+            // A constant latency of the stamps cannot be told from their time: one sigma.
             let wander = (residual * residual - sigma * sigma).max(0.0).sqrt();
             let beyond = slope.half * (end - self.last.x).max(0.0);
-            self.width / 2.0 + COVER * sigma * 2.0 / stamps.sqrt() + 3.0 * wander + beyond
+            self.width / 2.0 + sigma * (1.0 + 2.0 * COVER / stamps.sqrt()) + 3.0 * wander + beyond
         };
         FitLine {
             offset,
@@ -285,10 +314,10 @@ impl Fit {
             let (middle, width) = ((from + to) / 2.0, high - low);
             let trust = 1.0 / (1.0 + width * width / 12.0 / (prior_sigma * prior_sigma));
             let value = (p + trust * (middle - p)).clamp(from, to);
-            return Slope {
-                value,
-                half: (value - from).max(to - value),
-            };
+            let span = (self.last.x - self.start_x()).max(1.0);
+            let half = (value - from).max(to - value) + 2.0 * self.doubt() / span;
+            let half = half.min(self.prior.half);
+            return Slope { value, half };
         }
         let pull = sigma * sigma / (prior_sigma * prior_sigma);
         let information = self.sums.xx + pull;
@@ -297,6 +326,25 @@ impl Fit {
             value,
             half: COVER * sigma / information.sqrt(),
         }
+    }
+
+    /// How much the stamps scatter about their line beyond what neighbours tell:
+    /// heavy tails, or wander that a line cannot follow. At least 1.
+    pub(crate) fn excess(&self, scatter: Scatter) -> f64 {
+        if self.sums.n < 5.0 {
+            return 1.0;
+        }
+        ((self.sums.sse / (self.sums.n - 2.0)).sqrt() / self.sigma(scatter)).max(1.0)
+    }
+
+    /// How far stamps may lie outside their stated resolution: what was seen,
+    /// and a fiftieth of it for a constant latency.
+    fn doubt(&self) -> f64 {
+        2.0 * self.missed + 0.02 * self.width
+    }
+
+    fn start_x(&self) -> f64 {
+        self.lower.first().map_or(self.last.x, |l| l.0)
     }
 
     /// Whether the stamps' resolution, not their scatter, limits the fit.

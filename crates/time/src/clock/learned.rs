@@ -9,8 +9,10 @@ use super::config::{COVER, FLOOR_SLOPE, PRIOR_SIGMA};
 use super::fit::{Obs, Scatter, Slope};
 
 /// Robust scatter of stamps, from second differences: blind to offset and rate.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Jitter {
+    /// Half-width assumed before anything is known, ns.
+    guess: f64,
     /// The last differences, a ring of [`Jitter::MEMORY`].
     ring: Vec<f64>,
     next: usize,
@@ -18,16 +20,32 @@ pub(crate) struct Jitter {
     last: [Option<(f64, f64)>; 2],
     sigma: f64,
     bound: f64,
+    worst: f64,
 }
 
 impl Jitter {
     const MEMORY: usize = 64;
     /// Differences needed before the scatter is believed.
-    const ENOUGH: usize = 4;
-    /// Half-width assumed until then, ns: a busy operating system's latency.
-    const GUESS_NS: f64 = 100_000.0;
+    const ENOUGH: usize = 12;
+    /// Latency that a coarse resolution may hide, as a share of it.
+    const ROOM: f64 = 0.03;
     /// No stamp is better than this, ns: rounding of what lies before us.
     const FLOOR_NS: f64 = 1.0;
+
+    /// At first a busy operating system's latency is assumed, or a quarter of a
+    /// sample period where that is longer.
+    fn new(period_ns: f64) -> Self {
+        let guess = (0.25 * period_ns).max(100_000.0);
+        Self {
+            guess,
+            ring: Vec::new(),
+            next: 0,
+            last: [None; 2],
+            sigma: 0.0,
+            bound: 0.0,
+            worst: 0.0,
+        }
+    }
 
     /// Forget neighbours: the next stamp does not follow on the last one.
     pub(crate) fn interrupt(&mut self) {
@@ -59,18 +77,26 @@ impl Jitter {
         let n = sorted.len();
         let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
         self.sigma = median / 0.6745;
+        self.worst = sorted[n - 1];
         // Heavy tails (one-sided latencies) show in the upper decile. Few
         // differences make a poor median, so they are widened.
         let tail = 2.0 * sorted[(n * 9 / 10).min(n - 1)];
-        self.bound = (5.0 * self.sigma).max(tail) * (1.0 + 8.0 / n as f64);
+        self.bound = (5.0 * self.sigma).max(tail) * (1.0 + 12.0 / n as f64);
+    }
+
+    /// Whether rounding to the resolution alone explains every difference: it
+    /// moves a stamp against the middle of its neighbours by less than one
+    /// resolution, which the normalisation divides by the root of 1.5.
+    fn only_rounding(&self, resolution: f64) -> bool {
+        self.worst <= 0.82 * resolution
     }
 
     /// Standard deviation of the stamps beyond their resolution, ns.
     pub(crate) fn sigma(&self, resolution: f64) -> f64 {
         if self.ring.len() < Self::ENOUGH {
-            return (Self::GUESS_NS - resolution).max(0.0) / 3.0;
+            return (self.guess - resolution).max(0.0) / 3.0;
         }
-        if self.sigma < 0.5 * resolution {
+        if resolution >= self.guess && self.only_rounding(resolution) {
             0.0
         } else {
             self.sigma
@@ -78,16 +104,22 @@ impl Jitter {
     }
 
     /// Half-width that practically every stamp keeps, beyond its resolution, ns.
+    ///
+    /// Coarse stamps that scatter by no more than rounding explains get a little
+    /// room for the latency that it hides: near the turn of a second, a few
+    /// milliseconds decide which second is named, and lines without room would
+    /// take those whims for the finest of measurements.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
+        let room = (Self::ROOM * resolution).max(Self::FLOOR_NS);
+        if resolution >= self.guess
+            && (self.ring.len() < Self::ENOUGH || self.only_rounding(resolution))
+        {
+            return room;
+        }
         if self.ring.len() < Self::ENOUGH {
-            return (Self::GUESS_NS - resolution).max(Self::FLOOR_NS);
+            return self.guess;
         }
-        // Scatter well below the resolution is the resolution's own rounding.
-        if self.sigma < 0.5 * resolution {
-            Self::FLOOR_NS
-        } else {
-            self.bound.max(Self::FLOOR_NS)
-        }
+        self.bound.max(resolution.min(self.guess)).max(room)
     }
 }
 
@@ -155,26 +187,36 @@ pub(crate) struct Learned {
     pub(crate) alpha: f64,
     pub(crate) jitter: Jitter,
     pub(crate) running: Running,
+    /// The same with a third of the memory: where the two differ, the rate is
+    /// wandering and the longer one lags behind.
+    quick: Running,
 }
 
 impl Learned {
-    pub(crate) fn new(alpha: f64) -> Self {
+    pub(crate) fn new(alpha: f64, period_ns: f64) -> Self {
         Self {
             alpha,
-            jitter: Jitter::default(),
+            jitter: Jitter::new(period_ns),
             running: Running::default(),
+            quick: Running::default(),
         }
     }
 
     /// A gap or a step: neighbours and offset are forgotten.
     pub(crate) fn interrupt(&mut self) {
         self.jitter.interrupt();
-        self.running.interrupt();
+        self.interrupt_rate();
     }
 
-    pub(crate) fn add(&mut self, obs: &Obs) {
-        self.jitter.add(obs.x, obs.centre());
+    pub(crate) fn interrupt_rate(&mut self) {
+        self.running.interrupt();
+        self.quick.interrupt();
+    }
+
+    pub(crate) fn add_rate(&mut self, obs: &Obs) {
+        let quick = (1.0 - 3.0 * (1.0 - self.alpha)).max(0.5 * self.alpha);
         self.running.add(self.alpha, obs.x, obs.centre());
+        self.quick.add(quick, obs.x, obs.centre());
     }
 
     pub(crate) fn scatter(&self, resolution: f64) -> Scatter {
@@ -190,10 +232,13 @@ impl Learned {
         let sigma = (resolution * resolution / 12.0 + scatter.sigma * scatter.sigma)
             .sqrt()
             .max(0.3);
-        let (value, sd) = self.running.slope(sigma, resolution > 2.0 * scatter.bound);
+        let correlated = resolution > 2.0 * scatter.bound;
+        let (value, sd) = self.running.slope(sigma, correlated);
+        let (recent, recent_sd) = self.quick.slope(sigma, correlated);
+        let lag = 2.0 * ((recent - value).abs() - recent_sd).max(0.0);
         Slope {
             value,
-            half: COVER * sd + FLOOR_SLOPE,
+            half: COVER * sd + lag + FLOOR_SLOPE,
         }
     }
 }

@@ -78,7 +78,7 @@ impl Clock {
     /// [`TimeError::BadConfig`].
     pub fn new(config: ClockConfig, run: RunId) -> Result<Self, TimeError> {
         config.check()?;
-        let learned = Learned::new(config.alpha);
+        let learned = Learned::new(config.alpha, 1e9 / config.reference().to_f64());
         Ok(Self {
             config,
             run,
@@ -185,13 +185,14 @@ impl Clock {
                 let mut closed = Vec::new();
                 let mut stretch = run.stretch.clone();
                 stretch.close(run.end, &learned, &mut closed)?;
-                let not_before = closed.last().map(|p| p.civil_at(Fixed::from_int(run.end)));
+                let at = Fixed::from_int(run.end);
+                let not_before = closed.last().map(|p| p.civil_at(at)).transpose()?;
                 run.stretch = Stretch::new(
                     self.run,
                     self.config.reference(),
                     stamped,
                     index,
-                    not_before.transpose()?,
+                    not_before.map(|t| (run.end, t)),
                     &mut learned,
                 )?;
                 self.learned = learned;

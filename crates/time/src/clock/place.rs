@@ -109,10 +109,12 @@ impl Clock {
             return slip.max(resolution);
         }
         let period = 1e9 / self.config.reference().to_f64();
-        let jitter = self.learned.jitter.sigma(resolution);
+        let jitter = self.learned.jitter.bound(resolution);
+        // Line and stamp may lie at opposite ends of what a resolution allows: one
+        // width between them, and half a width from the stamp to its centre.
         let elapsed = run.stretch.x_of(run.end) - last.x + ahead as f64 * period;
         let drift = (run.stretch.rate(&self.learned).half + WANDER) * elapsed;
-        (2.5 * period).max(resolution + 6.0 * jitter) + drift
+        (2.5 * period).max(1.5 * resolution + 3.0 * jitter) + drift
     }
 
     /// A gap's length in samples at the running rate, at least one.

@@ -28,13 +28,13 @@ pub(crate) struct Stamped {
 
 impl Stretch {
     /// Starting with a stamp; `start` precedes it only where earlier stamps of
-    /// the run were thrown out. `not_before`: the end of the samples before a gap.
+    /// the run were thrown out. `not_before`: index and time of the end before a gap.
     pub(crate) fn new(
         run: RunId,
         reference: Rate,
         stamp: Stamped,
         start: i64,
-        not_before: Option<Fixed>,
+        not_before: Option<(i64, Fixed)>,
         learned: &mut Learned,
     ) -> Result<Self, TimeError> {
         let origin = Piece::nominal(run, stamp.index, stamp.civil, reference);
@@ -44,10 +44,11 @@ impl Stretch {
             y: 0.0,
             width: stamp.resolution.to_f64(),
         };
-        let floor = not_before.map(|t| {
-            // One ns, or a thousandth of a period for faster signals, beyond the end.
-            let beyond = (origin.ns_per_sample() * 1e-3).min(1.0);
-            t.checked_sub(stamp.civil).map_or(0.0, Fixed::to_f64) + beyond
+        let floor = not_before.map(|(end, t)| {
+            // A gap keeps a tenth of the duration that its indices stand for.
+            let samples = (i128::from(stamp.index) - i128::from(end)).max(1) as f64;
+            let least = 0.1 * samples * origin.ns_per_sample();
+            t.checked_sub(stamp.civil).map_or(0.0, Fixed::to_f64) + least
         });
         learned.interrupt();
         let prior = learned.slope(first.width);
@@ -56,7 +57,8 @@ impl Stretch {
             ..prior
         };
         let fit = Fit::new(first, prior, floor, learned.scatter(first.width));
-        learned.add(&first);
+        learned.jitter.add(first.x, first.centre());
+        learned.add_rate(&first);
         Ok(Self {
             origin,
             start,
@@ -91,7 +93,14 @@ impl Stretch {
     pub(crate) fn rate(&self, learned: &Learned) -> Slope {
         let width = self.fit.last.width;
         let (running, fit) = (learned.slope(width), self.fit.slope(learned.scatter(width)));
-        if self.fit.coarse(learned.scatter(width)) && fit.half < running.half {
+        let scatter = learned.scatter(width);
+        if !self.fit.coarse(scatter) {
+            return Slope {
+                half: running.half * self.fit.excess(scatter),
+                ..running
+            };
+        }
+        if fit.half < running.half {
             fit
         } else {
             running
@@ -117,16 +126,40 @@ impl Stretch {
         };
         learned.jitter.add(obs.x, obs.centre());
         let scatter = learned.scatter(width);
-        if self.fit.add(obs, scatter) {
-            // A refused stamp before this one stood alone: it stays out.
-            self.pending = None;
-            learned.running.add(learned.alpha, obs.x, obs.centre());
-            return Ok(());
-        }
+        let off = self.fit.off(&obs, scatter);
         let Some(refused) = self.pending.take() else {
-            self.pending = Some(obs);
+            // One stamp far off is a latency or a fault; it waits for the next one.
+            if off.is_none() && self.fit.add(obs, scatter) {
+                learned.add_rate(&obs);
+            } else {
+                self.pending = Some(obs);
+            }
             return Ok(());
         };
+        let together = match (off, self.fit.off(&refused, scatter)) {
+            (Some(now), Some(before)) => now * before > 0.0,
+            (now, _) => now.is_none(),
+        };
+        let alone = off.is_none() && self.fit.add(obs, scatter);
+        if alone {
+            // The refused stamp stood alone: it stays out.
+            learned.add_rate(&obs);
+            return Ok(());
+        }
+        if !together {
+            // One far off to either side: neither says anything about the line.
+            self.pending = Some(obs);
+            return Ok(());
+        }
+        if self.fit.add(refused, scatter) {
+            learned.add_rate(&refused);
+            if self.fit.add(obs, scatter) {
+                learned.add_rate(&obs);
+            } else {
+                self.pending = Some(obs);
+            }
+            return Ok(());
+        }
         self.turn(refused, obs, learned, closed)
     }
 
@@ -156,13 +189,13 @@ impl Stretch {
         } else {
             // A step within the slip: bridge it, and keep it out of the rate.
             let anchor = self.bridge(anchor, refused, scatter, closed)?;
-            learned.running.interrupt();
+            learned.interrupt_rate();
             self.fit = Fit::anchored(anchor, prior);
             self.fit.add(refused, scatter);
             self.fit.add(obs, scatter);
         }
         for o in [refused, obs] {
-            learned.running.add(learned.alpha, o.x, o.centre());
+            learned.add_rate(&o);
         }
         Ok(())
     }
