@@ -1,14 +1,12 @@
 //! [`Fit`]: one straight line through the corridors of its stamps, streaming.
 //!
-//! Each stamp says `lower <= line(x) <= upper`. A slope `s` is feasible when
-//! no two stamps contradict it, `smin <= s <= smax`; the convex hulls of lower
-//! and upper ends hold everything that later stamps can still be contradicted
-//! by (O'Rourke 1981), so memory does not grow with their number.
-//!
-//! A fit that continues an earlier piece starts with its end point as a stamp
-//! without width: the metric stays continuous.
+//! Each stamp says `lower <= line(x) <= upper`. Regression chooses the slope
+//! within what the `corridor` leaves, drawn towards what was known before. A fit
+//! that continues an earlier piece starts with its end point as a stamp without
+//! width: the metric stays continuous.
 
-use super::config::{COVER, HARD_SLOPE};
+use super::config::COVER;
+use super::corridor::Corridor;
 
 /// A stamp in the coordinates of `learned.rs`, its true `y` within `[y, y + width)`.
 #[derive(Clone, Copy, Debug)]
@@ -64,13 +62,8 @@ pub(crate) struct Fit {
     floor: Option<f64>,
     /// The first stamps, kept until the hulls need no rebuilding with better scatter.
     early: Vec<Obs>,
-    lower: Vec<(f64, f64)>,
-    upper: Vec<(f64, f64)>,
-    smin: f64,
-    smax: f64,
+    corridor: Corridor,
     sums: Sums,
-    /// The worst near miss of a corridor: how far stamps lie about their resolution.
-    missed: f64,
     /// Extremes of `y`, to notice exactly nominal stamps.
     y_range: (f64, f64),
     width: f64,
@@ -110,8 +103,6 @@ impl Sums {
 impl Fit {
     /// Stamps that a fit keeps whole, to rebuild while scatter is being learned.
     const EARLY: usize = 24;
-    /// Hull size beyond which every second vertex is dropped.
-    const HULL: usize = 128;
     /// Weight of the anchor, in stamps: it is no stamp, it is where the line starts.
     const ANCHOR: f64 = 1e9;
 
@@ -136,12 +127,8 @@ impl Fit {
             anchor: None,
             floor: None,
             early: Vec::new(),
-            lower: Vec::new(),
-            upper: Vec::new(),
-            smin: -HARD_SLOPE,
-            smax: HARD_SLOPE,
+            corridor: Corridor::new(),
             sums: Sums::default(),
-            missed: 0.0,
             y_range: (f64::INFINITY, f64::NEG_INFINITY),
             width: first.width,
             last: first,
@@ -149,13 +136,9 @@ impl Fit {
     }
 
     fn reset(&mut self) {
-        (self.smin, self.smax, self.sums) = (-HARD_SLOPE, HARD_SLOPE, Sums::default());
-        self.missed = 0.0;
-        self.lower.clear();
-        self.upper.clear();
+        (self.corridor, self.sums) = (Corridor::new(), Sums::default());
         if let Some((x, y)) = self.anchor {
-            self.lower.push((x, y));
-            self.upper.push((x, y));
+            self.corridor.require(x, y, y, 0.0);
             self.sums.add(Self::ANCHOR, x, y);
         }
     }
@@ -204,46 +187,16 @@ impl Fit {
 
     fn constrain(&mut self, obs: Obs, scatter: Scatter) -> bool {
         let (mut low, mut high) = (obs.y - scatter.bound, obs.y + obs.width + scatter.bound);
-        let x = obs.x;
-        if self.sums.weight > 0.0 {
-            // The feasible lines' values at x: each end is reached at an extreme slope.
-            let top = self
-                .upper
-                .iter()
-                .map(|u| u.1 + self.smax * (x - u.0))
-                .fold(f64::INFINITY, f64::min);
-            let bottom = self
-                .lower
-                .iter()
-                .map(|l| l.1 + self.smin * (x - l.0))
-                .fold(f64::NEG_INFINITY, f64::max);
-            let miss = (low - top).max(bottom - high);
-            if miss > 0.0 {
-                // A near miss is scatter that the bound did not foresee.
-                if miss > 0.25 * obs.width.max(2.0 * scatter.bound) {
-                    return false;
-                }
-                (low, high) = (low - 1.001 * miss, high + 1.001 * miss);
-                self.missed = self.missed.max(miss);
-            }
-        } else if let Some(floor) = self.floor {
+        if let (None, Some(floor)) = (self.corridor.start(), self.floor) {
             low = low.max(floor);
             high = high.max(low);
         }
-        for l in self.lower.iter().filter(|l| l.0 < x) {
-            self.smax = self.smax.min((high - l.1) / (x - l.0));
+        // A near miss is scatter that the bound did not foresee.
+        let leeway = 0.25 * obs.width.max(2.0 * scatter.bound);
+        if !self.corridor.require(obs.x, low, high, leeway) {
+            return false;
         }
-        for u in self.upper.iter().filter(|u| u.0 < x) {
-            self.smin = self.smin.max((low - u.1) / (x - u.0));
-        }
-        push_hull(&mut self.lower, (x, low), 1.0);
-        push_hull(&mut self.upper, (x, high), -1.0);
-        for hull in [&mut self.lower, &mut self.upper] {
-            if hull.len() > Self::HULL {
-                thin(hull);
-            }
-        }
-        self.sums.add(1.0, x, obs.centre());
+        self.sums.add(1.0, obs.x, obs.centre());
         self.sums.n += 1.0;
         true
     }
@@ -251,9 +204,12 @@ impl Fit {
     /// The line to publish, for `start <= x <= end`.
     pub(crate) fn line(&self, scatter: Scatter, start: f64, end: f64) -> FitLine {
         let slope = self.slope(scatter);
-        let (low, high) = self.offsets(slope.value);
-        // Rounded stamps say nothing about where in their corridor the truth lies.
-        let free = if self.coarse(scatter) {
+        let (low, high) = self.corridor.offsets(slope.value);
+        // Stamps on the reference's ticks start where the first of them says;
+        // rounded ones say nothing about where in their corridor the truth lies.
+        let free = if self.nominal() {
+            0.0
+        } else if self.coarse(scatter) {
             (low + high) / 2.0
         } else {
             self.sums.y - slope.value * self.sums.x
@@ -291,9 +247,8 @@ impl Fit {
     pub(crate) fn slope(&self, scatter: Scatter) -> Slope {
         let (p, sigma) = (self.prior.value, self.sigma(scatter));
         let prior_sigma = (self.prior.half / COVER).max(1e-12);
-        let (low, high) = (self.smin.min(self.smax), self.smax.max(self.smin));
-        // Stamps that all sit on the reference to a nanosecond are its ticks.
-        if self.width == 0.0 && self.sums.n >= 2.0 && self.y_range.1 - self.y_range.0 <= 1.0 {
+        let (low, high) = self.corridor.slopes();
+        if self.nominal() {
             let span = (self.last.x - self.sums.x).max(1.0);
             return Slope {
                 value: 0.0,
@@ -314,7 +269,8 @@ impl Fit {
             let (middle, width) = ((from + to) / 2.0, high - low);
             let trust = 1.0 / (1.0 + width * width / 12.0 / (prior_sigma * prior_sigma));
             let value = (p + trust * (middle - p)).clamp(from, to);
-            let span = (self.last.x - self.start_x()).max(1.0);
+            let start = self.corridor.start().unwrap_or(self.last.x);
+            let span = (self.last.x - start).max(1.0);
             let half = (value - from).max(to - value) + 2.0 * self.doubt() / span;
             let half = half.min(self.prior.half);
             return Slope { value, half };
@@ -326,6 +282,14 @@ impl Fit {
             value,
             half: COVER * sigma / information.sqrt(),
         }
+    }
+
+    /// Whether exact stamps all sit on the reference to a nanosecond: they are
+    /// its ticks, and the metric is then exactly nominal.
+    fn nominal(&self) -> bool {
+        let (low, high) = self.y_range;
+        let exact = self.width == 0.0 && self.anchor.is_none() && self.sums.n >= 2.0;
+        exact && high - low <= 1.0 && low.abs() <= 1.0
     }
 
     /// How much the stamps scatter about their line beyond what neighbours tell:
@@ -340,11 +304,7 @@ impl Fit {
     /// How far stamps may lie outside their stated resolution: what was seen,
     /// and a fiftieth of it for a constant latency.
     fn doubt(&self) -> f64 {
-        2.0 * self.missed + 0.02 * self.width
-    }
-
-    fn start_x(&self) -> f64 {
-        self.lower.first().map_or(self.last.x, |l| l.0)
+        2.0 * self.corridor.missed + 0.02 * self.width
     }
 
     /// Whether the stamps' resolution, not their scatter, limits the fit.
@@ -358,29 +318,15 @@ impl Fit {
             .max(0.3)
     }
 
-    /// Offsets that keep a slope within every corridor.
-    fn offsets(&self, slope: f64) -> (f64, f64) {
-        let low = self
-            .lower
-            .iter()
-            .map(|l| l.1 - slope * l.0)
-            .fold(f64::NEG_INFINITY, f64::max);
-        let high = self
-            .upper
-            .iter()
-            .map(|u| u.1 - slope * u.0)
-            .fold(f64::INFINITY, f64::min);
-        (low, high)
-    }
-
     /// Greatest distance at `x` of any feasible line from the chosen one.
     fn spread(&self, slope: Slope, offset: f64, x: f64) -> f64 {
         let chosen = offset + slope.value * x;
+        let (least, greatest) = self.corridor.slopes();
         let mut worst: f64 = 0.0;
         for step in 0..=8 {
             let s = slope.value + slope.half * (f64::from(step) / 4.0 - 1.0);
-            let s = s.clamp(self.smin.min(self.smax), self.smax.max(self.smin));
-            let (low, high) = self.offsets(s);
+            let s = s.clamp(least, greatest);
+            let (low, high) = self.corridor.offsets(s);
             if low <= high {
                 worst = worst
                     .max((low + s * x - chosen).abs())
@@ -405,26 +351,4 @@ impl Fit {
         let turn = if s.xx > 0.0 { slope - s.xy / s.xx } else { 0.0 };
         ((s.sse + turn * turn * s.xx + s.weight * middle * middle) / s.n).sqrt()
     }
-}
-
-/// Keep an upper (`side` = 1) or lower (-1) hull of points of ascending `x`.
-fn push_hull(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
-    while let [.., a, b] = hull[..] {
-        // b stays only if the turn a, b, p bends away from the other hull.
-        let turn = (b.1 - a.1) * (p.0 - b.0) - (p.1 - b.1) * (b.0 - a.0);
-        if turn * side > 0.0 {
-            break;
-        }
-        hull.pop();
-    }
-    hull.push(p);
-}
-
-fn thin(hull: &mut Vec<(f64, f64)>) {
-    let last = hull.len() - 1;
-    let mut k = 0;
-    hull.retain(|_| {
-        k += 1;
-        (k - 1) % 2 == 0 || k - 1 == last
-    });
 }

@@ -3,6 +3,7 @@
 //! - `point`: what goes in and comes out;
 //! - `config`: options and constants;
 //! - `learned`: rate and scatter, which survive gaps and steps;
+//! - `corridor`: the straight lines that its stamps leave possible;
 //! - `fit`: one line through the corridors of its stamps;
 //! - `stretch`: the gap-free end of a run, whose open piece the fit is;
 //! - `place`: contiguous, gap, step, outlier;
@@ -13,6 +14,7 @@
 //! is a hundred stamps and the closed pieces; a stamp costs microseconds.
 
 mod config;
+mod corridor;
 mod fit;
 mod learned;
 mod place;

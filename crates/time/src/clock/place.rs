@@ -56,10 +56,10 @@ impl Clock {
         if off > self.config.max_gap_ns && since_epoch(run.last_civil) {
             return Ok(Placement::Lock);
         }
-        if let Some(next) = next {
-            if let Some(found) = self.look_ahead(run, stamp, samples, next, off.to_f64())? {
-                return Ok(found);
-            }
+        if let Some(next) = next
+            && let Some(found) = self.look_ahead(run, stamp, samples, next, off.to_f64())?
+        {
+            return Ok(found);
         }
         if off < Fixed::ZERO {
             return Ok(Placement::Backward {
