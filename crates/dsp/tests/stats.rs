@@ -10,13 +10,23 @@ fn exact(value: f64) -> BigRational {
     BigRational::from_float(value).expect("finite")
 }
 
-/// Exact mean and M2.
-fn oracle(values: &[BigRational]) -> (BigRational, BigRational) {
-    let n = BigRational::from_integer(BigInt::from(values.len()));
-    let sum: BigRational = values.iter().sum();
-    let mean = sum / &n;
-    let m2 = values.iter().map(|v| (v - &mean) * (v - &mean)).sum();
-    (mean, m2)
+/// Exact mean and M2 of integers divided by `2^scale`: `m2 = (n sum(x^2) - sum(x)^2) / n`.
+fn oracle(numbers: &[BigInt], scale: u32) -> (BigRational, BigRational) {
+    let n = BigInt::from(numbers.len());
+    let sum: BigInt = numbers.iter().sum();
+    let squares: BigInt = numbers.iter().map(|x| x * x).sum();
+    let m2 = &n * squares - &sum * &sum;
+    let unit = BigInt::from(1) << scale;
+    let mean = BigRational::new(sum, &n * &unit);
+    (mean, BigRational::new(m2, n * &unit * unit))
+}
+
+/// Every finite f64 is an integer divided by this power of two.
+const FINEST: u32 = 1074;
+
+fn scaled(value: f64) -> BigInt {
+    let value = exact(value);
+    value.numer() * ((BigInt::from(1) << FINEST) / value.denom())
 }
 
 /// Checks a result to within so many halves of a unit in the last place, and an absolute error.
@@ -38,11 +48,8 @@ where
     T: Statistic<Extreme = T> + Extreme + Ord + Into<i64>,
 {
     let got = summary(samples);
-    let values: Vec<BigRational> = samples
-        .iter()
-        .map(|&s| BigRational::from_integer(s.into().into()))
-        .collect();
-    let (mean, m2) = oracle(&values);
+    let numbers: Vec<BigInt> = samples.iter().map(|&s| s.into().into()).collect();
+    let (mean, m2) = oracle(&numbers, 0);
     prop_assert_eq!(Some(got.min), samples.iter().min().copied());
     prop_assert_eq!(Some(got.max), samples.iter().max().copied());
     prop_assert_eq!(got.count, samples.len() as u64);
@@ -66,8 +73,8 @@ fn floats_are_close(values: &[f64], got: &Summary<f64>) -> Result<(), TestCaseEr
         got.max,
         finite.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     );
-    let rationals: Vec<BigRational> = finite.iter().map(|&v| exact(v)).collect();
-    let (mean, m2) = oracle(&rationals);
+    let numbers: Vec<BigInt> = finite.iter().map(|&v| scaled(v)).collect();
+    let (mean, m2) = oracle(&numbers, FINEST);
     let n = finite.len() as f64;
     let gamma = (n / LANES as f64 + 8.0) * U;
     let spread = finite.iter().map(|v| (v - first).abs()).sum::<f64>() / n;
@@ -176,9 +183,8 @@ proptest! {
         let got = summary(&samples);
         prop_assert_eq!(Some(got.min), samples.iter().min().copied());
         prop_assert_eq!(Some(got.max), samples.iter().max().copied());
-        let values: Vec<BigRational> =
-            samples.iter().map(|&s| BigRational::from_integer(s.into())).collect();
-        let (mean, m2) = oracle(&values);
+        let numbers: Vec<BigInt> = samples.iter().map(|&s| s.into()).collect();
+        let (mean, m2) = oracle(&numbers, 0);
         let n = samples.len() as f64;
         let gamma = (n / LANES as f64 + 8.0) * U;
         let spread = (got.max as f64 - got.min as f64).abs();
@@ -261,6 +267,14 @@ proptest! {
         // M2 of the whole is the sum of three terms that are not negative.
         close(got.m2, &exact(want.m2), 32.0 * U, want.count as f64 * 1e-6)?;
     }
+}
+
+#[test]
+fn the_oracle_knows_known_answers() {
+    let numbers = [2, 4, 4, 4, 5, 5, 7, 9].map(BigInt::from);
+    assert_eq!(oracle(&numbers, 0), (exact(5.0), exact(32.0)));
+    let halves = [0.5, 1.5].map(scaled);
+    assert_eq!(oracle(&halves, FINEST), (exact(1.0), exact(0.5)));
 }
 
 #[test]

@@ -108,8 +108,9 @@ impl<T: Lane> Sums<T> {
             }
         }
         for group in groups {
-            for (lane, &sample) in group.iter().enumerate() {
-                self.add(lane, sample.deviation(shift));
+            let deviations = group.map(|sample| sample.deviation(shift));
+            for (lane, &deviation) in deviations.iter().enumerate() {
+                self.add(lane, deviation);
             }
         }
         self
