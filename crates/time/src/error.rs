@@ -262,3 +262,6 @@ impl TimeError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
-use isochrony_time::{Clock, ClockConfig, Fixed, Placement, Point, RunId, Stamp};
+use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, Point, RunId, Stamp};
 
 pub const START: i64 = 1_267_401_600_000_000_000;
 pub const S: i64 = 1_000_000_000;
@@ -210,4 +210,14 @@ pub fn go_on(im: &mut Imported, files: &[File], look_ahead: bool) {
         im.index.push(end);
         end += file.samples as i64;
     }
+}
+
+pub fn no_event(_: usize) -> Event {
+    Event::None
+}
+
+/// Civil time of an index minus the shown true time, ns.
+pub fn error_ns(metric: &Empirical, index: i64, shown: f64) -> f64 {
+    let civil = metric.time_of(index).unwrap().value;
+    civil.checked_sub(Fixed::from_int(START)).unwrap().to_f64() - shown
 }

@@ -1,0 +1,117 @@
+//! [`Metric`]: what joins two timebases, and how a time crosses it.
+
+use std::sync::Arc;
+
+use crate::{Derived, Empirical, Fixed, Lookup, Prefer, Time, TimeError, TimebaseId};
+
+/// What joins two timebases.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Metric {
+    /// A rational linear map.
+    Derived(Derived),
+    /// Sample index to civil time.
+    Empirical(Arc<Empirical>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Edge {
+    pub(crate) from: TimebaseId,
+    pub(crate) to: TimebaseId,
+    pub(crate) metric: Metric,
+}
+
+impl Edge {
+    pub(crate) fn other(&self, id: TimebaseId) -> TimebaseId {
+        if id == self.from { self.to } else { self.from }
+    }
+
+    /// Convert from whichever end `time` is in.
+    pub(crate) fn apply(&self, time: Time) -> Result<Time, TimeError> {
+        let forward = time.timebase == self.from;
+        let timebase = if forward { self.to } else { self.from };
+        match &self.metric {
+            Metric::Derived(map) => {
+                let value = if forward {
+                    map.forward(time.value)
+                } else {
+                    map.backward(time.value)
+                };
+                Ok(Time {
+                    value: value?,
+                    timebase,
+                    ..time
+                })
+            }
+            Metric::Empirical(metric) if forward => {
+                let at = metric.time_of(time.value)?;
+                let in_gap = time.in_gap || at.in_gap;
+                Ok(Time {
+                    timebase,
+                    in_gap,
+                    origin: Some(self.from),
+                    ..at
+                })
+            }
+            Metric::Empirical(metric) => {
+                // A run of another clock says nothing about this one.
+                let run = time.run.filter(|_| time.origin == Some(self.from));
+                let prefer = run.map(Prefer::Run);
+                let at = metric.index_of(
+                    time.value,
+                    Lookup {
+                        prefer,
+                        ..Lookup::default()
+                    },
+                )?;
+                let in_gap = time.in_gap || at.in_gap;
+                let (value, run, origin) = (at.position, Some(at.run), Some(self.from));
+                Ok(Time {
+                    value,
+                    timebase,
+                    run,
+                    in_gap,
+                    origin,
+                })
+            }
+        }
+    }
+
+    /// As `apply`, with the disagreement that rounding and uncertainty allow.
+    pub(crate) fn apply_with_slack(
+        &self,
+        time: Time,
+        slack: f64,
+    ) -> Result<(Time, f64), TimeError> {
+        const ROUNDING: f64 = 4.0 / (1u64 << 32) as f64;
+        let forward = time.timebase == self.from;
+        let (slope, own) = match &self.metric {
+            Metric::Derived(map) => ((map.num() as f64 / map.den() as f64).abs(), 0.0),
+            Metric::Empirical(metric) => {
+                let worst =
+                    |f: fn(&crate::Piece) -> f64| metric.pieces().iter().map(f).fold(0.0, f64::max);
+                (worst(|p| p.ns_per_sample()), worst(|p| p.uncertainty_ns))
+            }
+        };
+        let slack = if forward {
+            slack * slope + own
+        } else {
+            (slack + own) / slope
+        };
+        Ok((self.apply(time)?, slack + ROUNDING))
+    }
+
+    /// Values of `from` at which to compare with another path.
+    pub(crate) fn probes(&self) -> Vec<Fixed> {
+        match &self.metric {
+            // A line is fixed by two points; the far one shows small slope errors.
+            Metric::Derived(_) => [0, 1 << 40, -(1 << 40)].map(Fixed::from_int).to_vec(),
+            Metric::Empirical(metric) => {
+                let ends = metric.runs().iter().take(1000);
+                ends.flat_map(|r| [Some(r.index), r.end.map(|e| e - 1)])
+                    .flatten()
+                    .map(Fixed::from_int)
+                    .collect()
+            }
+        }
+    }
+}

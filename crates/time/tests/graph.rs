@@ -1,0 +1,216 @@
+//! The conversion graph: paths, islands, cycles, ranges.
+
+use std::sync::Arc;
+
+use isochrony_time::{
+    Derived, Empirical, Fixed, Graph, Metric, Piece, Range, Rate, RunId, Time, TimeError, Timebase,
+    TimebaseId, TimebaseKind,
+};
+
+const START: i64 = 1_267_401_600_000_000_000;
+const S: i64 = 1_000_000_000;
+
+fn at(seconds: f64) -> Fixed {
+    Fixed::from_int(START + (seconds * 1e9) as i64)
+}
+
+fn piece(run: u32, index: i64, samples: i64, seconds: f64) -> Piece {
+    let rate = Rate::from_hz(100).unwrap();
+    Piece {
+        end: Some(index + samples),
+        ..Piece::nominal(RunId(run), index, at(seconds), rate)
+    }
+}
+
+/// 0..10 s; after a backward step 6..16 s; a late file at -20..-15 s.
+fn stepped() -> Empirical {
+    Empirical::from_runs(vec![
+        piece(0, 0, 1000, 0.0),
+        piece(1, 1000, 1000, 6.0),
+        piece(2, 2000, 500, -20.0),
+    ])
+    .unwrap()
+}
+
+fn index_base(name: &str) -> Timebase {
+    Timebase {
+        name: name.into(),
+        kind: TimebaseKind::Index,
+    }
+}
+
+fn unit(name: &str) -> Timebase {
+    Timebase {
+        name: name.into(),
+        kind: TimebaseKind::Unit(name.into()),
+    }
+}
+
+#[test]
+fn stations_convert_through_civil_time_and_back_exactly() {
+    let mut graph = Graph::new();
+    let a = graph.add(index_base("a")).unwrap();
+    let b = graph.add(index_base("b")).unwrap();
+    graph
+        .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(stepped())))
+        .unwrap();
+    let other =
+        Empirical::from_runs(vec![piece(0, 0, 5000, -30.0), piece(1, 5000, 100, 0.0)]).unwrap();
+    graph
+        .connect(b, TimebaseId::CIVIL, Metric::Empirical(Arc::new(other)))
+        .unwrap();
+    for i in 0..2500 {
+        let civil = graph.convert(Time::new(i, a), TimebaseId::CIVIL).unwrap();
+        let back = graph.convert(civil, a).unwrap();
+        assert_eq!(back.value, Fixed::from_int(i));
+    }
+    // a's run 1 is no run of b: the time is looked up, and is ambiguous there or not on b's terms.
+    let t = graph.convert(Time::new(1600, a), b).unwrap();
+    assert_eq!((t.value, t.run), (Fixed::from_int(4200), Some(RunId(0))));
+    assert_eq!(graph.path_names(a, b).unwrap(), ["a", "utc", "b"]);
+    let range = Range::new(Time::new(1600, a), Time::new(1700, a)).unwrap();
+    let there = range.convert(&graph, b).unwrap();
+    assert_eq!(there.length().unwrap(), Fixed::from_int(100));
+}
+
+#[test]
+fn gaps_stay_flagged_along_the_path() {
+    let mut graph = Graph::new();
+    let a = graph.add(index_base("a")).unwrap();
+    let s = graph.add(unit("s")).unwrap();
+    let gapped =
+        Empirical::from_runs(vec![piece(0, 0, 100, 0.0), piece(0, 200, 100, 2.0)]).unwrap();
+    graph
+        .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(gapped)))
+        .unwrap();
+    let seconds = Derived::new(1, S as u64, Fixed::ZERO).unwrap();
+    graph
+        .connect(TimebaseId::CIVIL, s, Metric::Derived(seconds))
+        .unwrap();
+    let time = graph.convert(Time::new(150, a), s).unwrap();
+    assert!(time.in_gap);
+    assert_eq!(time.value, "1267401601.5".parse().unwrap());
+}
+
+#[test]
+fn unreachable_timebases_name_both_islands() {
+    let mut graph = Graph::new();
+    let [a, b, c] = ["a", "b", "c"].map(|n| graph.add(unit(n)).unwrap());
+    graph
+        .connect(
+            a,
+            b,
+            Metric::Derived(Derived::new(2, 1, Fixed::ZERO).unwrap()),
+        )
+        .unwrap();
+    match graph.convert(Time::new(1, b), c) {
+        Err(TimeError::Unreachable {
+            from_island,
+            to_island,
+            ..
+        }) => {
+            assert_eq!((from_island.as_str(), to_island.as_str()), ("a, b", "c"));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        graph.id("d"),
+        Err(TimeError::UnknownTimebase { .. })
+    ));
+    assert!(matches!(
+        graph.convert(Time::new(1, TimebaseId(9)), a),
+        Err(TimeError::UnknownTimebase { .. })
+    ));
+}
+
+#[test]
+fn the_shortest_path_is_taken() {
+    let mut graph = Graph::new();
+    let ids: Vec<TimebaseId> = (0..6)
+        .map(|k| graph.add(unit(&format!("t{k}"))).unwrap())
+        .collect();
+    let one = || Metric::Derived(Derived::new(1, 1, Fixed::ONE).unwrap());
+    for k in 0..5 {
+        graph.connect(ids[k], ids[k + 1], one()).unwrap();
+    }
+    let short = Metric::Derived(Derived::new(1, 1, Fixed::from_int(5)).unwrap());
+    graph.connect(ids[0], ids[5], short).unwrap();
+    assert_eq!(graph.path_names(ids[0], ids[5]).unwrap().len(), 2);
+    assert_eq!(graph.path_names(ids[0], ids[3]).unwrap().len(), 4);
+    assert_eq!(
+        graph.convert(Time::new(0, ids[0]), ids[3]).unwrap().value,
+        Fixed::from_int(3)
+    );
+}
+
+#[test]
+fn contradictory_cycles_are_refused_and_named() {
+    let mut graph = Graph::new();
+    let [ms, s, min] = ["ms", "s", "min"].map(|n| graph.add(unit(n)).unwrap());
+    let map = |num, den| Metric::Derived(Derived::new(num, den, Fixed::ZERO).unwrap());
+    graph.connect(ms, s, map(1, 1000)).unwrap();
+    graph.connect(s, min, map(1, 60)).unwrap();
+    graph.connect(min, ms, map(60_000, 1)).unwrap();
+    match graph.connect(ms, min, map(1, 60_001)) {
+        Err(TimeError::ContradictoryCycle { cycle, .. }) => assert_eq!(cycle, "ms -> min -> ms"),
+        other => panic!("{other:?}"),
+    }
+    // Nothing was added.
+    assert_eq!(
+        graph
+            .convert(Time::new(120_000, ms), min)
+            .unwrap()
+            .value
+            .round(),
+        2
+    );
+    let clash = Timebase {
+        name: "s".into(),
+        kind: TimebaseKind::Index,
+    };
+    assert!(matches!(
+        graph.add(clash),
+        Err(TimeError::DuplicateTimebase { .. })
+    ));
+}
+
+#[test]
+fn a_growing_signal_replaces_its_metric() {
+    let mut graph = Graph::new();
+    let a = graph.add(index_base("a")).unwrap();
+    let metric = |pieces| Metric::Empirical(Arc::new(Empirical::from_runs(pieces).unwrap()));
+    graph
+        .replace(a, TimebaseId::CIVIL, metric(vec![piece(0, 0, 100, 0.0)]))
+        .unwrap();
+    graph
+        .replace(a, TimebaseId::CIVIL, metric(vec![piece(0, 0, 100, 5.0)]))
+        .unwrap();
+    let time = graph.convert(Time::new(0, a), TimebaseId::CIVIL).unwrap();
+    assert_eq!(time.value, at(5.0));
+}
+
+#[test]
+fn ranges_know_length_overlap_and_containment() {
+    let range = |a: i64, b: i64| Range::new(Time::civil(a), Time::civil(b)).unwrap();
+    let r = range(10, 20);
+    assert_eq!(r.length().unwrap(), Fixed::from_int(10));
+    assert!(r.overlaps(&range(19, 30)).unwrap() && !r.overlaps(&range(20, 30)).unwrap());
+    assert!(!r.overlaps(&range(15, 15)).unwrap());
+    assert!(r.contains(&Time::civil(10)).unwrap() && !r.contains(&Time::civil(20)).unwrap());
+    assert!(
+        r.contains_range(&range(12, 20)).unwrap() && !r.contains_range(&range(12, 21)).unwrap()
+    );
+    let index = Time::new(1, TimebaseId(1));
+    assert!(matches!(
+        r.contains(&index),
+        Err(TimeError::TimebaseMismatch { .. })
+    ));
+    assert!(matches!(
+        Range::new(Time::civil(2), Time::civil(1)),
+        Err(TimeError::ReversedRange { .. })
+    ));
+    assert!(matches!(
+        Range::new(Time::civil(2), index),
+        Err(TimeError::TimebaseMismatch { .. })
+    ));
+}
