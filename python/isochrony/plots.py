@@ -140,14 +140,28 @@ _STEPS = tuple(
 )
 
 
-def trace_of(signal: Any, span: Any, pixels: int = 2000) -> Trace:
-    """The decimated view of a stretch of a signal as a `Trace`, in its unit."""
-    view = signal.view(span, pixels=pixels)
+def trace_of(signal: Any, key: Any = None, pixels: int = 2000) -> Trace:
+    """The decimated view of a stretch of a signal as a `Trace`, in its unit.
+
+    A point of NaN stands wherever a gap or a clock step parts two columns, so that no line joins them.
+
+    Parameters:
+        signal: from an open store.
+        key: slice, span, run or selection; None: all of it.
+        pixels: width to decimate to, above 0.
+    """
+    view = signal.view(key, pixels=pixels)
+    start = np.asarray(view.time_ns, dtype=np.int64)
+    end = np.asarray(view.end_ns, dtype=np.int64)
+    run = np.asarray(view.run)
+    slip = np.maximum(1e9 / float(signal.rate), 0.5 * (end - start)[:-1])
+    parted = (np.abs(start[1:] - end[:-1]) > slip) | (run[1:] != run[:-1])
+    where = np.flatnonzero(parted) + 1
     return Trace(
-        time_ns=np.asarray(view.time_ns, dtype=np.int64),
-        low=np.asarray(view.min, dtype=np.float64),
-        high=np.asarray(view.max, dtype=np.float64),
-        mean=np.asarray(view.mean, dtype=np.float64),
+        time_ns=np.insert(start, where, end[where - 1]),
+        low=np.insert(np.asarray(view.min, dtype=np.float64), where, np.nan),
+        high=np.insert(np.asarray(view.max, dtype=np.float64), where, np.nan),
+        mean=np.insert(np.asarray(view.mean, dtype=np.float64), where, np.nan),
     )
 
 

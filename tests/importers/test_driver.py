@@ -229,4 +229,4 @@ def test_the_sessions_options_are_those_of_the_user(tmp_path: Path) -> None:
     write(tmp_path, a="10")
     store = FakeStore(FakeSession())
     import_files(store, tmp_path, options=Options(rate=Fraction(5)), gap_slip=0.1, alpha=0.9, max_gap=9.0)
-    assert store.options == {"gap_slip": 0.1, "alpha": 0.9, "max_gap": 9.0}
+    assert store.options == {"gap_slip": 0.1, "alpha": 0.9, "max_gap": 9.0, "value_jump": None}

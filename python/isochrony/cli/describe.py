@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-__all__ = ["describe", "describe_run", "gap_rows", "stored_bytes"]
+__all__ = ["describe", "describe_run", "gap_rows"]
 
 
-def stored_bytes(store: Any, name: str) -> int:
-    """Size of a signal's samples on disk, with what its shards carry beside them."""
-    data = Path(store.path) / name / "data"
-    return sum(path.stat().st_size for path in data.rglob("*") if path.is_file())
-
-
-def describe(store: Any, signal: Any) -> dict[str, Any]:
+def describe(signal: Any) -> dict[str, Any]:
     """Everything `info` says about a signal; times are ISO text, or None where unknown."""
     runs = [describe_run(run) for run in signal.runs()]
+    sizes = signal.sizes()
     return {
         "name": signal.name,
         "dtype": str(signal.dtype),
@@ -31,9 +23,9 @@ def describe(store: Any, signal: Any) -> dict[str, Any]:
         "gaps": len(signal.gaps),
         "start": runs[0]["start"] if runs else None,
         "end": runs[-1]["end"] if runs else None,
-        "samples_bytes": signal.sample_count * np.dtype(signal.dtype).itemsize,
-        "stored_bytes": stored_bytes(store, signal.name),
-        "codec": signal.codec or "none",
+        "samples_bytes": sizes["samples"],
+        "stored_bytes": sizes["stored"],
+        "codec": sizes["codec"],
         "attrs": {str(key): value for key, value in dict(signal.attrs).items()},
         "runs": runs,
     }

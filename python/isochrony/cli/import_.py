@@ -79,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="longest gap that takes index of its own length (default: 30 days)",
     )
     parser.add_argument(
+        "--value-jump",
+        metavar="V",
+        type=positive,
+        help="note a larger difference between the values on both sides of a file border as an event",
+    )
+    parser.add_argument(
         "--partial",
         action="store_true",
         help="take the whole samples of truncated files instead of refusing them",
@@ -113,6 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
                 gap_slip=arguments.gap_slip,
                 alpha=arguments.alpha,
                 max_gap=arguments.max_gap,
+                value_jump=arguments.value_jump,
                 follow=arguments.follow,
                 progress=progress,
             )
@@ -136,6 +143,8 @@ def import_raw(store: Any, arguments: argparse.Namespace, progress: ImportProgre
         unit=arguments.unit,
         gap_slip=arguments.gap_slip,
         alpha=arguments.alpha,
+        max_gap=arguments.max_gap,
+        value_jump=arguments.value_jump,
         partial=arguments.partial,
         follow=arguments.follow,
         progress=progress,
@@ -150,7 +159,6 @@ def _check(arguments: argparse.Namespace, raw: bool) -> None:
             ("--start", arguments.start),
             ("--signal", arguments.signal),
             ("--time-column", arguments.time_column),
-            ("--max-gap", arguments.max_gap),
         )
         if raw and value is not None
     ] + [

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a table of signals, or all about one."""
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
-        found = [describe(store, signal) for signal in signals_of(store, target.signal)]
+        found = [describe(signal) for signal in signals_of(store, target.signal)]
     if arguments.json:
         print_json({"store": str(target.store), "signals": found})
     elif len(found) == 1:

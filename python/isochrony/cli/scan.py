@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..civil import knows_civil_time
 from ..errors import UsageError
 from ..extras import require
+from ..plan import STATS
 from .exits import Exit
 from .tables import print_json, render
 from .target import open_store, parse_target, single_signal
@@ -30,7 +30,6 @@ A window never spans a gap or a clock step; the samples left over before one are
 no window. Windows in seconds are whole samples at the nominal rate.
 """
 
-STATS = ("min", "max", "mean", "std")
 _WINDOW = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -83,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         source = selection(signal, arguments.start, arguments.end)
         count = window_samples(arguments.window, float(signal.rate))
         table = scan(source).rewindow(count).stats(*wanted).collect()
-        columns = as_columns(signal, table, wanted)
+        columns = as_columns(table, wanted)
     write_columns(columns, arguments.out, as_json=arguments.json)
     return Exit.OK
 
@@ -119,14 +118,12 @@ def selection(signal: Any, start: str | None, end: str | None) -> Any:
     return signal.select(span(*ends) if ends else None)
 
 
-def as_columns(signal: Any, table: Any, wanted: Sequence[str]) -> dict[str, Any]:
-    """Columns of a window table: start index, civil time, statistics."""
-    starts = np.asarray(table["start"], dtype=np.int64)
-    known = knows_civil_time(signal)
-    columns: dict[str, Any] = {"index": starts}
-    if known:
-        columns["time"] = [signal.time_of(int(i)).isoformat() for i in starts]
-    return columns | {name: np.asarray(table[name]) for name in wanted}
+def as_columns(table: Any, wanted: Sequence[str]) -> dict[str, Any]:
+    """Columns to write: first index, civil time where it is known, statistics."""
+    columns: dict[str, Any] = {"index": table["start"]}
+    if "time" in table:
+        columns["time"] = table["time"]
+    return columns | {name: table[name] for name in wanted}
 
 
 def write_columns(columns: dict[str, Any], out: Path | None, *, as_json: bool = False) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from ..progress import bytes_text
-from .describe import stored_bytes
 from .exits import Exit
 from .tables import print_json
 from .target import open_store, parse_target, signals_of
@@ -25,7 +24,12 @@ place at once. Reading it costs decompression; nothing else changes.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE[/SIGNAL]", help="signals to seal")
-    parser.add_argument("--codec", choices=("zstd", "blosc"), default="zstd", help="compression (default: zstd)")
+    parser.add_argument(
+        "--codec",
+        default="zstd",
+        metavar="CODEC",
+        help="zstd, zstd:LEVEL, blosc or blosc:COMPRESSOR[:LEVEL] (default: zstd)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -35,10 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     rows = []
     with open_store(target.store, "r+") as store:
         for signal in signals_of(store, target.signal):
-            before = stored_bytes(store, signal.name)
-            signal.seal(codec=arguments.codec)
-            after = stored_bytes(store, signal.name)
-            rows.append({"signal": signal.name, "before_bytes": before, "after_bytes": after})
+            before, after = signal.seal(arguments.codec)
+            rows.append({"signal": signal.name, "samples_bytes": before, "stored_bytes": after})
             if not arguments.json:
                 share = f" ({after / before:.2f})" if before else ""
                 print(f"{signal.name}: {bytes_text(before)} -> {bytes_text(after)}{share}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..progress import bytes_text
 from .exits import Exit
 from .tables import print_json
 from .target import parse_target
@@ -25,15 +26,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE[/SIGNAL]", help="store or signal")
     parser.add_argument("--repair", action="store_true", help="repair what can be repaired without losing a sample")
+    parser.add_argument("--quick", action="store_true", help="look at files and tables only, not at every sample")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, print findings."""
-    from .. import verify
+    from ..store import verify
 
     target = parse_target(arguments.target)
-    report: Any = verify(target.store, signal=target.signal or None, repair=arguments.repair)
+    report: Any = verify(target.store, signal=target.signal or None, repair=arguments.repair, deep=not arguments.quick)
     damage = [dict(one) for one in report["damage"]]
     left = [one for one in damage if not one["repaired"]]
     if arguments.json:
@@ -43,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             state = "repaired" if one["repaired"] else one["mend"]
             print(f"{one['path']}: {one['what']} ({state})")
         print(
-            f"{report['signals']} signals, {report['chunks']} chunks checked; "
+            f"{report['signals']} signals, {bytes_text(report['bytes'])} compared with their checksums; "
             + (f"{len(left)} damaged" if left else "sound" if not damage else "all repaired")
         )
     return Exit.PARTIAL if left else Exit.OK

@@ -152,16 +152,8 @@ def _civil_ns(signal: Any, index: float) -> float:
 
 
 def hour_views(signals: Iterable[Any], pixels: int = 2000) -> dict[str, Trace]:
-    """Decimated views over everything recorded, by station."""
-    from .. import span
-
-    signals = list(signals)
-    runs = [run for signal in signals for run in signal.runs()]
-    everything = span(
-        min((run.start_time for run in runs), key=lambda time: time.ns),
-        max((run.end_time for run in runs), key=lambda time: time.ns),
-    )
-    return {signal.name.partition("/")[0]: trace_of(signal, everything, pixels) for signal in signals}
+    """Decimated views of everything recorded, by station."""
+    return {signal.name.partition("/")[0]: trace_of(signal, None, pixels) for signal in signals}
 
 
 def closeups(signals: Iterable[Any], burst: Burst) -> list[Closeup]:

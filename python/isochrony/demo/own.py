@@ -58,7 +58,7 @@ def run_own(source: Path, folder: Path) -> int:
             f"nothing below {source} could be imported; headerless samples need: isochrony import "
             f"{source} STORE --format raw --dtype '<i2' --rate HZ --layout TEMPLATE"
         )
-    described = [describe(store, signal) for signal in signals]
+    described = [describe(signal) for signal in signals]
     _print_signals(described)
     _print_phases(signals)
     _draw(signals, source, folder)

@@ -142,6 +142,7 @@ def import_files(
     gap_slip: float | None = None,
     alpha: float | None = None,
     max_gap: float | None = None,
+    value_jump: float | None = None,
     follow: bool = False,
     progress: Progress | None = None,
 ) -> Summary:
@@ -156,6 +157,7 @@ def import_files(
         gap_slip: seconds that a stamp may be off before it is a gap or a step.
         alpha: weight of the running rate estimate, 0 to 1.
         max_gap: seconds beyond which a gap takes no index of its own length.
+        value_jump: difference in the signal's unit between blocks that follow on, above which an event notes it.
         follow: go on watching the folder until interrupted.
         progress: called with bytes done, bytes in all, files done, files in all.
 
@@ -169,7 +171,7 @@ def import_files(
     """
     options = options or Options()
     match = _layout(layout) if layout else None
-    session: Session = store.ingest(gap_slip=gap_slip, alpha=alpha, max_gap=max_gap)
+    session: Session = store.ingest(gap_slip=gap_slip, alpha=alpha, max_gap=max_gap, value_jump=value_jump)
     sources = find_sources(Path(src), format, match)
     if not sources and not follow:
         raise UsageError(f"{src} holds no files")
