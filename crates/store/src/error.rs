@@ -273,6 +273,136 @@ pub enum StoreError {
         reason: &'static str,
     },
 
+    // --- the engine ---
+    /// Another process writes to the store.
+    #[error("the store at {} is being written by {holder}; close it there, wait, or open it with mode \"r\"", path.display())]
+    Locked {
+        /// The store.
+        path: PathBuf,
+        /// Who: command, process, host and since when.
+        holder: String,
+    },
+    /// The store lies on a network file system, where live writing is not safe.
+    #[error("the store at {} is on a network file system ({kind}), where locks and mappings are not reliable; write on a local disk and copy, or open it with mode \"r\"", path.display())]
+    NetworkFileSystem {
+        /// The store.
+        path: PathBuf,
+        /// Its name, such as `"NFS"`.
+        kind: &'static str,
+    },
+    /// No space is left.
+    #[error("cannot {action} {}: the disk is full; free some space and try again (the store is as last committed)", path.display())]
+    DiskFull {
+        /// What was tried.
+        action: &'static str,
+        /// On which file or folder.
+        path: PathBuf,
+    },
+    /// An earlier failure left it unknown what is on disk.
+    #[error("cannot {action}: an earlier failure left the writer of {} unsure of what is on disk ({reason}); close it and open it again, which recovers all that was committed", path.display())]
+    Poisoned {
+        /// The store.
+        path: PathBuf,
+        /// What was asked for.
+        action: &'static str,
+        /// The failure.
+        reason: String,
+    },
+    /// The store is used in a process that was forked from the one that opened it.
+    #[error("cannot {action}: the store at {} was opened by process {owner}, and this is a fork of it; open the store in this process", path.display())]
+    Forked {
+        /// The store.
+        path: PathBuf,
+        /// What was asked for.
+        action: &'static str,
+        /// The process that opened it.
+        owner: u32,
+    },
+    /// A file was written by a newer version of this program.
+    #[error("{} has format {got}, and this version reads formats up to {supported}; update isochrony", path.display())]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        got: u64,
+        /// The newest that is understood.
+        supported: u64,
+    },
+    /// One of the engine's own files, or a shard, does not say what it must.
+    #[error("{} is damaged at byte {offset}: {reason}; run `isochrony verify --repair`", path.display())]
+    DamagedFile {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What is impossible.
+        reason: &'static str,
+    },
+    /// A shard that committed samples lie in is missing or too short.
+    #[error("{} holds {have} bytes where committed samples need {need}; restore it from a copy, or run `isochrony verify --repair` to mark the lost samples as a gap", path.display())]
+    MissingSamples {
+        /// The shard file.
+        path: PathBuf,
+        /// Its length; 0 if it is missing.
+        have: u64,
+        /// The length that it must have.
+        need: u64,
+    },
+    /// Another program wrote a shard.
+    #[error("{} was rewritten by another program; read it, or run `isochrony verify --repair` before writing there", path.display())]
+    ForeignShard {
+        /// The shard file.
+        path: PathBuf,
+    },
+    /// A codec that signals cannot be sealed with.
+    #[error("codec {codec:?} is refused; give \"zstd:LEVEL\" with level 1 to 22, or \"blosc:COMPRESSOR:LEVEL\" with blosclz, lz4, lz4hc, zlib or zstd and level 0 to 9")]
+    InvalidCodec {
+        /// The codec as given.
+        codec: String,
+    },
+    /// A compressed or foreign shard that cannot be read.
+    #[error("{} cannot be decoded: {reason}; restore it from a copy, or run `isochrony verify --deep` to see what is lost", path.display())]
+    Undecodable {
+        /// The array, or its metadata.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The signal is sealed, so its samples cannot grow or change.
+    #[error("cannot write to signal {signal:?}: it is sealed with {codec}; unseal it first")]
+    Sealed {
+        /// The signal.
+        signal: String,
+        /// Its codec.
+        codec: String,
+    },
+    /// Samples would overwrite committed ones.
+    #[error("cannot write samples {start}..{end} of signal {signal:?}: {at} already holds a committed sample; append, fill a gap, or write in place")]
+    Occupied {
+        /// The signal.
+        signal: String,
+        /// First index to write.
+        start: i64,
+        /// Index after the last.
+        end: i64,
+        /// First index that is taken.
+        at: i64,
+    },
+    /// A file or folder that is none of ours lies where a signal's folder would be.
+    #[error("signal {signal:?} cannot have its folder {}: something else is there; move it away or choose another name", path.display())]
+    InTheWay {
+        /// The signal.
+        signal: String,
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The store was left unfinished, and this process may not finish it.
+    #[error("the store at {} was left unfinished by a crash; open it once with mode \"r+\" on a machine that may write to it", path.display())]
+    NeedsRecovery {
+        /// The store.
+        path: PathBuf,
+    },
+
     /// An error of time arithmetic.
     #[error(transparent)]
     Time(#[from] TimeError),
@@ -313,6 +443,21 @@ impl StoreError {
             Self::TooLarge { .. } => "too_large",
             Self::CannotGather { .. } => "cannot_gather",
             Self::DamagedTable { .. } => "damaged_table",
+            Self::Locked { .. } => "locked",
+            Self::NetworkFileSystem { .. } => "network_file_system",
+            Self::DiskFull { .. } => "disk_full",
+            Self::Poisoned { .. } => "poisoned",
+            Self::Forked { .. } => "forked",
+            Self::NewerFormat { .. } => "newer_format",
+            Self::DamagedFile { .. } => "damaged_file",
+            Self::MissingSamples { .. } => "missing_samples",
+            Self::ForeignShard { .. } => "foreign_shard",
+            Self::InvalidCodec { .. } => "invalid_codec",
+            Self::Undecodable { .. } => "undecodable",
+            Self::Sealed { .. } => "sealed",
+            Self::Occupied { .. } => "occupied",
+            Self::InTheWay { .. } => "in_the_way",
+            Self::NeedsRecovery { .. } => "needs_recovery",
             Self::Time(error) => error.code(),
             Self::Segment(error) => error.code(),
         }

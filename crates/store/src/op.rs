@@ -29,7 +29,12 @@ pub enum Op {
     /// Metadata that may change after creation (unit, calibration, user attributes).
     Meta { id: SignalId, meta: Box<SignalMeta> },
     /// Bytes of samples from `index` on are these (small appends and fills travel inside the record).
-    Samples { id: SignalId, index: i64, bytes: Vec<u8> },
+    Samples {
+        id: SignalId,
+        index: i64,
+        #[serde(with = "raw_bytes")]
+        bytes: Vec<u8>,
+    },
     /// The index axis ends at `end`.
     End { id: SignalId, end: i64 },
     /// `[start, end)` holds samples.
@@ -84,6 +89,8 @@ pub enum RunReason {
     Requested,
     /// A one-second overlap that the source flagged as a leap second.
     LeapSecond,
+    /// It goes on with the clock of an earlier run, behind which late samples were stored.
+    Resumed,
 }
 
 /// A stamp as the source gave it: sample `index` was taken in `[civil, civil + resolution)`.
@@ -162,6 +169,44 @@ impl Op {
             | Self::EventRemove { id, .. }
             | Self::ReplaceShard { id, .. }
             | Self::ReplaceData { id, .. } => *id,
+        }
+    }
+}
+
+/// Bytes as one piece: the same encoding as a list of them, without a call per byte.
+mod raw_bytes {
+    use std::fmt;
+
+    use serde::de::{Error, SeqAccess, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+        d.deserialize_byte_buf(Bytes)
+    }
+
+    struct Bytes;
+
+    impl<'de> Visitor<'de> for Bytes {
+        type Value = Vec<u8>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("bytes")
+        }
+
+        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+            Ok(bytes.to_vec())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u8>, A::Error> {
+            let mut bytes = Vec::new();
+            while let Some(byte) = seq.next_element()? {
+                bytes.push(byte);
+            }
+            Ok(bytes)
         }
     }
 }

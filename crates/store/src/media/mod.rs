@@ -12,7 +12,7 @@ mod disk;
 mod platform;
 
 pub use disk::DiskMedia;
-pub(crate) use platform::{boot_id, host_name};
+pub(crate) use platform::host_name;
 
 /// This machine's disks.
 #[must_use]
@@ -56,10 +56,12 @@ pub enum Site {
     ManifestFolder,
     /// The folders of a new store.
     StoreFolder,
+    /// Rows of views and their record. Not in [`ALL`](Self::ALL): a cache, without which nothing is lost.
+    View,
 }
 
 impl Site {
-    /// All of them.
+    /// All that committed samples depend on.
     pub const ALL: [Self; 16] = [
         Self::LogRecord,
         Self::BulkShard,

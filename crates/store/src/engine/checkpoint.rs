@@ -1,0 +1,188 @@
+//! The checkpoint: everything that only the log holds goes where it belongs, then a new log begins.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::io::{IoContext, failed};
+use super::log::{self, Header, Log};
+use super::manifest::Manifest;
+use super::shared::{Core, Shared};
+use super::slot::{SlotInner, sync_if_there};
+use crate::error::StoreError;
+use crate::layout::flat::{Flat, IndexKind};
+use crate::layout::zarr::FORMAT;
+use crate::layout;
+use crate::media::{Access, Site};
+use crate::op::{Op, SignalId};
+
+impl Shared {
+    /// Folds the log into shards and tables and starts a new one.
+    ///
+    /// A failed sync poisons. Any other failure leaves the old log live, and what was done so far is harmless: tables
+    /// and shards that are newer than the log's base become what they are when the log is replayed.
+    pub(crate) fn checkpoint_with(&self, core: &mut Core) -> Result<(), StoreError> {
+        for id in core.dirty.clone() {
+            if let Some(slot) = self.slot(id) {
+                self.settle(&mut slot.lock(), core.sequence)?;
+            }
+            core.dirty.remove(&id);
+        }
+        let media = &*self.media;
+        for folder in std::mem::take(&mut core.folders) {
+            self.must(sync_if_there(media, &folder, Site::CheckpointFolder))?;
+        }
+        self.flip(core)?;
+        for path in std::mem::take(&mut core.trash) {
+            // What cannot be removed now, recovery removes.
+            let _ = media.remove_all(&path);
+        }
+        self.publish(core);
+        Ok(())
+    }
+
+    /// Makes all of one signal durable outside the log.
+    fn settle(&self, slot: &mut SlotInner, sequence: u64) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let tmp = layout::tmp_folder(&self.root);
+        for shard in slot.dirty.shards.clone() {
+            let open = slot.open_shard(media, &self.handles, &self.root, shard, false)?;
+            let synced = open.file.sync(Site::CheckpointShard);
+            self.must(synced.at("sync", &slot.data_shard(&self.root, shard)))?;
+            slot.dirty.shards.remove(&shard);
+        }
+        self.write_checksums(slot)?;
+        if let Some(state) = slot.committed_mut() {
+            let tables = state.changed_tables();
+            for table in &tables {
+                slot.write_table(media, &tmp, table, sequence)
+                    .inspect_err(|error| self.poison_if_sync(error))?;
+            }
+        }
+        let synced = slot.sync_folders(media, Site::CheckpointIdentity, Site::CheckpointFolder);
+        self.must(synced)?;
+        if let Some(state) = slot.committed_mut() {
+            Arc::make_mut(state).mark_saved();
+        }
+        slot.gaps_unpublished = false;
+        Ok(())
+    }
+
+    /// A table's sync that failed left a file that nobody uses; the table that it would have replaced is whole. But the
+    /// medium is not to be trusted any more.
+    fn poison_if_sync(&self, error: &StoreError) {
+        if matches!(error, StoreError::Io { action: "sync", .. }) {
+            self.poison(error);
+        }
+    }
+
+    /// Writes committed checksums into the array `crc` and syncs it.
+    fn write_checksums(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let flat = Flat::side();
+        let folder = slot.folder.join("crc");
+        let crcs: Vec<(u64, u32)> = slot.crcs.iter().map(|(chunk, crc)| (*chunk, *crc)).collect();
+        let shard_of = |chunk: u64| chunk * 4 / flat.shard_bytes();
+        for group in crcs.chunk_by(|a, b| shard_of(a.0) == shard_of(b.0)) {
+            let shard = shard_of(group[0].0);
+            let path = layout::shard_file(&folder, shard);
+            let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
+            let file = match media.open(&path, Access::Write) {
+                Ok(file) => file,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    slot.subfolder(media, Path::new("crc/c"))?;
+                    slot.dirty.folders.insert("crc/c".into());
+                    media.open(&path, Access::CreateNew).at("create", &path)?
+                }
+                Err(error) => return Err(failed(error, "open", &path)),
+            };
+            file.read_at(0, &mut index).at("read", &path)?;
+            if flat.index_kind(&index) != IndexKind::Flat {
+                file.write_at(0, &flat.index()).at("write", &path)?;
+            }
+            let last = group[group.len() - 1].0;
+            let need = flat.file_len((last + 1) * 4 - shard * flat.shard_bytes());
+            if file.len().at("look at", &path)? < need {
+                file.set_len(need).at("extend", &path)?;
+            }
+            for run in group.chunk_by(|a, b| a.0 + 1 == b.0) {
+                let bytes: Vec<u8> = run.iter().flat_map(|(_, crc)| crc.to_le_bytes()).collect();
+                let offset = flat.payload_start + run[0].0 * 4 - shard * flat.shard_bytes();
+                file.write_at(offset, &bytes).at("write", &path)?;
+            }
+            self.must(file.sync(Site::CheckpointCrc).at("sync", &path))?;
+        }
+        slot.crcs.clear();
+        Ok(())
+    }
+
+    /// Starts the next generation: from the rename of MANIFEST on, the new log counts.
+    fn flip(&self, core: &mut Core) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let generation = core.generation + 1;
+        let new = layout::log_file(&self.root, generation);
+        let opening = self.opening(core, generation)?;
+        let log = Log::create(media, &new, &opening).map_err(|f| self.log_failure(f))?;
+        let folder = layout::engine_folder(&self.root);
+        let synced = media.sync_folder(&folder, Site::NewLogFolder);
+        self.must(synced.at("sync", &folder))?;
+        let manifest = Manifest {
+            format: FORMAT,
+            uuid: self.uuid,
+            generation,
+        };
+        manifest
+            .write(media, &self.root)
+            .inspect_err(|error| self.poison_if_sync(error))?;
+        // Renamed: whoever comes now sees the new generation, so there is no way back.
+        let old = std::mem::replace(&mut core.log, log);
+        core.generation = generation;
+        let synced = media.sync_folder(&folder, Site::ManifestFolder);
+        self.must(synced.at("sync", &folder))?;
+        let _ = media.remove_file(&old.path);
+        Ok(())
+    }
+
+    /// Header and base of a log that begins now.
+    fn opening(&self, core: &Core, generation: u64) -> Result<Vec<u8>, StoreError> {
+        let mut base = Vec::new();
+        for (id, slot) in self.all_slots() {
+            let slot = slot.lock();
+            if slot.created {
+                continue;
+            }
+            base.push(Op::Create {
+                id,
+                name: slot.base.name.to_string(),
+                meta: Box::new((*slot.base.meta).clone()),
+            });
+            let end = slot.base.end;
+            if end > 0 {
+                base.push(Op::End { id, end });
+            }
+        }
+        let header = Header {
+            uuid: *self.uuid.as_bytes(),
+            generation,
+            boot: self.media.boot_id(),
+            next_signal: self.next_id.load(std::sync::atomic::Ordering::Acquire),
+        };
+        log::opening_bytes(&header, core.sequence, base.iter()).ok_or(StoreError::TooLarge {
+            what: "the catalogue of signals",
+            bytes: base.len() as u128,
+            limit: u128::from(u32::MAX),
+        })
+    }
+
+    /// Brings `zarr.json` of changed signals up to date. What fails stays due.
+    pub(crate) fn publish(&self, core: &mut Core) {
+        let due: BTreeSet<SignalId> = std::mem::take(&mut core.unpublished);
+        for id in due {
+            let Some(slot) = self.slot(id) else { continue };
+            let mut slot = slot.lock();
+            if !slot.removed && !self.publish_slot(&mut slot, core.sequence) {
+                core.unpublished.insert(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The commit: one record for all signals, one sync of the log.
+
+use std::path::Path;
+use std::sync::{MutexGuard, PoisonError};
+
+use super::io::IoContext;
+use super::log;
+use super::shared::{Core, Shared};
+use super::slot::{Slot, SlotInner};
+use crate::error::StoreError;
+use crate::layout;
+use crate::media::{Access, Kind, Media, Site};
+use crate::op::{Op, SignalId};
+
+/// A log longer than this is folded into the tables.
+const LONGEST_LOG: u64 = 64 << 20;
+
+impl Shared {
+    /// Commits everything pending. See section 3 of `docs/design.md` for the steps and section 4 for their failures.
+    pub(crate) fn commit(&self, publish: bool) -> Result<u64, StoreError> {
+        self.check("commit")?;
+        let mut core = self.core();
+        let ids = self.active();
+        let slots: Vec<_> = ids.iter().filter_map(|id| self.slot(*id)).collect();
+        // Held to the end, so that what other threads write now belongs to the next commit as a whole.
+        let mut held: Vec<MutexGuard<'_, SlotInner>> = slots
+            .iter()
+            .map(|slot| Slot::lock(slot))
+            .filter(|slot| slot.is_pending())
+            .collect();
+        if !core.structural.is_empty() || !held.is_empty() {
+            self.prepare(&core, &mut held)?;
+            self.log_record(&mut core, &held)?;
+            // From here on the commit is durable, and failing to apply it is for recovery to mend.
+            let fold = self.must(self.apply(&mut core, &mut held))?;
+            {
+                let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+                ids.iter().for_each(|id| _ = active.remove(id));
+            }
+            drop(held);
+            if fold || core.log.end > LONGEST_LOG {
+                self.fold(&mut core)?;
+            }
+        }
+        if publish {
+            self.publish(&mut core);
+        }
+        Ok(core.sequence)
+    }
+
+    /// A checkpoint that a commit made due. The commit stands whatever comes of it, and so does the old log if the disk
+    /// is full; only what poisons is worth an error.
+    fn fold(&self, core: &mut Core) -> Result<(), StoreError> {
+        match self.checkpoint_with(core) {
+            Err(error) if self.is_poisoned() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Steps before the commit point: nothing that they leave behind counts.
+    fn prepare(
+        &self,
+        core: &Core,
+        held: &mut [MutexGuard<'_, SlotInner>],
+    ) -> Result<(), StoreError> {
+        let media = &*self.media;
+        for slot in held.iter_mut() {
+            slot.ensure_folder(media)?;
+            slot.settle_checksums(media, &self.root)?;
+        }
+        for change in &core.structural {
+            if let Op::Create { name, .. } | Op::Rename { to: name, .. } = &change.op {
+                self.make_parents(name)?;
+            }
+        }
+        for slot in held.iter_mut() {
+            if slot.pending.bulk {
+                self.must(self.sync_bulk(slot))?;
+            }
+            if !slot.replaced.is_empty() || slot.replaced_data.is_some() {
+                self.must(self.sync_replacements(slot))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_bulk(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
+        let media = &*self.media;
+        for shard in slot.pending.shards.clone() {
+            let open = slot.open_shard(media, &self.handles, &self.root, shard, false)?;
+            open.file
+                .sync(Site::BulkShard)
+                .at("sync", &slot.data_shard(&self.root, shard))?;
+            slot.dirty.shards.remove(&shard);
+        }
+        slot.sync_folders(media, Site::BulkIdentity, Site::BulkFolder)
+    }
+
+    fn sync_replacements(&self, slot: &SlotInner) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let tmp = layout::tmp_folder(&self.root);
+        for name in slot.replaced.values().chain(&slot.replaced_data) {
+            sync_tree(media, &tmp.join(name))?;
+        }
+        media
+            .sync_folder(&tmp, Site::ReplacementFolder)
+            .at("sync", &tmp)
+    }
+
+    /// The commit point.
+    fn log_record(
+        &self,
+        core: &mut Core,
+        held: &[MutexGuard<'_, SlotInner>],
+    ) -> Result<(), StoreError> {
+        let sums = |slot: &SlotInner| slot.sums.ready.len();
+        let count = core.structural.len()
+            + held
+                .iter()
+                .map(|slot| slot.pending.small.len() + slot.ops.len() + sums(slot))
+                .sum::<usize>();
+        let mut record = std::mem::take(&mut core.record);
+        log::begin(&mut record, count);
+        for change in &core.structural {
+            log::push(&mut record, &change.op);
+        }
+        for slot in held {
+            for op in slot.pending.small.iter().chain(&slot.ops) {
+                log::push(&mut record, op);
+            }
+            for (&chunk, &crc) in &slot.sums.ready {
+                let id = slot.id;
+                log::push(&mut record, &Op::Crc { id, chunk, crc });
+            }
+        }
+        let done = match log::finish(&mut record, core.sequence + 1) {
+            Some(()) => core
+                .log
+                .append(&record)
+                .map_err(|failure| self.log_failure(failure)),
+            None => Err(StoreError::TooLarge {
+                what: "one commit",
+                bytes: record.len() as u128,
+                limit: u128::from(u32::MAX),
+            }),
+        };
+        // A bulk of gaps once must not hold its memory for good.
+        record.shrink_to(1 << 20);
+        core.record = record;
+        done?;
+        core.sequence += 1;
+        Ok(())
+    }
+
+    /// Makes the committed record true of files and state. Gives whether a checkpoint is due.
+    fn apply(
+        &self,
+        core: &mut Core,
+        held: &mut [MutexGuard<'_, SlotInner>],
+    ) -> Result<bool, StoreError> {
+        let mut fold = core
+            .structural
+            .iter()
+            .any(|change| !matches!(change.op, Op::Create { .. }));
+        let mut removed: Vec<SignalId> = Vec::new();
+        self.move_folders(core, held, &mut removed)?;
+        for slot in held.iter_mut() {
+            if !slot.removed && (!slot.replaced.is_empty() || slot.replaced_data.is_some()) {
+                fold = true;
+                self.move_replacements(core, slot)?;
+            }
+            slot.committed();
+            if !slot.removed {
+                core.dirty.insert(slot.id);
+                core.unpublished.insert(slot.id);
+            }
+        }
+        core.structural.clear();
+        if !removed.is_empty() {
+            let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+            for id in removed {
+                slots.remove(&id);
+                core.dirty.remove(&id);
+                core.unpublished.remove(&id);
+                self.handles.forget(id);
+                self.sources.forget(id);
+            }
+        }
+        Ok(fold)
+    }
+
+    fn move_replacements(&self, core: &mut Core, slot: &mut SlotInner) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let tmp = layout::tmp_folder(&self.root);
+        if let Some(name) = slot.replaced_data.take() {
+            let aside = self.replace_data(slot, &name)?;
+            core.trash.extend(aside);
+        }
+        for (shard, name) in std::mem::take(&mut slot.replaced) {
+            slot.subfolder(media, Path::new("data/c"))?;
+            let path = layout::shard_file(&slot.folder.join("data"), shard);
+            media.rename(&tmp.join(name), &path).at("replace", &path)?;
+            slot.dirty.folders.insert("data/c".into());
+        }
+        core.folders.insert(tmp);
+        self.handles.forget(slot.id);
+        self.sources.forget(slot.id);
+        Ok(())
+    }
+
+    /// Puts `tmp/name` in the place of a signal's `data`; gives where the old one went.
+    pub(crate) fn replace_data(
+        &self,
+        slot: &mut SlotInner,
+        name: &str,
+    ) -> Result<Option<std::path::PathBuf>, StoreError> {
+        let media = &*self.media;
+        let tmp = layout::tmp_folder(&self.root);
+        let data = slot.folder.join("data");
+        let mut aside = None;
+        if media.stat(&data).at("look at", &data)?.is_some() {
+            let old = tmp.join(format!("{name}.old"));
+            media.remove_all(&old).at("remove", &old)?;
+            media.rename(&data, &old).at("move", &data)?;
+            aside = Some(old);
+        }
+        media.rename(&tmp.join(name), &data).at("replace", &data)?;
+        slot.dirty.folders.insert("".into());
+        slot.dirty.shards.clear();
+        slot.projected.remove("data");
+        Ok(aside)
+    }
+}
+
+/// Syncs a file, or a folder with all in it.
+fn sync_tree(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
+    match media.stat(path).at("look at", path)? {
+        Some(Kind::Folder) => {
+            for name in media.list(path).at("list", path)? {
+                sync_tree(media, &path.join(name))?;
+            }
+            media
+                .sync_folder(path, Site::ReplacementFolder)
+                .at("sync", path)
+        }
+        _ => {
+            let file = media.open(path, Access::Write).at("open", path)?;
+            file.sync(Site::ReplacementFile).at("sync", path)
+        }
+    }
+}

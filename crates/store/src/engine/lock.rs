@@ -1,0 +1,95 @@
+//! One writer: a kernel lock, and who holds it.
+//!
+//! The kernel's lock is the authority; the text beside it only tells who. A writer that closes empties the text, so
+//! text in a lock that could be taken was left by a crash.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::io::IoContext;
+use crate::error::StoreError;
+use crate::layout;
+use crate::media::{Media, MediaLock, host_name};
+
+/// How long to try: a reader that looks whether a writer lives holds the lock for an instant.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Holder {
+    host: String,
+    pid: u32,
+    boot_id: String,
+    command: String,
+    /// Seconds since 1970.
+    since: u64,
+}
+
+impl Holder {
+    fn me(media: &dyn Media) -> Self {
+        let command: Vec<String> = std::env::args_os()
+            .take(3)
+            .map(|part| part.to_string_lossy().chars().take(200).collect())
+            .collect();
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Self {
+            host: host_name(),
+            pid: std::process::id(),
+            boot_id: media.boot_id(),
+            command: command.join(" "),
+            since: since.map_or(0, |since| since.as_secs()),
+        }
+    }
+}
+
+/// Takes the lock. Gives whether its last holder crashed, too.
+pub(super) fn acquire(
+    media: &dyn Media,
+    root: &Path,
+) -> Result<(Box<dyn MediaLock>, bool), StoreError> {
+    let path = layout::lock_file(root);
+    let began = Instant::now();
+    let (lock, left) = loop {
+        if let Some(taken) = media.lock(&path).at("lock", &path)? {
+            break taken;
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(StoreError::Locked {
+                path: root.to_path_buf(),
+                holder: holder(media, &path),
+            });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let text = serde_json::to_string(&Holder::me(media)).unwrap_or_default();
+    lock.write(&text).at("write", &path)?;
+    Ok((lock, !left.trim().is_empty()))
+}
+
+/// Whether a process writes to the store now; as good as a look can be.
+pub(super) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
+    let path = layout::lock_file(root);
+    // Opening the lock file needs the right to write; who lacks it cannot tell, and must not disturb.
+    match media.lock(&path) {
+        Ok(taken) => Ok(taken.is_none()),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => Ok(false),
+        Err(error) => Err(error).at("lock", &path),
+    }
+}
+
+fn holder(media: &dyn Media, path: &Path) -> String {
+    let bytes = media.read(path).ok().flatten().unwrap_or_default();
+    match serde_json::from_slice::<Holder>(&bytes) {
+        Ok(holder) => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            let age = now.map_or(0, |now| now.as_secs().saturating_sub(holder.since));
+            format!(
+                "process {} on {} for {age} s ({})",
+                holder.pid, holder.host, holder.command
+            )
+        }
+        Err(_) => "another process".into(),
+    }
+}

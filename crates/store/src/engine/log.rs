@@ -1,0 +1,326 @@
+//! The redo log's bytes.
+//!
+//! ```text
+//! header   magic (8) | format u32 | length u32 | crc32c u32 of what follows | postcard `Header`
+//! base     a record whose operations create every signal as of the last checkpoint and give its length
+//! records  length u32 | crc32c u32 of length, sequence and payload | sequence u64 | payload: operations
+//! ```
+//! Everything is padded with zeros to multiples of 8. The base record has the sequence of the last commit before the
+//! log, each record after it one more. Zeros may follow the last record: the file is extended ahead of its use, because
+//! a sync of overwritten blocks is cheaper than one that also has to record a new length.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::io::{IoContext, failed};
+use crate::error::StoreError;
+use crate::layout::zarr::FORMAT;
+use crate::media::{Access, Media, MediaFile, Site};
+use crate::op::Op;
+
+const MAGIC: [u8; 8] = *b"ISOREDO\n";
+const RECORD_HEAD: usize = 16;
+/// The file is extended by at least and at most this much ahead.
+const AHEAD: (u64, u64) = (64 << 10, 4 << 20);
+
+/// What a log says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// The store.
+    pub(crate) uuid: [u8; 16],
+    /// Which log this is.
+    pub(crate) generation: u64,
+    /// The boot of the system in which every record of the log was written.
+    pub(crate) boot: String,
+    /// Lowest number that no signal ever had.
+    pub(crate) next_signal: u64,
+}
+
+/// A log that was read: header, base operations, and where its records begin.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) header: Header,
+    pub(crate) base: Vec<Op>,
+    /// Sequence of the base.
+    pub(crate) sequence: u64,
+    /// Offset of the first record after the base.
+    pub(crate) records_at: usize,
+}
+
+/// Where and why a log cannot be read.
+pub(crate) type Damage = (u64, &'static str);
+
+/// Reads a log's header and base.
+pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Damage> {
+    if bytes.get(..8) != Some(&MAGIC) {
+        return Err((0, "it is no redo log"));
+    }
+    let format = u32_at(bytes, 8).ok_or((8, "the header is cut off"))?;
+    if u64::from(format) > FORMAT {
+        return Err((8, "the log has a newer format"));
+    }
+    let (Some(len), Some(crc)) = (u32_at(bytes, 12), u32_at(bytes, 16)) else {
+        return Err((12, "the header is cut off"));
+    };
+    let header = bytes
+        .get(20..20 + len as usize)
+        .ok_or((20, "the header is cut off"))?;
+    if crc32c::crc32c(header) != crc {
+        return Err((20, "the header's checksum is wrong"));
+    }
+    let header = postcard::from_bytes(header).map_err(|_| (20, "the header makes no sense"))?;
+    let at = (20 + len as usize).next_multiple_of(8);
+    let (sequence, payload, records_at) =
+        record_at(bytes, at).ok_or((at as u64, "the base record is missing or damaged"))?;
+    let base =
+        decode(payload).ok_or((at as u64, "the base record's operations make no sense"))?;
+    Ok(Opening {
+        header,
+        base,
+        sequence,
+        records_at,
+    })
+}
+
+/// The records of a log from offset `at` on, which must begin one; `sequence` is the one before it.
+#[derive(Debug)]
+pub(crate) struct Records<'a> {
+    bytes: &'a [u8],
+    pub(crate) at: usize,
+    pub(crate) sequence: u64,
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize, sequence: u64) -> Self {
+        Self {
+            bytes,
+            at,
+            sequence,
+        }
+    }
+
+    /// Where damage begins, if records follow the end that this iterator came to. A commit is acknowledged before the
+    /// next one starts, so a good record behind a bad one means that the bad one was good once.
+    pub(crate) fn damage(&self) -> Option<u64> {
+        let mut at = self.at;
+        while at + RECORD_HEAD <= self.bytes.len() {
+            // The sequence first: without it a checksum per offset would take quadratic time.
+            let sequence = u64_at(self.bytes, at + 8).unwrap_or(0);
+            let plausible = sequence > self.sequence && sequence - self.sequence < 1 << 32;
+            if plausible && record_at(self.bytes, at).is_some() {
+                return Some(self.at as u64);
+            }
+            at += 8;
+        }
+        None
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<(u64, Vec<Op>), Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (sequence, payload, next) = record_at(self.bytes, self.at)?;
+        if sequence != self.sequence + 1 {
+            return None;
+        }
+        let Some(ops) = decode(payload) else {
+            // The checksum is right, so these are the bytes that were written: not a torn write.
+            return Some(Err((self.at as u64, "a record's operations make no sense")));
+        };
+        self.at = next;
+        self.sequence = sequence;
+        Some(Ok((sequence, ops)))
+    }
+}
+
+/// Bytes of the record that begins here, padding included, if one does.
+pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
+    match u32_at(bytes, 0)? {
+        0 => None,
+        len => Some((RECORD_HEAD + len as usize).next_multiple_of(8)),
+    }
+}
+
+/// Sequence, payload and end of the record at `at`, if it is whole.
+fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
+    let len = u32_at(bytes, at)? as usize;
+    let crc = u32_at(bytes, at + 4)?;
+    let sequence = u64_at(bytes, at + 8)?;
+    let payload = bytes.get(at + RECORD_HEAD..(at + RECORD_HEAD).checked_add(len)?)?;
+    (record_crc(len as u32, sequence, payload) == crc)
+        .then(|| (sequence, payload, (at + RECORD_HEAD + len).next_multiple_of(8)))
+}
+
+fn record_crc(len: u32, sequence: u64, payload: &[u8]) -> u32 {
+    let crc = crc32c::crc32c(&len.to_le_bytes());
+    let crc = crc32c::crc32c_append(crc, &sequence.to_le_bytes());
+    crc32c::crc32c_append(crc, payload)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+fn decode(payload: &[u8]) -> Option<Vec<Op>> {
+    postcard::from_bytes(payload).ok()
+}
+
+/// Begins a record in `buffer`, to be filled with `count` operations by [`push`] and closed by [`finish`].
+pub(crate) fn begin(buffer: &mut Vec<u8>, count: usize) {
+    buffer.clear();
+    buffer.resize(RECORD_HEAD, 0);
+    push_item(buffer, &(count as u64));
+}
+
+/// Adds an operation.
+pub(crate) fn push(buffer: &mut Vec<u8>, op: &Op) {
+    push_item(buffer, op);
+}
+
+fn push_item<T: Serialize>(buffer: &mut Vec<u8>, item: &T) {
+    let owned = std::mem::take(buffer);
+    // Writing to a vector cannot fail, and the types have nothing that postcard refuses.
+    *buffer = postcard::to_extend(item, owned).unwrap_or_default();
+}
+
+/// Closes the record: head and padding. `None` if it is too long to say so.
+pub(crate) fn finish(buffer: &mut Vec<u8>, sequence: u64) -> Option<()> {
+    let payload = buffer.get(RECORD_HEAD..)?;
+    let len = u32::try_from(payload.len()).ok()?;
+    let crc = record_crc(len, sequence, payload);
+    buffer[..4].copy_from_slice(&len.to_le_bytes());
+    buffer[4..8].copy_from_slice(&crc.to_le_bytes());
+    buffer[8..16].copy_from_slice(&sequence.to_le_bytes());
+    buffer.resize(buffer.len().next_multiple_of(8), 0);
+    Some(())
+}
+
+/// Header and base of a new log.
+pub(crate) fn opening_bytes<'a>(
+    header: &Header,
+    sequence: u64,
+    base: impl ExactSizeIterator<Item = &'a Op>,
+) -> Option<Vec<u8>> {
+    let mut record = Vec::new();
+    begin(&mut record, base.len());
+    base.for_each(|op| push(&mut record, op));
+    finish(&mut record, sequence)?;
+    let header = postcard::to_stdvec(header).ok()?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend((FORMAT as u32).to_le_bytes());
+    bytes.extend(u32::try_from(header.len()).ok()?.to_le_bytes());
+    bytes.extend(crc32c::crc32c(&header).to_le_bytes());
+    bytes.extend(header);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes.extend(record);
+    Some(bytes)
+}
+
+/// The live log of a writer.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) path: std::path::PathBuf,
+    file: Arc<dyn MediaFile>,
+    /// Where the next record goes.
+    pub(crate) end: u64,
+    /// End of the file: zeros from `end` to here.
+    extended: u64,
+    /// Whether any record follows the base.
+    pub(crate) has_records: bool,
+}
+
+/// How adding a record failed.
+pub(crate) enum Failure {
+    /// Nothing of it counts; the log is as before.
+    Refused(StoreError),
+    /// It is unknown whether the record is durable.
+    Unsure(StoreError),
+}
+
+impl Log {
+    /// Writes and syncs a new log.
+    pub(crate) fn create(
+        media: &dyn Media,
+        path: &Path,
+        opening: &[u8],
+    ) -> Result<Self, Failure> {
+        // What an interrupted checkpoint left there.
+        let stale = media.stat(path).at("look at", path).map_err(Failure::Refused)?;
+        if stale.is_some() {
+            media.remove_file(path).at("remove", path).map_err(Failure::Refused)?;
+        }
+        let file = media
+            .open(path, Access::CreateNew)
+            .at("create", path)
+            .map_err(Failure::Refused)?;
+        let mut bytes = opening.to_vec();
+        bytes.resize(bytes.len() + AHEAD.0 as usize, 0);
+        file.write_at(0, &bytes).at("write", path).map_err(Failure::Refused)?;
+        file.sync(Site::NewLog)
+            .at("sync", path)
+            .map_err(Failure::Unsure)?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            end: opening.len() as u64,
+            extended: bytes.len() as u64,
+            has_records: false,
+        })
+    }
+
+    /// Goes on with a log that has no records yet.
+    pub(crate) fn resume(media: &dyn Media, path: &Path, end: u64) -> Result<Self, StoreError> {
+        let file = media.open(path, Access::Write).at("open", path)?;
+        let extended = file.len().at("look at", path)?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            end,
+            extended,
+            has_records: false,
+        })
+    }
+
+    /// Adds a finished record and makes it durable.
+    pub(crate) fn append(&mut self, record: &[u8]) -> Result<(), Failure> {
+        let end = self.end + record.len() as u64;
+        if end > self.extended {
+            // What follows the log's last record must be zeros, or a reader that comes by would take it for damage.
+            let ahead = (self.end / 4).clamp(AHEAD.0, AHEAD.1);
+            let zeros = vec![0; (end + ahead - self.extended) as usize];
+            if let Err(error) = self.file.write_at(self.extended, &zeros) {
+                let _ = self.file.set_len(self.extended);
+                return Err(Failure::Refused(failed(error, "extend", &self.path)));
+            }
+            self.extended = end + ahead;
+        }
+        if let Err(error) = self.file.write_at(self.end, record) {
+            // Part of the record may be there. It has no valid checksum, and the next record goes over it.
+            let _ = self.file.write_at(self.end, &[0; RECORD_HEAD]);
+            return Err(Failure::Refused(failed(error, "write", &self.path)));
+        }
+        self.file
+            .sync(Site::LogRecord)
+            .at("sync", &self.path)
+            .map_err(Failure::Unsure)?;
+        self.end = end;
+        self.has_records = true;
+        Ok(())
+    }
+}
+
+impl Failure {
+    /// The error, where it makes no difference.
+    pub(crate) fn into_error(self) -> StoreError {
+        match self {
+            Self::Refused(error) | Self::Unsure(error) => error,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! MANIFEST: which log is live. One line of JSON and a line with its crc32c; replaced by rename, so it is always whole.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::io::{IoContext, replace_file};
+use crate::error::StoreError;
+use crate::layout::{self, zarr::FORMAT};
+use crate::media::{Media, Site};
+
+/// What MANIFEST says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// Format of the whole store.
+    pub(crate) format: u64,
+    /// Identity of the store.
+    pub(crate) uuid: Uuid,
+    /// The live log.
+    pub(crate) generation: u64,
+}
+
+impl Manifest {
+    /// The bytes of the file.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let mut text = serde_json::to_string(&self).unwrap_or_default();
+        text.push('\n');
+        let crc = crc32c::crc32c(text.as_bytes());
+        text.push_str(&format!("{crc:08x}\n"));
+        text.into_bytes()
+    }
+
+    /// Reads the bytes of the file.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is no text")?;
+        let (json, crc) = text
+            .split_once('\n')
+            .ok_or("its second line, the checksum, is missing")?;
+        let expected = crc32c::crc32c(&bytes[..=json.len()]);
+        if u32::from_str_radix(crc.trim_end(), 16) != Ok(expected) {
+            return Err("its checksum is wrong");
+        }
+        serde_json::from_str(json).map_err(|_| "its fields make no sense")
+    }
+
+    /// Reads a store's MANIFEST; `None` if there is none.
+    pub(crate) fn read(media: &dyn Media, root: &Path) -> Result<Option<Self>, StoreError> {
+        let path = layout::manifest_file(root);
+        let Some(bytes) = media.read(&path).at("read", &path)? else {
+            return Ok(None);
+        };
+        let manifest = Self::parse(&bytes).map_err(|reason| StoreError::DamagedFile {
+            path: path.clone(),
+            offset: 0,
+            reason,
+        })?;
+        if manifest.format > FORMAT {
+            return Err(StoreError::NewerFormat {
+                path,
+                got: manifest.format,
+                supported: FORMAT,
+            });
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Replaces a store's MANIFEST; durable once its folder is synced.
+    pub(crate) fn write(self, media: &dyn Media, root: &Path) -> Result<(), StoreError> {
+        let tmp = layout::engine_folder(root).join("MANIFEST.new");
+        let path = layout::manifest_file(root);
+        replace_file(media, &tmp, &path, &self.to_bytes(), Some(Site::Manifest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_it_wrote_and_no_flipped_bit() {
+        let manifest = Manifest {
+            format: 1,
+            uuid: Uuid::from_u128(7),
+            generation: 3,
+        };
+        let good = manifest.to_bytes();
+        assert_eq!(Manifest::parse(&good), Ok(manifest));
+        for at in 0..good.len() - 1 {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            assert!(Manifest::parse(&bad).is_err(), "byte {at}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_manifest_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = Manifest::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Opening a store for writing: making a new one, going on with a clean one, recovering one that crashed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::io::IoContext;
+use super::log::{self, Damage, Header, Log, Opening, Records};
+use super::manifest::Manifest;
+use super::shared::{Core, Names, Shared};
+use super::slot::{Base, Slot, sync_if_there};
+use super::{OpenMode, lock};
+use crate::error::StoreError;
+use crate::layout::{self, zarr::FORMAT};
+use crate::media::{Kind, Media, MediaLock, Site};
+use crate::op::{Op, SignalId};
+
+/// Opens a store for writing.
+pub(crate) fn open(
+    root: &Path,
+    mode: OpenMode,
+    media: Arc<dyn Media>,
+) -> Result<Arc<Shared>, StoreError> {
+    if is_store(&*media, root)? {
+        if mode == OpenMode::CreateNew {
+            return Err(StoreError::StoreExists { path: root.into() });
+        }
+    } else {
+        if mode == OpenMode::Existing {
+            return Err(not_a_store(&*media, root));
+        }
+        create(&*media, root, mode)?;
+    }
+    refuse_network(&*media, root)?;
+    let (lock, crashed) = lock::acquire(&*media, root)?;
+    let manifest = Manifest::read(&*media, root)?.ok_or_else(|| not_a_store(&*media, root))?;
+    let log = read_log(&*media, root, &manifest)?;
+    let path = layout::log_file(root, manifest.generation);
+    let damaged = |(offset, reason): Damage| StoreError::DamagedFile {
+        path: path.clone(),
+        offset,
+        reason,
+    };
+    let opening = log::parse_opening(&log).map_err(damaged)?;
+    check_identity(&opening, &manifest, &path)?;
+    let mut records = Records::new(&log, opening.records_at, opening.sequence);
+    let mut ops = Vec::new();
+    for record in &mut records {
+        ops.extend(record.map_err(damaged)?.1);
+    }
+    if let Some(offset) = records.damage() {
+        return Err(damaged((offset, "a record is damaged and whole ones follow it")));
+    }
+    let sequence = records.sequence;
+    let dirty = crashed || !ops.is_empty() || opening.header.boot != media.boot_id();
+    let shared = assemble(root, media, &manifest, &opening, &ops, sequence, lock)?;
+    if dirty {
+        drop(log);
+        shared.recover(&opening.base, ops)?;
+    }
+    let shared = Arc::new(shared);
+    super::publish::start(&shared);
+    Ok(shared)
+}
+
+/// The writer's parts, before any recovery.
+fn assemble(
+    root: &Path,
+    media: Arc<dyn Media>,
+    manifest: &Manifest,
+    opening: &Opening,
+    ops: &[Op],
+    sequence: u64,
+    lock: Box<dyn MediaLock>,
+) -> Result<Shared, StoreError> {
+    let path = layout::log_file(root, manifest.generation);
+    let core = Core {
+        log: Log::resume(&*media, &path, opening.records_at as u64)?,
+        generation: manifest.generation,
+        sequence,
+        structural: Vec::new(),
+        record: Vec::new(),
+        dirty: BTreeSet::new(),
+        unpublished: BTreeSet::new(),
+        trash: Vec::new(),
+        folders: BTreeSet::new(),
+        lock,
+    };
+    let mut names = Names::default();
+    let mut slots = HashMap::new();
+    for (id, base) in bases(&opening.base) {
+        names.insert(id, &base.name);
+        let folder = layout::signal_folder(root, &base.name);
+        slots.insert(id, Arc::new(Slot::new(id, folder, base)));
+    }
+    let mut next_id = opening.header.next_signal;
+    for op in ops {
+        match op {
+            Op::Create { id, name, .. } => {
+                names.insert(*id, name);
+                next_id = next_id.max(id.0 + 1);
+            }
+            Op::Rename { id, to } => names.insert(*id, to),
+            Op::Remove { id } => {
+                names.remove(*id);
+                slots.remove(id);
+            }
+            _ => {}
+        }
+    }
+    Ok(Shared::new(
+        root,
+        media,
+        manifest.uuid,
+        core,
+        names,
+        slots,
+        next_id,
+    ))
+}
+
+/// The signals that a log's base creates.
+pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
+    let mut out: Vec<(SignalId, Base)> = Vec::new();
+    for op in base {
+        match op {
+            Op::Create { id, name, meta } => out.push((
+                *id,
+                Base {
+                    name: name.as_str().into(),
+                    meta: Arc::new((**meta).clone()),
+                    end: 0,
+                },
+            )),
+            Op::End { id, end } => {
+                // A length follows its signal.
+                if let Some((_, base)) = out.last_mut().filter(|(last, _)| last == id) {
+                    base.end = (*end).max(0);
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Whether there is a store, or at least its MANIFEST.
+pub(crate) fn is_store(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
+    let path = layout::manifest_file(root);
+    Ok(media.stat(&path).at("look at", &path)?.is_some())
+}
+
+/// Says what is at `root` instead of a store.
+pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
+    let reason = match media.stat(root) {
+        Ok(None) => "nothing is there".into(),
+        Ok(Some(Kind::File(_))) => "it is a file".into(),
+        Ok(Some(Kind::Folder)) => "the folder has no .isochrony/MANIFEST".into(),
+        Err(error) => error.to_string(),
+    };
+    StoreError::NotAStore {
+        path: root.into(),
+        reason,
+    }
+}
+
+/// The live log's bytes.
+pub(crate) fn read_log(
+    media: &dyn Media,
+    root: &Path,
+    manifest: &Manifest,
+) -> Result<Vec<u8>, StoreError> {
+    let path = layout::log_file(root, manifest.generation);
+    media
+        .read(&path)
+        .at("read", &path)?
+        .ok_or(StoreError::DamagedFile {
+            path,
+            offset: 0,
+            reason: "the redo log that MANIFEST names is missing",
+        })
+}
+
+/// Whether a log belongs to the store and generation.
+pub(crate) fn check_identity(
+    opening: &Opening,
+    manifest: &Manifest,
+    path: &Path,
+) -> Result<(), StoreError> {
+    let header = &opening.header;
+    if header.uuid != *manifest.uuid.as_bytes() || header.generation != manifest.generation {
+        return Err(StoreError::DamagedFile {
+            path: path.into(),
+            offset: 0,
+            reason: "the log belongs to another store or generation",
+        });
+    }
+    Ok(())
+}
+
+fn refuse_network(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
+    match media.network(path).at("look at", path)? {
+        Some(kind) => Err(StoreError::NetworkFileSystem {
+            path: path.into(),
+            kind,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Makes an empty store. It is one from the rename of its MANIFEST on; what an interrupted creation leaves is taken over
+/// by the next.
+fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreError> {
+    match media.stat(root).at("look at", root)? {
+        None => {}
+        Some(Kind::Folder) => {
+            let names = media.list(root).at("list", root)?;
+            if names.iter().any(|name| name != layout::ENGINE) {
+                return Err(match mode {
+                    OpenMode::CreateNew => StoreError::StoreExists { path: root.into() },
+                    _ => StoreError::NotAStore {
+                        path: root.into(),
+                        reason: "the folder holds other files".into(),
+                    },
+                });
+            }
+        }
+        Some(Kind::File(_)) => return Err(not_a_store(media, root)),
+    }
+    let above = existing_above(media, root)?;
+    refuse_network(media, &above)?;
+    let engine = layout::engine_folder(root);
+    media.make_folders(&above, &engine).at("create", root)?;
+    let (lock, _) = lock::acquire(media, root)?;
+    if is_store(media, root)? {
+        // Another process made it a moment ago.
+        return Ok(());
+    }
+    for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
+        media.make_folder(&folder).at("create", &folder)?;
+    }
+    let uuid = Uuid::new_v4();
+    let header = Header {
+        uuid: *uuid.as_bytes(),
+        generation: 1,
+        boot: media.boot_id(),
+        next_signal: 1,
+    };
+    let opening = log::opening_bytes(&header, 0, [].iter()).unwrap_or_default();
+    let made = Log::create(media, &layout::log_file(root, 1), &opening);
+    made.map_err(log::Failure::into_error)?;
+    media.sync_folder(&engine, Site::NewLogFolder).at("sync", &engine)?;
+    // Up to the folder that was there before; at least the store's own name, which an interrupted creation may have
+    // made.
+    let last = if above.starts_with(root) { root.parent() } else { Some(above.as_path()) };
+    for folder in engine.ancestors().skip(1) {
+        sync_if_there(media, folder, Site::StoreFolder)?;
+        if Some(folder) == last {
+            break;
+        }
+    }
+    let manifest = Manifest {
+        format: FORMAT,
+        uuid,
+        generation: 1,
+    };
+    manifest.write(media, root)?;
+    media.sync_folder(&engine, Site::ManifestFolder).at("sync", &engine)?;
+    // Not a crash: whoever opens the store next has nothing to recover.
+    let cleared = lock.write("");
+    lock.release();
+    cleared.at("write", &layout::lock_file(root))
+}
+
+/// The nearest folder above `path` that exists.
+fn existing_above(media: &dyn Media, path: &Path) -> Result<PathBuf, StoreError> {
+    let start = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    for above in start.ancestors() {
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        if media.stat(above).at("look at", above)?.is_some() {
+            return Ok(above.to_path_buf());
+        }
+    }
+    Ok(PathBuf::from("."))
+}

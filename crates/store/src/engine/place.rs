@@ -1,0 +1,137 @@
+//! Folders of signals: from staging into place, from place to place, and out.
+//!
+//! Every move goes through `.isochrony/staging/<id>`, so that signals may swap names within one commit. A folder's
+//! identity file says whose it is, so recovery needs to know no more than where a signal may be.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
+
+use super::io::IoContext;
+use super::shared::{Core, Shared};
+use super::slot::SlotInner;
+use crate::error::StoreError;
+use crate::layout::{self, zarr};
+use crate::media::Kind;
+use crate::op::SignalId;
+
+impl Shared {
+    /// Makes the folders above a signal's, as plain groups.
+    pub(crate) fn make_parents(&self, name: &str) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let path = layout::signal_folder(&self.root, name);
+        let parent = path.parent().unwrap_or(&self.root);
+        let made = media
+            .make_folders(&self.root, parent)
+            .at("create", parent)?;
+        for folder in made {
+            // A projection, like all metadata: recovery writes it again.
+            self.write_group(&folder);
+        }
+        Ok(())
+    }
+
+    /// Writes the metadata of a plain group, if it has none.
+    pub(crate) fn write_group(&self, folder: &Path) {
+        let path = folder.join("zarr.json");
+        if matches!(self.media.stat(&path), Ok(Some(Kind::File(len))) if len > 0) {
+            return;
+        }
+        let tmp = layout::tmp_folder(&self.root).join("zarr-group");
+        let bytes = zarr::to_bytes(&zarr::group(serde_json::Map::new()));
+        let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
+    }
+
+    /// Carries out the catalogue changes of a commit.
+    pub(crate) fn move_folders(
+        &self,
+        core: &mut Core,
+        held: &mut [MutexGuard<'_, SlotInner>],
+        removed: &mut Vec<SignalId>,
+    ) -> Result<(), StoreError> {
+        if core.structural.is_empty() {
+            return Ok(());
+        }
+        let mut left: Vec<PathBuf> = Vec::new();
+        let moved: BTreeSet<SignalId> =
+            (core.structural.iter()).map(|change| change.op.signal()).collect();
+        for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
+            left.extend(self.stage(core, slot)?);
+        }
+        for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
+            if slot.removed {
+                core.trash.push(slot.folder.clone());
+                removed.push(slot.id);
+            } else if let Some(name) = slot.latest_name() {
+                self.unstage(slot, &name)?;
+            }
+        }
+        for folder in left {
+            self.prune(&folder);
+        }
+        Ok(())
+    }
+
+    /// Moves a signal's folder to staging; gives the folder that it was in.
+    pub(crate) fn stage(
+        &self,
+        core: &mut Core,
+        slot: &mut SlotInner,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        let staged = layout::staged(&self.root, slot.id);
+        if slot.folder == staged || !slot.exists {
+            return Ok(None);
+        }
+        self.media
+            .rename(&slot.folder, &staged)
+            .at("move", &slot.folder)?;
+        let parent = slot.folder.parent().map(Path::to_path_buf);
+        core.folders.insert(layout::staging_folder(&self.root));
+        core.folders.extend(parent.clone());
+        slot.folder = staged;
+        slot.dirty.parents.clear();
+        self.handles.forget(slot.id);
+        self.sources.forget(slot.id);
+        Ok(parent)
+    }
+
+    /// Moves a signal's folder from staging to its place.
+    pub(crate) fn unstage(&self, slot: &mut SlotInner, name: &str) -> Result<(), StoreError> {
+        let path = layout::signal_folder(&self.root, name);
+        self.make_parents(name)?;
+        self.media.rename(&slot.folder, &path).at("move", &path)?;
+        slot.folder = path;
+        self.mark_way(slot);
+        slot.dirty.parents.insert(layout::staging_folder(&self.root));
+        self.handles.forget(slot.id);
+        self.sources.forget(slot.id);
+        Ok(())
+    }
+
+    /// Notes that no folder between the root and the signal's is known to be durable.
+    pub(crate) fn mark_way(&self, slot: &mut SlotInner) {
+        let above = slot.folder.ancestors().skip(1);
+        let above = above.take_while(|folder| folder.starts_with(&self.root));
+        let above: Vec<PathBuf> = above.map(Path::to_path_buf).collect();
+        slot.dirty.parents.extend(above);
+    }
+
+    /// Removes plain groups that lost their last signal. Only tidiness: failing is fine.
+    fn prune(&self, folder: &Path) {
+        let mut at = folder;
+        while at != self.root && at.starts_with(&self.root) {
+            match self.media.list(at) {
+                Ok(names) if names.iter().all(|name| name == "zarr.json") => {}
+                _ => return,
+            }
+            let _ = self.media.remove_file(&at.join("zarr.json"));
+            if self.media.remove_folder(at).is_err() {
+                return;
+            }
+            match at.parent() {
+                Some(parent) => at = parent,
+                None => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Publication: what other programs see of a commit, and the thread that does it later when a commit does not.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::io::IoContext;
+use super::shared::Shared;
+use super::slot::SlotInner;
+use super::tables::{self, TEXT_ARRAY};
+use crate::layout::table::{Geometry, ROWS, TableFile};
+use crate::layout::{self, zarr};
+
+/// Most time between a commit and its publication, unless publishing takes longer than a tenth of it.
+const LATEST: Duration = Duration::from_millis(800);
+
+impl Shared {
+    /// Writes a signal's `zarr.json` files, `data`'s last: who reads a length there finds all that belongs to it. Gives
+    /// whether all went well.
+    pub(crate) fn publish_slot(&self, slot: &mut SlotInner, sequence: u64) -> bool {
+        let media = &*self.media;
+        let tmp = layout::tmp_folder(&self.root);
+        if slot.state(media).is_err() {
+            return false;
+        }
+        let Some(state) = slot.committed_mut().cloned() else {
+            return false;
+        };
+        let mut done = slot.project(media, &tmp, "", &zarr::signal_group(slot.id, &state.meta));
+        done &= slot.project(media, &tmp, "timebase", &zarr::group(serde_json::Map::new()));
+        if slot.projected.contains_key(TEXT_ARRAY) || !state.events.is_empty() {
+            done &= slot.project(media, &tmp, "events", &zarr::group(serde_json::Map::new()));
+        }
+        if slot.gaps_unpublished {
+            // Without them a reader would take for samples what lies in gaps that the new length brings.
+            if slot.write_table(media, &tmp, &tables::gaps(&state), sequence).is_err() {
+                return false;
+            }
+            slot.gaps_unpublished = false;
+        }
+        for (name, columns) in tables::arrays() {
+            if !slot.projected.contains_key(name) {
+                done &= self.project_table(slot, name, columns);
+            }
+        }
+        let chunks = state.end / state.meta.chunk_samples.max(1) as i64;
+        let crc = zarr::crc_array(chunks.max(0).cast_unsigned());
+        done &= slot.project(media, &tmp, "crc", &crc);
+        if done && state.meta.codec.is_empty() {
+            done &= slot.project(media, &tmp, "data", &zarr::data_array(&state.meta, state.end));
+        }
+        done
+    }
+
+    /// Describes a table as it lies on disk.
+    fn project_table(&self, slot: &mut SlotInner, name: &'static str, columns: usize) -> bool {
+        let media = &*self.media;
+        let tmp = layout::tmp_folder(&self.root);
+        let path = slot.folder.join(name).join("c/0/0");
+        let row_bytes = 8 * columns as u64;
+        let Ok(found) = media.read(&path).at("read", &path) else {
+            return false;
+        };
+        let rows = match found.map(|bytes| TableFile::decode(&bytes, row_bytes, &ROWS)) {
+            None => 0,
+            Some(Ok(table)) => table.rows.len() as u64 / row_bytes,
+            Some(Err(_)) => return false,
+        };
+        match Geometry::for_rows(row_bytes, rows, &ROWS) {
+            Some(geometry) => {
+                let json = zarr::table_array(name, columns as u64, rows, geometry);
+                slot.project(media, &tmp, name, &json)
+            }
+            None => false,
+        }
+    }
+
+    /// Writes the metadata of the store itself, keeping attributes that users gave it.
+    pub(crate) fn publish_root(&self) {
+        let path = self.root.join("zarr.json");
+        let found = self.media.read(&path).ok().flatten();
+        let user = found
+            .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
+            .and_then(|json| json.get("attributes")?.as_object().cloned())
+            .unwrap_or_default();
+        let bytes = zarr::to_bytes(&zarr::store_group(&self.uuid.to_string(), user));
+        let tmp = layout::tmp_folder(&self.root).join("zarr-store");
+        let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
+    }
+}
+
+/// Starts the thread that publishes what commits left unpublished. It holds the store only while at work, so it keeps
+/// neither store nor process alive, and nobody ever waits for it.
+pub(crate) fn start(shared: &Arc<Shared>) {
+    let weak: Weak<Shared> = Arc::downgrade(shared);
+    let spawned = std::thread::Builder::new()
+        .name("isochrony-publish".into())
+        .spawn(move || {
+            let mut pause = LATEST;
+            loop {
+                std::thread::sleep(pause);
+                let Some(shared) = weak.upgrade() else { return };
+                if shared.closed.load(Ordering::Acquire) {
+                    return;
+                }
+                let began = Instant::now();
+                if shared.check("publish").is_ok() {
+                    let mut core = shared.core();
+                    // Closing may have won the race for the lock.
+                    if !shared.closed.load(Ordering::Acquire) {
+                        shared.publish(&mut core);
+                    }
+                }
+                pause = LATEST.max(began.elapsed() * 10);
+            }
+        });
+    // Without a thread, commits that publish and checkpoints still do.
+    drop(spawned);
+}

@@ -1,0 +1,414 @@
+//! Recovery: replays what the last writer committed and did not bring home.
+//!
+//! Every step may be interrupted and done again. Until the checkpoint at its end flips the generation, MANIFEST and log
+//! stay as they are, and nothing is removed that the log speaks of.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::io::IoContext;
+use super::shared::{Core, Shared};
+use super::slot::{Slot, SlotInner};
+use super::tables;
+use crate::error::StoreError;
+use crate::layout;
+use crate::layout::flat::IndexKind;
+use crate::media::{Access, Kind, Media};
+use crate::op::{Op, SignalId};
+use crate::state::SignalState;
+
+/// What the log says about places: names that signals had, who came and went, which replacement is a file's last.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// Every name that a signal had since the log's base, in order.
+    names: HashMap<SignalId, Vec<String>>,
+    created: BTreeSet<SignalId>,
+    removed: BTreeSet<SignalId>,
+    /// Signals whose folder may have to move.
+    moved: BTreeSet<SignalId>,
+    /// Signals with any operation.
+    touched: BTreeSet<SignalId>,
+    /// Position of the last replacement of a shard, and of the array.
+    replaced: HashMap<(SignalId, u64), usize>,
+    replaced_data: HashMap<SignalId, usize>,
+    /// Largest length that a signal ever had.
+    longest: HashMap<SignalId, i64>,
+}
+
+impl Plan {
+    pub(crate) fn new(base: &[Op], ops: &[Op]) -> Self {
+        let mut plan = Self::default();
+        for op in base {
+            match op {
+                Op::Create { id, name, .. } => {
+                    plan.names.entry(*id).or_default().push(name.clone());
+                }
+                Op::End { id, end } => _ = plan.longest.insert(*id, *end),
+                _ => {}
+            }
+        }
+        for (position, op) in ops.iter().enumerate() {
+            let id = op.signal();
+            plan.touched.insert(id);
+            match op {
+                Op::Create { name, .. } => {
+                    if !plan.names.contains_key(&id) {
+                        plan.created.insert(id);
+                    }
+                    plan.moved.insert(id);
+                    plan.names.entry(id).or_default().push(name.clone());
+                }
+                Op::Rename { to, .. } => {
+                    plan.moved.insert(id);
+                    plan.names.entry(id).or_default().push(to.clone());
+                }
+                Op::Remove { .. } => {
+                    plan.moved.insert(id);
+                    plan.removed.insert(id);
+                }
+                Op::End { end, .. } => {
+                    let longest = plan.longest.entry(id).or_default();
+                    *longest = (*longest).max(*end);
+                }
+                Op::ReplaceShard { shard, .. } => {
+                    plan.replaced.insert((id, *shard), position);
+                }
+                Op::ReplaceData { .. } => _ = plan.replaced_data.insert(id, position),
+                _ => {}
+            }
+        }
+        plan
+    }
+
+    /// Whether a later operation replaces the shard, so that what `position` does to it must not be done again: the
+    /// replacement holds it, and may hold newer samples in its place.
+    fn superseded(&self, id: SignalId, shard: u64, position: usize) -> bool {
+        let by_shard = self.replaced.get(&(id, shard));
+        let by_data = self.replaced_data.get(&id);
+        by_shard.into_iter().chain(by_data).any(|at| *at > position)
+    }
+
+    pub(crate) fn longest(&self, id: SignalId) -> i64 {
+        self.longest.get(&id).copied().unwrap_or(0)
+    }
+}
+
+impl Shared {
+    /// Replays `ops` over the store and checkpoints it.
+    pub(crate) fn recover(&self, base: &[Op], ops: Vec<Op>) -> Result<(), StoreError> {
+        let plan = Plan::new(base, &ops);
+        let mut core = self.core();
+        let core = &mut *core;
+        for id in &plan.created {
+            if let (Some(name), false) = (self.first_name(*id, &ops), plan.removed.contains(id)) {
+                let slot = Slot::created(&self.root, *id, &name.0, &name.1);
+                slot.lock().created = false;
+                let mut slots = self.slots.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+                slots.insert(*id, Arc::new(slot));
+            }
+        }
+        self.find_folders(core, &plan)?;
+        self.replay(core, &plan, &ops)?;
+        drop(ops);
+        self.place_folders(core, &plan)?;
+        for (_, slot) in self.all_slots() {
+            self.trim_tail(&mut slot.lock())?;
+        }
+        self.note_leftovers(core)?;
+        self.checkpoint_with(core)?;
+        self.publish_root();
+        for (id, slot) in self.all_slots() {
+            if !plan.touched.contains(&id) {
+                let mut slot = slot.lock();
+                if !self.publish_slot(&mut slot, core.sequence) {
+                    core.unpublished.insert(id);
+                }
+                slot.unload();
+            }
+        }
+        Ok(())
+    }
+
+    fn first_name(&self, id: SignalId, ops: &[Op]) -> Option<(String, crate::meta::SignalMeta)> {
+        ops.iter().find_map(|op| match op {
+            Op::Create { id: of, name, meta } if *of == id => Some((name.clone(), (**meta).clone())),
+            _ => None,
+        })
+    }
+
+    /// Finds the folders of signals that came, went or moved, and takes them all to staging.
+    fn find_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
+        for &id in &plan.moved {
+            let staged = layout::staged(&self.root, id);
+            let names = plan.names.get(&id).map_or(&[][..], Vec::as_slice);
+            let mut places = names.iter().rev().map(|name| layout::signal_folder(&self.root, name));
+            let found = std::iter::once(staged.clone())
+                .chain(places.by_ref())
+                .find(|place| self.identity_at(place) == Some(id));
+            match (self.slot(id), found) {
+                (Some(slot), Some(place)) => {
+                    let mut slot = slot.lock();
+                    slot.folder = place;
+                    slot.exists = true;
+                    self.stage(core, &mut slot)?;
+                }
+                (Some(slot), None) if plan.created.contains(&id) => {
+                    // All of it is in the log, or its folder would have been synced; made anew when needed.
+                    let mut slot = slot.lock();
+                    slot.folder = staged;
+                    slot.exists = false;
+                }
+                (Some(slot), None) => {
+                    return Err(StoreError::DamagedFile {
+                        path: slot.lock().folder.clone(),
+                        offset: 0,
+                        reason: "the signal's folder is missing",
+                    });
+                }
+                (None, Some(place)) => {
+                    if place != staged {
+                        let parent = place.parent().map(Path::to_path_buf);
+                        self.media.rename(&place, &staged).at("move", &place)?;
+                        core.folders.extend(parent);
+                        core.folders.insert(layout::staging_folder(&self.root));
+                    }
+                    core.trash.push(staged);
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn identity_at(&self, folder: &Path) -> Option<SignalId> {
+        let bytes = self.media.read(&folder.join(layout::IDENTITY)).ok()??;
+        layout::parse_identity(&bytes)
+    }
+
+    fn replay(&self, core: &mut Core, plan: &Plan, ops: &[Op]) -> Result<(), StoreError> {
+        let mut by_signal: BTreeMap<SignalId, Vec<usize>> = BTreeMap::new();
+        for (position, op) in ops.iter().enumerate() {
+            by_signal.entry(op.signal()).or_default().push(position);
+        }
+        for (id, positions) in by_signal {
+            let Some(slot) = self.slot(id) else { continue };
+            let mut slot = slot.lock();
+            slot.ensure_folder(&*self.media)?;
+            if self.media.stat(&slot.folder).at("look at", &slot.folder)?.is_none() {
+                return Err(StoreError::DamagedFile {
+                    path: slot.folder.clone(),
+                    offset: 0,
+                    reason: "the signal's folder is missing",
+                });
+            }
+            let raw = tables::read(&*self.media, &slot.folder, id)?;
+            let mut state = raw.state(id, &slot.base, plan.longest(id))?;
+            for position in positions {
+                self.redo(core, &mut slot, &mut state, plan, position, &ops[position])?;
+            }
+            slot.set_state(state);
+            slot.pending = super::slot::Pending::default();
+            slot.sums = super::crc::Checksums::default();
+            // What exists may still be in the page cache only: the last writer may have been killed a moment ago.
+            slot.dirty.identity = true;
+            for inside in ["", "data", "data/c", "crc", "crc/c"] {
+                slot.dirty.folders.insert(PathBuf::from(inside));
+            }
+            self.mark_way(&mut slot);
+            core.folders.insert(layout::tmp_folder(&self.root));
+            core.folders.insert(layout::staging_folder(&self.root));
+            core.dirty.insert(id);
+            core.unpublished.insert(id);
+        }
+        Ok(())
+    }
+
+    fn redo(
+        &self,
+        core: &mut Core,
+        slot: &mut SlotInner,
+        state: &mut SignalState,
+        plan: &Plan,
+        position: usize,
+        op: &Op,
+    ) -> Result<(), StoreError> {
+        let media = &*self.media;
+        state.apply(op);
+        match op {
+            Op::Samples { id, index, bytes } => {
+                self.redo_samples(slot, plan, position, *id, *index, bytes)?;
+            }
+            Op::Crc { chunk, crc, .. } => _ = slot.crcs.insert(*chunk, *crc),
+            Op::ReplaceShard { id, shard, tmp } if !plan.superseded(*id, *shard, position) => {
+                let from = layout::tmp_folder(&self.root).join(tmp);
+                if media.stat(&from).at("look at", &from)?.is_some() {
+                    slot.subfolder(media, Path::new("data/c"))?;
+                    let to = layout::shard_file(&slot.folder.join("data"), *shard);
+                    media.rename(&from, &to).at("replace", &to)?;
+                    self.handles.forget(*id);
+                }
+            }
+            Op::ReplaceData { id, tmp, .. }
+                if plan.replaced_data.get(id).is_none_or(|at| *at == position) =>
+            {
+                let from = layout::tmp_folder(&self.root).join(tmp);
+                if media.stat(&from).at("look at", &from)?.is_some() {
+                    core.trash.extend(self.replace_data(slot, tmp)?);
+                    self.handles.forget(*id);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes samples again, but for the shards that a later replacement holds as a whole.
+    fn redo_samples(
+        &self,
+        slot: &mut SlotInner,
+        plan: &Plan,
+        position: usize,
+        id: SignalId,
+        index: i64,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        let flat = slot.flat();
+        let size = slot.base.meta.dtype.size();
+        let Some(start) = u64::try_from(index).ok().and_then(|index| index.checked_mul(size as u64)) else {
+            return Ok(());
+        };
+        let mut rest = bytes;
+        let mut index = index;
+        for span in flat.spans(start, bytes.len() as u64) {
+            let (part, later) = rest.split_at(span.len as usize);
+            rest = later;
+            if !plan.superseded(id, span.shard, position) {
+                slot.write(&*self.media, &self.handles, &self.root, index, part, true)?;
+                slot.dirty.shards.insert(span.shard);
+            }
+            index += (part.len() / size) as i64;
+        }
+        Ok(())
+    }
+
+    /// Takes signals from staging to where their names say.
+    fn place_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
+        for &id in &plan.moved {
+            let Some(slot) = self.slot(id) else { continue };
+            let mut slot = slot.lock();
+            let Some(name) = slot.latest_name() else { continue };
+            let place = layout::signal_folder(&self.root, &name);
+            if self.media.stat(&place).at("look at", &place)?.is_some() {
+                self.clear_away(core, &name, &place)?;
+            }
+            self.unstage(&mut slot, &name)?;
+        }
+        Ok(())
+    }
+
+    /// Something is where a signal belongs: remains of one that was made or removed when the power went. They go,
+    /// unless there is anything in them that is none of ours.
+    fn clear_away(&self, core: &mut Core, name: &str, place: &Path) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let names = match media.stat(place).at("look at", place)? {
+            Some(Kind::Folder) => media.list(place).at("list", place)?,
+            _ => vec![String::new()],
+        };
+        let ours = |entry: &String| {
+            entry == "zarr.json" || crate::names::RESERVED.contains(&entry.as_str())
+        };
+        if !names.iter().all(ours) {
+            return Err(StoreError::InTheWay {
+                signal: name.into(),
+                path: place.to_path_buf(),
+            });
+        }
+        let number = self.next_tmp.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let aside = layout::tmp_folder(&self.root).join(format!("remains-{number}"));
+        media.remove_all(&aside).at("remove", &aside)?;
+        media.rename(place, &aside).at("move", place)?;
+        core.trash.push(aside);
+        Ok(())
+    }
+
+    /// Removes what was written past a signal's end and never committed.
+    fn trim_tail(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let folder = slot.folder.join("data");
+        if !slot.base.meta.codec.is_empty() || media.stat(&folder).at("look at", &folder)?.is_none() {
+            return Ok(());
+        }
+        let flat = slot.flat();
+        let used = slot.base.end.max(0).cast_unsigned() * slot.base.meta.dtype.size() as u64;
+        let (last, within) = (used / flat.shard_bytes(), used % flat.shard_bytes());
+        let chunks = folder.join("c");
+        if media.stat(&chunks).at("look at", &chunks)?.is_none() {
+            return Ok(());
+        }
+        for name in media.list(&chunks).at("list", &chunks)? {
+            let Ok(shard) = name.parse::<u64>() else { continue };
+            let path = chunks.join(&name);
+            if shard > last || (shard == last && within == 0) {
+                self.handles.forget(slot.id);
+                media.remove_file(&path).at("remove", &path)?;
+                slot.dirty.shards.remove(&shard);
+            } else if shard == last {
+                trim(media, &path, flat, within)?;
+                self.handles.forget(slot.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds what nobody needs: files under construction, folders without a signal, logs of other generations.
+    fn note_leftovers(&self, core: &mut Core) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let live: BTreeSet<PathBuf> = self.all_slots().iter().map(|(_, slot)| slot.lock().folder.clone()).collect();
+        for folder in [layout::tmp_folder(&self.root), layout::staging_folder(&self.root)] {
+            for name in media.list(&folder).at("list", &folder)? {
+                let path = folder.join(name);
+                if !live.contains(&path) && !core.trash.contains(&path) {
+                    core.trash.push(path);
+                }
+            }
+        }
+        let folder = layout::engine_folder(&self.root);
+        for name in media.list(&folder).at("list", &folder)? {
+            if layout::parse_log_name(&name).is_some_and(|g| g != core.generation) {
+                core.trash.push(folder.join(name));
+            }
+        }
+        // The next log is about to be written; it must not go with its leftovers.
+        let next = layout::log_file(&self.root, core.generation + 1);
+        core.trash.retain(|path| *path != next);
+        Ok(())
+    }
+}
+
+/// Cuts a shard behind its last chunk in use and zeroes that chunk's unused rest.
+fn trim(
+    media: &dyn Media,
+    path: &Path,
+    flat: crate::layout::flat::Flat,
+    within: u64,
+) -> Result<(), StoreError> {
+    let file = media.open(path, Access::Write).at("open", path)?;
+    let mut index = vec![0; crate::layout::flat::Flat::index_len(flat.chunks) as usize];
+    let count = file.read_at(0, &mut index).at("read", path)?;
+    if flat.index_kind(&index[..count]) != IndexKind::Flat {
+        return Ok(());
+    }
+    let len = flat.file_len(within);
+    if file.len().at("look at", path)? > len {
+        file.set_len(len).at("cut", path)?;
+    }
+    let from = flat.payload_start + within;
+    let mut tail = vec![0; (len - from) as usize];
+    let count = file.read_at(from, &mut tail).at("read", path)?;
+    if tail[..count].iter().any(|byte| *byte != 0) {
+        tail.fill(0);
+        file.write_at(from, &tail).at("write", path)?;
+    }
+    Ok(())
+}

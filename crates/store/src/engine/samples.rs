@@ -1,0 +1,278 @@
+//! Writing samples into shards.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::io::{IoContext, failed};
+use super::slot::{SMALL_BYTES, SlotInner};
+use crate::error::StoreError;
+use crate::layout::flat::{Flat, IndexKind};
+use crate::media::{Access, Media, MediaFile};
+use crate::op::{Op, SignalId};
+
+/// Most shard files that are kept open.
+const OPEN_FILES: usize = 256;
+
+/// A shard file open for writing.
+#[derive(Debug)]
+pub(crate) struct OpenShard {
+    pub(crate) file: Arc<dyn MediaFile>,
+    len: AtomicU64,
+}
+
+/// Open shard files of all signals; the one used longest ago is closed when there are too many.
+#[derive(Debug, Default)]
+pub(crate) struct Handles {
+    open: Mutex<(u64, HashMap<(SignalId, u64), (u64, Arc<OpenShard>)>)>,
+}
+
+impl Handles {
+    fn get(&self, key: (SignalId, u64)) -> Option<Arc<OpenShard>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.0 += 1;
+        let now = open.0;
+        let (used, shard) = open.1.get_mut(&key)?;
+        *used = now;
+        Some(shard.clone())
+    }
+
+    fn put(&self, key: (SignalId, u64), shard: &Arc<OpenShard>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.1.len() >= OPEN_FILES {
+            let oldest = open.1.iter().min_by_key(|(_, (used, _))| *used);
+            if let Some(key) = oldest.map(|(key, _)| *key) {
+                open.1.remove(&key);
+            }
+        }
+        let now = open.0;
+        open.1.insert(key, (now, shard.clone()));
+    }
+
+    /// Closes a signal's files, whose paths may have changed.
+    pub(crate) fn forget(&self, id: SignalId) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.1.retain(|(signal, _), _| *signal != id);
+    }
+}
+
+impl SlotInner {
+    /// Opens a shard of `data` for writing, making it if it is missing. `repair` replaces an index that is no index: the
+    /// file was made in the log's time, and a power cut tore it.
+    pub(crate) fn open_shard(
+        &mut self,
+        media: &dyn Media,
+        handles: &Handles,
+        root: &Path,
+        shard: u64,
+        repair: bool,
+    ) -> Result<Arc<OpenShard>, StoreError> {
+        let key = (self.id, shard);
+        if let Some(open) = handles.get(key) {
+            return Ok(open);
+        }
+        self.ensure_folder(media)?;
+        let path = self.data_shard(root, shard);
+        let flat = self.flat();
+        let file = match media.open(&path, Access::Write) {
+            Ok(file) => {
+                let mut found = vec![0; Flat::index_len(flat.chunks) as usize];
+                let count = file.read_at(0, &mut found).at("read", &path)?;
+                match flat.index_kind(&found[..count]) {
+                    IndexKind::Flat => {}
+                    IndexKind::Damaged if repair => {
+                        file.write_at(0, &flat.index()).at("write", &path)?;
+                    }
+                    IndexKind::Foreign => return Err(StoreError::ForeignShard { path }),
+                    IndexKind::Damaged => {
+                        return Err(StoreError::DamagedFile {
+                            path,
+                            offset: 0,
+                            reason: "the shard's index is no index",
+                        });
+                    }
+                }
+                file
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.subfolder(media, Path::new("data/c"))?;
+                let file = media.open(&path, Access::CreateNew).at("create", &path)?;
+                if let Err(error) = file.write_at(0, &flat.index()) {
+                    // A shard without an index would be taken for damage.
+                    let _ = media.remove_file(&path);
+                    return Err(failed(error, "write", &path));
+                }
+                self.dirty.folders.insert("data/c".into());
+                file
+            }
+            Err(error) => return Err(failed(error, "open", &path)),
+        };
+        let len = AtomicU64::new(file.len().at("look at", &path)?);
+        let open = Arc::new(OpenShard { file, len });
+        handles.put(key, &open);
+        Ok(open)
+    }
+
+    /// Writes bytes of samples from `index` on, one write per shard.
+    pub(crate) fn write(
+        &mut self,
+        media: &dyn Media,
+        handles: &Handles,
+        root: &Path,
+        index: i64,
+        bytes: &[u8],
+        repair: bool,
+    ) -> Result<(), StoreError> {
+        let flat = self.flat();
+        let start = byte_of(index, self.base.meta.dtype.size());
+        let mut rest = bytes;
+        for span in flat.spans(start, bytes.len() as u64) {
+            let (part, later) = rest.split_at((span.len as usize).min(rest.len()));
+            rest = later;
+            let open = self.open_shard(media, handles, root, span.shard, repair)?;
+            let need = flat.file_len(span.offset + span.len - flat.payload_start);
+            let path = || self.data_shard(root, span.shard);
+            if open.len.load(Ordering::Relaxed) < need {
+                open.file.set_len(need).at("extend", &path())?;
+                open.len.store(need, Ordering::Relaxed);
+            }
+            open.file
+                .write_at(span.offset, part)
+                .at("write samples to", &path())?;
+            self.pending.shards.insert(span.shard);
+        }
+        Ok(())
+    }
+
+    /// Notes written samples for the next commit: their bytes if they are few, else their shards; and checksums.
+    pub(crate) fn note_written(&mut self, index: i64, bytes: &[u8]) {
+        let sample_bytes = self.base.meta.dtype.size();
+        self.sums
+            .feed(self.flat(), byte_of(index, sample_bytes), bytes);
+        let pending = &mut self.pending;
+        pending.small_bytes += bytes.len();
+        if pending.bulk || pending.small_bytes > SMALL_BYTES {
+            pending.bulk = true;
+            pending.small = Vec::new();
+            return;
+        }
+        if let Some(Op::Samples {
+            index: first,
+            bytes: have,
+            ..
+        }) = pending.small.last_mut()
+        {
+            if *first + (have.len() / sample_bytes) as i64 == index {
+                have.extend_from_slice(bytes);
+                return;
+            }
+        }
+        pending.small.push(Op::Samples {
+            id: self.id,
+            index,
+            bytes: bytes.to_vec(),
+        });
+    }
+
+    /// Computes the checksums of chunks that became full or changed, so that the next commit can tell them.
+    pub(crate) fn settle_checksums(
+        &mut self,
+        media: &dyn Media,
+        root: &Path,
+    ) -> Result<(), StoreError> {
+        if self.sums.recheck.is_empty() {
+            return Ok(());
+        }
+        let state = self.state(media)?.clone();
+        let flat = self.flat();
+        let sample_bytes = state.meta.dtype.size();
+        let chunk_samples = state.meta.chunk_samples.max(1) as i64;
+        if !state.meta.codec.is_empty() {
+            // Sealing changes no sample.
+            self.sums.recheck.clear();
+            return Ok(());
+        }
+        let full = (state.end / chunk_samples).max(0).cast_unsigned();
+        let partial = self.sums.recheck.split_off(&full);
+        let mut buffer = Vec::new();
+        for chunk in std::mem::replace(&mut self.sums.recheck, partial) {
+            buffer.clear();
+            buffer.resize(flat.chunk_bytes as usize, 0);
+            for span in flat.spans(chunk * flat.chunk_bytes, flat.chunk_bytes) {
+                let path = self.data_shard(root, span.shard);
+                match media.open(&path, Access::Read) {
+                    Ok(file) => _ = file.read_at(span.offset, &mut buffer).at("read", &path)?,
+                    // A shard that lies in a gap as a whole.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(failed(error, "open", &path)),
+                }
+            }
+            let first = chunk as i64 * chunk_samples;
+            match super::crc::masked(&mut buffer, first, sample_bytes, &state.gaps) {
+                Some(crc) => _ = self.sums.ready.insert(chunk, crc),
+                None => _ = self.sums.ready.remove(&chunk),
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses to write over committed samples, into sealed signals, or parts of samples.
+    pub(crate) fn check_writable(
+        &mut self,
+        media: &dyn Media,
+        index: i64,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        let state = self.state(media)?.clone();
+        let signal = || state.name.to_string();
+        if !state.meta.codec.is_empty() {
+            return Err(StoreError::Sealed {
+                signal: signal(),
+                codec: state.meta.codec.clone(),
+            });
+        }
+        let dtype = state.meta.dtype;
+        if !bytes.len().is_multiple_of(dtype.size()) {
+            return Err(StoreError::PartialSample {
+                signal: signal(),
+                bytes: bytes.len(),
+                dtype,
+            });
+        }
+        let count = (bytes.len() / dtype.size()) as i64;
+        // The end in bytes must be a file offset, too.
+        let longest = i64::MAX / (2 * dtype.size() as i64);
+        let end = index.checked_add(count).filter(|end| *end <= longest);
+        let Some(end) = end.filter(|_| index >= 0) else {
+            return Err(StoreError::InvalidLength {
+                signal: signal(),
+                action: "write",
+                length: count,
+                max: longest,
+            });
+        };
+        let Some(committed) = self.committed_mut() else {
+            return Ok(());
+        };
+        let within = index..end.min(committed.end);
+        if within.start < within.end && committed.gaps.missing_within(within.clone()) < within.end - within.start {
+            let gap = committed.gaps.first_within(within.clone());
+            let at = match gap {
+                Some(gap) if gap.start <= index => gap.end(),
+                _ => index,
+            };
+            return Err(StoreError::Occupied {
+                signal: signal(),
+                start: index,
+                end,
+                at,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn byte_of(index: i64, sample_bytes: usize) -> u64 {
+    index.max(0).cast_unsigned() * sample_bytes as u64
+}

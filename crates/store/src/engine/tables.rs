@@ -1,0 +1,251 @@
+//! Tables between a signal's state and its files.
+
+use std::path::Path;
+
+use super::io::{IoContext, fresh_file};
+use super::slot::{Base, SlotInner};
+use crate::error::StoreError;
+use crate::layout::table::{Geometry, ROWS, TEXT, TableFile};
+use crate::layout::zarr;
+use crate::media::{Media, Site};
+use crate::op::SignalId;
+use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, Table};
+
+/// The text that the rows of [`EVENTS`] point into. Its file carries the rows, too: two files cannot be replaced in one
+/// step, so only this one is read back, and the array of rows is there for other readers.
+pub(crate) const TEXT_ARRAY: &str = "events/text";
+
+/// Tables as read.
+pub(crate) struct Raw {
+    tables: Vec<Table>,
+    /// The last commit that any of them contains.
+    pub(crate) sequence: u64,
+}
+
+/// Reads a signal's tables.
+pub(crate) fn read(media: &dyn Media, folder: &Path, id: SignalId) -> Result<Raw, StoreError> {
+    let mut tables = Vec::new();
+    let mut sequence = 0;
+    for name in [GAPS, RUNS, POINTS, FIT, EVENTS] {
+        let columns = Table::columns_of(name).unwrap_or(1);
+        let text = name == EVENTS;
+        let (row_bytes, choices) = shape(columns, text);
+        let path = folder.join(file_of(name));
+        let Some(bytes) = media.read(&path).at("read", &path)? else {
+            continue;
+        };
+        let file = TableFile::decode(&bytes, row_bytes, choices).map_err(|(offset, reason)| {
+            StoreError::DamagedFile {
+                path,
+                offset,
+                reason,
+            }
+        })?;
+        if file.signal != id.0 {
+            // Left by a signal that had the folder before; this one's table is empty.
+            continue;
+        }
+        sequence = sequence.max(file.sequence);
+        let (rows, text) = if text {
+            (file.attachment, file.rows)
+        } else {
+            (file.rows, Vec::new())
+        };
+        tables.push(Table {
+            name,
+            columns,
+            rows: numbers(&rows),
+            text,
+        });
+    }
+    Ok(Raw { tables, sequence })
+}
+
+impl Raw {
+    /// The state that the tables describe. No gap may reach beyond `longest`, which is at least `base.end`: tables may
+    /// be newer than the base, until the log is replayed.
+    pub(crate) fn state(
+        &self,
+        id: SignalId,
+        base: &Base,
+        longest: i64,
+    ) -> Result<SignalState, StoreError> {
+        let meta = (*base.meta).clone();
+        let mut state = SignalState::from_tables(id, &base.name, meta, longest, &self.tables)?;
+        state.end = base.end;
+        Ok(state)
+    }
+}
+
+impl SlotInner {
+    /// Writes a table as of commit `sequence`, durable once its folder is synced.
+    pub(crate) fn write_table(
+        &mut self,
+        media: &dyn Media,
+        tmp: &Path,
+        table: &Table,
+        sequence: u64,
+    ) -> Result<(), StoreError> {
+        let rows = bytes_of(&table.rows);
+        let mut file = TableFile {
+            signal: self.id.0,
+            sequence,
+            rows,
+            attachment: Vec::new(),
+        };
+        if table.name == EVENTS {
+            let text = TableFile {
+                rows: table.text.clone(),
+                attachment: file.rows.clone(),
+                ..file
+            };
+            let geometry = self.replace_table(media, tmp, TEXT_ARRAY, 1, &TEXT, &text)?;
+            if let Some(geometry) = geometry {
+                let json = zarr::text_array(text.rows.len() as u64, geometry);
+                self.project(media, tmp, TEXT_ARRAY, &json);
+            }
+            file = TableFile {
+                rows: text.attachment,
+                attachment: Vec::new(),
+                ..text
+            };
+        }
+        let row_bytes = 8 * table.columns as u64;
+        let geometry = self.replace_table(media, tmp, table.name, row_bytes, &ROWS, &file)?;
+        if let Some(geometry) = geometry {
+            let rows = file.rows.len() as u64 / row_bytes;
+            let json = zarr::table_array(table.name, table.columns as u64, rows, geometry);
+            self.project(media, tmp, table.name, &json);
+        }
+        Ok(())
+    }
+
+    /// Gives the geometry, or `None` if an empty table has no file and needs none.
+    fn replace_table(
+        &mut self,
+        media: &dyn Media,
+        tmp: &Path,
+        name: &'static str,
+        row_bytes: u64,
+        choices: &[(u64, u64)],
+        table: &TableFile,
+    ) -> Result<Option<Geometry>, StoreError> {
+        let path = self.folder.join(match name {
+            EVENTS => format!("{EVENTS}/c/0/0"),
+            TEXT_ARRAY => file_of(EVENTS),
+            name => file_of(name),
+        });
+        if table.rows.is_empty() && media.stat(&path).at("look at", &path)?.is_none() {
+            return Ok(None);
+        }
+        let rows = table.rows.len() as u64 / row_bytes;
+        let geometry =
+            Geometry::for_rows(row_bytes, rows, choices).ok_or(StoreError::TooLarge {
+                what: "a signal's table",
+                bytes: table.rows.len() as u128,
+                limit: choices.last().map_or(0, |&(rows, chunks)| {
+                    u128::from(rows) * u128::from(chunks) * u128::from(row_bytes)
+                }),
+            })?;
+        let encoded = table.encode(geometry);
+        let parent = path.parent().unwrap_or(&path).to_path_buf();
+        if let Ok(inside) = parent.strip_prefix(&self.folder) {
+            let inside = inside.to_path_buf();
+            self.subfolder(media, &inside)?;
+            self.dirty.folders.insert(inside);
+        }
+        let tmp = tmp.join(format!("table-{}", self.id.0));
+        let file = fresh_file(media, &tmp)?;
+        file.write_at(0, &encoded.head).at("write", &tmp)?;
+        file.write_at(encoded.payload_start, &table.rows)
+            .at("write", &tmp)?;
+        file.set_len(encoded.len).at("write", &tmp)?;
+        file.write_at(encoded.attachment_at, &table.attachment)
+            .at("write", &tmp)?;
+        file.sync(Site::Table).at("sync", &tmp)?;
+        media.rename(&tmp, &path).at("replace", &path)?;
+        Ok(Some(geometry))
+    }
+
+    /// Replaces a `zarr.json` inside the signal's folder, unless it says the same already. Not durable, and failing is
+    /// no error: the next publication or recovery tries again.
+    pub(crate) fn project(
+        &mut self,
+        media: &dyn Media,
+        tmp: &Path,
+        array: &str,
+        json: &serde_json::Value,
+    ) -> bool {
+        let bytes = zarr::to_bytes(json);
+        let crc = crc32c::crc32c(&bytes);
+        if self.projected.get(array) == Some(&crc) {
+            return true;
+        }
+        let folder = if array.is_empty() {
+            self.folder.clone()
+        } else {
+            self.folder.join(array)
+        };
+        let tmp = tmp.join(format!("zarr-{}", self.id.0));
+        let path = folder.join("zarr.json");
+        let done = self.subfolder(media, Path::new(array)).is_ok()
+            && super::io::replace_file(media, &tmp, &path, &bytes, None).is_ok();
+        if done {
+            self.projected.insert(array.to_owned(), crc);
+        } else {
+            self.projected.remove(array);
+        }
+        done
+    }
+}
+
+/// The file that a table is read from, inside the signal's folder.
+fn file_of(name: &str) -> String {
+    match name {
+        EVENTS => format!("{TEXT_ARRAY}/c/0"),
+        name => format!("{name}/c/0/0"),
+    }
+}
+
+fn shape(columns: usize, text: bool) -> (u64, &'static [(u64, u64)]) {
+    if text {
+        (1, &TEXT)
+    } else {
+        (8 * columns as u64, &ROWS)
+    }
+}
+
+fn bytes_of(numbers: &[i64]) -> Vec<u8> {
+    numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+fn numbers(bytes: &[u8]) -> Vec<i64> {
+    bytes
+        .chunks_exact(8)
+        .map(|x| x.try_into().map(i64::from_le_bytes).unwrap_or_default())
+        .collect()
+}
+
+/// Tables as foreign readers find them: path inside the signal's folder, columns.
+pub(crate) fn arrays() -> impl Iterator<Item = (&'static str, usize)> {
+    [GAPS, RUNS, POINTS, FIT]
+        .into_iter()
+        .map(|name| (name, Table::columns_of(name).unwrap_or(1)))
+}
+
+/// Where table files of a signal lie, for verification: array, file inside the signal's folder.
+#[must_use]
+pub fn table_files() -> [(&'static str, String); 5] {
+    [GAPS, RUNS, POINTS, FIT, EVENTS].map(|name| (name, file_of(name)))
+}
+
+
+/// The table of gaps alone: the others of a long signal are not worth building for it.
+pub(crate) fn gaps(state: &SignalState) -> Table {
+    Table {
+        name: GAPS,
+        columns: 2,
+        rows: state.gaps.rows(),
+        text: Vec::new(),
+    }
+}

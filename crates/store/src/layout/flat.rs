@@ -1,0 +1,231 @@
+//! Flat sharded arrays: a Zarr shard whose inner chunks lie in order at fixed places, so that it can be mapped.
+//!
+//! ```text
+//! 0                index: per inner chunk its offset and length (u64 each), then the crc32c of that
+//! ..payload_start  zeros
+//! payload_start    inner chunk 0, inner chunk 1, ... each `chunk_bytes` long
+//! ```
+//! The index speaks of all chunks from the first moment on and never changes; the file ends with the last inner chunk
+//! that is in use.
+
+use crate::meta::SignalMeta;
+
+/// First payload byte of shards that are mapped: a multiple of every page size in use.
+pub const PAYLOAD_START: u64 = 65_536;
+
+/// Bytes of an inner chunk of `crc` and of views.
+pub const SIDE_CHUNK_BYTES: u64 = 65_536;
+
+/// Inner chunks in a shard, unless a signal's metadata says otherwise.
+pub const SHARD_CHUNKS: u64 = 256;
+
+/// Where the inner chunks of a shard lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flat {
+    /// Bytes of one inner chunk.
+    pub chunk_bytes: u64,
+    /// Inner chunks in a shard.
+    pub chunks: u64,
+    /// Offset of the first one in the file.
+    pub payload_start: u64,
+}
+
+/// What the index of a shard file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexKind {
+    /// Exactly what we would have written.
+    Flat,
+    /// Something else that is a valid index: another program wrote the file.
+    Foreign,
+    /// No valid index.
+    Damaged,
+}
+
+/// Bytes in one piece of a shard file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Number of the shard.
+    pub shard: u64,
+    /// Offset in its file.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl Flat {
+    /// Shards of `chunks` inner chunks of `chunk_bytes` (both at least 1).
+    #[must_use]
+    pub fn new(chunk_bytes: u64, chunks: u64) -> Self {
+        let (chunk_bytes, chunks) = (chunk_bytes.max(1), chunks.clamp(1, 1 << 24));
+        let index = Self::index_len(chunks);
+        Self {
+            chunk_bytes,
+            chunks,
+            payload_start: index.max(1).next_multiple_of(PAYLOAD_START),
+        }
+    }
+
+    /// The array `data` of a signal.
+    #[must_use]
+    pub fn data(meta: &SignalMeta) -> Self {
+        Self::new(
+            meta.chunk_samples.max(1).saturating_mul(meta.dtype.size() as u64),
+            meta.shard_chunks,
+        )
+    }
+
+    /// The array `crc` of a signal, or one of its views.
+    #[must_use]
+    pub fn side() -> Self {
+        Self::new(SIDE_CHUNK_BYTES, SHARD_CHUNKS)
+    }
+
+    /// Bytes of an index of so many chunks.
+    #[must_use]
+    pub const fn index_len(chunks: u64) -> u64 {
+        16 * chunks + 4
+    }
+
+    /// Payload bytes of a full shard.
+    #[must_use]
+    pub const fn shard_bytes(&self) -> u64 {
+        self.chunk_bytes.saturating_mul(self.chunks)
+    }
+
+    /// Bytes of a full shard's file.
+    #[must_use]
+    pub const fn full_len(&self) -> u64 {
+        self.payload_start.saturating_add(self.shard_bytes())
+    }
+
+    /// Length of a shard file whose first `used` payload bytes are in use: whole inner chunks.
+    #[must_use]
+    pub const fn file_len(&self, used: u64) -> u64 {
+        let chunks = used.div_ceil(self.chunk_bytes);
+        self.payload_start + chunks * self.chunk_bytes
+    }
+
+    /// The index.
+    #[must_use]
+    pub fn index(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(Self::index_len(self.chunks) as usize);
+        for chunk in 0..self.chunks {
+            bytes.extend((self.payload_start + chunk * self.chunk_bytes).to_le_bytes());
+            bytes.extend(self.chunk_bytes.to_le_bytes());
+        }
+        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// Compares the beginning of a shard file with what it must be.
+    #[must_use]
+    pub fn index_kind(&self, start_of_file: &[u8]) -> IndexKind {
+        let expected = self.index();
+        match start_of_file.get(..expected.len()) {
+            Some(found) if found == expected => IndexKind::Flat,
+            Some(found) if parse_index(found).is_some() => IndexKind::Foreign,
+            _ => IndexKind::Damaged,
+        }
+    }
+
+    /// The spans of payload bytes `start..start + len` of the array, in order: one per shard.
+    pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = Span> + use<> {
+        let (shard_bytes, payload_start) = (self.shard_bytes(), self.payload_start);
+        let end = start.saturating_add(len);
+        let mut at = start;
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let (shard, within) = (at / shard_bytes, at % shard_bytes);
+            let len = (end - at).min(shard_bytes - within);
+            at += len;
+            Some(Span {
+                shard,
+                offset: payload_start + within,
+                len,
+            })
+        })
+    }
+}
+
+/// Reads a shard index of any writer: offset and length of each inner chunk (`u64::MAX` twice: the chunk is empty).
+/// `None` if its length or its checksum is wrong.
+#[must_use]
+pub fn parse_index(bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
+    let (entries, crc) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
+    if !entries.len().is_multiple_of(16) || crc32c::crc32c(entries).to_le_bytes() != crc {
+        return None;
+    }
+    let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
+    Some(
+        entries
+            .chunks_exact(16)
+            .map(|entry| (number(&entry[..8]), number(&entry[8..])))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_index_names_every_chunk_at_its_fixed_place() {
+        let flat = Flat::new(1 << 20, 256);
+        let index = parse_index(&flat.index()).unwrap();
+        assert_eq!(index.len(), 256);
+        assert_eq!(index[0], (65_536, 1 << 20));
+        assert_eq!(index[255], (65_536 + 255 * (1 << 20), 1 << 20));
+        assert_eq!(flat.full_len(), 65_536 + 256 * (1 << 20));
+    }
+
+    #[test]
+    fn payload_starts_behind_an_index_of_any_length() {
+        for chunks in [1, 256, 4095, 4096, 100_000] {
+            let flat = Flat::new(64, chunks);
+            assert!(flat.payload_start >= Flat::index_len(chunks));
+            assert_eq!(flat.payload_start % 65_536, 0);
+        }
+    }
+
+    #[test]
+    fn files_grow_by_whole_chunks() {
+        let flat = Flat::new(100, 4);
+        assert_eq!(flat.file_len(0), 65_536);
+        assert_eq!(flat.file_len(1), 65_636);
+        assert_eq!(flat.file_len(100), 65_636);
+        assert_eq!(flat.file_len(101), 65_736);
+    }
+
+    #[test]
+    fn tells_our_index_from_a_foreign_one_and_from_damage() {
+        let flat = Flat::new(100, 4);
+        assert_eq!(flat.index_kind(&flat.index()), IndexKind::Flat);
+        assert_eq!(flat.index_kind(&Flat::new(200, 4).index()), IndexKind::Foreign);
+        let mut torn = flat.index();
+        torn[3] ^= 1;
+        assert_eq!(flat.index_kind(&torn), IndexKind::Damaged);
+        assert_eq!(flat.index_kind(&torn[..10]), IndexKind::Damaged);
+    }
+
+    proptest! {
+        #[test]
+        fn spans_cover_the_range_in_order(chunk in 1u64..50, chunks in 1u64..9, start in 0u64..5_000, len in 0u64..5_000) {
+            let flat = Flat::new(chunk, chunks);
+            let mut at = start;
+            for span in flat.spans(start, len) {
+                prop_assert_eq!(span.shard * flat.shard_bytes() + span.offset - flat.payload_start, at);
+                prop_assert!(span.offset + span.len <= flat.full_len());
+                at += span.len;
+            }
+            prop_assert_eq!(at, start + len);
+        }
+
+        #[test]
+        fn any_bytes_are_an_index_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse_index(&bytes);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Where each byte of a store lies: flat shards, table files, `zarr.json`, paths. Pure, no I/O.
+//!
+//! Section 2 of `docs/design.md` is the specification.
+
+pub mod flat;
+pub mod table;
+pub mod zarr;
+
+use std::path::{Path, PathBuf};
+
+use crate::op::SignalId;
+
+/// Folder of the engine's own files.
+pub const ENGINE: &str = ".isochrony";
+/// Identity file of a signal, inside its `crc` folder, where no Zarr reader looks for nodes.
+pub const IDENTITY: &str = "crc/.signal";
+
+/// The engine's own folder.
+#[must_use]
+pub fn engine_folder(root: &Path) -> PathBuf {
+    root.join(ENGINE)
+}
+
+/// The lock file.
+#[must_use]
+pub fn lock_file(root: &Path) -> PathBuf {
+    root.join(ENGINE).join("LOCK")
+}
+
+/// The MANIFEST.
+#[must_use]
+pub fn manifest_file(root: &Path) -> PathBuf {
+    root.join(ENGINE).join("MANIFEST")
+}
+
+/// The redo log of a generation.
+#[must_use]
+pub fn log_file(root: &Path, generation: u64) -> PathBuf {
+    root.join(ENGINE).join(format!("log.{generation}"))
+}
+
+/// Files under construction.
+#[must_use]
+pub fn tmp_folder(root: &Path) -> PathBuf {
+    root.join(ENGINE).join("tmp")
+}
+
+/// Folders of signals that have no name in the store (yet, or any more).
+#[must_use]
+pub fn staging_folder(root: &Path) -> PathBuf {
+    root.join(ENGINE).join("staging")
+}
+
+/// Folder of one such signal.
+#[must_use]
+pub fn staged(root: &Path, id: SignalId) -> PathBuf {
+    staging_folder(root).join(id.0.to_string())
+}
+
+/// Folder of a signal by its name, which was checked.
+#[must_use]
+pub fn signal_folder(root: &Path, name: &str) -> PathBuf {
+    root.join(name)
+}
+
+/// Shard `shard` of a one-dimensional array in folder `array`.
+#[must_use]
+pub fn shard_file(array: &Path, shard: u64) -> PathBuf {
+    array.join("c").join(shard.to_string())
+}
+
+/// Text of the identity file.
+#[must_use]
+pub fn identity(id: SignalId) -> String {
+    format!("isochrony signal {}\n", id.0)
+}
+
+/// Reads an identity file.
+#[must_use]
+pub fn parse_identity(bytes: &[u8]) -> Option<SignalId> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let number = text.strip_prefix("isochrony signal ")?.strip_suffix('\n')?;
+    number.parse().ok().map(SignalId)
+}
+
+/// Name of a generation's file: `log.3` is generation 3's.
+#[must_use]
+pub fn parse_log_name(name: &str) -> Option<u64> {
+    name.strip_prefix("log.")?.parse().ok()
+}

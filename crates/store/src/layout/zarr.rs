@@ -1,0 +1,200 @@
+//! `zarr.json`: what other programs read instead of our tables and log.
+//!
+//! All of these files are projections of committed state, written without a sync and rebuilt by recovery; nothing of
+//! ours reads them back except to take over attributes that verification compares.
+
+use isochrony_segment::DType;
+use serde_json::{Map, Value, json};
+
+use super::flat::Flat;
+use super::table::Geometry;
+use crate::meta::SignalMeta;
+use crate::op::SignalId;
+
+/// Format of the store as a whole.
+pub const FORMAT: u64 = 1;
+
+/// Bytes of a metadata file.
+#[must_use]
+pub fn to_bytes(value: &Value) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(value).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// A group with these attributes.
+#[must_use]
+pub fn group(attributes: Map<String, Value>) -> Value {
+    json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes })
+}
+
+/// The store's own group; `user` are attributes kept from before.
+#[must_use]
+pub fn store_group(uuid: &str, user: Map<String, Value>) -> Value {
+    let mut attributes = Map::new();
+    attributes.insert(
+        "isochrony".into(),
+        json!({ "kind": "store", "format": FORMAT, "uuid": uuid }),
+    );
+    attributes.extend(user.into_iter().filter(|(key, _)| key != "isochrony"));
+    group(attributes)
+}
+
+/// A signal's group.
+#[must_use]
+pub fn signal_group(id: SignalId, meta: &SignalMeta) -> Value {
+    let mut own = Map::new();
+    own.insert("kind".into(), "signal".into());
+    own.insert("format".into(), FORMAT.into());
+    own.insert("id".into(), id.0.into());
+    own.insert("dtype".into(), meta.dtype.name().into());
+    own.insert("rate".into(), meta.rate.to_string().into());
+    own.insert("unit".into(), meta.unit.clone().into());
+    if let Some((scale, offset)) = meta.calibration {
+        own.insert("scale".into(), float(scale));
+        own.insert("offset".into(), float(offset));
+    }
+    own.insert(
+        "clock".into(),
+        serde_json::to_value(meta.clock).unwrap_or_default(),
+    );
+    let mut attributes = Map::new();
+    attributes.insert("isochrony".into(), Value::Object(own));
+    if let Ok(Value::Object(user)) = serde_json::from_str(&meta.attributes) {
+        attributes.extend(user.into_iter().filter(|(key, _)| key != "isochrony"));
+    }
+    group(attributes)
+}
+
+/// The array `data` of `end` samples, flat.
+#[must_use]
+pub fn data_array(meta: &SignalMeta, end: i64) -> Value {
+    let fill = match meta.dtype {
+        DType::Bool => json!(false),
+        DType::F32 | DType::F64 => json!(0.0),
+        DType::C64 | DType::C128 => json!([0.0, 0.0]),
+        _ => json!(0),
+    };
+    let flat = Flat::data(meta);
+    let chunk = flat.chunk_bytes / meta.dtype.size() as u64;
+    let mut array = array(
+        &[end.max(0).cast_unsigned()],
+        meta.dtype.name(),
+        meta.dtype.component_size(),
+        &[chunk],
+        flat.chunks,
+        &["index"],
+    );
+    array["fill_value"] = fill;
+    array
+}
+
+/// The array `crc` of `chunks` checksums.
+#[must_use]
+pub fn crc_array(chunks: u64) -> Value {
+    let flat = Flat::side();
+    array(
+        &[chunks],
+        "uint32",
+        4,
+        &[flat.chunk_bytes / 4],
+        flat.chunks,
+        &["chunk"],
+    )
+}
+
+/// A table of int64 rows.
+#[must_use]
+pub fn table_array(name: &str, columns: u64, rows: u64, geometry: Geometry) -> Value {
+    let row = match name {
+        "gaps" => "gap",
+        "runs" => "run",
+        "timebase/points" => "point",
+        "timebase/fit" => "piece",
+        _ => "event",
+    };
+    array(
+        &[rows, columns],
+        "int64",
+        8,
+        &[geometry.chunk_rows, columns],
+        geometry.chunks,
+        &[row, "field"],
+    )
+}
+
+/// The text behind a table.
+#[must_use]
+pub fn text_array(bytes: u64, geometry: Geometry) -> Value {
+    array(
+        &[bytes],
+        "uint8",
+        1,
+        &[geometry.chunk_rows],
+        geometry.chunks,
+        &["byte"],
+    )
+}
+
+/// An array of a view, `shape` in rows and columns, in shards of `chunks` inner chunks.
+#[must_use]
+pub fn view_array(dtype: DType, shape: [u64; 2], chunk: [u64; 2], chunks: u64) -> Value {
+    let mut array = array(
+        &shape,
+        dtype.name(),
+        dtype.component_size(),
+        &chunk,
+        chunks,
+        &["bucket", "field"],
+    );
+    if dtype == DType::Bool {
+        array["fill_value"] = json!(false);
+    }
+    array
+}
+
+/// A sharded array of which only the first dimension is divided. `chunk` is the inner chunk's shape.
+fn array(
+    shape: &[u64],
+    data_type: &str,
+    component_bytes: usize,
+    chunk: &[u64],
+    chunks: u64,
+    dimensions: &[&str],
+) -> Value {
+    let mut shard = chunk.to_vec();
+    shard[0] *= chunks;
+    let bytes = if component_bytes > 1 {
+        json!({ "name": "bytes", "configuration": { "endian": "little" } })
+    } else {
+        json!({ "name": "bytes" })
+    };
+    json!({
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": shape,
+        "data_type": data_type,
+        "chunk_grid": { "name": "regular", "configuration": { "chunk_shape": shard } },
+        "chunk_key_encoding": { "name": "default", "configuration": { "separator": "/" } },
+        "fill_value": 0,
+        "codecs": [{
+            "name": "sharding_indexed",
+            "configuration": {
+                "chunk_shape": chunk,
+                "codecs": [bytes],
+                "index_codecs": [
+                    { "name": "bytes", "configuration": { "endian": "little" } },
+                    { "name": "crc32c" },
+                ],
+                "index_location": "start",
+            },
+        }],
+        "attributes": {},
+        "dimension_names": dimensions,
+    })
+}
+
+/// A number as JSON; what JSON cannot say as a string, as Zarr does for fill values.
+fn float(x: f64) -> Value {
+    serde_json::Number::from_f64(x).map_or_else(|| Value::from(x.to_string()), Value::Number)
+}
