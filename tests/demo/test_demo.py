@@ -1,0 +1,102 @@
+"""The demonstration from end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import isochrony as iso
+from isochrony.cli import main
+from isochrony.demo.find import examine, find_bursts
+from isochrony.demo.truth import ARRIVAL_LIMIT_S, RATE_LIMIT_PPM, read_truth
+
+pytestmark = pytest.mark.demo
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    assert main(["demo", "--dir", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def water(folder: Path) -> iso.Store:
+    return iso.open(folder / "water.iso")
+
+
+def test_rates_and_arrivals_are_within_their_limits(folder: Path, water: iso.Store) -> None:
+    truth = read_truth(folder / "truth.json")
+    findings = examine(water.find("*/pressure"))
+    findings.bursts = find_bursts(water.find("*/pressure"))
+    rates = truth.rate_errors(findings)
+    assert len(rates) == 5
+    assert max(abs(error.error_ppm) for error in rates) < RATE_LIMIT_PPM
+    assert all(abs(error.error_ppm) <= error.claimed_ppm for error in rates)
+    arrivals = truth.arrival_errors(findings)
+    assert len(arrivals) == 2 * 6
+    assert max(abs(error.error_s) for error in arrivals) < ARRIVAL_LIMIT_S
+
+
+def test_every_sample_written_is_stored_once(folder: Path, water: iso.Store) -> None:
+    for signal in water.find("*/pressure"):
+        files = (folder / "recordings" / signal.name.partition("/")[0] / "pressure").iterdir()
+        assert signal.sample_count == sum(file.stat().st_size // 2 for file in files)
+
+
+def test_the_outage_and_the_clock_step_are_found_and_nothing_else(water: iso.Store) -> None:
+    by_name = {station.name: station for station in examine(water.find("*/pressure")).stations}
+    assert {name: (len(one.outages), len(one.runs)) for name, one in by_name.items()} == {
+        "stn_10": (0, 1),
+        "stn_11": (1, 1),
+        "stn_12": (0, 2),
+        "stn_13": (0, 1),
+    }
+    (outage,) = by_name["stn_11"].outages
+    # The last file ends and acquisition starts again where the truth says, to a few samples.
+    assert (outage.end_ns - outage.start_ns) * 1e-9 == pytest.approx(280.510_401, abs=2e-3)
+    (step,) = by_name["stn_12"].steps
+    assert step.back_by_s == pytest.approx(1.75, abs=1e-4)
+
+
+def test_coarse_stamps_give_no_gap_no_step_and_an_honest_uncertainty(folder: Path) -> None:
+    coarse = examine(iso.open(folder / "coarse.iso").find("*/pressure"))
+    assert len(coarse.stations) == 2
+    for station in coarse.stations:
+        assert (len(station.runs), station.outages, station.steps) == (1, [], [])
+    for error in read_truth(folder / "truth.json").rate_errors(coarse):
+        assert abs(error.error_ppm) <= error.claimed_ppm
+        # A second over an hour is 278 ppm; claiming more would be as useless as claiming less is false.
+        assert 1 < error.claimed_ppm < 600
+
+
+def test_the_figure_is_drawn(folder: Path) -> None:
+    figure = (folder / "water.png").read_bytes()
+    assert figure[:8] == b"\x89PNG\r\n\x1a\n"
+    assert len(figure) > 100_000
+
+
+def test_a_second_demo_replaces_the_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--dir", str(folder)]) == 0
+    said = capsys.readouterr().out
+    for heading in ("Gaps and clock steps", "True sample rates", "Bursts", "Against the truth", "Try next"):
+        assert heading in said
+    # Findings come before the truth is read.
+    assert said.index("Bursts") < said.index("Against the truth")
+
+
+def test_the_commands_it_suggests_work(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = str(folder / "water.iso")
+    assert main(["info", store, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["signals"]
+    assert [one["name"] for one in found] == [f"stn_{n}/pressure" for n in (10, 11, 12, 13)]
+    assert main(["gaps", f"{store}/stn_11/pressure", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["gaps"]) == 1
+    out = tmp_path / "burst.png"
+    stretch = ["--from", "2010-03-01T00:14", "--to", "2010-03-01T00:15"]
+    assert main(["plot", f"{store}/stn_10/pressure", *stretch, "--out", str(out)]) == 0
+    assert out.stat().st_size > 5_000
+    assert main(["scan", f"{store}/stn_10/pressure", "--window", "60s", "--stats", "min,max,mean,std"]) == 0
+    assert main(["verify", store]) == 0
