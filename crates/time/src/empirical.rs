@@ -12,11 +12,13 @@
 //! This file maps index to civil time; `lookup.rs` maps back; `grid.rs` both,
 //! for many at once.
 
+use serde::{Deserialize, Serialize};
+
 use crate::line::Line;
 use crate::{Fixed, Piece, RunId, Time, TimeError, TimebaseId};
 
 /// Extent of one run on both axes.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RunSpan {
     /// The run.
     pub run: RunId,
@@ -49,7 +51,8 @@ pub(crate) struct RunPieces {
 /// assert_eq!(metric.index_of_time(&time, Lookup::default())?.index, 123_456_789);
 /// # Ok::<(), isochrony_time::TimeError>(())
 /// ```
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Parts", into = "Parts")]
 pub struct Empirical {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) order: Vec<u32>,
@@ -58,6 +61,32 @@ pub struct Empirical {
     pub(crate) runs: Vec<RunSpan>,
     pub(crate) latest: Vec<u32>,
     pub(crate) timebase: Option<TimebaseId>,
+}
+
+/// What an [`Empirical`] is made of; the rest is derived and checked again.
+#[derive(Serialize, Deserialize)]
+struct Parts {
+    pieces: Vec<Piece>,
+    timebase: Option<TimebaseId>,
+}
+
+impl TryFrom<Parts> for Empirical {
+    type Error = TimeError;
+    fn try_from(p: Parts) -> Result<Self, TimeError> {
+        Ok(Self {
+            timebase: p.timebase,
+            ..Self::from_runs(p.pieces)?
+        })
+    }
+}
+
+impl From<Empirical> for Parts {
+    fn from(e: Empirical) -> Self {
+        Self {
+            pieces: e.pieces,
+            timebase: e.timebase,
+        }
+    }
 }
 
 /// A stretch of the index axis with one line.

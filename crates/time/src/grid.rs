@@ -4,13 +4,15 @@
 //! steps and remainders are carried separately (as in Bresenham's algorithm),
 //! so every value equals the one that [`Empirical::time_of`] gives.
 
+use serde::{Deserialize, Serialize};
+
 use crate::empirical::IndexStretch;
 use crate::lookup::CivilStretch;
 use crate::wide::{mul_div_floor, mul_div_round};
 use crate::{Empirical, Fixed, IndexAt, Lookup, Prefer, RunId, TimeError};
 
 /// Consecutive points of a civil grid that share one straight stretch.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GridSpan {
     /// First grid point.
     pub first: u64,

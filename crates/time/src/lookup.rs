@@ -1,11 +1,13 @@
 //! From civil time back to an index: choosing the run, then the sample.
 
+use serde::{Deserialize, Serialize};
+
 use crate::empirical::{RunPieces, civil_end};
 use crate::line::Line;
 use crate::{Empirical, Fixed, RunId, RunSpan, Time, TimeError};
 
 /// How a civil time between two samples becomes an index.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Round {
     /// The nearest sample, the default: inverts `time_of`.
     #[default]
@@ -19,7 +21,7 @@ pub enum Round {
 }
 
 /// Which run to take where two cover one civil time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Prefer {
     /// The run that starts first in civil time.
     First,
@@ -30,7 +32,7 @@ pub enum Prefer {
 }
 
 /// Options of a lookup by civil time.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Lookup {
     /// Rounding.
     pub round: Round,
@@ -39,7 +41,7 @@ pub struct Lookup {
 }
 
 /// Where a civil time lies on the index axis.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct IndexAt {
     /// The index, rounded as asked.
     pub index: i64,

@@ -89,6 +89,21 @@ fn every_index_comes_back_whatever_overlaps() {
 }
 
 #[test]
+fn metrics_survive_json_and_are_checked_again() {
+    let metric = stepped();
+    let text = serde_json::to_string(&metric).unwrap();
+    assert_eq!(serde_json::from_str::<Empirical>(&text).unwrap(), metric);
+    let broken = text.replacen("\"den\":1,", "\"den\":0,", 1);
+    assert_ne!(broken, text);
+    assert!(
+        serde_json::from_str::<Empirical>(&broken)
+            .unwrap_err()
+            .to_string()
+            .contains("slope")
+    );
+}
+
+#[test]
 fn runs_are_ordered_by_civil_time() {
     let order: Vec<u32> = stepped().runs().iter().map(|r| r.run.0).collect();
     assert_eq!(order, [2, 0, 1]);

@@ -33,7 +33,7 @@ pub struct ClockConfig {
     /// `None`, the default: the greater of 2.5 sample periods and one and a half
     /// resolutions plus fifteen standard deviations of the measured jitter, plus
     /// what the rate's uncertainty amounts to since the last stamp. A stated
-    /// value is used as it is, but never below the stamps' resolution.
+    /// value is used as it is, unless stamps are too coarse for it.
     pub gap_slip_ns: Option<f64>,
     /// Longest gap that takes its full length on the index axis. Default 30 days.
     pub max_gap_ns: Fixed,

@@ -213,6 +213,15 @@ impl Learned {
         self.quick.interrupt();
     }
 
+    /// A step hid between stamps that followed on. Two stamps alone had taken it
+    /// for a rate: that evidence goes; more of them have outweighed it.
+    pub(crate) fn step_found(&mut self) {
+        if self.running.points <= 2 {
+            (self.running, self.quick) = (Running::default(), Running::default());
+        }
+        self.interrupt_rate();
+    }
+
     pub(crate) fn add_rate(&mut self, obs: &Obs) {
         let quick = (1.0 - 3.0 * (1.0 - self.alpha)).max(0.5 * self.alpha);
         self.running.add(self.alpha, obs.x, obs.centre());

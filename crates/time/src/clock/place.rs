@@ -12,7 +12,7 @@
 //! outlier. Without `next` every disagreement is taken at its word; nothing is
 //! lost then either, since a backward stamp opens a run and the return is a gap.
 
-use super::config::WANDER;
+use super::config::{COVER, PRIOR_SIGMA, WANDER};
 use super::{Clock, Placement, RunState, Stamp};
 use crate::{Fixed, TimeError, civil};
 
@@ -45,7 +45,9 @@ impl Clock {
         let expected = run.stretch.predict(run.end, &self.learned)?;
         let off = minus(centre, expected)?;
         let slip = self.slip(run, stamp, 0);
-        if off.to_f64().abs() <= slip {
+        if off.to_f64().abs() <= slip
+            && !self.early_step(run, stamp, samples, next, off.to_f64())?
+        {
             return Ok(Placement::Contiguous);
         }
         if stamp.leap && (off.to_f64() + LEAP_NS).abs() <= slip {
@@ -77,6 +79,39 @@ impl Clock {
         })
     }
 
+    /// Whether a run's second stamp, though a wrong nominal rate could explain
+    /// it, is a step: the one after it then keeps the same distance, where a
+    /// wrong rate would have doubled it.
+    fn early_step(
+        &self,
+        run: &RunState,
+        stamp: &Stamp,
+        samples: u64,
+        next: Option<&Stamp>,
+        off: f64,
+    ) -> Result<bool, TimeError> {
+        let Some(next) = next.filter(|_| self.learned.running.points == 1) else {
+            return Ok(false);
+        };
+        let tight = self.tolerance(run, stamp);
+        if off.abs() <= tight {
+            return Ok(false);
+        }
+        let elapsed = run.stretch.x_of(run.end) - run.stretch.fit.last.x;
+        let ahead = samples as f64 * self.period();
+        let more = self.next_off(run, samples, next)? - off;
+        let by_rate = off * ahead / elapsed.max(1.0);
+        Ok(more.abs() <= tight && (more - by_rate).abs() > tight)
+    }
+
+    /// The next stamp's distance from the line, ns.
+    fn next_off(&self, run: &RunState, samples: u64, next: &Stamp) -> Result<f64, TimeError> {
+        let overflow = TimeError::Overflow { what: "index" };
+        let after = run.end.checked_add_unsigned(samples).ok_or(overflow)?;
+        let expected = run.stretch.predict(after, &self.learned)?;
+        Ok(minus(next.centre()?, expected)?.to_f64())
+    }
+
     /// What the stamp after this one reveals, if anything.
     fn look_ahead(
         &self,
@@ -86,10 +121,7 @@ impl Clock {
         next: &Stamp,
         off: f64,
     ) -> Result<Option<Placement>, TimeError> {
-        let overflow = TimeError::Overflow { what: "index" };
-        let after = run.end.checked_add_unsigned(samples).ok_or(overflow)?;
-        let expected = run.stretch.predict(after, &self.learned)?;
-        let from_old = minus(next.centre()?, expected)?.to_f64();
+        let from_old = self.next_off(run, samples, next)?;
         let from_new = from_old - off;
         let slip = self.slip(run, next, samples);
         if from_old.abs() <= slip && from_new.abs() > slip || 4.0 * from_old.abs() < off.abs() {
@@ -104,17 +136,35 @@ impl Clock {
     /// the end.
     fn slip(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         let last = run.stretch.fit.last;
-        let resolution = stamp.resolution.to_f64().max(last.width);
-        if let Some(slip) = self.config.gap_slip_ns {
-            return slip.max(resolution);
+        let mut half = run.stretch.rate(&self.learned).half;
+        if self.learned.running.points <= 2 {
+            // Two stamps make a rate, but a gap between them would make it too.
+            half = half.max(COVER * PRIOR_SIGMA);
         }
-        let period = 1e9 / self.config.reference().to_f64();
-        let jitter = self.learned.jitter.bound(resolution);
+        let elapsed = run.stretch.x_of(run.end) - last.x + ahead as f64 * self.period();
+        let drift = (half + WANDER) * elapsed;
+        match self.config.gap_slip_ns {
+            Some(slip) if slip >= 1.5 * stamp.resolution.to_f64().max(last.width) => slip,
+            _ => self.tolerance(run, stamp) + drift,
+        }
+    }
+
+    /// The part of the slip that does not grow with time.
+    fn tolerance(&self, run: &RunState, stamp: &Stamp) -> f64 {
         // Line and stamp may lie at opposite ends of what a resolution allows: one
         // width between them, and half a width from the stamp to its centre.
-        let elapsed = run.stretch.x_of(run.end) - last.x + ahead as f64 * period;
-        let drift = (run.stretch.rate(&self.learned).half + WANDER) * elapsed;
-        (2.5 * period).max(1.5 * resolution + 3.0 * jitter) + drift
+        let resolution = stamp.resolution.to_f64().max(run.stretch.fit.last.width);
+        let allowed = 1.5 * resolution;
+        match self.config.gap_slip_ns {
+            Some(slip) => slip.max(allowed),
+            None => {
+                (2.5 * self.period()).max(allowed + 3.0 * self.learned.jitter.bound(resolution))
+            }
+        }
+    }
+
+    fn period(&self) -> f64 {
+        1e9 / self.config.reference().to_f64()
     }
 
     /// A gap's length in samples at the running rate, at least one.

@@ -189,8 +189,10 @@ impl Stretch {
         } else {
             // A step within the slip: bridge it, and keep it out of the rate.
             let anchor = self.bridge(anchor, refused, scatter, closed)?;
-            learned.interrupt_rate();
-            self.fit = Fit::anchored(anchor, prior);
+            learned.step_found();
+            let rate = learned.slope(obs.width);
+            let half = rate.half + WANDER;
+            self.fit = Fit::anchored(anchor, Slope { half, ..rate });
             self.fit.add(refused, scatter);
             self.fit.add(obs, scatter);
         }
