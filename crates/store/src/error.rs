@@ -196,16 +196,6 @@ pub enum StoreError {
         /// Most that is possible.
         max: i64,
     },
-    /// A rate that no signal can have.
-    #[error("rate {rate} of signal {signal:?} is refused: {reason}; give a positive rational in Hz")]
-    InvalidRate {
-        /// The signal.
-        signal: String,
-        /// The rate as given.
-        rate: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
     /// In-place writing over a gap.
     #[error("cannot write samples {start}..{end} of signal {signal:?} in place: {gap_start}..{gap_end} is a gap; fill it with a backfill, or write the parts around it")]
     WriteIntoGap {
@@ -436,7 +426,6 @@ impl StoreError {
             Self::DTypeMismatch { .. } => "dtype_mismatch",
             Self::PartialSample { .. } => "partial_sample",
             Self::InvalidLength { .. } => "invalid_length",
-            Self::InvalidRate { .. } => "invalid_rate",
             Self::WriteIntoGap { .. } => "write_into_gap",
             Self::InvalidAttributes { .. } => "invalid_attributes",
             Self::InvalidOption { .. } => "invalid_option",
@@ -463,3 +452,7 @@ impl StoreError {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "error_tests.rs"]
+mod tests;

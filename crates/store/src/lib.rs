@@ -1,15 +1,55 @@
-//! Isochrony: store.
+//! Signals on disk: a Zarr v3 store with commits, gaps, exact time and zero-copy reading.
+//!
+//! A [`Store`] holds signals by name. A [`Signal`] is one of them as it was at one moment; a [`Selection`] of it, by a
+//! range in any timebase, knows its gap-free segments and its gaps and reads nothing before it is asked to. A
+//! [`SignalWriter`] appends samples, with or without stamps, and gaps, and [`Store::commit`] makes all of it durable.
+//!
+//! Bytes on disk, invariants and what a crash at any moment leaves are in `docs/design.md`, sections 2 to 8.
 
+mod append;
+mod backend;
+mod backfill;
+mod clock;
+mod decode;
 #[doc(hidden)]
 pub mod engine;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod gather;
+#[doc(hidden)]
+pub mod layout;
 #[doc(hidden)]
 pub mod media;
 pub mod meta;
+mod info;
 mod names;
 pub mod op;
+mod options;
+mod scratch;
+mod seal;
+mod selection;
+mod signal;
+mod span;
 pub mod state;
+mod store;
+mod verify;
 pub mod views;
+mod write;
 
+pub use append::{Appended, SignalWriter};
+pub use backfill::Backfilled;
 pub use error::StoreError;
+pub use gather::{Gathered, Method};
+pub use info::{Room, SignalInfo, StoreInfo};
 pub use names::{Pattern, RESERVED, check_name};
+pub use op::{EventRow, RunReason, SignalId};
+pub use options::{CreateOptions, Mode};
+pub use scratch::Scratch;
+pub use seal::{BloscCompressor, Codec, Sealed};
+pub use selection::{Hole, Selection, Stretch, Values};
+pub use signal::{GapTimes, Run, Signal};
+pub use span::{Overlap, Span};
+pub use state::{Gap, GapTable};
+pub use store::Store;
+pub use verify::{Finding, Report, VerifyOptions, verify};

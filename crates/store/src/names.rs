@@ -54,17 +54,6 @@ fn broken_rule(component: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether one of two different names lies inside the other.
-#[must_use]
-pub fn nested(a: &str, b: &str) -> bool {
-    let inside = |outer: &str, inner: &str| {
-        inner
-            .strip_prefix(outer)
-            .is_some_and(|rest| rest.starts_with('/'))
-    };
-    inside(a, b) || inside(b, a)
-}
-
 /// The name nearest to `wanted`, for an error's hint: fewest edits, at most a third of it.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     names
@@ -323,12 +312,6 @@ mod tests {
     fn a_pattern_of_many_stars_takes_no_exponential_time() {
         let pattern = Pattern::new(&"*a".repeat(40)).unwrap();
         assert!(!pattern.matches(&("a".repeat(2_000) + "b")));
-    }
-
-    #[test]
-    fn nesting_goes_by_components() {
-        assert!(nested("a", "a/b") && nested("a/b/c", "a/b"));
-        assert!(!nested("a", "ab") && !nested("a/b", "a/c"));
     }
 
     #[test]

@@ -191,6 +191,29 @@ impl FitTable {
             .map(|row| row.piece)
     }
 
+    /// Number of pieces of one run.
+    #[must_use]
+    pub fn count_of_run(&self, run: u32) -> usize {
+        let first = self.rows.partition_point(|row| row.run < run);
+        self.rows.partition_point(|row| row.run <= run) - first
+    }
+
+    /// The piece at `position` among those of one run. O(log n).
+    #[must_use]
+    pub fn nth_of_run(&self, run: u32, position: usize) -> Option<PieceRow> {
+        let first = self.rows.partition_point(|row| row.run < run);
+        let row = self.rows.get(first.checked_add(position)?)?;
+        (row.run == run).then_some(row.piece)
+    }
+
+    /// The last piece of one run. O(log n).
+    #[must_use]
+    pub fn last_of_run(&self, run: u32) -> Option<PieceRow> {
+        let end = self.rows.partition_point(|row| row.run <= run);
+        let row = self.rows.get(end.checked_sub(1)?)?;
+        (row.run == run).then_some(row.piece)
+    }
+
     pub(super) fn set(&mut self, run: u32, from: i64, pieces: &[PieceRow]) {
         let first = self
             .rows

@@ -157,13 +157,14 @@ impl SignalState {
     }
 }
 
-const REASONS: [RunReason; 6] = [
+const REASONS: [RunReason; 7] = [
     RunReason::First,
     RunReason::BackwardStep,
     RunReason::Overlap,
     RunReason::Late,
     RunReason::Requested,
     RunReason::LeapSecond,
+    RunReason::Resumed,
 ];
 
 fn run_rows(runs: &RunTable) -> Vec<i64> {

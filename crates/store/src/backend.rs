@@ -1,0 +1,165 @@
+//! One face over the two ways a store is open: as its one writer, or as one of many live readers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use isochrony_segment::Buffer;
+
+use crate::engine::{Engine, Reader};
+use crate::error::StoreError;
+use crate::media::Media;
+use crate::op::SignalId;
+use crate::state::SignalState;
+
+enum Access {
+    Writer(Engine),
+    Reader(Reader),
+}
+
+/// An open store.
+pub(crate) struct Backend {
+    path: PathBuf,
+    access: Access,
+    closed: AtomicBool,
+}
+
+macro_rules! either {
+    ($self:ident, $action:expr, $engine:ident => $body:expr) => {{
+        $self.check_open($action)?;
+        match &$self.access {
+            Access::Writer($engine) => $body,
+            Access::Reader($engine) => $body,
+        }
+    }};
+}
+
+impl Backend {
+    pub(crate) fn writer(path: &Path, engine: Engine) -> Self {
+        Self::new(path, Access::Writer(engine))
+    }
+
+    pub(crate) fn reader(path: &Path, reader: Reader) -> Self {
+        Self::new(path, Access::Reader(reader))
+    }
+
+    fn new(path: &Path, access: Access) -> Self {
+        Self {
+            path: path.into(),
+            access,
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn is_writable(&self) -> bool {
+        matches!(self.access, Access::Writer(_))
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    fn check_open(&self, action: &'static str) -> Result<(), StoreError> {
+        if self.is_closed() {
+            return Err(StoreError::Closed {
+                path: self.path.clone(),
+                action,
+            });
+        }
+        Ok(())
+    }
+
+    /// The engine, for `action`.
+    pub(crate) fn engine(&self, action: &'static str) -> Result<&Engine, StoreError> {
+        self.check_open(action)?;
+        match &self.access {
+            Access::Writer(engine) => Ok(engine),
+            Access::Reader(_) => Err(StoreError::ReadOnly {
+                path: self.path.clone(),
+                action,
+            }),
+        }
+    }
+
+    pub(crate) fn catalogue(&self) -> Result<Vec<(SignalId, String)>, StoreError> {
+        Ok(either!(self, "list signals", x => x.catalogue()))
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Result<Option<SignalId>, StoreError> {
+        Ok(either!(self, "look up a signal", x => x.find(name)))
+    }
+
+    pub(crate) fn state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
+        either!(self, "read a signal", x => x.state(id))
+    }
+
+    /// Bytes of samples that lie in one shard.
+    pub(crate) fn read(&self, id: SignalId, start: i64, count: usize) -> Result<Buffer, StoreError> {
+        either!(self, "read samples", x => x.read(id, start, count))
+    }
+
+    pub(crate) fn shard_samples(&self, id: SignalId) -> Result<i64, StoreError> {
+        either!(self, "read samples", x => x.shard_samples(id))
+    }
+
+    /// The medium that the store lies on.
+    pub(crate) fn media(&self) -> Arc<dyn Media> {
+        match &self.access {
+            Access::Writer(engine) => Arc::clone(engine.media()),
+            Access::Reader(reader) => Arc::clone(reader.media()),
+        }
+    }
+
+    /// File of a shard of `data`.
+    pub(crate) fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
+        either!(self, "look up a shard", x => x.data_shard_path(id, shard))
+    }
+
+    /// Checksum of a full chunk, as committed.
+    pub(crate) fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
+        either!(self, "look up a checksum", x => x.chunk_crc(id, chunk))
+    }
+
+    /// The signal's folder.
+    pub(crate) fn signal_path(&self, id: SignalId) -> Result<PathBuf, StoreError> {
+        either!(self, "look up a signal", x => x.signal_path(id))
+    }
+
+    pub(crate) fn sequence(&self) -> Result<u64, StoreError> {
+        Ok(either!(self, "read the sequence number", x => x.sequence()))
+    }
+
+    pub(crate) fn uuid(&self) -> Result<uuid::Uuid, StoreError> {
+        Ok(either!(self, "read the store's identity", x => x.uuid()))
+    }
+
+    pub(crate) fn is_stale(&self) -> bool {
+        match &self.access {
+            Access::Writer(_) => false,
+            Access::Reader(reader) => reader.is_stale(),
+        }
+    }
+
+    pub(crate) fn refresh(&self) -> Result<bool, StoreError> {
+        self.check_open("refresh")?;
+        match &self.access {
+            Access::Writer(_) => Ok(false),
+            Access::Reader(reader) => reader.refresh(),
+        }
+    }
+
+    /// Closes once; later calls do nothing.
+    pub(crate) fn close(&self) -> Result<(), StoreError> {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        match &self.access {
+            Access::Writer(engine) => engine.close(),
+            Access::Reader(_) => Ok(()),
+        }
+    }
+}

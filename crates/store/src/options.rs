@@ -1,0 +1,183 @@
+//! What a store may be opened for, and what a new signal is.
+
+use isochrony_segment::{Calibration, DType};
+use isochrony_time::{ClockConfig, Fixed, Rate};
+use serde_json::{Map, Value};
+
+use crate::error::StoreError;
+use crate::meta::{ClockSettings, SignalMeta};
+
+/// What a store is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Reading, also while another process writes. Python's `"r"`.
+    #[default]
+    Read,
+    /// Reading and writing; the store must exist. Python's `"r+"`.
+    ReadWrite,
+    /// Reading and writing; the store is created if missing. Python's `"a"`.
+    Append,
+    /// Reading and writing; refused if anything is there. Python's `"x"`.
+    Create,
+}
+
+/// What a new signal is. Fields not set keep the defaults of [`CreateOptions::new`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CreateOptions {
+    /// Type of the samples.
+    pub dtype: DType,
+    /// Nominal rate.
+    pub rate: Rate,
+    /// Unit of calibrated values; empty if unknown.
+    pub unit: String,
+    /// Scale (finite, not zero) and offset (finite): value = count * scale + offset.
+    pub calibration: Option<(f64, f64)>,
+    /// Civil time of the first sample, UTC ns since 1970, taken as exact.
+    pub start: Option<Fixed>,
+    /// Weight of the past in the running estimate of the rate, in (0, 1].
+    pub alpha: f64,
+    /// Largest disagreement between predicted and stamped time that is no gap, ns; `None`: from the stamps.
+    pub gap_slip_ns: Option<i64>,
+    /// Longest gap that takes its full length on the index axis, ns.
+    pub max_gap_ns: i64,
+    /// User attributes.
+    pub attributes: Map<String, Value>,
+    /// Replace a signal of this name.
+    pub overwrite: bool,
+}
+
+/// Default of `max_gap`: 30 days.
+const MAX_GAP_NS: i64 = 30 * 86_400 * 1_000_000_000;
+
+impl CreateOptions {
+    /// Samples of `dtype`, nominally `rate` of them a second; uncalibrated, no start, default clock estimation.
+    #[must_use]
+    pub fn new(dtype: DType, rate: Rate) -> Self {
+        let clock = ClockConfig::new(rate);
+        Self {
+            dtype,
+            rate,
+            unit: String::new(),
+            calibration: None,
+            start: None,
+            alpha: clock.alpha,
+            gap_slip_ns: None,
+            max_gap_ns: MAX_GAP_NS,
+            attributes: Map::new(),
+            overwrite: false,
+        }
+    }
+
+    /// The metadata of such a signal, checked.
+    pub(crate) fn meta(&self, signal: &str) -> Result<SignalMeta, StoreError> {
+        let refuse = |option, got: String, legal| StoreError::InvalidOption {
+            signal: signal.into(),
+            option,
+            got,
+            legal,
+        };
+        if let Some((scale, offset)) = self.calibration {
+            Calibration::new(scale, offset, self.unit.as_str())?;
+        }
+        if !(self.alpha > 0.0 && self.alpha <= 1.0) {
+            let legal = "alpha must be above 0 and at most 1";
+            return Err(refuse("alpha", self.alpha.to_string(), legal));
+        }
+        if let Some(slip) = self.gap_slip_ns.filter(|slip| *slip < 0) {
+            return Err(refuse("gap_slip", format!("{slip} ns"), "it must not be negative"));
+        }
+        if self.max_gap_ns <= 0 {
+            let legal = "it must be above zero";
+            return Err(refuse("max_gap", format!("{} ns", self.max_gap_ns), legal));
+        }
+        Ok(SignalMeta {
+            dtype: self.dtype,
+            rate: self.rate,
+            unit: self.unit.clone(),
+            calibration: self.calibration,
+            chunk_samples: chunk_samples(self.dtype, self.rate),
+            shard_chunks: SHARD_CHUNKS,
+            codec: String::new(),
+            clock: ClockSettings {
+                alpha: self.alpha,
+                gap_slip_ns: self.gap_slip_ns,
+                max_gap_ns: self.max_gap_ns,
+            },
+            attributes: attributes_text(signal, &self.attributes)?,
+        })
+    }
+}
+
+/// Inner chunks per shard.
+const SHARD_CHUNKS: u64 = 256;
+
+/// Samples per inner chunk: a power of two that fills 64 KiB to 1 MiB, the most that take no longer than 64 s to
+/// come in, so that slow signals stay small and fast ones have few chunks.
+fn chunk_samples(dtype: DType, rate: Rate) -> u64 {
+    let size = dtype.size() as u64;
+    let (least, most) = ((64 << 10) / size, (1 << 20) / size);
+    let mut samples = least;
+    while samples < most && u128::from(samples * 2) * u128::from(rate.den()) <= 64 * u128::from(rate.num()) {
+        samples *= 2;
+    }
+    samples
+}
+
+/// User attributes as they are stored.
+pub(crate) fn attributes_text(owner: &str, attributes: &Map<String, Value>) -> Result<String, StoreError> {
+    if attributes.contains_key("isochrony") {
+        return Err(StoreError::InvalidAttributes {
+            owner: owner.into(),
+            reason: "the key \"isochrony\" is ours".into(),
+        });
+    }
+    serde_json::to_string(attributes).map_err(|error| StoreError::InvalidAttributes {
+        owner: owner.into(),
+        reason: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_follow_the_rate_between_64_kib_and_1_mib() {
+        let hz = |hz| Rate::from_hz(hz).unwrap();
+        for (dtype, rate, bytes) in [
+            (DType::I16, hz(1), 64 << 10),
+            (DType::I16, hz(100), 64 << 10),
+            (DType::I16, hz(2_000), 128 << 10),
+            (DType::F64, hz(2_000), 1 << 19 << 1),
+            (DType::I16, hz(1_000_000), 1 << 20),
+            (DType::C128, hz(1), 64 << 10),
+        ] {
+            let samples = chunk_samples(dtype, rate);
+            assert!(samples.is_power_of_two());
+            let longest = 64 * rate.num();
+            assert_eq!(samples * dtype.size() as u64, bytes, "{dtype} at {rate}");
+            assert!(samples <= longest || samples * dtype.size() as u64 == 64 << 10);
+        }
+    }
+
+    #[test]
+    fn rejects_options_that_make_no_sense() {
+        let good = CreateOptions::new(DType::I16, Rate::from_hz(10).unwrap());
+        good.meta("x").unwrap();
+        let refused = |change: &dyn Fn(&mut CreateOptions)| {
+            let mut options = good.clone();
+            change(&mut options);
+            options.meta("x").unwrap_err().code()
+        };
+        assert_eq!(refused(&|o| o.alpha = 0.0), "invalid_option");
+        assert_eq!(refused(&|o| o.alpha = f64::NAN), "invalid_option");
+        assert_eq!(refused(&|o| o.gap_slip_ns = Some(-1)), "invalid_option");
+        assert_eq!(refused(&|o| o.max_gap_ns = 0), "invalid_option");
+        assert_eq!(refused(&|o| o.calibration = Some((0.0, 1.0))), "invalid_calibration");
+        let reserved = |o: &mut CreateOptions| {
+            o.attributes.insert("isochrony".into(), Value::Null);
+        };
+        assert_eq!(refused(&reserved), "invalid_attributes");
+    }
+}

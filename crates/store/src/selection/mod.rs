@@ -1,0 +1,237 @@
+//! Lazy selections: which samples, in which order; nothing is read before segments or values are asked for.
+//!
+//! A selection is a list of *parts*, index ranges that lie within one run each and may cover gaps. By index they are in
+//! index order; by civil time in the order of time. *Stretches* are what is left of the parts between gaps.
+
+mod by_time;
+mod values;
+
+use std::ops::Range;
+
+use isochrony_segment::SigSeg;
+
+use crate::error::StoreError;
+use crate::signal::{GapTimes, Signal};
+use crate::span::{Overlap, Resolved};
+use crate::state::Gap;
+
+pub use values::Values;
+pub(crate) use values::to_physical;
+
+/// Indices of one run. `range` may cover gaps in a part, never in a stretch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Stretch {
+    /// The run.
+    pub run: u32,
+    /// Half-open range of indices.
+    pub range: Range<i64>,
+}
+
+/// A stretch of civil time inside a selection without samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hole {
+    /// From the end of the last sample to the time of the next.
+    pub times: GapTimes,
+    /// The gap on the index axis; `None` between runs, which may touch there.
+    pub gap: Option<Gap>,
+}
+
+/// Samples of a signal by a range in any timebase. Cheap to clone; holds no samples.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    signal: Signal,
+    parts: Vec<Stretch>,
+    span: Resolved,
+}
+
+impl Selection {
+    pub(crate) fn new(signal: Signal, span: Resolved, overlap: Overlap) -> Result<Self, StoreError> {
+        let parts = match &span {
+            Resolved::Index(range) => by_index(&signal, range)?,
+            Resolved::Civil(range) => signal.civil_selection(range, overlap)?,
+        };
+        Ok(Self {
+            signal,
+            parts,
+            span,
+        })
+    }
+
+    /// The signal, as it was when the selection was made.
+    #[must_use]
+    pub fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    /// The range of indices that was asked for; `None` if it was asked for by time.
+    #[must_use]
+    pub fn index_range(&self) -> Option<Range<i64>> {
+        match &self.span {
+            Resolved::Index(range) => Some(range.clone()),
+            Resolved::Civil(_) => None,
+        }
+    }
+
+    /// Index ranges of one run each, gaps included.
+    #[must_use]
+    pub fn parts(&self) -> &[Stretch] {
+        &self.parts
+    }
+
+    /// Gap-free index ranges of one run each, in the selection's order.
+    pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
+        self.parts
+            .iter()
+            .flat_map(|part| stretches(&self.signal, part))
+    }
+
+    /// One segment per stretch, read when reached, zero-copy where the store allows.
+    pub fn segments(&self) -> impl Iterator<Item = Result<SigSeg, StoreError>> + '_ {
+        self.stretches()
+            .map(|stretch| self.signal.read(stretch.range))
+    }
+
+    /// Gaps on the index axis within the parts, cut to them.
+    pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
+        let gaps = self.signal.gaps();
+        self.parts
+            .iter()
+            .flat_map(move |part| gaps.within(part.range.clone()))
+    }
+
+    /// Civil time inside the selection without samples, in order: gaps, and time between runs. Half a sample is none.
+    ///
+    /// # Errors
+    /// [`StoreError::NoCivilTime`], [`StoreError::Time`].
+    pub fn holes(&self) -> Result<Vec<Hole>, StoreError> {
+        let signal = &self.signal;
+        let half = signal.half_period()?;
+        let mut holes = Vec::new();
+        let mut before: Option<Stretch> = None;
+        for stretch in self.stretches() {
+            if let Some(before) = before.replace(stretch.clone()) {
+                let start = signal.end_of_sample(before.range.end - 1)?;
+                let end = signal.time_of(stretch.range.start)?.value;
+                if end.checked_sub(start).is_some_and(|hole| hole > half) {
+                    let between = before.range.end..stretch.range.start;
+                    let gap = signal.gaps().at(before.range.end).filter(|gap| {
+                        before.run == stretch.run && gap.range() == between
+                    });
+                    holes.push(Hole {
+                        times: GapTimes { start, end },
+                        gap,
+                    });
+                }
+            }
+        }
+        Ok(holes)
+    }
+
+    /// Samples that exist in the selection.
+    #[must_use]
+    pub fn sample_count(&self) -> i64 {
+        let gaps = self.signal.gaps();
+        let count = |part: &Stretch| {
+            part.range.end - part.range.start - gaps.missing_within(part.range.clone())
+        };
+        self.parts.iter().map(count).sum()
+    }
+
+    /// Indices of the parts, gaps included: the length of [`values`](Self::values).
+    #[must_use]
+    pub fn len(&self) -> i64 {
+        let length = |part: &Stretch| part.range.end - part.range.start;
+        self.parts.iter().map(length).sum()
+    }
+
+    /// Whether nothing is selected, neither samples nor gaps.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The samples as one segment.
+    ///
+    /// # Errors
+    /// [`StoreError::GapInSelection`] with the first gap, [`StoreError::ClockStepInSelection`].
+    pub fn as_segment(&self) -> Result<SigSeg, StoreError> {
+        if let Some(gap) = self.gaps().next() {
+            return Err(self.names_gap(gap));
+        }
+        match self.parts.as_slice() {
+            [] => {
+                let at = self.index_range().map_or(0, |range| range.start);
+                self.signal.read(at..at)
+            }
+            [part] => self.signal.read(part.range.clone()),
+            [before, after, ..] => Err(StoreError::ClockStepInSelection {
+                signal: self.signal.name().into(),
+                index: after.range.start,
+                before: before.run,
+                after: after.run,
+            }),
+        }
+    }
+
+    fn names_gap(&self, gap: Gap) -> StoreError {
+        let civil = match self.signal.gap_times(gap) {
+            Ok(Some(times)) => format!(
+                " ({} to {})",
+                isochrony_time::civil::format(times.start),
+                isochrony_time::civil::format(times.end)
+            ),
+            _ => String::new(),
+        };
+        StoreError::GapInSelection {
+            signal: self.signal.name().into(),
+            start: gap.start,
+            length: gap.length,
+            civil,
+        }
+    }
+}
+
+/// The runs' shares of an index range.
+fn by_index(signal: &Signal, range: &Range<i64>) -> Result<Vec<Stretch>, StoreError> {
+    if !signal.has_indices(range) {
+        return Err(StoreError::OutOfBounds {
+            signal: signal.name().into(),
+            start: range.start,
+            end: range.end,
+            have_start: signal.start_index(),
+            have_end: signal.end_index(),
+        });
+    }
+    let runs = signal.state().runs.overlapping(range.clone());
+    Ok(runs
+        .map(|run| Stretch {
+            run: run.id,
+            range: run.start.max(range.start)..run.end.min(range.end),
+        })
+        .collect())
+}
+
+/// What is left of a part between its gaps.
+pub(crate) fn stretches<'a>(
+    signal: &'a Signal,
+    part: &Stretch,
+) -> impl Iterator<Item = Stretch> + use<'a> {
+    let Stretch { run, range } = part.clone();
+    let mut at = range.start;
+    let end = range.end;
+    let mut gaps = signal.gaps().within(range);
+    std::iter::from_fn(move || {
+        while at < end {
+            let gap = gaps.next();
+            let stretch = at..gap.map_or(end, |gap| gap.start);
+            at = gap.map_or(end, Gap::end);
+            if !stretch.is_empty() {
+                return Some(Stretch {
+                    run,
+                    range: stretch,
+                });
+            }
+        }
+        None
+    })
+}

@@ -1,0 +1,95 @@
+//! Stretches of a signal, stated in any timebase.
+
+use std::ops::Range;
+
+use isochrony_time::{Fixed, Graph, TimebaseId};
+
+use crate::error::StoreError;
+use crate::signal::Signal;
+
+/// A half-open stretch in the timebase of the caller's choice.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Span<'a> {
+    /// Indices of the signal itself.
+    Index(Range<i64>),
+    /// Civil time, UTC nanoseconds since 1970.
+    Civil(Range<Fixed>),
+    /// Indices of another signal; both must know civil time.
+    Of(&'a Signal, Range<i64>),
+    /// A range in any timebase that `graph` joins to civil time.
+    In(&'a Graph, isochrony_time::Range),
+}
+
+impl From<Range<i64>> for Span<'_> {
+    fn from(range: Range<i64>) -> Self {
+        Self::Index(range)
+    }
+}
+
+impl From<Range<Fixed>> for Span<'_> {
+    fn from(range: Range<Fixed>) -> Self {
+        Self::Civil(range)
+    }
+}
+
+/// A stretch in one of the two timebases that selections work in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Resolved {
+    Index(Range<i64>),
+    Civil(Range<Fixed>),
+}
+
+impl Span<'_> {
+    /// The same stretch in the indices of `signal` or in civil time.
+    pub(crate) fn resolve(self, signal: &Signal) -> Result<Resolved, StoreError> {
+        let resolved = match self {
+            Span::Index(range) => Resolved::Index(range),
+            Span::Of(other, range) if other.is_same(signal) => Resolved::Index(range),
+            Span::Civil(range) => Resolved::Civil(range),
+            Span::Of(other, range) => {
+                let start = other.time_of(range.start)?.value;
+                // The time after the last sample, not that of the next one: it may lie in another run.
+                let end = match range.end.checked_sub(1) {
+                    Some(last) if range.start < range.end => other.end_of_sample(last)?,
+                    _ => start,
+                };
+                Resolved::Civil(start..end)
+            }
+            Span::In(graph, range) => {
+                let civil = range.convert(graph, TimebaseId::CIVIL)?;
+                Resolved::Civil(civil.start.value..civil.end.value)
+            }
+        };
+        match &resolved {
+            Resolved::Index(range) if range.start > range.end => {
+                Err(reversed(signal, &range.start, &range.end))
+            }
+            Resolved::Civil(range) if range.start > range.end => {
+                let text = |time| isochrony_time::civil::format(time);
+                Err(reversed(signal, &text(range.start), &text(range.end)))
+            }
+            _ => Ok(resolved),
+        }
+    }
+}
+
+fn reversed(signal: &Signal, start: &dyn ToString, end: &dyn ToString) -> StoreError {
+    StoreError::InvalidRange {
+        signal: signal.name().into(),
+        start: start.to_string(),
+        end: end.to_string(),
+    }
+}
+
+/// Which samples a selection by civil time takes where runs overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Overlap {
+    /// Those of the run that was stored first; later ones fill what it lacks.
+    #[default]
+    First,
+    /// Those of the run that was stored last; earlier ones fill what it lacks.
+    Last,
+    /// All, run after run.
+    All,
+}

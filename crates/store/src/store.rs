@@ -1,0 +1,390 @@
+//! A store: signals by name, commits, attributes.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use isochrony_time::{Graph, Metric, Timebase, TimebaseKind};
+use serde_json::{Map, Value};
+
+use crate::append::{SignalWriter, WriterState};
+use crate::backend::Backend;
+use crate::engine::{Engine, OpenMode, Reader};
+use crate::error::StoreError;
+use crate::names::{Pattern, check_name, nearest};
+use crate::op::{Op, SignalId};
+use crate::options::{CreateOptions, Mode};
+use crate::scratch::Scratch;
+use crate::signal::Signal;
+use crate::views::keeper::Keeper;
+
+/// What all handles of an open store share.
+pub(crate) struct Shared {
+    pub(crate) backend: Backend,
+    pub(crate) views: Keeper,
+    /// Held shared while a change of one signal is made of several operations, alone while they are committed:
+    /// a commit never holds half an append.
+    pub(crate) gate: RwLock<()>,
+    writers: Mutex<HashMap<SignalId, Arc<Mutex<WriterState>>>>,
+    /// Whether samples may be overwritten where they lie: scratch signals only.
+    pub(crate) in_place: bool,
+}
+
+impl Shared {
+    /// What appending to a signal needs to remember; one for all its writers.
+    pub(crate) fn writer_state(&self, id: SignalId) -> Arc<Mutex<WriterState>> {
+        Arc::clone(lock(&self.writers).entry(id).or_default())
+    }
+
+    /// Forgets pending changes and makes what is known of views durable; they are a cache, so a failure is no harm.
+    fn settle_views(&self) {
+        let Ok(engine) = self.backend.engine("close") else {
+            return;
+        };
+        if engine.has_pending() && engine.rollback().is_ok() {
+            self.views.after_rollback();
+        }
+        let _ = self.views.sync(&self.backend);
+    }
+
+    fn forget_writers(&self) {
+        lock(&self.writers).clear();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.settle_views();
+    }
+}
+
+/// Locks, whatever another thread's panic left: guarded values are replaced whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An open store. Clones are handles of the same.
+///
+/// ```
+/// use isochrony_store::{CreateOptions, Mode, Store};
+/// use isochrony_segment::DType;
+/// use isochrony_time::{Rate, civil};
+///
+/// let folder = tempfile::tempdir()?;
+/// let store = Store::open(folder.path().join("water.iso"), Mode::Create)?;
+/// let mut options = CreateOptions::new(DType::I16, Rate::from_hz(2000)?);
+/// options.start = Some(civil::parse("2010-03-01T00:00:00Z")?);
+/// let writer = store.create("stn_10/pressure", &options)?;
+/// writer.append(&[1i16, 2, 3])?;
+/// writer.append_gap(12)?;
+/// writer.append(&[4i16])?;
+/// store.commit(true)?;
+///
+/// let signal = store.signal("stn_10/pressure")?;
+/// assert_eq!((signal.sample_count(), signal.end_index()), (4, 16));
+/// let selection = signal.select(1..16)?;
+/// let segments: Vec<_> = selection.segments().collect::<Result<_, _>>()?;
+/// assert_eq!(segments[0].to_vec::<i16>()?, [2, 3]);
+/// assert_eq!(segments[1].range(), 15..16);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+    mode: Mode,
+}
+
+impl Store {
+    /// Opens the store at `path`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::Io`], and for writing the name of the
+    /// holder if another process writes already.
+    pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let wanted = match mode {
+            Mode::Read => {
+                let reader = Reader::open(path)?;
+                return Ok(Self::new(Backend::reader(path, reader), mode, false));
+            }
+            Mode::ReadWrite => OpenMode::Existing,
+            Mode::Append => OpenMode::CreateIfMissing,
+            Mode::Create => OpenMode::CreateNew,
+        };
+        let engine = Engine::open(path, wanted)?;
+        Ok(Self::new(Backend::writer(path, engine), mode, false))
+    }
+
+    pub(crate) fn new(backend: Backend, mode: Mode, in_place: bool) -> Self {
+        let shared = Shared {
+            views: Keeper::new(backend.media()),
+            backend,
+            gate: RwLock::new(()),
+            writers: Mutex::default(),
+            in_place,
+        };
+        Self {
+            shared: Arc::new(shared),
+            mode,
+        }
+    }
+
+    /// The folder, as given to [`open`](Self::open).
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.shared.backend.path()
+    }
+
+    /// What the store was opened for.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether signals can be changed.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.shared.backend.is_writable()
+    }
+
+    /// Whether [`close`](Self::close) was called on any handle.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.backend.is_closed()
+    }
+
+    /// Whether only the last checkpoint can be shown: the writer crashed before the machine restarted, and this
+    /// process may not repair the store.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.shared.backend.is_stale()
+    }
+
+    /// Identity of the store, kept by copies and renames.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub fn uuid(&self) -> Result<String, StoreError> {
+        Ok(self.shared.backend.uuid()?.to_string())
+    }
+
+    /// Sequence number of the last commit seen.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub fn sequence(&self) -> Result<u64, StoreError> {
+        self.shared.backend.sequence()
+    }
+
+    // --- signals ---
+
+    /// Names of all signals, sorted.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub fn names(&self) -> Result<Vec<String>, StoreError> {
+        let catalogue = self.shared.backend.catalogue()?;
+        Ok(catalogue.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// Names that fit a [`Pattern`], sorted.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidPattern`].
+    pub fn find(&self, pattern: &str) -> Result<Vec<String>, StoreError> {
+        let pattern = Pattern::new(pattern)?;
+        let mut names = self.names()?;
+        names.retain(|name| pattern.matches(name));
+        Ok(names)
+    }
+
+    /// Whether there is a signal of this name.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub fn contains(&self, name: &str) -> Result<bool, StoreError> {
+        Ok(self.shared.backend.find(name)?.is_some())
+    }
+
+    /// A signal as it is now. For the writer this includes what is not committed yet.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchSignal`], with the nearest name.
+    pub fn signal(&self, name: &str) -> Result<Signal, StoreError> {
+        let id = self.id_of(name)?;
+        Signal::load(&self.shared, id)
+    }
+
+    /// A handle for changing a signal.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].
+    pub fn writer(&self, name: &str) -> Result<SignalWriter, StoreError> {
+        self.shared.backend.engine("write to a signal")?;
+        Ok(SignalWriter::new(&self.shared, self.id_of(name)?))
+    }
+
+    /// A new signal, durable with the next commit.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], [`StoreError::InvalidName`], [`StoreError::SignalExists`] unless `overwrite` is set,
+    /// [`StoreError::SignalInsideSignal`], [`StoreError::InvalidOption`], [`StoreError::InvalidAttributes`].
+    pub fn create(&self, name: &str, options: &CreateOptions) -> Result<SignalWriter, StoreError> {
+        let engine = self.shared.backend.engine("create a signal")?;
+        check_name(name)?;
+        let meta = Box::new(options.meta(name)?);
+        let _whole = self.shared.gate.read().unwrap_or_else(PoisonError::into_inner);
+        match engine.find(name) {
+            Some(old) if options.overwrite => engine.queue(Op::Remove { id: old })?,
+            Some(_) => return Err(StoreError::SignalExists { name: name.into() }),
+            None => {}
+        }
+        let id = engine.new_id();
+        let name = name.to_owned();
+        engine.queue(Op::Create { id, name, meta })?;
+        let writer = SignalWriter::new(&self.shared, id);
+        if let Some(start) = options.start {
+            writer.begin_at(start)?;
+        }
+        Ok(writer)
+    }
+
+    /// Gives a signal another name; handles follow.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), and [`StoreError::NoSuchSignal`].
+    pub fn rename(&self, name: &str, to: &str) -> Result<(), StoreError> {
+        let engine = self.shared.backend.engine("rename a signal")?;
+        check_name(to)?;
+        let id = self.id_of(name)?;
+        if name == to {
+            return Ok(());
+        }
+        let _whole = self.shared.gate.read().unwrap_or_else(PoisonError::into_inner);
+        engine.queue(Op::Rename { id, to: to.into() })
+    }
+
+    /// Removes a signal and its samples with the next commit. Views of its samples stay valid.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].
+    pub fn remove(&self, name: &str) -> Result<(), StoreError> {
+        let engine = self.shared.backend.engine("remove a signal")?;
+        let id = self.id_of(name)?;
+        let _whole = self.shared.gate.read().unwrap_or_else(PoisonError::into_inner);
+        engine.queue(Op::Remove { id })
+    }
+
+    /// A temporary signal that is not listed and vanishes when dropped; see [`Scratch`].
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if there is no room for it.
+    pub fn scratch(&self, options: &CreateOptions) -> Result<Scratch, StoreError> {
+        Scratch::new(&self.shared, options)
+    }
+
+    // --- commits ---
+
+    /// Makes all changes since the last commit durable, all or none, and gives the commit's number. With `publish`
+    /// other Zarr readers see them at once, else within a second.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], [`StoreError::Io`]: the store is then as last committed and the changes are still
+    /// pending, unless a failed sync made the writer unusable until reopened.
+    pub fn commit(&self, publish: bool) -> Result<u64, StoreError> {
+        let engine = self.shared.backend.engine("commit")?;
+        let _alone = self.shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        self.shared.views.before_commit()?;
+        let sequence = engine.commit(publish)?;
+        self.shared.views.after_commit(&self.shared.backend, publish);
+        Ok(sequence)
+    }
+
+    /// Whether anything waits for a commit.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        self.shared
+            .backend
+            .engine("look for changes")
+            .is_ok_and(Engine::has_pending)
+    }
+
+    /// Takes in what another process committed since; whether there was anything. Signals taken before stay as
+    /// they are: look them up again, or [`Signal::refresh`] them.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], [`StoreError::DamagedTable`].
+    pub fn refresh(&self) -> Result<bool, StoreError> {
+        self.shared.backend.refresh()
+    }
+
+    /// Brings the stored tables up to date and starts a new log.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        let engine = self.shared.backend.engine("checkpoint")?;
+        let _alone = self.shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        engine.checkpoint()?;
+        self.shared.views.sync(&self.shared.backend)
+    }
+
+    /// Closes the store for every handle: changes that were not committed are forgotten, the next writer may open it.
+    /// Views of samples stay valid. Closing again does nothing.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn close(&self) -> Result<(), StoreError> {
+        let _alone = self.shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        self.shared.forget_writers();
+        self.shared.settle_views();
+        self.shared.backend.close()
+    }
+
+    // --- time ---
+
+    /// Civil time and the index timebase of every signal that is related to it, under the signals' names.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`], [`StoreError::DamagedTable`].
+    pub fn graph(&self) -> Result<Graph, StoreError> {
+        let mut graph = Graph::new();
+        for (id, name) in self.shared.backend.catalogue()? {
+            let timebase = graph.add(Timebase {
+                name,
+                kind: TimebaseKind::Index,
+            })?;
+            let signal = Signal::load(&self.shared, id)?;
+            if let Some(civil) = signal.empirical()? {
+                let metric = Metric::Empirical(Arc::clone(civil));
+                graph.connect(timebase, isochrony_time::TimebaseId::CIVIL, metric)?;
+            }
+        }
+        Ok(graph)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn id_of(&self, name: &str) -> Result<SignalId, StoreError> {
+        if let Some(id) = self.shared.backend.find(name)? {
+            return Ok(id);
+        }
+        let names = self.names()?;
+        let hint = nearest(name, names.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!(": did you mean {near:?}?"));
+        Err(StoreError::NoSuchSignal {
+            name: name.into(),
+            hint,
+        })
+    }
+}
+
+/// Attributes as JSON, from their stored text.
+pub(crate) fn parse_attributes(text: &str) -> Map<String, Value> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}

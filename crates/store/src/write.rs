@@ -1,0 +1,225 @@
+//! Changing what is stored: marking as invalid, writing in place, events, metadata.
+
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use isochrony_segment::{Calibration, Sample};
+use serde_json::{Map, Value};
+
+use crate::append::{Change, SignalWriter, checked_end, sample_count};
+use crate::engine::Engine;
+use crate::engine::io::failed;
+use crate::error::StoreError;
+use crate::layout::flat::Flat;
+use crate::op::{EventRow, Op};
+use crate::options::attributes_text;
+use crate::state::SignalState;
+
+impl SignalWriter {
+    /// Makes a range of indices a gap; its samples are never seen again.
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`].
+    pub fn mark_invalid(&self, range: Range<i64>) -> Result<(), StoreError> {
+        self.change("mark samples as invalid", |state, _, change| {
+            check_bounds(state, &range)?;
+            if !range.is_empty() {
+                change.ops.push(Op::Gap {
+                    id: state.id,
+                    start: range.start,
+                    end: range.end,
+                });
+            }
+            Ok(())
+        })
+    }
+
+    /// Replaces samples from `index` on, all of which must exist. In a scratch signal they are changed where they lie;
+    /// elsewhere the shards that hold them are copied and take the place of the old ones with the next commit, so that
+    /// segments taken before keep what they show.
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfBounds`], [`StoreError::WriteIntoGap`], [`StoreError::DTypeMismatch`],
+    /// [`StoreError::ReadOnly`], [`StoreError::Io`].
+    pub fn write<T: Sample>(&self, index: i64, samples: &[T]) -> Result<(), StoreError> {
+        self.check_dtype(T::DTYPE)?;
+        self.write_bytes(index, bytemuck::cast_slice(samples))
+    }
+
+    /// As [`write`](Self::write), from bytes in this machine's order.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write), and [`StoreError::PartialSample`].
+    pub fn write_bytes(&self, index: i64, bytes: &[u8]) -> Result<(), StoreError> {
+        let engine = self.shared.backend.engine("write samples")?;
+        let in_place = self.shared.in_place;
+        self.change("write samples", |state, _, change| {
+            let range = index..checked_end(index, sample_count(state, bytes)?)?;
+            check_bounds(state, &range)?;
+            if let Some(gap) = state.gaps.first_within(range.clone()) {
+                return Err(StoreError::WriteIntoGap {
+                    signal: (*state.name).into(),
+                    start: range.start,
+                    end: range.end,
+                    gap_start: gap.start,
+                    gap_end: gap.end(),
+                });
+            }
+            if in_place {
+                change.write(index, bytes);
+            } else {
+                change.ops = replace_shards(engine, state, index, bytes)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds an event over a range of indices (empty for an instant) and gives its id. `fields` are free.
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`].
+    pub fn add_event(
+        &self,
+        kind: &str,
+        range: Range<i64>,
+        fields: &Map<String, Value>,
+    ) -> Result<u64, StoreError> {
+        self.change("add an event", |state, _, change| {
+            check_bounds(state, &range)?;
+            let event = state.events.next_id();
+            change.ops.push(Op::Event {
+                id: state.id,
+                event: EventRow {
+                    id: event,
+                    start: range.start,
+                    end: range.end,
+                    kind: kind.into(),
+                    fields: Value::Object(fields.clone()).to_string(),
+                },
+            });
+            Ok(event)
+        })
+    }
+
+    /// Removes an event.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchEvent`], [`StoreError::ReadOnly`].
+    pub fn remove_event(&self, event: u64) -> Result<(), StoreError> {
+        self.change("remove an event", |state, _, change| {
+            if state.events.by_id(event).is_none() {
+                return Err(StoreError::NoSuchEvent {
+                    signal: (*state.name).into(),
+                    event,
+                });
+            }
+            change.ops.push(Op::EventRemove {
+                id: state.id,
+                event,
+            });
+            Ok(())
+        })
+    }
+
+    /// Replaces the user attributes.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`].
+    pub fn set_attributes(&self, attributes: &Map<String, Value>) -> Result<(), StoreError> {
+        self.change("set attributes", |state, _, change| {
+            let mut meta = (*state.meta).clone();
+            meta.attributes = attributes_text(&state.name, attributes)?;
+            set_meta(state, change, meta);
+            Ok(())
+        })
+    }
+
+    /// Sets the unit and the calibration (scale, offset); `None`: counts are values.
+    ///
+    /// # Errors
+    /// [`StoreError::Segment`] unless scale is finite and not zero and offset is finite; [`StoreError::ReadOnly`].
+    pub fn set_calibration(&self, unit: &str, calibration: Option<(f64, f64)>) -> Result<(), StoreError> {
+        if let Some((scale, offset)) = calibration {
+            Calibration::new(scale, offset, unit)?;
+        }
+        self.change("set the calibration", |state, _, change| {
+            let mut meta = (*state.meta).clone();
+            meta.unit = unit.into();
+            meta.calibration = calibration;
+            set_meta(state, change, meta);
+            Ok(())
+        })
+    }
+}
+
+fn set_meta(state: &SignalState, change: &mut Change<'_>, meta: crate::meta::SignalMeta) {
+    change.ops.push(Op::Meta {
+        id: state.id,
+        meta: Box::new(meta),
+    });
+}
+
+fn check_bounds(state: &SignalState, range: &Range<i64>) -> Result<(), StoreError> {
+    if range.start > range.end {
+        return Err(StoreError::InvalidRange {
+            signal: (*state.name).into(),
+            start: range.start.to_string(),
+            end: range.end.to_string(),
+        });
+    }
+    if range.start < 0 || range.end > state.end {
+        return Err(StoreError::OutOfBounds {
+            signal: (*state.name).into(),
+            start: range.start,
+            end: range.end,
+            have_start: 0,
+            have_end: state.end,
+        });
+    }
+    Ok(())
+}
+
+/// Copies the shards that hold `bytes` at `index`, with these in their place; gives the operations that exchange them.
+fn replace_shards(
+    engine: &Engine,
+    state: &SignalState,
+    index: i64,
+    bytes: &[u8],
+) -> Result<Vec<Op>, StoreError> {
+    if !state.meta.codec.is_empty() {
+        return Err(StoreError::Sealed {
+            signal: (*state.name).into(),
+            codec: state.meta.codec.clone(),
+        });
+    }
+    let start = index.unsigned_abs() * state.meta.dtype.size() as u64;
+    let mut rest = bytes;
+    let mut ops = Vec::new();
+    for span in Flat::data(&state.meta).spans(start, bytes.len() as u64) {
+        let (part, after) = rest.split_at(usize::try_from(span.len).unwrap_or(rest.len()));
+        rest = after;
+        let old = engine.data_shard_path(state.id, span.shard)?;
+        let (tmp, path) = engine.new_tmp();
+        let io = |action, path: &Path| {
+            let path = path.to_path_buf();
+            move |source| failed(source, action, &path)
+        };
+        // The system shares or copies blocks inside the kernel where it can.
+        std::fs::copy(&old, &path).map_err(io("copy", &old))?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .map_err(io("open", &path))?;
+        file.seek(SeekFrom::Start(span.offset))
+            .and_then(|_| file.write_all(part))
+            .map_err(io("write", &path))?;
+        ops.push(Op::ReplaceShard {
+            id: state.id,
+            shard: span.shard,
+            tmp,
+        });
+    }
+    Ok(ops)
+}
