@@ -102,6 +102,12 @@ impl Builder {
         self.0.flush(store)
     }
 
+    /// Index after the last sample that was fed in order.
+    #[must_use]
+    pub fn next(&self) -> i64 {
+        self.0.next()
+    }
+
     /// Rows of everything up to this index are in store, as far as [`super::rows_stored`] says.
     #[must_use]
     pub fn built(&self) -> i64 {
@@ -134,6 +140,7 @@ trait Build: Send {
     -> Result<(), StoreError>;
     fn flush(&mut self, store: &mut dyn RowsMut) -> Result<(), StoreError>;
     fn built(&self) -> i64;
+    fn next(&self) -> i64;
 }
 
 /// `cells` has everything from `levels.row()` on, up to `cells.next()`; `dirty` lies before that.
@@ -272,6 +279,10 @@ impl<T: Viewed> Build for Pyramid<T> {
 
     fn flush(&mut self, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         self.levels.flush(store)
+    }
+
+    fn next(&self) -> i64 {
+        self.cells.next()
     }
 
     fn built(&self) -> i64 {

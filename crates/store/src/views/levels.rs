@@ -7,8 +7,8 @@ use super::row::{from_row, to_row};
 use super::{EXTREMA, FACTOR, LEVELS, MIN_ROWS, MOMENTS, Rows, RowsMut, bucket, rows_stored};
 use crate::StoreError;
 
-/// Rows of level 0 that are kept before all levels are written: 1 MiB of samples.
-const BATCH: usize = 1024;
+/// Rows of level 0 that are kept before all levels are written: 2 MiB of samples.
+const BATCH: usize = 2048;
 
 /// One level under construction. Rows `first..first + extrema.len()` are complete and not written; `partial` is the
 /// next one so far. Rows before `first` are in store, and `first` is 0 while the level is too short to be stored.

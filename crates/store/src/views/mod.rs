@@ -18,9 +18,13 @@
 mod builder;
 mod cells;
 mod decimated;
+pub(crate) mod files;
+pub(crate) mod keeper;
 mod levels;
+pub(crate) mod record;
 mod render;
 mod row;
+mod signal;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +37,7 @@ use crate::StoreError;
 pub use builder::Builder;
 pub use decimated::{Measure, Stretch, decimate};
 pub use render::{Source, View, render};
+pub use signal::{CivilEdges, Decimated, PhysicalColumns, SignalView};
 
 /// Samples of one row of level 0 take this many bytes.
 ///

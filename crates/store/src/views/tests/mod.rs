@@ -145,7 +145,7 @@ fn a_view_costs_columns_whatever_it_spans() {
         let view = render(&bench.source(), std::slice::from_ref(&range), pixels).expect("memory");
         check_view(&view, &bench.model, &[range]);
         // Samples of at most a bucket per column, or of what was not yet written at the end.
-        let most = bucket(DType::F64, 0) * (pixels as i64 + 2 * 1024);
+        let most = bucket(DType::F64, 0) * (pixels as i64 + 2 * 2048);
         assert!(bench.model.visited.get() <= most);
         assert_eq!(view.len(), pixels);
     }

@@ -1,0 +1,371 @@
+//! Sealing: a signal's samples in compressed chunks, for good reading by everyone and no more writing.
+//!
+//! Zarr allows an array one chain of codecs, so the whole of `data` is written anew in the engine's `tmp/`, synced, and
+//! takes the old array's place by one operation of a commit. Segments handed out before keep the old files. Samples in
+//! gaps are stored as zero. Views, tables and checksums (which are about decoded chunks) stay as they are.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, PoisonError};
+
+use serde_json::{Value, json};
+use zarrs::array::{Array, ArrayMetadata, CodecOptions};
+use zarrs::storage::store::MemoryStore;
+use zarrs::storage::{ReadableStorageTraits, StoreKey, WritableStorageTraits};
+
+use crate::engine::io::IoContext;
+use crate::error::StoreError;
+use crate::layout::flat::Flat;
+use crate::layout::{shard_file, zarr};
+use crate::media::{Access, Media, MediaFile, Site};
+use crate::meta::SignalMeta;
+use crate::op::Op;
+use crate::state::SignalState;
+use crate::store::Store;
+use crate::views::Samples;
+use crate::views::keeper::StoredSamples;
+
+/// Inner chunks in a shard of a sealed signal: at most 64 MiB before compression, which is what sealing holds in memory.
+pub(crate) const SHARD_CHUNKS: u64 = 64;
+
+/// How the chunks of a sealed signal are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Zstandard; levels 1 (fast) to 22 (small).
+    Zstd {
+        /// 1 to 22.
+        level: i32,
+    },
+    /// Blosc, which shuffles bytes before compressing them; levels 0 (none) to 9 (small).
+    Blosc {
+        /// What compresses.
+        compressor: BloscCompressor,
+        /// 0 to 9.
+        level: u8,
+    },
+}
+
+/// What compresses inside Blosc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Their names say it.
+#[non_exhaustive]
+pub enum BloscCompressor {
+    BloscLz,
+    Lz4,
+    Lz4Hc,
+    Zlib,
+    Zstd,
+}
+
+impl BloscCompressor {
+    const ALL: [Self; 5] = [Self::BloscLz, Self::Lz4, Self::Lz4Hc, Self::Zlib, Self::Zstd];
+
+    /// Blosc's name for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BloscLz => "blosclz",
+            Self::Lz4 => "lz4",
+            Self::Lz4Hc => "lz4hc",
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+impl Default for Codec {
+    /// Zstandard at level 3: small files that read fast.
+    fn default() -> Self {
+        Self::Zstd { level: 3 }
+    }
+}
+
+impl fmt::Display for Codec {
+    /// As [`from_str`](Self::from_str) reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zstd { level } => write!(f, "zstd:{level}"),
+            Self::Blosc { compressor, level } => write!(f, "blosc:{}:{level}", compressor.name()),
+        }
+    }
+}
+
+impl FromStr for Codec {
+    type Err = StoreError;
+
+    /// Reads `zstd`, `zstd:LEVEL`, `blosc`, `blosc:COMPRESSOR`, `blosc:COMPRESSOR:LEVEL`.
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let refuse = || StoreError::InvalidCodec { codec: text.into() };
+        let mut parts = text.split(':');
+        let codec = match parts.next() {
+            Some("zstd") => {
+                let level = parts.next().map_or(Ok(3), |level| level.parse().map_err(|_| refuse()))?;
+                Self::Zstd { level }
+            }
+            Some("blosc") => {
+                let name = parts.next().unwrap_or("lz4");
+                let compressor = BloscCompressor::ALL.into_iter().find(|c| c.name() == name).ok_or_else(refuse)?;
+                let level = parts.next().map_or(Ok(5), |level| level.parse().map_err(|_| refuse()))?;
+                Self::Blosc { compressor, level }
+            }
+            _ => return Err(refuse()),
+        };
+        if parts.next().is_some() {
+            return Err(refuse());
+        }
+        codec.check()?;
+        Ok(codec)
+    }
+}
+
+impl Codec {
+    fn check(&self) -> Result<(), StoreError> {
+        let legal = match self {
+            Self::Zstd { level } => (1..=22).contains(level),
+            Self::Blosc { level, .. } => *level <= 9,
+        };
+        if legal { Ok(()) } else { Err(StoreError::InvalidCodec { codec: self.to_string() }) }
+    }
+
+    /// Name of the codec in Zarr, which the signal's metadata keeps.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Zstd { .. } => "zstd",
+            Self::Blosc { .. } => "blosc",
+        }
+    }
+
+    fn metadata(&self, sample_bytes: usize) -> Value {
+        match self {
+            // The checksum finds damage in the last chunk too, which has none of ours before it is full.
+            Self::Zstd { level } => json!({
+                "name": "zstd", "configuration": { "level": level, "checksum": true },
+            }),
+            Self::Blosc { compressor, level } => json!({
+                "name": "blosc",
+                "configuration": {
+                    "cname": compressor.name(), "clevel": level, "shuffle": "shuffle",
+                    "typesize": sample_bytes, "blocksize": 0,
+                },
+            }),
+        }
+    }
+}
+
+/// What sealing or unsealing did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sealed {
+    /// Bytes of all samples, gaps not counted.
+    pub raw_bytes: u64,
+    /// Bytes of the files of `data` now.
+    pub stored_bytes: u64,
+}
+
+impl Sealed {
+    /// Raw bytes per stored byte.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        self.raw_bytes as f64 / self.stored_bytes.max(1) as f64
+    }
+}
+
+impl Store {
+    /// Compresses a signal's samples. It can then no longer grow or change before it is [unsealed](Self::unseal);
+    /// sealing a sealed signal compresses it anew. Pending changes of all signals are committed first.
+    ///
+    /// Memory: some 200 MB at most, whatever the signal's length. Disk: the compressed samples, until the old ones go.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidCodec`], [`StoreError::NoSuchSignal`], [`StoreError::ReadOnly`], [`StoreError::DiskFull`]
+    /// and others of commits; the signal then is as it was.
+    pub fn seal(&self, name: &str, codec: Codec) -> Result<Sealed, StoreError> {
+        codec.check()?;
+        self.rewrite("seal a signal", name, Some(codec))
+    }
+
+    /// Writes a sealed signal's samples as plain ones again, so that it can grow. One that is not sealed is copied, which
+    /// mends shards that another program rewrote.
+    ///
+    /// # Errors
+    /// As [`seal`](Self::seal).
+    pub fn unseal(&self, name: &str) -> Result<Sealed, StoreError> {
+        self.rewrite("unseal a signal", name, None)
+    }
+
+    fn rewrite(&self, action: &'static str, name: &str, codec: Option<Codec>) -> Result<Sealed, StoreError> {
+        let shared = self.shared();
+        let engine = shared.backend.engine(action)?;
+        let _alone = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let id = self.id_of(name)?;
+        shared.views.before_commit()?;
+        engine.commit(true)?;
+        shared.views.after_commit(&shared.backend, true);
+        let state = engine.state(id)?;
+        let samples = StoredSamples::new(&shared.backend, &state)?;
+        let media = engine.media();
+        let (tmp, path) = engine.new_tmp();
+        let written = match codec {
+            Some(codec) => write_sealed(media, &path, &state, &samples, codec),
+            None => write_flat(&**media, &path, &state, &samples),
+        };
+        let queued = written.and_then(|bytes| {
+            let codec = codec.map_or(String::new(), |codec| codec.name().to_owned());
+            engine.queue(Op::ReplaceData { id, tmp, codec })?;
+            engine.commit(true)?;
+            Ok(bytes)
+        });
+        if queued.is_err() {
+            // Whatever is left of it goes with the next recovery at the latest.
+            let _ = media.remove_all(&path);
+        }
+        Ok(Sealed {
+            raw_bytes: state.sample_count().unsigned_abs() * state.meta.dtype.size() as u64,
+            stored_bytes: queued?,
+        })
+    }
+}
+
+/// `zarr.json` of a sealed array.
+fn sealed_array(meta: &SignalMeta, end: i64, codec: Codec) -> Value {
+    let mut array = zarr::data_array(meta, end);
+    let shard = meta.chunk_samples * SHARD_CHUNKS;
+    array["chunk_grid"]["configuration"]["chunk_shape"] = json!([shard]);
+    let sharding = &mut array["codecs"][0]["configuration"];
+    sharding["index_location"] = "end".into();
+    if let Some(codecs) = sharding["codecs"].as_array_mut() {
+        codecs.push(codec.metadata(meta.dtype.size()));
+    }
+    array
+}
+
+/// Writes the array into a new folder and syncs it; gives its bytes.
+fn write_sealed(
+    media: &Arc<dyn Media>,
+    path: &Path,
+    state: &SignalState,
+    samples: &StoredSamples<'_>,
+    codec: Codec,
+) -> Result<u64, StoreError> {
+    let undecodable = |reason: String| StoreError::Undecodable { path: path.to_path_buf(), reason };
+    let metadata = sealed_array(&state.meta, state.end, codec);
+    let parsed: ArrayMetadata =
+        serde_json::from_value(metadata.clone()).map_err(|error| undecodable(error.to_string()))?;
+    let encoder = Arc::new(MemoryStore::new());
+    let array = Array::new_with_metadata(Arc::clone(&encoder), "/", parsed)
+        .map_err(|error| undecodable(error.to_string()))?;
+    let size = state.meta.dtype.size();
+    let length = (state.meta.chunk_samples * SHARD_CHUNKS).cast_signed();
+    // Zeros are samples, too: a shard without a file must mean a gap, or a lost one would go unnoticed.
+    let options = CodecOptions::default().with_store_empty_chunks(true);
+    let mut out = Folder::create(&**media, path)?;
+    let mut raw = vec![0u8; length.cast_unsigned() as usize * size];
+    for shard in 0..state.end.div_euclid(length) + 1 {
+        let range = shard * length..state.end.min((shard + 1) * length);
+        if range.is_empty() || samples.missing(range.clone()) == range.end - range.start {
+            continue;
+        }
+        raw.fill(0);
+        samples.visit(range.clone(), &mut |index, bytes| {
+            let at = (index - range.start).cast_unsigned() as usize * size;
+            raw[at..at + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        })?;
+        let number = shard.cast_unsigned();
+        array
+            .store_chunk_opt(&[number], raw.as_slice(), &options)
+            .map_err(|error| undecodable(error.to_string()))?;
+        let key = StoreKey::new(format!("c/{number}")).map_err(|error| undecodable(error.to_string()))?;
+        if let Some(bytes) = encoder.get(&key).map_err(|error| undecodable(error.to_string()))? {
+            let file = out.open(number, bytes.len() as u64)?;
+            file.write(0, &bytes)?;
+            file.close()?;
+            encoder.erase(&key).map_err(|error| undecodable(error.to_string()))?;
+        }
+    }
+    out.finish(&metadata)
+}
+
+/// Writes the array flat into a new folder and syncs it; gives its bytes.
+fn write_flat(
+    media: &dyn Media,
+    path: &Path,
+    state: &SignalState,
+    samples: &StoredSamples<'_>,
+) -> Result<u64, StoreError> {
+    let flat = Flat::data(&state.meta);
+    let size = state.meta.dtype.size() as u64;
+    let length = (flat.shard_bytes() / size).cast_signed();
+    let index = flat.index();
+    let mut out = Folder::create(media, path)?;
+    for shard in 0..state.end.div_euclid(length) + 1 {
+        let range = shard * length..state.end.min((shard + 1) * length);
+        if range.is_empty() || samples.missing(range.clone()) == range.end - range.start {
+            continue;
+        }
+        let used = (range.end - range.start).cast_unsigned() * size;
+        let file = out.open(shard.cast_unsigned(), flat.file_len(used))?;
+        file.write(0, &index)?;
+        samples.visit(range.clone(), &mut |at, bytes| {
+            file.write(flat.payload_start + (at - range.start).cast_unsigned() * size, bytes)
+        })?;
+        file.close()?;
+    }
+    let metadata = zarr::data_array(&state.meta, state.end);
+    out.finish(&metadata)
+}
+
+/// An array's folder under construction.
+struct Folder<'a> {
+    media: &'a dyn Media,
+    path: &'a Path,
+    bytes: u64,
+}
+
+/// One of its shards.
+struct Shard {
+    path: PathBuf,
+    file: Arc<dyn MediaFile>,
+}
+
+impl Shard {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.file.write_at(offset, bytes).at("write", &self.path)
+    }
+
+    fn close(self) -> Result<(), StoreError> {
+        self.file.sync(Site::ReplacementFile).at("sync", &self.path)
+    }
+}
+
+impl<'a> Folder<'a> {
+    fn create(media: &'a dyn Media, path: &'a Path) -> Result<Self, StoreError> {
+        for folder in [path.to_path_buf(), path.join("c")] {
+            media.make_folder(&folder).at("create", &folder)?;
+        }
+        Ok(Self { media, path, bytes: 0 })
+    }
+
+    fn open(&mut self, shard: u64, len: u64) -> Result<Shard, StoreError> {
+        let path = shard_file(self.path, shard);
+        let file = self.media.open(&path, Access::CreateNew).at("create", &path)?;
+        file.set_len(len).at("extend", &path)?;
+        self.bytes += len;
+        Ok(Shard { path, file })
+    }
+
+    /// Writes the metadata and syncs the folders.
+    fn finish(self, metadata: &Value) -> Result<u64, StoreError> {
+        let path = self.path.join("zarr.json");
+        let file = self.media.open(&path, Access::CreateNew).at("create", &path)?;
+        file.write_at(0, &zarr::to_bytes(metadata)).at("write", &path)?;
+        file.sync(Site::ReplacementFile).at("sync", &path)?;
+        let tmp = self.path.parent().unwrap_or(self.path);
+        for folder in [&self.path.join("c"), self.path, tmp] {
+            self.media.sync_folder(folder, Site::ReplacementFolder).at("sync", folder)?;
+        }
+        Ok(self.bytes)
+    }
+}

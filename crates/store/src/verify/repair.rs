@@ -1,0 +1,181 @@
+//! Mending what can be mended without guessing.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value, json};
+
+use super::samples::{self, Sum, check};
+use super::{Finding, Report, Subject, VerifyOptions, metadata};
+use crate::engine::io::{IoContext, replace_file};
+use crate::error::StoreError;
+use crate::layout::flat::Flat;
+use crate::layout::{tmp_folder, zarr};
+use crate::media::{Access, Site};
+use crate::op::Op;
+use crate::signal::Signal;
+use crate::store::Store;
+
+/// Kind of the events that say which samples were lost.
+const EVENT: &str = "samples_lost";
+
+impl Store {
+    /// Verifies, mends what can be mended, commits, and verifies again: the reports before and after.
+    ///
+    /// Rebuilt are metadata, views, checksums that are missing and shard indices; samples whose file is gone become
+    /// gaps, each with an event of the kind `samples_lost`. No sample is changed.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], and what commits may say.
+    pub fn repair(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
+        let engine = self.shared().backend.engine("repair")?;
+        self.commit(true)?;
+        let before = self.verify(options)?;
+        for finding in before.findings.iter().filter(|finding| finding.repairable) {
+            self.mend(finding)?;
+        }
+        self.commit(true)?;
+        engine.checkpoint()?;
+        Ok((before, self.verify(options)?))
+    }
+
+    fn mend(&self, finding: &Finding) -> Result<(), StoreError> {
+        let shared = self.shared();
+        let engine = shared.backend.engine("repair")?;
+        let Some(name) = &finding.signal else {
+            let user = Map::new();
+            let group = zarr::store_group(&self.uuid()?, user);
+            return self.write_metadata(&finding.path, &group);
+        };
+        let id = self.id_of(name)?;
+        let signal = Signal::load(shared, id)?;
+        let mut report = Report::default();
+        let subject = Subject {
+            backend: &shared.backend,
+            media: shared.backend.media(),
+            state: signal.state().clone(),
+            folder: shared.backend.signal_path(id)?,
+            signal,
+            report: &mut report,
+        };
+        match (finding.code, &finding.range) {
+            ("missing_metadata" | "foreign_metadata" | "stale_metadata", _) => {
+                for (array, value) in metadata::expected(&subject) {
+                    let path = subject.folder.join(array).join("zarr.json");
+                    if path == finding.path {
+                        self.write_metadata(&path, &value)?;
+                    }
+                }
+                Ok(())
+            }
+            ("stale_views", _) => shared.views.rebuild(&shared.backend, id),
+            ("missing_checksum", Some(range)) => {
+                let ops = missing_checksums(&subject, range)?;
+                ops.into_iter().try_for_each(|op| engine.queue(op))
+            }
+            ("missing_shard" | "truncated_shard", Some(range)) => self.give_up(name, range, finding),
+            ("damaged_index", Some(range)) => self.restore_index(&subject, range, finding),
+            ("foreign_write", Some(range)) => self.restore_shard(&subject, range),
+            _ => Ok(()),
+        }
+    }
+
+    fn write_metadata(&self, path: &std::path::Path, value: &Value) -> Result<(), StoreError> {
+        let media = self.shared().backend.media();
+        let tmp = tmp_folder(self.path()).join("zarr-repair");
+        replace_file(&*media, &tmp, path, &zarr::to_bytes(value), None)
+    }
+
+    /// Marks what a lost file held as a gap.
+    fn give_up(&self, name: &str, range: &Range<i64>, finding: &Finding) -> Result<(), StoreError> {
+        let writer = self.writer(name)?;
+        let lost = self.signal(name)?;
+        let count = range.end - range.start - lost.gaps().missing_within(range.clone());
+        writer.mark_invalid(range.clone())?;
+        let mut fields = Map::new();
+        fields.insert("reason".into(), finding.code.into());
+        fields.insert("samples".into(), count.into());
+        fields.insert("file".into(), json!(finding.path.file_name().map(|name| name.to_string_lossy())));
+        writer.add_event(EVENT, range.clone(), &fields)?;
+        Ok(())
+    }
+
+    /// Writes the index of a flat shard anew, if the checksums of its full chunks say that it is one.
+    fn restore_index(&self, subject: &Subject<'_>, range: &Range<i64>, finding: &Finding) -> Result<(), StoreError> {
+        let meta = &subject.state.meta;
+        let flat = Flat::data(meta);
+        let file = subject.media.open(&finding.path, Access::Write).at("open", &finding.path)?;
+        let length = meta.chunk_samples.cast_signed();
+        let mut bytes = vec![0; flat.chunk_bytes as usize];
+        let mut proved = 0;
+        for chunk in range.start / length..range.end / length {
+            let offset = flat.payload_start + (chunk - range.start / length).cast_unsigned() * flat.chunk_bytes;
+            bytes.fill(0);
+            file.read_at(offset, &mut bytes).at("read", &finding.path)?;
+            match check(subject, chunk.cast_unsigned(), &mut bytes)? {
+                Sum::Right => proved += 1,
+                Sum::Wrong(..) => return Ok(()),
+                Sum::Missing(_) | Sum::Empty => {}
+            }
+        }
+        // A shard without one full chunk has no checksum, but the rest of its head tells: zeros up to the payload.
+        let mut head = vec![0; (flat.payload_start - Flat::index_len(flat.chunks)) as usize];
+        file.read_at(Flat::index_len(flat.chunks), &mut head).at("read", &finding.path)?;
+        if proved > 0 || head.iter().all(|byte| *byte == 0) {
+            file.write_at(0, &flat.index()).at("write", &finding.path)?;
+            file.sync(Site::ReplacementFile).at("sync", &finding.path)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the samples of a shard that another program wrote as a plain shard, if their checksums match.
+    fn restore_shard(&self, subject: &Subject<'_>, range: &Range<i64>) -> Result<(), StoreError> {
+        let engine = self.shared().backend.engine("repair")?;
+        let meta = &subject.state.meta;
+        let flat = Flat::data(meta);
+        let (length, size) = (meta.chunk_samples.cast_signed(), meta.dtype.size());
+        let (tmp, path) = engine.new_tmp();
+        let file = subject.media.open(&path, Access::CreateNew).at("create", &path)?;
+        let used = (range.end - range.start).cast_unsigned() * size as u64;
+        file.set_len(flat.file_len(used)).at("extend", &path)?;
+        file.write_at(0, &flat.index()).at("write", &path)?;
+        let mut bytes = vec![0; flat.chunk_bytes as usize];
+        let mut at = range.start;
+        while at < range.end {
+            let part = at..(at + length).min(range.end);
+            bytes.fill(0);
+            samples::read_valid(subject, part.clone(), &mut bytes)?;
+            let offset = flat.payload_start + (at - range.start).cast_unsigned() * size as u64;
+            file.write_at(offset, &bytes).at("write", &path)?;
+            let whole = part.end - part.start == length;
+            if whole && matches!(check(subject, (at / length).cast_unsigned(), &mut bytes)?, Sum::Wrong(..)) {
+                // The other program changed samples. They stay as they are, readable, until somebody decides.
+                let _ = subject.media.remove_file(&path);
+                return Ok(());
+            }
+            at = part.end;
+        }
+        file.sync(Site::ReplacementFile).at("sync", &path)?;
+        let folder = tmp_folder(engine.root());
+        subject.media.sync_folder(&folder, Site::ReplacementFolder).at("sync", &folder)?;
+        let shard = (range.start.cast_unsigned() * size as u64) / flat.shard_bytes();
+        let op = Op::ReplaceShard { id: subject.state.id, shard, tmp };
+        self.shared().views.observe(&self.shared().backend, &op)?;
+        engine.queue(op)
+    }
+}
+
+/// Operations that record the checksums of full chunks that have none.
+fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op>, StoreError> {
+    let state = &subject.state;
+    let (length, size) = (state.meta.chunk_samples.cast_signed(), state.meta.dtype.size());
+    let mut bytes = vec![0; length.cast_unsigned() as usize * size];
+    let mut ops = Vec::new();
+    for chunk in range.start / length..range.end / length {
+        bytes.fill(0);
+        samples::read_valid(subject, chunk * length..(chunk + 1) * length, &mut bytes)?;
+        if let Sum::Missing(crc) = check(subject, chunk.cast_unsigned(), &mut bytes)? {
+            ops.push(Op::Crc { id: state.id, chunk: chunk.cast_unsigned(), crc });
+        }
+    }
+    Ok(ops)
+}

@@ -1,0 +1,258 @@
+//! Shards against the gaps and the end of their signal, chunks against their checksums.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::Subject;
+use crate::engine::crc;
+use crate::error::StoreError;
+use crate::layout::flat::{Flat, IndexKind};
+use crate::layout::shard_file;
+use crate::media::{Access, Kind};
+
+/// Where a shard of a signal lies and which samples it must hold.
+pub(super) struct Expected {
+    pub(super) shard: u64,
+    pub(super) path: PathBuf,
+    /// Its part of the index axis.
+    pub(super) range: Range<i64>,
+    /// Payload bytes up to its last valid sample.
+    pub(super) used: u64,
+}
+
+const LOST: &str = "restore the file from a copy; or let `--repair` mark the lost samples as a gap, with an event";
+
+/// The shards that hold at least one sample.
+pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<Expected>, StoreError> {
+    let state = &subject.state;
+    let length = sealed_shard(subject).unwrap_or(subject.backend.shard_samples(state.id)?).max(1);
+    let size = state.meta.dtype.size() as i64;
+    let mut shards = Vec::new();
+    let mut at = 0;
+    while at < state.end {
+        // Shards that lie in one gap as a whole have no file; there may be millions of them.
+        if let Some(gap) = state.gaps.at(at) {
+            let skip = gap.end() / length * length;
+            if skip > at {
+                at = skip;
+                continue;
+            }
+        }
+        let shard = at / length;
+        let range = shard * length..((shard + 1).saturating_mul(length)).min(state.end);
+        let last = match state.gaps.at(range.end - 1) {
+            Some(gap) => gap.start,
+            None => range.end,
+        };
+        if last > range.start {
+            let shard = shard.cast_unsigned();
+            shards.push(Expected {
+                shard,
+                path: path_of(subject, shard)?,
+                used: ((last - range.start) * size).cast_unsigned(),
+                range: range.clone(),
+            });
+        }
+        at = range.end;
+    }
+    Ok(shards)
+}
+
+fn path_of(subject: &Subject<'_>, shard: u64) -> Result<PathBuf, StoreError> {
+    if subject.state.meta.codec.is_empty() {
+        subject.backend.data_shard_path(subject.state.id, shard)
+    } else {
+        Ok(shard_file(&subject.folder.join("data"), shard))
+    }
+}
+
+/// Samples per shard of a sealed signal.
+fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
+    if subject.state.meta.codec.is_empty() {
+        return None;
+    }
+    let samples = subject.state.meta.chunk_samples.saturating_mul(crate::seal::SHARD_CHUNKS);
+    i64::try_from(samples).ok()
+}
+
+/// Files that are missing, too short, or not as we wrote them.
+pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
+    let flat = Flat::data(&subject.state.meta);
+    let is_flat = subject.state.meta.codec.is_empty();
+    let size = subject.state.meta.dtype.size() as u64;
+    for expected in expected(subject)? {
+        let Expected { path, range, used, .. } = expected;
+        let length = match subject.media.stat(&path) {
+            Ok(Some(Kind::File(length))) => length,
+            Ok(_) => {
+                let what = format!("{} is missing; it held samples {}..{}", path.display(), range.start, range.end);
+                subject.add("missing_shard", path, Some(range), what, LOST, true);
+                continue;
+            }
+            Err(source) => {
+                subject.fail(&StoreError::Io { action: "look at", path, source });
+                continue;
+            }
+        };
+        if !is_flat {
+            // What is inside is known only after decoding: see `checksums`.
+            continue;
+        }
+        let index = subject.media.open(&path, Access::Read).and_then(|file| {
+            let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
+            let count = file.read_at(0, &mut index)?;
+            Ok(flat.index_kind(&index[..count]))
+        });
+        let needed = flat.payload_start + used;
+        match index {
+            Ok(IndexKind::Foreign) => {
+                let what = format!("{} was rewritten by another program: its index is valid, but not ours", path.display());
+                let mend = "it is read by decoding; `--repair` writes its samples as a plain shard again, if their checksums match";
+                subject.add("foreign_write", path, Some(range), what, mend, true);
+            }
+            Ok(kind) if length < needed => {
+                let from = range.start + (length.saturating_sub(flat.payload_start) / size).cast_signed();
+                let what = format!("{} has {length} bytes, but its samples need {needed}", path.display());
+                let _ = kind;
+                subject.add("truncated_shard", path, Some(from..range.end), what, LOST, true);
+            }
+            Ok(IndexKind::Damaged) => {
+                let what = format!("the index at the start of {} is damaged; the samples behind it may be whole", path.display());
+                let mend = "`--repair` writes the index anew, which is the same for every shard, if the checksums of its chunks match";
+                subject.add("damaged_index", path, Some(range), what, mend, true);
+            }
+            Ok(IndexKind::Flat) => {}
+            Err(source) => subject.fail(&StoreError::Io { action: "read", path, source }),
+        }
+    }
+    Ok(())
+}
+
+/// What a chunk's checksum says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sum {
+    Right,
+    /// None is stored; this is what it should be.
+    Missing(u32),
+    /// Stored and computed.
+    Wrong(u32, u32),
+    /// No sample lies in it.
+    Empty,
+}
+
+/// Compares a full chunk, whose bytes are given, with its checksum.
+pub(super) fn check(subject: &Subject<'_>, chunk: u64, bytes: &mut [u8]) -> Result<Sum, StoreError> {
+    let state = &subject.state;
+    let first = (chunk * state.meta.chunk_samples).cast_signed();
+    let Some(computed) = crc::masked(bytes, first, state.meta.dtype.size(), &state.gaps) else {
+        return Ok(Sum::Empty);
+    };
+    // Zero is what a hole in the file of checksums reads as.
+    Ok(match subject.backend.chunk_crc(state.id, chunk)?.filter(|crc| *crc != 0) {
+        Some(stored) if stored == computed => Sum::Right,
+        Some(stored) => Sum::Wrong(stored, computed),
+        None if computed == 0 => Sum::Right,
+        None => Sum::Missing(computed),
+    })
+}
+
+/// Full chunks against their checksums, and whether the rest can be read. Chunks of files that are missing, cut off or
+/// without an index were named before and are left out.
+pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
+    let known: Vec<Range<i64>> = subject
+        .report
+        .findings
+        .iter()
+        .filter(|finding| {
+            finding.signal.as_deref() == Some(&*subject.state.name)
+                && matches!(finding.code, "missing_shard" | "truncated_shard" | "damaged_index")
+        })
+        .filter_map(|finding| finding.range.clone())
+        .collect();
+    let state = subject.state.clone();
+    let length = state.meta.chunk_samples.max(1).cast_signed();
+    let size = state.meta.dtype.size();
+    let mut bytes = vec![0; length.cast_unsigned() as usize * size];
+    let mut missing: Option<Range<i64>> = None;
+    let mut at = 0;
+    while at < state.end {
+        if let Some(gap) = state.gaps.at(at).filter(|gap| gap.end() / length * length > at) {
+            at = gap.end() / length * length;
+            continue;
+        }
+        let range = at..(at + length).min(state.end);
+        let chunk = (at / length).cast_unsigned();
+        at = range.end;
+        if known.iter().any(|known| known.start < range.end && range.start < known.end) {
+            continue;
+        }
+        let part = &mut bytes[..(range.end - range.start).cast_unsigned() as usize * size];
+        part.fill(0);
+        let read = read_valid(subject, range.clone(), part);
+        let path = path_of(subject, range.start.cast_unsigned() / shard_length(subject)?.cast_unsigned())?;
+        if let Err(error) = read {
+            let what = format!("samples {}..{} cannot be read: {error}", range.start, range.end);
+            subject.add("unreadable_chunk", path, Some(range), what, "restore the file from a copy", false);
+            continue;
+        }
+        subject.report.bytes += part.len() as u64;
+        if range.end - range.start < length {
+            continue;
+        }
+        match check(subject, chunk, part)? {
+            Sum::Right | Sum::Empty => {}
+            Sum::Missing(_) => match &mut missing {
+                Some(missing) if missing.end == range.start => missing.end = range.end,
+                _ => {
+                    add_missing(subject, missing.take());
+                    missing = Some(range);
+                }
+            },
+            Sum::Wrong(stored, computed) => {
+                let what = format!(
+                    "samples {}..{} have the checksum {computed:08x}, but {stored:08x} is recorded: bits were changed",
+                    range.start, range.end
+                );
+                let mend = "restore the file from a copy; or mark the samples as invalid. They are never changed silently";
+                subject.add("flipped_bits", path, Some(range), what, mend, false);
+            }
+        }
+    }
+    add_missing(subject, missing);
+    Ok(())
+}
+
+fn add_missing(subject: &mut Subject<'_>, range: Option<Range<i64>>) {
+    if let Some(range) = range {
+        let what = format!("no checksum is recorded for samples {}..{}", range.start, range.end);
+        let path = subject.folder.join("crc");
+        let mend = "`--repair` records the checksums of the samples as they are";
+        subject.add("missing_checksum", path, Some(range), what, mend, true);
+    }
+}
+
+fn shard_length(subject: &Subject<'_>) -> Result<i64, StoreError> {
+    Ok(sealed_shard(subject).unwrap_or(subject.backend.shard_samples(subject.state.id)?).max(1))
+}
+
+/// The valid samples of a range that lies in one shard; the rest of `bytes` stays as it is.
+pub(super) fn read_valid(subject: &Subject<'_>, range: Range<i64>, bytes: &mut [u8]) -> Result<(), StoreError> {
+    let size = subject.state.meta.dtype.size();
+    let mut at = range.start;
+    while at < range.end {
+        let stop = match subject.state.gaps.first_within(at..range.end) {
+            Some(gap) if gap.start <= at => {
+                at = gap.end();
+                continue;
+            }
+            Some(gap) => gap.start,
+            None => range.end,
+        };
+        let count = (stop - at).cast_unsigned() as usize;
+        let buffer = subject.backend.read(subject.state.id, at, count)?;
+        let from = (at - range.start).cast_unsigned() as usize * size;
+        bytes[from..from + count * size].copy_from_slice(buffer.bytes());
+        at = stop;
+    }
+    Ok(())
+}

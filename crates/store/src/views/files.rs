@@ -1,0 +1,297 @@
+//! Rows in files: two flat sharded arrays per level.
+//!
+//! ```text
+//! views/zarr.json                   the record: how far rows reach (see `record`)
+//! views/<bucket>/extrema/c/<s>/0    least and greatest value of each bucket
+//! views/<bucket>/moments/c/<s>/0    count, mean and M2
+//! ```
+//! Nothing here is synced before [`Files::sync`]; until then rows are right only as long as the system runs.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use isochrony_segment::DType;
+
+use super::{EXTREMA, LEVELS, MOMENTS, Rows, RowsMut, bucket, extreme_dtype, rows_stored};
+use crate::StoreError;
+use crate::engine::io::IoContext;
+use crate::layout::flat::{Flat, Span};
+use crate::layout::zarr;
+use crate::media::{Access, Kind, Media, Site};
+
+/// Name of the folder inside a signal's.
+pub(crate) const FOLDER: &str = "views";
+
+/// Rows of an inner chunk.
+const CHUNK_ROWS: u64 = 1024;
+/// Inner chunks of a shard: half a million rows, some 20 MB at most.
+const SHARD_CHUNKS: u64 = 512;
+
+/// The two arrays of a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Array {
+    Extrema,
+    Moments,
+}
+
+impl Array {
+    pub(crate) const BOTH: [Self; 2] = [Self::Extrema, Self::Moments];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Extrema => "extrema",
+            Self::Moments => "moments",
+        }
+    }
+
+    const fn dtype(self, signal: DType) -> DType {
+        match self {
+            Self::Extrema => extreme_dtype(signal),
+            Self::Moments => DType::F64,
+        }
+    }
+
+    const fn columns(self) -> u64 {
+        match self {
+            Self::Extrema => EXTREMA as u64,
+            Self::Moments => MOMENTS as u64,
+        }
+    }
+
+    /// Bytes of a row.
+    pub(crate) const fn row_bytes(self, signal: DType) -> u64 {
+        self.columns() * self.dtype(signal).size() as u64
+    }
+
+    /// Where chunks lie in a shard.
+    pub(crate) fn flat(self, signal: DType) -> Flat {
+        Flat::new(self.row_bytes(signal) * CHUNK_ROWS, SHARD_CHUNKS)
+    }
+
+    /// Folder of the array, below the folder of views.
+    pub(crate) fn folder(self, signal: DType, level: usize) -> PathBuf {
+        Path::new(&bucket(signal, level).to_string()).join(self.name())
+    }
+
+    /// `zarr.json` of the array.
+    fn metadata(self, signal: DType, rows: u64) -> serde_json::Value {
+        let dtype = self.dtype(signal);
+        let shape = [rows, self.columns()];
+        let chunk = [CHUNK_ROWS, self.columns()];
+        zarr::view_array(dtype, shape, chunk, SHARD_CHUNKS)
+    }
+}
+
+/// The rows of one signal on some medium.
+#[derive(Debug)]
+pub(crate) struct Files {
+    media: Arc<dyn Media>,
+    /// The folder of views; moves with the signal.
+    folder: PathBuf,
+    dtype: DType,
+    /// Shards written to since the last sync, below `folder`.
+    unsynced: BTreeSet<PathBuf>,
+    /// Folders with new names since the last sync, below `folder`.
+    new_folders: BTreeSet<PathBuf>,
+}
+
+impl Files {
+    /// The rows of the signal in `signal`, whose folder exists if rows are to be written.
+    pub(crate) fn new(media: Arc<dyn Media>, signal: &Path, dtype: DType) -> Self {
+        Self {
+            media,
+            folder: signal.join(FOLDER),
+            dtype,
+            unsynced: BTreeSet::new(),
+            new_folders: BTreeSet::new(),
+        }
+    }
+
+    /// The signal is in another folder now.
+    pub(crate) fn moved(&mut self, signal: &Path) {
+        self.folder = signal.join(FOLDER);
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    pub(crate) fn media(&self) -> &dyn Media {
+        &*self.media
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn shard(&self, array: Array, level: usize, shard: u64) -> PathBuf {
+        array.folder(self.dtype, level).join("c").join(shard.to_string()).join("0")
+    }
+
+    /// Calls `each` with every piece of rows `first..` of an array that lies in one shard.
+    fn pieces(
+        &self,
+        array: Array,
+        first: u64,
+        bytes: u64,
+        mut each: impl FnMut(&Flat, Span, Range<usize>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let flat = array.flat(self.dtype);
+        let mut at = 0;
+        for span in flat.spans(first * array.row_bytes(self.dtype), bytes) {
+            let end = at + span.len as usize;
+            each(&flat, span, at..end)?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    fn read_array(&self, array: Array, level: usize, first: u64, out: &mut [u8]) -> Result<(), StoreError> {
+        self.pieces(array, first, out.len() as u64, |_, span, within| {
+            let path = self.folder.join(self.shard(array, level, span.shard));
+            let out = &mut out[within];
+            let filled = match self.media.open(&path, Access::Read) {
+                Ok(file) => file.read_at(span.offset, out).at("read", &path)?,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+                Err(error) => return Err(error).at("read", &path),
+            };
+            out[filled..].fill(0);
+            Ok(())
+        })
+    }
+
+    fn write_array(&mut self, array: Array, level: usize, first: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let (mut shards, mut made) = (Vec::new(), Vec::new());
+        self.pieces(array, first, bytes.len() as u64, |flat, span, within| {
+            let name = self.shard(array, level, span.shard);
+            let path = self.folder.join(&name);
+            let file = match self.media.open(&path, Access::Write) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    let parent = path.parent().unwrap_or(&self.folder);
+                    let signal = self.folder.parent().unwrap_or(&self.folder);
+                    made.extend(self.media.make_folders(signal, parent).at("create", parent)?);
+                    made.push(path.clone());
+                    self.media.open(&path, Access::Create)
+                }
+                other => other,
+            }
+            .at("open", &path)?;
+            let length = file.len().at("open", &path)?;
+            if length < flat.payload_start {
+                file.write_at(0, &flat.index()).at("write", &path)?;
+            }
+            // A file grows by whole chunks, as Zarr readers expect.
+            let needed = flat.file_len(span.offset + span.len - flat.payload_start);
+            if length < needed {
+                file.set_len(needed).at("extend", &path)?;
+            }
+            file.write_at(span.offset, &bytes[within]).at("write", &path)?;
+            shards.push(name);
+            Ok(())
+        })?;
+        self.unsynced.extend(shards);
+        let parents = made.iter().filter_map(|path| path.parent()?.strip_prefix(&self.folder).ok());
+        self.new_folders.extend(parents.map(Path::to_path_buf));
+        Ok(())
+    }
+
+    /// Makes all rows written so far durable.
+    pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
+        for name in &self.unsynced {
+            let path = self.folder.join(name);
+            let file = self.media.open(&path, Access::Write).at("open", &path)?;
+            file.sync(Site::View).at("sync", &path)?;
+        }
+        for name in &self.new_folders {
+            let path = self.folder.join(name);
+            self.media.sync_folder(&path, Site::View).at("sync", &path)?;
+        }
+        self.unsynced.clear();
+        self.new_folders.clear();
+        Ok(())
+    }
+
+    /// Writes `zarr.json` of every level that is stored when everything up to `built` is.
+    pub(crate) fn project(&self, built: i64) -> Result<(), StoreError> {
+        for level in 0..LEVELS {
+            let rows = rows_stored(self.dtype, level, built);
+            if rows == 0 {
+                break;
+            }
+            let group = self.folder.join(bucket(self.dtype, level).to_string());
+            if self.media.stat(&group).at("look up", &group)?.is_none() {
+                // Rows in a gap alone have no files.
+                let signal = self.folder.parent().unwrap_or(&self.folder);
+                self.media.make_folders(signal, &group).at("create", &group)?;
+            }
+            self.replace(&group.join("zarr.json"), &zarr::to_bytes(&zarr::group(serde_json::Map::new())))?;
+            for array in Array::BOTH {
+                let folder = self.folder.join(array.folder(self.dtype, level));
+                self.media.make_folders(&group, &folder).at("create", &folder)?;
+                let metadata = zarr::to_bytes(&array.metadata(self.dtype, rows));
+                self.replace(&folder.join("zarr.json"), &metadata)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces a small file without a sync, unless it holds these bytes already.
+    pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        if self.media.read(path).at("read", path)?.as_deref() == Some(bytes) {
+            return Ok(());
+        }
+        let tmp = path.with_extension("json.__tmp");
+        crate::engine::io::replace_file(self.media(), &tmp, path, bytes, None)
+    }
+
+    /// A shard that must hold rows, as everything up to `built` is said to be stored, and does not. `empty` tells
+    /// whether a range of indices has no samples.
+    pub(crate) fn missing(
+        &self,
+        built: i64,
+        empty: impl Fn(Range<i64>) -> bool,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        let length = CHUNK_ROWS * SHARD_CHUNKS;
+        for level in 0..LEVELS {
+            let rows = rows_stored(self.dtype, level, built);
+            let bucket = bucket(self.dtype, level);
+            for shard in 0..rows.div_ceil(length) {
+                let end = rows.min((shard + 1) * length);
+                if empty((shard * length) as i64 * bucket..end as i64 * bucket) {
+                    continue;
+                }
+                for array in Array::BOTH {
+                    let path = self.folder.join(self.shard(array, level, shard));
+                    match self.media.stat(&path).at("look at", &path)? {
+                        Some(Kind::File(length)) if length > array.flat(self.dtype).payload_start => {}
+                        _ => return Ok(Some(path)),
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes all files of all levels and the record.
+    pub(crate) fn remove(&mut self) -> Result<(), StoreError> {
+        self.unsynced.clear();
+        self.new_folders.clear();
+        self.media.remove_all(&self.folder).at("remove", &self.folder)
+    }
+}
+
+impl Rows for Files {
+    fn read(&self, level: usize, first: u64, extrema: &mut [u8], moments: &mut [u8]) -> Result<(), StoreError> {
+        self.read_array(Array::Extrema, level, first, extrema)?;
+        self.read_array(Array::Moments, level, first, moments)
+    }
+}
+
+impl RowsMut for Files {
+    fn write(&mut self, level: usize, first: u64, extrema: &[u8], moments: &[u8]) -> Result<(), StoreError> {
+        self.write_array(Array::Extrema, level, first, extrema)?;
+        self.write_array(Array::Moments, level, first, moments)
+    }
+}

@@ -1,0 +1,265 @@
+//! Views and decimated levels of a stored signal.
+
+use std::ops::Range;
+
+use isochrony_segment::{Calibration, DType, SigSeg, Stream, dispatch};
+use isochrony_time::{Fixed, Rate, Time, TimebaseId};
+
+use super::{LEVELS, Measure, View, bucket, decimate, render};
+use crate::StoreError;
+use crate::op::SignalId;
+use crate::signal::Signal;
+use crate::span::Span;
+
+/// What a plot of a stretch of a signal shows: a [`View`] with its civil times.
+///
+/// Columns are in the order of the selection: by index, or by civil time. Every column lies within one run, and what it
+/// says is exact for the samples `start..end` that it names, and for no others.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SignalView {
+    /// Statistics of each column, in counts.
+    pub columns: View,
+    /// The run of each column; 0 where the signal has no run.
+    pub run: Vec<u32>,
+    /// Civil times of the columns' edges; `None` if the signal has no civil time.
+    pub civil: Option<CivilEdges>,
+    /// How counts become values.
+    pub calibration: &'static Calibration,
+}
+
+/// When columns begin and end, UTC nanoseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CivilEdges {
+    /// Time of each column's first sample.
+    pub start: Vec<Fixed>,
+    /// Time of the next column's first sample where that follows on in the same run, else the end of the column's last
+    /// sample.
+    pub end: Vec<Fixed>,
+}
+
+/// Columns in the signal's unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhysicalColumns {
+    /// Least value; NaN where a column has no finite sample.
+    pub min: Vec<f64>,
+    /// Greatest value; NaN where a column has no finite sample.
+    pub max: Vec<f64>,
+    /// Mean; NaN where a column has no finite sample.
+    pub mean: Vec<f64>,
+    /// Population standard deviation; NaN where a column has no finite sample.
+    pub std: Vec<f64>,
+}
+
+impl SignalView {
+    /// The columns in the signal's unit; a negative scale exchanges least and greatest. `None` for complex samples with
+    /// an offset, whose magnitudes do not follow from those of the counts.
+    #[must_use]
+    pub fn physical(&self, signal: DType) -> Option<PhysicalColumns> {
+        let (scale, mut offset) = (self.calibration.scale(), self.calibration.offset());
+        let mut factor = scale;
+        if signal.is_complex() {
+            if offset != 0.0 {
+                return None;
+            }
+            (factor, offset) = (scale.abs(), 0.0);
+        }
+        let columns = &self.columns;
+        let extremes = |buffer: &isochrony_segment::Buffer| -> Option<Vec<f64>> {
+            dispatch!(columns.dtype, T => {
+                use isochrony_segment::Sample;
+                let values = buffer.samples::<T>()?.iter().map(|x| real(x.to_physical()) * factor + offset);
+                Some(values.zip(&columns.count).map(|(x, n)| if *n == 0 { f64::NAN } else { x }).collect())
+            })
+        };
+        let (mut min, mut max) = (extremes(&columns.min)?, extremes(&columns.max)?);
+        if factor < 0.0 {
+            std::mem::swap(&mut min, &mut max);
+        }
+        Some(PhysicalColumns {
+            min,
+            max,
+            mean: columns.mean.iter().map(|x| x * factor + offset).collect(),
+            std: columns.std.iter().map(|x| x * factor.abs()).collect(),
+        })
+    }
+}
+
+/// Extrema are real, but the type of physical samples need not be.
+fn real<P: isochrony_segment::Sample>(value: P) -> f64 {
+    bytemuck::bytes_of(&value)
+        .first_chunk::<8>()
+        .map_or(f64::NAN, |bytes| f64::from_ne_bytes(*bytes))
+}
+
+impl Signal {
+    /// Statistics of a stretch in about `pixels` columns (1 to 1,000,000), whatever it spans.
+    ///
+    /// The columns divide what the span holds of each run in proportion; inner edges are moved down to borders of
+    /// stored buckets, so that every value is exact for the interval that it names. A run gets at least one column and
+    /// no column is shorter than a sample, so there may be a few more, or fewer, than `pixels`. Only finite samples
+    /// count; those of complex signals by their magnitude. Gaps are never filled: see
+    /// [`gap_fraction`](View::gap_fraction). Rows and samples are those that the open store has now.
+    ///
+    /// The work is proportional to `pixels` and the number of runs in the span.
+    ///
+    /// # Errors
+    /// Those of [`select`](Self::select), [`StoreError::InvalidOption`] for `pixels`, [`StoreError::Io`].
+    pub fn view<'a>(&self, span: impl Into<Span<'a>>, pixels: usize) -> Result<SignalView, StoreError> {
+        if !(1..=1_000_000).contains(&pixels) {
+            return Err(StoreError::InvalidOption {
+                signal: self.name().into(),
+                option: "pixels",
+                got: pixels.to_string(),
+                legal: "give 1 to 1000000",
+            });
+        }
+        let selection = self.select(span)?;
+        let parts: Vec<Range<i64>> = selection.parts().iter().map(|part| part.range.clone()).collect();
+        let shared = self.shared();
+        let columns = shared.views.with_source(&shared.backend, self.id(), |source, state| {
+            let within = |part: &Range<i64>| part.start.min(state.end)..part.end.min(state.end);
+            render(source, &parts.iter().map(within).collect::<Vec<_>>(), pixels)
+        })?;
+        let run: Vec<u32> = columns.start.iter().map(|index| self.run_at(*index).unwrap_or_default()).collect();
+        Ok(SignalView {
+            civil: self.civil_edges(&columns, &run)?,
+            columns,
+            run,
+            calibration: self.calibration(),
+        })
+    }
+
+    fn civil_edges(&self, columns: &View, run: &[u32]) -> Result<Option<CivilEdges>, StoreError> {
+        if self.empirical()?.is_none() {
+            return Ok(None);
+        }
+        let mut start = vec![Fixed::ZERO; columns.len()];
+        self.civil_many(&columns.start, &mut start)?;
+        let follows = |k: usize| columns.start.get(k + 1) == Some(&columns.end[k]) && run[k] == run[k + 1];
+        let end = (0..columns.len())
+            .map(|k| if follows(k) { Ok(start[k + 1]) } else { self.end_of_sample(columns.end[k] - 1) })
+            .collect::<Result<_, _>>()?;
+        Ok(Some(CivilEdges { start, end }))
+    }
+
+    /// Levels that [`decimated`](Self::decimated) can read: those with at least one full bucket.
+    #[must_use]
+    pub fn levels(&self) -> usize {
+        (0..LEVELS).take_while(|level| bucket(self.dtype(), *level) <= self.end_index()).count()
+    }
+
+    /// One level of the views as a signal of its own: one value per bucket of [`bucket`] samples.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidOption`] for a level that is not below [`levels`](Self::levels).
+    pub fn decimated(&self, level: usize) -> Result<Decimated, StoreError> {
+        if level >= self.levels() {
+            return Err(StoreError::InvalidOption {
+                signal: self.name().into(),
+                option: "level",
+                got: level.to_string(),
+                legal: "give a level below `levels()`: one whose bucket is no longer than the signal",
+            });
+        }
+        Ok(Decimated { signal: self.clone(), level })
+    }
+}
+
+/// A signal made of one number per bucket of another. Index `i` stands for samples `i * bucket..(i + 1) * bucket` and
+/// for the time of the first of them; the last bucket is a full one.
+#[derive(Debug, Clone)]
+pub struct Decimated {
+    signal: Signal,
+    level: usize,
+}
+
+impl Decimated {
+    /// Samples per bucket.
+    #[must_use]
+    pub fn bucket(&self) -> i64 {
+        bucket(self.signal.dtype(), self.level)
+    }
+
+    /// Buckets per second, nominally.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`] if the rate is too low to be written down.
+    pub fn rate(&self) -> Result<Rate, StoreError> {
+        let rate = self.signal.rate();
+        let den = rate.den().saturating_mul(self.bucket().cast_unsigned());
+        Ok(Rate::new(rate.num(), den)?)
+    }
+
+    /// Number of buckets, gaps included.
+    #[must_use]
+    pub fn end_index(&self) -> i64 {
+        self.signal.end_index() / self.bucket()
+    }
+
+    /// Civil time of a bucket's first sample.
+    ///
+    /// # Errors
+    /// Those of [`Signal::time_of`].
+    pub fn time_of(&self, index: i64) -> Result<Time, StoreError> {
+        let index = index.checked_mul(self.bucket()).ok_or_else(|| crate::signal::overflow("a bucket's index"))?;
+        self.signal.time_of(index)
+    }
+
+    /// The timebase of the buckets' indices, different for every signal and level.
+    #[must_use]
+    pub fn timebase(&self) -> TimebaseId {
+        timebase(self.signal.id(), self.level)
+    }
+
+    /// One number of each bucket in `range`, as gap-free segments; buckets without a finite sample are gaps.
+    ///
+    /// Counts, with the signal's calibration where it applies to the measure (not to `Rms` and complex samples with an
+    /// offset, and not to `Count`).
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfBounds`], [`StoreError::Io`].
+    pub fn read(&self, measure: Measure, range: Range<i64>) -> Result<Vec<SigSeg>, StoreError> {
+        let signal = &self.signal;
+        if range.start < 0 || range.start > range.end || range.end > self.end_index() {
+            return Err(StoreError::OutOfBounds {
+                signal: format!("{}/views/{}", signal.name(), self.bucket()),
+                start: range.start,
+                end: range.end,
+                have_start: 0,
+                have_end: self.end_index(),
+            });
+        }
+        let name = format!("{}/views/{}/{measure:?}", signal.name(), self.bucket()).to_lowercase();
+        let stream = Stream::new(name, self.timebase(), self.rate()?)
+            .with_calibration(self.calibration(measure)?)
+            .intern();
+        let shared = signal.shared();
+        let stretches = shared.views.with_source(&shared.backend, signal.id(), |source, _| {
+            decimate(source, self.level, measure, range)
+        })?;
+        let dtype = measure.dtype(signal.dtype());
+        let segment = |stretch: super::Stretch| Ok(SigSeg::new(stretch.values, stretch.start, dtype, stream)?);
+        stretches.into_iter().map(segment).collect()
+    }
+
+    fn calibration(&self, measure: Measure) -> Result<Calibration, StoreError> {
+        let own = self.signal.calibration();
+        let magnitude = self.signal.dtype().is_complex();
+        let (scale, offset) = match measure {
+            Measure::Count => return Ok(Calibration::default()),
+            Measure::Std => (own.scale().abs(), 0.0),
+            Measure::Rms if own.offset() != 0.0 => return Ok(Calibration::default()),
+            Measure::Rms => (own.scale().abs(), 0.0),
+            _ if magnitude && own.offset() != 0.0 => return Ok(Calibration::default()),
+            _ if magnitude => (own.scale().abs(), 0.0),
+            _ => (own.scale(), own.offset()),
+        };
+        Ok(Calibration::new(scale, offset, own.unit())?)
+    }
+}
+
+/// Index timebases of signals count up from 1; those of their levels have the highest bit set.
+fn timebase(id: SignalId, level: usize) -> TimebaseId {
+    TimebaseId(0x8000_0000 | (id.0 as u32) << 4 | level as u32)
+}
