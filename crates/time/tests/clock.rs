@@ -211,6 +211,21 @@ fn exact_nominal_stamps_give_exactly_nominal_times() {
 }
 
 #[test]
+fn fine_stamps_on_nominal_ticks_mean_what_they_say() {
+    // Records of 400 samples at 100 Hz, stamped to 100 us as SEED 2 does.
+    let mut clock = Clock::new(ClockConfig::new(Rate::from_hz(100).unwrap()), RunId(0)).unwrap();
+    for k in 0..100 {
+        let s = Stamp::new(Fixed::from_int(START + k * 4 * S), Fixed::from_int(100_000));
+        let placement = clock.place(&s, 400, None).unwrap();
+        clock.accept(k * 400, &s, 400, &placement).unwrap();
+        let pieces = clock.pieces().unwrap();
+        assert_eq!((pieces.len(), pieces[0].civil), (1, Fixed::from_int(START)));
+        assert_eq!((pieces[0].num, pieces[0].den), (10_000_000, 1));
+        assert!(pieces[0].uncertainty_ns >= 100_000.0);
+    }
+}
+
+#[test]
 fn a_run_after_a_step_keeps_the_rate_but_not_the_offset() {
     let clock = running();
     let next = clock.next_run(RunId(7));

@@ -207,7 +207,8 @@ impl Fit {
         let (low, high) = self.corridor.offsets(slope.value);
         // Stamps on the reference's ticks start where the first of them says;
         // rounded ones say nothing about where in their corridor the truth lies.
-        let free = if self.nominal() {
+        let nominal = self.nominal(scatter);
+        let free = if nominal {
             0.0
         } else if self.coarse(scatter) {
             (low + high) / 2.0
@@ -233,7 +234,12 @@ impl Fit {
             // A constant latency of the stamps cannot be told from their time: one sigma.
             let wander = (residual * residual - sigma * sigma).max(0.0).sqrt();
             let beyond = slope.half * (end - self.last.x).max(0.0);
-            self.width / 2.0 + sigma * (1.0 + 2.0 * COVER / stamps.sqrt()) + 3.0 * wander + beyond
+            let rounding = if nominal {
+                self.width
+            } else {
+                self.width / 2.0
+            };
+            rounding + sigma * (1.0 + 2.0 * COVER / stamps.sqrt()) + 3.0 * wander + beyond
         };
         FitLine {
             offset,
@@ -248,11 +254,11 @@ impl Fit {
         let (p, sigma) = (self.prior.value, self.sigma(scatter));
         let prior_sigma = (self.prior.half / COVER).max(1e-12);
         let (low, high) = self.corridor.slopes();
-        if self.nominal() {
+        if self.sums.n >= 2.0 && self.nominal(scatter) {
             let span = (self.last.x - self.sums.x).max(1.0);
             return Slope {
                 value: 0.0,
-                half: (1.0 / span).min(self.prior.half),
+                half: ((1.0 + self.width) / span).min(self.prior.half),
             };
         }
         // The prior's reach, unless the stamps have ruled it out.
@@ -284,12 +290,13 @@ impl Fit {
         }
     }
 
-    /// Whether exact stamps all sit on the reference to a nanosecond: they are
-    /// its ticks, and the metric is then exactly nominal.
-    fn nominal(&self) -> bool {
+    /// Whether fine stamps all sit on the reference to a nanosecond: they are its
+    /// ticks, as digitisers with disciplined clocks write them, and the metric is
+    /// then what they say, not the middle of their last digit.
+    fn nominal(&self, scatter: Scatter) -> bool {
         let (low, high) = self.y_range;
-        let exact = self.width == 0.0 && self.anchor.is_none() && self.sums.n >= 2.0;
-        exact && high - low <= 1.0 && low.abs() <= 1.0
+        let free = self.anchor.is_none() && !self.coarse(scatter);
+        free && high - low <= 1.0 && low.abs() <= 1.0
     }
 
     /// How much the stamps scatter about their line beyond what neighbours tell:
