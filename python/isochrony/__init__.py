@@ -17,16 +17,57 @@ from typing import TYPE_CHECKING, Any
 from .errors import BadSourceError, IsochronyError, MissingExtraError, UsageError
 
 if TYPE_CHECKING:
+    from ._native import (
+        Gap,
+        Gaps,
+        Run,
+        Segment,
+        Selection,
+        Signal,
+        Span,
+        Store,
+        Time,
+        open,
+        span,
+    )
+    from .convert import from_obspy
     from .importers import import_files
-    from .store import Selection, Signal, Store, from_obspy, open, scan, span
+    from .native_errors import (
+        GapError,
+        ImportRefusedError,
+        OptionError,
+        PlanError,
+        SegmentError,
+        StoreError,
+        TimeError,
+    )
+    from .plan import Plan, scan
+    from .table import Table
+    from .times import Rate
 
 __all__ = [
     "BadSourceError",
+    "Gap",
+    "GapError",
+    "Gaps",
+    "ImportRefusedError",
     "IsochronyError",
     "MissingExtraError",
+    "OptionError",
+    "Plan",
+    "PlanError",
+    "Rate",
+    "Run",
+    "Segment",
+    "SegmentError",
     "Selection",
     "Signal",
+    "Span",
     "Store",
+    "StoreError",
+    "Table",
+    "Time",
+    "TimeError",
     "UsageError",
     "from_obspy",
     "import_files",
@@ -37,17 +78,21 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# Public name -> submodule that holds it.
-_LAZY = {
-    "Selection": ".store",
-    "Signal": ".store",
-    "Store": ".store",
-    "from_obspy": ".store",
-    "import_files": ".importers",
-    "open": ".store",
-    "scan": ".store",
-    "span": ".store",
-}
+# Submodule -> public names that it holds.
+_HOMES = {
+    "._native": (
+        "Gap", "Gaps", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time", "open", "span",
+    ),
+    ".convert": ("from_obspy",),
+    ".importers": ("import_files",),
+    ".native_errors": (
+        "GapError", "ImportRefusedError", "OptionError", "PlanError", "SegmentError", "StoreError", "TimeError",
+    ),
+    ".plan": ("Plan", "scan"),
+    ".table": ("Table",),
+    ".times": ("Rate",),
+}  # fmt: skip
+_LAZY = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=dt.UTC)
 
 # Nanoseconds in one unit of datetime64; calendar units (Y, M) go by way of days.
-_UNIT_NS = {
+_UNIT_NS: dict[str, int | Fraction] = {
     "W": 604_800 * _NS,
     "D": 86_400 * _NS,
     "h": 3_600 * _NS,
@@ -117,10 +117,7 @@ def civil(time: object) -> tuple[int, int]:
     if isinstance(time, dt.datetime):
         if time != time:  # NaT is a datetime to Python
             raise TimeError("NaT is no time; drop missing times first")
-        if time.tzinfo is None:
-            since = time.replace(tzinfo=None) - _EPOCH
-        else:
-            since = time - _EPOCH_UTC
+        since = time - (_EPOCH if time.tzinfo is None else _EPOCH_UTC)
         # A pandas Timestamp carries nanoseconds beside datetime's fields, and keeps them in a difference, which
         # is then a Timedelta; one that overflows nanoseconds counts in coarser units.
         return _timedelta_ns(since), 0
