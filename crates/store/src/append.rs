@@ -120,7 +120,8 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// The run's pieces, from the first that differs from the stored ones; the first `settled` do not.
+    /// The run's pieces from position `settled` on, up to which the stored ones are the same: stores them from the first
+    /// that differs.
     pub(crate) fn fit(
         &mut self,
         state: &SignalState,
@@ -128,9 +129,9 @@ impl<'a> Change<'a> {
         pieces: &[Piece],
         settled: usize,
     ) -> Result<(), StoreError> {
-        let mut same = settled.min(pieces.len());
+        let mut same = settled;
         let mut rows: Vec<PieceRow> = Vec::new();
-        for piece in &pieces[same..] {
+        for piece in pieces {
             let row = clock::piece_row(piece)?;
             if rows.is_empty() && state.fit.nth_of_run(run, same) == Some(row) {
                 same += 1;

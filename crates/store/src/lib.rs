@@ -7,6 +7,7 @@
 //! Bytes on disk, invariants and what a crash at any moment leaves are in `docs/design.md`, sections 2 to 8.
 
 mod append;
+mod attributes;
 mod backend;
 mod backfill;
 mod clock;

@@ -1,0 +1,66 @@
+//! The store's own user attributes.
+//!
+//! They lie beside ours in the root `zarr.json`, where every Zarr program looks for them, and nowhere else: they are
+//! changed at once, by replacing that file, and are no part of a commit. Those of a signal are part of its metadata and
+//! of commits, see [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+
+use serde_json::{Map, Value};
+
+use crate::engine::io::IoContext;
+use crate::error::StoreError;
+use crate::layout::zarr;
+use crate::options::attributes_text;
+use crate::store::Store;
+
+/// The key under which our own attributes are.
+const OURS: &str = "isochrony";
+
+impl Store {
+    /// User attributes of the store.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn attributes(&self) -> Result<Map<String, Value>, StoreError> {
+        let path = self.metadata_path()?;
+        let bytes = std::fs::read(&path).at("read", &path)?;
+        let mut attributes = match serde_json::from_slice::<Value>(&bytes) {
+            Ok(mut json) => match json.get_mut("attributes").map(Value::take) {
+                Some(Value::Object(attributes)) => attributes,
+                _ => Map::new(),
+            },
+            // The writer makes it anew when it opens the store.
+            Err(_) => Map::new(),
+        };
+        attributes.remove(OURS);
+        Ok(attributes)
+    }
+
+    /// Replaces the user attributes of the store, at once.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`], [`StoreError::Io`].
+    pub fn set_attributes(&self, attributes: &Map<String, Value>) -> Result<(), StoreError> {
+        let shared = self.shared();
+        let engine = shared.backend.engine("set attributes")?;
+        attributes_text("store", attributes)?;
+        let _alone = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let path = self.metadata_path()?;
+        let group = zarr::store_group(&self.uuid()?, attributes.clone());
+        let (_, tmp) = engine.new_tmp();
+        std::fs::write(&tmp, zarr::to_bytes(&group)).at("write", &tmp)?;
+        File::open(&tmp).and_then(|file| file.sync_all()).at("sync", &tmp)?;
+        std::fs::rename(&tmp, &path).at("replace", &path)?;
+        let folder = engine.root();
+        File::open(folder).and_then(|file| file.sync_all()).at("sync", folder)
+    }
+
+    fn metadata_path(&self) -> Result<PathBuf, StoreError> {
+        // Asked for the error of a closed store.
+        self.sequence()?;
+        Ok(self.path().join("zarr.json"))
+    }
+}
