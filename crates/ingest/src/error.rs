@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use isochrony_store::StoreError;
+
 /// An error of this crate.
 ///
 /// Errors about one file of many are collected as [`Problem`](crate::Problem)s and never stop the others.
@@ -179,6 +181,28 @@ pub enum IngestError {
         /// Whole samples.
         whole: u64,
     },
+    /// A file that became shorter while it was read.
+    #[error("the file became shorter than its {expected} bytes while it was read; import it again when it is complete")]
+    Shrank {
+        /// Bytes when it was opened.
+        expected: u64,
+    },
+    /// Samples that are stored already, from another file.
+    #[error("its samples are stored already, with the same stamp, in signal {signal:?} at index {index}; it was skipped, remove the copy")]
+    Duplicate {
+        /// The signal.
+        signal: String,
+        /// First index of the stored ones.
+        index: i64,
+    },
+    /// Samples that differ from those stored of the same time.
+    #[error("its samples overlap in time with others of signal {signal:?}; all are kept, these as a run of their own from index {index}; choose with overlap when reading")]
+    Overlap {
+        /// The signal.
+        signal: String,
+        /// First index of these.
+        index: i64,
+    },
     /// A symbolic link that is not followed.
     #[error("the symbolic link is not followed: {reason}")]
     LinkNotFollowed {
@@ -192,7 +216,33 @@ pub enum IngestError {
         kind: &'static str,
     },
 
+    /// A block of another kind than its signal.
+    #[error("signal {signal:?} has {what} {have}, the source has {got}; import it into a signal of another name, or convert it")]
+    Mismatch {
+        /// The signal.
+        signal: String,
+        /// What differs.
+        what: &'static str,
+        /// The signal's.
+        have: String,
+        /// The source's.
+        got: String,
+    },
+    /// A block without samples.
+    #[error("a block without samples was fed; leave it out")]
+    EmptyBlock,
+
     // --- the import as a whole ---
+    /// An option outside its legal range.
+    #[error("{option}={got} is refused; {legal}")]
+    InvalidOption {
+        /// The option.
+        option: &'static str,
+        /// The value as given.
+        got: String,
+        /// What is legal.
+        legal: &'static str,
+    },
     /// The end was asked for.
     #[error("the import was cancelled; what was committed stays, run it again to go on")]
     Cancelled,
@@ -212,6 +262,9 @@ pub enum IngestError {
         /// The path as given.
         path: PathBuf,
     },
+    /// An error of the store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 impl IngestError {
@@ -235,11 +288,38 @@ impl IngestError {
             Self::NotUnicode { .. } => "not_unicode",
             Self::EmptyFile => "empty_file",
             Self::PartialSample { .. } => "partial_sample",
+            Self::Shrank { .. } => "shrank",
+            Self::Duplicate { .. } => "duplicate",
+            Self::Overlap { .. } => "overlap",
             Self::LinkNotFollowed { .. } => "link_not_followed",
             Self::NotAFile { .. } => "not_a_file",
+            Self::Mismatch { .. } => "mismatch",
+            Self::EmptyBlock => "empty_block",
+            Self::InvalidOption { .. } => "invalid_option",
             Self::Cancelled => "cancelled",
             Self::Io { .. } => "io",
             Self::NotAFolder { .. } => "not_a_folder",
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    /// Whether nothing more can be imported, rather than one source not.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        match self {
+            Self::Store(error) => !matches!(
+                error,
+                StoreError::InvalidName { .. }
+                    | StoreError::SignalInsideSignal { .. }
+                    | StoreError::DTypeMismatch { .. }
+                    | StoreError::PartialSample { .. }
+                    | StoreError::InvalidAttributes { .. }
+                    | StoreError::InvalidOption { .. }
+                    | StoreError::Time(_)
+                    | StoreError::Segment(_)
+            ),
+            Self::Cancelled | Self::NotAFolder { .. } | Self::InvalidOption { .. } => true,
+            _ => false,
         }
     }
 }

@@ -1,16 +1,22 @@
 //! Imports recordings into a signal store.
 //!
-//! Three parts, each usable on its own:
+//! Parts, each usable on its own:
 //! - [`Layout`]: a template such as `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw` that says what the paths
 //!   of a folder of recordings mean: which signal, which time stamp, how finely stamped;
 //! - [`discover`]: walks a folder, matches every file, and returns a [`Catalogue`] of compact records sorted by signal
-//!   and time, with everything that cannot be imported listed beside it with its reason.
+//!   and time, with everything that cannot be imported listed beside it with its reason;
+//! - [`Session`]: takes in the blocks of any importer (raw, SEED, audio, tables), places them by their stamps,
+//!   recognises what is known, duplicate or late, tells provenance, commits, and reports a [`Summary`];
+//! - [`import_raw`]: a folder of raw recordings into a store, once or following it as it grows.
 
 mod discover;
 mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod layout;
+mod progress;
+mod raw;
+mod session;
 mod stamp;
 
 pub use discover::{
@@ -18,4 +24,7 @@ pub use discover::{
 };
 pub use error::IngestError;
 pub use layout::{Layout, Match, Preset};
+pub use progress::{OnProgress, Progress};
+pub use raw::{Follow, RawOptions, import_raw};
+pub use session::{Block, Session, SessionOptions, SignalSummary, Spec, Summary};
 pub use stamp::CivilStamp;

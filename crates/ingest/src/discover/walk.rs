@@ -1,9 +1,10 @@
 //! Walking a folder: every regular file once, every reason why something is not one.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs::{self, ReadDir};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use super::{DiscoverOptions, Problem, Symlinks};
 use crate::IngestError;
@@ -31,7 +32,18 @@ pub(crate) struct Walk {
     leave_out: Option<PathBuf>,
     waiting: VecDeque<Folder>,
     current: Option<(Folder, ReadDir)>,
+    /// Folders as they were when listed, for those who look again; `None`: nobody does.
+    remembered: Option<HashMap<Arc<str>, Remembered>>,
 }
+
+struct Remembered {
+    modified: SystemTime,
+    listed: SystemTime,
+    folders: Vec<Folder>,
+}
+
+/// A folder may change without its time changing for so long: file systems count time in ticks, FAT in two seconds.
+const TICK: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
 struct Folder {
@@ -67,7 +79,49 @@ impl Walk {
                 .and_then(|path| path.canonicalize().ok()),
             waiting: VecDeque::new(),
             current: Some((folder, list)),
+            remembered: None,
         })
+    }
+
+    /// A walk that can [`again`](Self::again) be walked.
+    pub(crate) fn repeated(root: &Path, options: &DiscoverOptions) -> Result<Self, IngestError> {
+        let mut walk = Self::new(root, options)?;
+        walk.remembered = Some(HashMap::new());
+        walk.again();
+        Ok(walk)
+    }
+
+    /// Walks again from the root; folders that did not change since are not listed, only entered.
+    pub(crate) fn again(&mut self) {
+        self.current = None;
+        self.waiting = VecDeque::from([Folder {
+            path: "".into(),
+            through: Vec::new(),
+        }]);
+    }
+
+    /// Enters a folder: lists it, unless it is as it was.
+    fn enter(&mut self, folder: Folder) -> std::io::Result<()> {
+        let full = self.root.join(&*folder.path);
+        if let Some(remembered) = &mut self.remembered {
+            let modified = fs::metadata(&full)?.modified().unwrap_or_else(|_| SystemTime::now());
+            let before = remembered.get(&folder.path);
+            let same = |before: &&Remembered| {
+                before.modified == modified && before.listed.duration_since(modified).is_ok_and(|age| age > TICK)
+            };
+            if let Some(before) = before.filter(same) {
+                self.waiting.extend(before.folders.iter().cloned());
+                return Ok(());
+            }
+            let now = Remembered {
+                modified,
+                listed: SystemTime::now(),
+                folders: Vec::new(),
+            };
+            remembered.insert(Arc::clone(&folder.path), now);
+        }
+        self.current = Some((folder, fs::read_dir(full)?));
+        Ok(())
     }
 
     /// The next file, or the next thing that is none; `None` at the end.
@@ -75,9 +129,9 @@ impl Walk {
         loop {
             let Some((folder, list)) = &mut self.current else {
                 let folder = self.waiting.pop_front()?;
-                match fs::read_dir(self.root.join(&*folder.path)) {
-                    Ok(list) => self.current = Some((folder, list)),
-                    Err(error) => return Some(Err(self.io("list", &folder.path, error))),
+                let path = Arc::clone(&folder.path);
+                if let Err(error) = self.enter(folder) {
+                    return Some(Err(self.io("list", &path, error)));
                 }
                 continue;
             };
@@ -128,8 +182,15 @@ impl Walk {
                     && full.canonicalize().is_ok_and(|full| full == *out)
             });
             if !left_out {
-                let path = path.into();
-                self.waiting.push_back(Folder { path, through });
+                let found = Folder {
+                    path: path.into(),
+                    through,
+                };
+                let parent = self.remembered.as_mut().and_then(|known| known.get_mut(&folder.path));
+                if let Some(parent) = parent {
+                    parent.folders.push(found.clone());
+                }
+                self.waiting.push_back(found);
             }
             return Ok(None);
         }

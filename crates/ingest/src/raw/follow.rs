@@ -1,0 +1,137 @@
+//! Watching a folder that grows.
+//!
+//! By polling, which works on every file system: a look lists only folders that changed since the last one, and asks
+//! for the size of the few files that wait to be complete.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::feed::feed;
+use super::{Follow, RawOptions};
+use crate::discover::{Entry, Walk};
+use crate::progress::Meter;
+use crate::session::Session;
+use crate::{Catalogue, DiscoverOptions, IngestError, Problem};
+
+/// How often the cancel flag is looked at while waiting.
+const NAP: Duration = Duration::from_millis(50);
+
+/// A file that is not known to be complete, or something that may be no recording.
+struct Waiting {
+    /// Folder, name and size of a file whose name fits; what is wrong with it else.
+    entry: Result<Entry, Problem>,
+    /// Since when it has kept still.
+    since: Instant,
+    /// Signal and stamp, for files.
+    signal: String,
+    ns: i64,
+}
+
+/// Imports what is there, then what comes, until cancelled.
+pub(crate) fn follow(
+    session: &mut Session,
+    root: &Path,
+    options: &RawOptions,
+    discovery: &DiscoverOptions,
+    follow: Follow,
+    meter: &mut Meter<'_>,
+) -> Result<(), IngestError> {
+    let mut walk = Walk::repeated(root, discovery)?;
+    let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
+    // Hashes of the paths that need not be looked at again.
+    let mut over: HashSet<u64> = HashSet::new();
+    let full = follow.file_samples.map(|samples| samples * options.spec.dtype.size() as u64);
+    loop {
+        while let Some(entry) = walk.next() {
+            stop_if_cancelled(options)?;
+            let path = entry.as_ref().map_or_else(|problem| problem.path.clone(), Entry::path);
+            if over.contains(&hash(&path)) || waiting.contains_key(&path) {
+                continue;
+            }
+            let found = entry.and_then(|entry| match options.layout.read(&path) {
+                Ok(found) => Ok((entry, found)),
+                Err(error) => Err(Problem::new(&*path, &error)),
+            });
+            let (entry, signal, ns) = match found {
+                Ok((entry, found)) => (Ok(entry), found.signal, found.stamp.map_or(0, |stamp| stamp.ns)),
+                Err(problem) => (Err(problem), String::new(), 0),
+            };
+            let since = Instant::now();
+            waiting.insert(path, Waiting { entry, since, signal, ns });
+        }
+        let ready = look(root, &mut waiting, follow.settle, full);
+        let mut catalogue = Catalogue::new(root, &options.layout);
+        for (path, waiting) in ready {
+            over.insert(hash(&path));
+            catalogue.add(waiting.entry, &options.layout);
+        }
+        if !catalogue.is_empty() || !catalogue.problems().is_empty() {
+            catalogue.sort();
+            session.problems().extend(catalogue.take_problems());
+            session.look_again()?;
+            feed(session, catalogue, options, meter)?;
+            session.commit()?;
+        }
+        let until = Instant::now() + follow.interval;
+        while Instant::now() < until {
+            stop_if_cancelled(options)?;
+            std::thread::sleep(NAP.min(follow.interval));
+        }
+        walk.again();
+    }
+}
+
+fn stop_if_cancelled(options: &RawOptions) -> Result<(), IngestError> {
+    if options.cancel.is_cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
+}
+
+/// Takes out what is complete. What vanished, such as a file under a passing name, is forgotten.
+fn look(
+    root: &Path,
+    waiting: &mut BTreeMap<String, Waiting>,
+    settle: Duration,
+    full: Option<u64>,
+) -> BTreeMap<String, Waiting> {
+    let mut newest: BTreeMap<String, i64> = BTreeMap::new();
+    for file in waiting.values().filter(|file| file.entry.is_ok()) {
+        let ns = newest.entry(file.signal.clone()).or_insert(file.ns);
+        *ns = file.ns.max(*ns);
+    }
+    let now = Instant::now();
+    let mut ready = BTreeMap::new();
+    let mut still_waiting = BTreeMap::new();
+    for (path, mut file) in std::mem::take(waiting) {
+        let full_path = root.join(&path);
+        if full_path.symlink_metadata().is_err() {
+            continue;
+        }
+        let mut moved = false;
+        let mut complete = false;
+        if let (Ok(entry), Ok(status)) = (&mut file.entry, full_path.metadata()) {
+            moved = entry.size != status.len();
+            entry.size = status.len();
+            complete = full.is_some_and(|full| entry.size >= full);
+            // One look without growth is enough where the recorder has gone on to another file.
+            let superseded = newest.get(&file.signal).is_some_and(|newest| *newest > file.ns);
+            complete |= superseded && !moved && entry.size > 0;
+        }
+        if moved {
+            file.since = now;
+        }
+        if complete || now.duration_since(file.since) >= settle {
+            ready.insert(path, file);
+        } else {
+            still_waiting.insert(path, file);
+        }
+    }
+    *waiting = still_waiting;
+    ready
+}
+
+fn hash(path: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.hash(&mut hasher);
+    hasher.finish()
+}

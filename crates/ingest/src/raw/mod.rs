@@ -1,0 +1,168 @@
+//! Raw recordings: headerless samples in files named by a layout.
+//!
+//! Signals are imported one after the other, each in the order of recording, because that is the order of both disks:
+//! a signal's files lie together in the source, its samples go to one growing shard, and only one clock, one checksum
+//! and one set of views are at work. Interleaving signals by time would visit all folders and all shards in turn.
+
+mod feed;
+mod follow;
+mod order;
+mod plan;
+mod read_ahead;
+
+use std::path::Path;
+use std::time::Duration;
+
+use isochrony_segment::{ByteOrder, DType};
+use isochrony_store::{Store, StoreError};
+use isochrony_time::Rate;
+
+use crate::progress::Meter;
+use crate::session::{Session, SessionOptions, Spec, Summary};
+use crate::{Cancel, DiscoverOptions, IngestError, Layout, OnProgress, Preset, Symlinks, discover};
+
+/// What a folder of raw recordings holds, and how to import it.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RawOptions {
+    /// What the paths mean.
+    pub layout: Layout,
+    /// Byte order of the samples.
+    pub order: ByteOrder,
+    /// Type, nominal rate, unit and calibration of the signals.
+    pub spec: Spec,
+    /// Take the whole samples of files that end within one, instead of refusing them.
+    pub partial: bool,
+    /// What to do with symbolic links.
+    pub symlinks: Symlinks,
+    /// Clock, jumps and commits.
+    pub session: SessionOptions,
+    /// Go on watching the folder.
+    pub follow: Option<Follow>,
+    /// Ends the import after the file at hand.
+    pub cancel: Cancel,
+}
+
+/// How to watch a growing folder. A file is imported when it has its full length, when a later one of its signal is
+/// there and it keeps still, or when it has kept still for `settle`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Follow {
+    /// Time between two looks.
+    pub interval: Duration,
+    /// How long a file must keep still that nothing else tells to be complete.
+    pub settle: Duration,
+    /// Samples of a complete file, if all have the same.
+    pub file_samples: Option<u64>,
+}
+
+impl Default for Follow {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            settle: Duration::from_secs(10),
+            file_samples: None,
+        }
+    }
+}
+
+impl RawOptions {
+    /// Recordings of a layout, with defaults for everything else.
+    #[must_use]
+    pub fn new(layout: Layout, dtype: DType, order: ByteOrder, rate: Rate) -> Self {
+        Self {
+            layout,
+            order,
+            spec: Spec::new(dtype, rate),
+            partial: false,
+            symlinks: Symlinks::default(),
+            session: SessionOptions::default(),
+            follow: None,
+            cancel: Cancel::default(),
+        }
+    }
+
+    /// Recordings of a preset.
+    ///
+    /// # Errors
+    /// [`IngestError::UnknownPreset`].
+    pub fn preset(name: &str) -> Result<Self, IngestError> {
+        let preset = Preset::find(name)?;
+        let (dtype, order) = DType::parse(preset.dtype).map_err(StoreError::from)?;
+        let rate = Rate::new(preset.rate.0, preset.rate.1).map_err(StoreError::from)?;
+        let mut options = Self::new(preset.template.parse()?, dtype, order, rate);
+        options.spec.unit = preset.unit.into();
+        Ok(options)
+    }
+}
+
+/// Imports the raw recordings of a folder into a store that is open for writing. Running it again imports only what is
+/// new; an import that was interrupted goes on where its last commit was.
+///
+/// With [`RawOptions::follow`] it returns only when cancelled.
+///
+/// # Errors
+/// What ends the whole import: the folder cannot be listed, or the store not be written. What was committed stays.
+/// Everything else is in [`Summary::problems`].
+///
+/// ```
+/// use isochrony_ingest::{RawOptions, import_raw};
+/// use isochrony_segment::{ByteOrder, DType};
+/// use isochrony_store::{Mode, Store};
+/// use isochrony_time::Rate;
+///
+/// let folder = tempfile::tempdir()?;
+/// std::fs::create_dir(folder.path().join("stn_10"))?;
+/// for epoch in [1267401600, 1267401601, 1267401605] {
+///     std::fs::write(folder.path().join(format!("stn_10/p_{epoch}.raw")), [1, 0].repeat(100))?;
+/// }
+/// let store = Store::open(folder.path().join("water.iso"), Mode::Create)?;
+/// let layout = "{station}/{sensor}_{epoch}.raw".parse()?;
+/// let options = RawOptions::new(layout, DType::I16, ByteOrder::Little, Rate::from_hz(100)?);
+/// let summary = import_raw(&store, folder.path(), &options, None)?;
+/// assert_eq!(summary.files, 3);
+/// assert_eq!(summary.signals[0].name, "stn_10/p");
+/// assert_eq!((summary.signals[0].samples, summary.signals[0].gaps), (300, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn import_raw(
+    store: &Store,
+    source: &Path,
+    options: &RawOptions,
+    progress: Option<OnProgress<'_>>,
+) -> Result<Summary, IngestError> {
+    let mut session = Session::new(store, options.session.clone())?;
+    let mut meter = Meter::new(progress);
+    let discovery = DiscoverOptions {
+        symlinks: options.symlinks,
+        leave_out: Some(store.path().into()),
+        cancel: options.cancel.clone(),
+    };
+    let outcome = match options.follow {
+        Some(follow) => follow::follow(&mut session, source, options, &discovery, follow, &mut meter),
+        None => discover(source, &options.layout, &discovery).and_then(|mut catalogue| {
+            session.problems().extend(catalogue.take_problems());
+            feed::feed(&mut session, catalogue, options, &mut meter)
+        }),
+    };
+    match outcome {
+        Err(IngestError::Cancelled) => session.cancelled(),
+        outcome => outcome?,
+    }
+    meter.finish();
+    session.finish()
+}
+
+/// Bytes of a file that count: whole samples.
+fn whole(size: u64, sample: u64, partial: bool) -> Result<u64, IngestError> {
+    let rest = size % sample;
+    match size - rest {
+        _ if size == 0 => Err(IngestError::EmptyFile),
+        whole if whole == 0 || (rest != 0 && !partial) => Err(IngestError::PartialSample {
+            bytes: size,
+            size: sample,
+            rest,
+            whole: whole / sample,
+        }),
+        whole => Ok(whole),
+    }
+}

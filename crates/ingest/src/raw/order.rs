@@ -1,0 +1,131 @@
+//! The order in which the recordings of one signal were made, from stamps that may have stepped back.
+//!
+//! Sorted by stamp, the recordings of a clock that stepped back by more than one file interleave with those before the
+//! step, and taken in that order every file would look like another step. They are therefore untangled into *chains*:
+//! a recording continues the chain whose end its stamp meets; where it meets none, it begins a chain if it overlaps the
+//! latest, and else continues the latest after a gap. Chains follow each other whole, in the order of their beginnings.
+//! This only orders; what follows from a stamp is decided by the clock, as for every other append.
+
+/// What the order depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) start_ns: i64,
+    pub(crate) resolution_ns: i64,
+    /// Nominal duration.
+    pub(crate) duration_ns: i64,
+}
+
+/// Chains that may still be continued; more at a time than any real folder has.
+const MAX_ALIVE: usize = 64;
+
+struct Chain {
+    end_ns: i64,
+    /// Half-width around the end within which a stamp meets it.
+    slack_ns: i64,
+    members: Vec<usize>,
+}
+
+/// The order in which to import spans that are sorted by start.
+pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<usize> {
+    let mut chains: Vec<Chain> = Vec::new();
+    // Numbers of the chains that may be continued; the last ends latest.
+    let mut alive: Vec<usize> = Vec::new();
+    for (member, span) in spans.into_iter().enumerate() {
+        let start = span.start_ns;
+        let distance = |chain: usize| start.abs_diff(chains[chain].end_ns);
+        let meets = |chain: &&usize| {
+            distance(**chain) <= chains[**chain].slack_ns.saturating_add(span.resolution_ns).unsigned_abs()
+        };
+        let met = alive.iter().filter(meets).min_by_key(|chain| distance(**chain)).copied();
+        let latest = alive.last().copied();
+        let chain = met.or_else(|| latest.filter(|chain| start >= chains[*chain].end_ns)).unwrap_or_else(|| {
+            chains.push(Chain { end_ns: 0, slack_ns: 0, members: Vec::new() });
+            chains.len() - 1
+        });
+        let continued = &mut chains[chain];
+        continued.members.push(member);
+        continued.end_ns = start.saturating_add(span.duration_ns);
+        // A file's own drift is far below a hundredth; a longer pause is a gap and needs no meeting.
+        continued.slack_ns = span.resolution_ns.saturating_add(span.duration_ns / 100);
+        alive.retain(|other| *other != chain);
+        alive.push(chain);
+        alive.sort_by_key(|chain| chains[*chain].end_ns);
+        let dead = |chain: &Chain| chain.end_ns.saturating_add(chain.slack_ns).saturating_add(span.resolution_ns) < start;
+        let latest = alive.last().copied();
+        alive.retain(|chain| Some(*chain) == latest || !dead(&chains[*chain]));
+        if alive.len() > MAX_ALIVE {
+            alive.remove(0);
+        }
+    }
+    chains.into_iter().flat_map(|chain| chain.members).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn order(starts: &[i64], duration: i64) -> Vec<i64> {
+        let span = |start: &i64| Span {
+            start_ns: start * SECOND,
+            resolution_ns: SECOND,
+            duration_ns: duration * SECOND,
+        };
+        untangle(starts.iter().map(span)).into_iter().map(|place| starts[place]).collect()
+    }
+
+    #[test]
+    fn recordings_without_steps_stay_sorted() {
+        assert_eq!(order(&[0, 30, 61, 500, 530], 30), [0, 30, 61, 500, 530]);
+        assert_eq!(order(&[], 30), [0; 0]);
+    }
+
+    #[test]
+    fn recordings_after_a_long_backward_step_follow_those_before_it() {
+        // True order 0 30 60 90 | 75 105 135, then a gap and 300.
+        assert_eq!(order(&[0, 30, 60, 75, 90, 105, 135, 300], 30), [0, 30, 60, 90, 75, 105, 135, 300]);
+    }
+
+    #[test]
+    fn a_short_backward_step_needs_no_untangling() {
+        assert_eq!(order(&[0, 30, 60, 80, 110], 30), [0, 30, 60, 80, 110]);
+    }
+
+    #[test]
+    fn two_copies_of_a_recording_come_one_after_the_other() {
+        assert_eq!(order(&[0, 0, 30, 30, 60, 60], 30), [0, 30, 60, 0, 30, 60]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Truth: recordings of 30 s without gaps, whose clock steps back by 33 to 45 s now and then: more than the stamps leave open.
+        #[test]
+        fn the_order_of_recording_is_found(parts in prop::collection::vec((5_usize..20, 33_i64..45), 1..6)) {
+            let (mut truth, mut clock) = (Vec::new(), 0);
+            for (files, step) in parts {
+                for _ in 0..files {
+                    truth.push(clock);
+                    clock += 30;
+                }
+                clock -= step;
+            }
+            let mut sorted = truth.clone();
+            sorted.sort_unstable();
+            sorted.dedup();
+            prop_assume!(sorted.len() == truth.len());
+            prop_assert_eq!(order(&sorted, 30), truth);
+        }
+
+        #[test]
+        fn every_recording_comes_once(mut starts in prop::collection::vec(0_i64..300, 0..200), duration in 1_i64..60) {
+            starts.sort_unstable();
+            let mut got = order(&starts, duration);
+            got.sort_unstable();
+            prop_assert_eq!(got, starts);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Which files of a catalogue to import, in which order, and what is known of each one's place.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use isochrony_time::Rate;
+
+use super::RawOptions;
+use super::order::{Span, untangle};
+use crate::session::{Before, Known, Sequence, Session};
+use crate::{Catalogue, IngestError};
+
+/// A file to import.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planned {
+    /// Its place in the catalogue.
+    pub(crate) place: usize,
+    /// The place of the next recording of its signal.
+    pub(crate) next: Option<usize>,
+    pub(crate) sequence: Sequence,
+}
+
+/// Files to import, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) files: Vec<Planned>,
+    /// Those that were imported before and grew since, by place.
+    pub(crate) grown: HashMap<usize, Before>,
+    pub(crate) bytes: u64,
+}
+
+impl Plan {
+    /// Plans the import of what a catalogue lists and the store does not know.
+    pub(crate) fn new(session: &mut Session, catalogue: &Catalogue, options: &RawOptions) -> Result<Self, IngestError> {
+        let mut plan = Self::default();
+        let mut first = 0;
+        for signal in catalogue.signals() {
+            let mut end = first;
+            while catalogue.get(end).is_some_and(|file| file.signal == signal) {
+                end += 1;
+            }
+            let known = session.take_known(signal)?;
+            plan.signal(session, catalogue, options, first..end, &known)?;
+            if options.follow.is_some() {
+                session.keep_known(signal, known);
+            }
+            first = end;
+        }
+        Ok(plan)
+    }
+
+    /// Plans one signal, whose files have consecutive places.
+    fn signal(
+        &mut self,
+        session: &mut Session,
+        catalogue: &Catalogue,
+        options: &RawOptions,
+        places: Range<usize>,
+        known: &Known,
+    ) -> Result<(), IngestError> {
+        let order = in_order(catalogue, places, options);
+        // What comes before a known recording in the order is late; what comes after is new, whatever its stamp.
+        let mut late = 0;
+        let mut any_known = false;
+        let first = self.files.len();
+        for (position, place) in order.iter().copied().enumerate() {
+            let Some(file) = catalogue.get(place) else {
+                continue;
+            };
+            let before = known.get(&file.path);
+            if before.is_some_and(|before| before.bytes >= file.size) {
+                session.count_known(file.signal, &options.spec).or_else(only_fatal)?;
+                (late, any_known) = (self.files.len(), true);
+                continue;
+            }
+            if let Some(before) = before {
+                self.grown.insert(place, before);
+                (late, any_known) = (self.files.len(), true);
+            }
+            self.bytes += file.size;
+            self.files.push(Planned {
+                place,
+                next: order.get(position + 1).copied(),
+                sequence: Sequence::Unknown,
+            });
+        }
+        if any_known {
+            for (number, file) in self.files.iter_mut().enumerate().skip(first) {
+                file.sequence = if number < late { Sequence::Late } else { Sequence::Newest };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A signal that cannot be fed is reported with each of its files, when they are.
+fn only_fatal(error: IngestError) -> Result<(), IngestError> {
+    if error.is_fatal() { Err(error) } else { Ok(()) }
+}
+
+/// The order in which files were recorded: by stamp, but for a clock that stepped back.
+fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -> Vec<usize> {
+    let first = places.start;
+    if !options.layout.is_timed() {
+        return places.collect();
+    }
+    let spans = places.filter_map(|place| {
+        let file = catalogue.get(place)?;
+        let stamp = file.stamp?;
+        let samples = file.size / options.spec.dtype.size() as u64;
+        Some(Span {
+            start_ns: stamp.ns,
+            resolution_ns: stamp.resolution_ns,
+            duration_ns: duration_ns(options.spec.rate, samples),
+        })
+    });
+    untangle(spans).into_iter().map(|member| first + member).collect()
+}
+
+fn duration_ns(rate: Rate, samples: u64) -> i64 {
+    let samples = i64::try_from(samples).unwrap_or(i64::MAX);
+    rate.duration_ns(samples).ok().and_then(|ns| ns.floor_i64()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,203 @@
+//! What was imported, as events of the signals themselves; and from them, what need not be imported again.
+//!
+//! An event of kind `import` covers the samples of up to [`MOST`] consecutive files of one folder. Its fields are
+//! `{"folder": "stn_10/2010/060/pressure", "files": [["stn_10_1267401600.raw", 120000, 0, 60000], ...]}`: per file its
+//! name, bytes, first index, samples and, where the importer tells one, the version of its content. Name, index and
+//! size cost some 45 bytes of a file of 120,000. Stamps are not repeated, since every stamped file has its point, and a
+//! raw file's version *is* its stamp, which the name holds.
+//!
+//! A file is *known* if name, folder (below the imported one, so that it may move), bytes and version agree.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use isochrony_store::op::EventRow;
+use serde_json::{Value, json};
+
+/// Kind of the events.
+pub(crate) const KIND: &str = "import";
+/// Most files of one event: enough to share the folder's name, few enough to read one quickly.
+const MOST: usize = 256;
+
+/// Where a file's samples went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Imported {
+    /// Folder and name, `/` between components.
+    pub(crate) source: String,
+    pub(crate) bytes: u64,
+    pub(crate) index: i64,
+    pub(crate) samples: i64,
+    pub(crate) version: Option<i64>,
+}
+
+/// Files of one signal that are imported but not yet told.
+#[derive(Debug, Default)]
+pub(crate) struct Untold(Vec<Imported>);
+
+/// An event to be written: first index, index after the last, fields.
+pub(crate) type Told = (i64, i64, Value);
+
+impl Untold {
+    pub(crate) fn push(&mut self, file: Imported) {
+        self.0.push(file);
+    }
+
+    /// Events for all files since the last call.
+    pub(crate) fn tell(&mut self) -> Vec<Told> {
+        let files = std::mem::take(&mut self.0);
+        let mut events = Vec::new();
+        let mut rest = files.as_slice();
+        while let Some(first) = rest.first() {
+            let (folder, _) = split(&first.source);
+            let same = |file: &&Imported| split(&file.source).0 == folder;
+            let count = rest.iter().take(MOST).take_while(same).count();
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let start = now.iter().map(|file| file.index).min().unwrap_or(0);
+            let end = now.iter().map(|file| file.index + file.samples).max().unwrap_or(start);
+            let rows: Vec<Value> = now.iter().map(row).collect();
+            events.push((start, end, json!({"folder": folder, "files": rows})));
+        }
+        events
+    }
+}
+
+fn row(file: &Imported) -> Value {
+    let (_, name) = split(&file.source);
+    match file.version {
+        Some(version) => json!([name, file.bytes, file.index, file.samples, version]),
+        None => json!([name, file.bytes, file.index, file.samples]),
+    }
+}
+
+fn split(source: &str) -> (&str, &str) {
+    source.rsplit_once('/').unwrap_or(("", source))
+}
+
+/// What is known of a file that was imported before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) bytes: u64,
+    pub(crate) index: i64,
+    pub(crate) samples: i64,
+    pub(crate) version: Option<i64>,
+}
+
+/// Files imported before, found by the hash of their path: 128 bits, so that two of a billion files do not collide.
+#[derive(Debug, Default)]
+pub(crate) struct Known(HashMap<u128, Before>);
+
+impl Known {
+    /// Takes in a signal's events; others than imports, and those that other programs wrote badly, say nothing.
+    pub(crate) fn learn<'a>(&mut self, events: impl IntoIterator<Item = &'a EventRow>) {
+        for event in events.into_iter().filter(|event| event.kind == KIND) {
+            let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
+                continue;
+            };
+            let folder = fields.get("folder").and_then(Value::as_str).unwrap_or_default();
+            for file in fields.get("files").and_then(Value::as_array).into_iter().flatten() {
+                let number = |place: usize| file.get(place).and_then(Value::as_i64);
+                let (Some(name), Some(bytes), Some(index), Some(samples)) =
+                    (file.get(0).and_then(Value::as_str), file.get(1).and_then(Value::as_u64), number(2), number(3))
+                else {
+                    continue;
+                };
+                let before = Before { bytes, index, samples, version: number(4) };
+                self.insert(key(folder, name), before);
+            }
+        }
+    }
+
+    /// A file that grew since is told again; the longest is what is stored.
+    fn insert(&mut self, key: u128, before: Before) {
+        let known = self.0.entry(key).or_insert(before);
+        if before.bytes >= known.bytes {
+            *known = before;
+        }
+    }
+
+    /// Takes in one file.
+    pub(crate) fn add(&mut self, file: &Imported) {
+        let (folder, name) = split(&file.source);
+        let before = Before {
+            bytes: file.bytes,
+            index: file.index,
+            samples: file.samples,
+            version: file.version,
+        };
+        self.insert(key(folder, name), before);
+    }
+
+    /// The file of this path as it was imported last.
+    pub(crate) fn get(&self, source: &str) -> Option<Before> {
+        let (folder, name) = split(source);
+        self.0.get(&key(folder, name)).copied()
+    }
+}
+
+fn key(folder: &str, name: &str) -> u128 {
+    let half = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        (salt, folder, name).hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    half(0) << 64 | half(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(source: &str, index: i64, version: Option<i64>) -> Imported {
+        Imported {
+            source: source.into(),
+            bytes: 20,
+            index,
+            samples: 10,
+            version,
+        }
+    }
+
+    #[test]
+    fn told_files_are_known_again() {
+        let mut untold = Untold::default();
+        let files: Vec<Imported> = (0..600)
+            .map(|n| file(&format!("a/{}/f{n}.raw", n / 300), n * 10, (n % 2 == 0).then_some(n)))
+            .chain([file("top.raw", 6000, None)])
+            .collect();
+        files.iter().for_each(|file| untold.push(file.clone()));
+        let told = untold.tell();
+        assert!(untold.tell().is_empty());
+        // 300 files of each folder in parts of at most 256, and one without folder.
+        let ranges: Vec<(i64, i64)> = told.iter().map(|(start, end, _)| (*start, *end)).collect();
+        assert_eq!(ranges, [(0, 2560), (2560, 3000), (3000, 5560), (5560, 6000), (6000, 6010)]);
+        let rows: Vec<EventRow> = told
+            .into_iter()
+            .enumerate()
+            .map(|(id, (start, end, fields))| EventRow {
+                id: id as u64,
+                start,
+                end,
+                kind: KIND.into(),
+                fields: fields.to_string(),
+            })
+            .collect();
+        let mut known = Known::default();
+        known.learn(&rows);
+        for file in &files {
+            let before = known.get(&file.source).unwrap();
+            assert_eq!((before.bytes, before.index, before.version), (20, file.index, file.version));
+        }
+        assert_eq!(known.get("a/0/f300.raw"), None);
+        assert_eq!(known.get("f1.raw"), None);
+    }
+
+    #[test]
+    fn events_of_others_say_nothing() {
+        let mut known = Known::default();
+        for (kind, fields) in [("note", "{}"), (KIND, "not json"), (KIND, "[]"), (KIND, r#"{"files":[[1,2],7]}"#)] {
+            known.learn(&[EventRow { id: 0, start: 0, end: 0, kind: kind.into(), fields: fields.into() }]);
+        }
+        assert_eq!(known.get(""), None);
+    }
+}

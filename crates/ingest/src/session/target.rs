@@ -1,0 +1,320 @@
+//! One signal that an import feeds.
+
+use isochrony_segment::DType;
+use isochrony_store::{CreateOptions, Signal, SignalWriter, Store, StoreError};
+use isochrony_store::op::RunReason;
+use isochrony_time::{Fixed, Stamp};
+use serde_json::{Map, Value};
+
+use super::edge::edges;
+use super::place::{Event, Placed, Sequence};
+use super::provenance::{self, Imported, Untold};
+use super::{SessionOptions, SignalSummary, Spec};
+use crate::IngestError;
+
+/// Rates that differ by less are the same clock's.
+const SAME_RATE: f64 = 1e-3;
+
+pub(crate) struct Target {
+    name: String,
+    writer: SignalWriter,
+    dtype: DType,
+    /// What it was checked against last; blocks of one file share it.
+    checked: Option<Spec>,
+    /// Civil time at which the live run ended when the session began.
+    ended: Option<Fixed>,
+    /// Latest stamp stored: only one up to it can be a duplicate's.
+    latest: Option<Fixed>,
+    /// Last value of the block before, in units of the signal.
+    edge: Option<f64>,
+    value_jump: Option<f64>,
+    scale: (f64, f64),
+    held: Option<Held>,
+    untold: Untold,
+    files: u64,
+    duplicates: u64,
+    pub(crate) known: u64,
+    added: i64,
+}
+
+/// A block that waits for the stamp of the next one.
+pub(crate) struct Held {
+    pub(crate) source: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) stamp: Option<Stamp>,
+}
+
+impl Target {
+    pub(crate) fn open(store: &Store, name: &str, spec: &Spec, options: &SessionOptions) -> Result<Self, IngestError> {
+        let writer = if store.contains(name)? {
+            store.writer(name)?
+        } else {
+            let mut create = CreateOptions::new(spec.dtype, spec.rate);
+            create.unit.clone_from(&spec.unit);
+            create.calibration = spec.calibration;
+            create.attributes.clone_from(&spec.attributes);
+            create.gap_slip_ns = options.gap_slip_ns;
+            create.alpha = options.alpha.unwrap_or(create.alpha);
+            create.max_gap_ns = options.max_gap_ns.unwrap_or(create.max_gap_ns);
+            store.create(name, &create)?
+        };
+        let signal = writer.signal()?;
+        let stamps = signal.state().points.iter();
+        let latest = stamps.map(|point| Fixed::from_parts(point.civil_ns, point.civil_frac)).max();
+        Ok(Self {
+            name: name.into(),
+            dtype: signal.dtype(),
+            checked: None,
+            ended: live_end(&signal)?,
+            latest,
+            edge: None,
+            value_jump: options.value_jump,
+            scale: signal.state().meta.calibration.unwrap_or((1.0, 0.0)),
+            writer,
+            held: None,
+            untold: Untold::default(),
+            files: 0,
+            duplicates: 0,
+            known: 0,
+            added: 0,
+        })
+    }
+
+    /// Whether a block's description is that of the signal.
+    pub(crate) fn check(&mut self, spec: &Spec) -> Result<(), IngestError> {
+        if self.checked.as_ref() == Some(spec) {
+            return Ok(());
+        }
+        let signal = self.writer.signal()?;
+        let mismatch = |what, have: String, got: String| IngestError::Mismatch {
+            signal: self.name.clone(),
+            what,
+            have,
+            got,
+        };
+        if signal.dtype() != spec.dtype {
+            return Err(mismatch("dtype", signal.dtype().to_string(), spec.dtype.to_string()));
+        }
+        let (have, got) = (signal.rate().to_f64(), spec.rate.to_f64());
+        if (got / have - 1.0).abs() > SAME_RATE {
+            return Err(mismatch("rate", format!("{} Hz", signal.rate()), format!("{} Hz", spec.rate)));
+        }
+        if !spec.unit.is_empty() && !signal.unit().is_empty() && signal.unit() != spec.unit {
+            return Err(mismatch("unit", signal.unit().into(), spec.unit.clone()));
+        }
+        let have = signal.state().meta.calibration.unwrap_or((1.0, 0.0));
+        let got = spec.calibration.unwrap_or((1.0, 0.0));
+        if spec.calibration.is_some() && have != got {
+            return Err(mismatch("calibration", format!("{have:?}"), format!("{got:?}")));
+        }
+        self.checked = Some(spec.clone());
+        Ok(())
+    }
+
+    pub(crate) fn check_bytes(&self, bytes: &[u8]) -> Result<(), IngestError> {
+        if bytes.len().is_multiple_of(self.dtype.size()) {
+            return Ok(());
+        }
+        Err(IngestError::Store(StoreError::PartialSample {
+            signal: self.name.clone(),
+            bytes: bytes.len(),
+            dtype: self.dtype,
+        }))
+    }
+
+    pub(crate) fn hold(&mut self, source: u64, bytes: &[u8], stamp: Option<Stamp>) {
+        self.held = Some(Held {
+            source,
+            bytes: bytes.into(),
+            stamp,
+        });
+    }
+
+    pub(crate) fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+
+    pub(crate) fn unhold(&mut self) -> Option<Held> {
+        self.held.take()
+    }
+
+    /// A stamp for samples that follow on those before `index`, as exact as the first one's.
+    pub(crate) fn stamp_at(&self, index: i64, resolution: Fixed) -> Result<Stamp, IngestError> {
+        let time = self.writer.signal()?.time_of(index)?;
+        Ok(Stamp::new(time.value, resolution))
+    }
+
+    /// Whether these are the samples stored from `index` on.
+    pub(crate) fn holds_at(&self, index: i64, bytes: &[u8]) -> Result<bool, IngestError> {
+        let signal = self.writer.signal()?;
+        let end = index + (bytes.len() / self.dtype.size()) as i64;
+        if end > signal.end_index() || !signal.contiguous(index..end)? {
+            return Ok(false);
+        }
+        let mut rest = bytes;
+        for segment in signal.select(index..end)?.segments() {
+            for buffer in segment?.buffers() {
+                match rest.strip_prefix(buffer.bytes()) {
+                    Some(after) => rest = after,
+                    None => return Ok(false),
+                }
+            }
+        }
+        Ok(rest.is_empty())
+    }
+
+    /// Takes the present end for the one that tells late blocks from new ones.
+    pub(crate) fn look_again(&mut self) -> Result<(), IngestError> {
+        self.ended = live_end(&self.writer.signal()?)?;
+        Ok(())
+    }
+
+    /// Stores a block, and tells what its stamp meant.
+    pub(crate) fn put(
+        &mut self,
+        source: &str,
+        bytes: &[u8],
+        stamp: Option<&Stamp>,
+        next: Option<&Stamp>,
+        sequence: Sequence,
+    ) -> Result<Placed, IngestError> {
+        let placed = match stamp {
+            None => Placed::appended(&self.writer.append_bytes(bytes)?),
+            Some(stamp) => self.put_stamped(bytes, stamp, next, sequence)?,
+        };
+        if let Some(event) = placed.event {
+            self.tell_event(event, source, stamp, &placed)?;
+        }
+        if placed.stored {
+            self.added += placed.samples;
+            self.look_for_jump(source, bytes, &placed)?;
+        }
+        Ok(placed)
+    }
+
+    fn put_stamped(
+        &mut self,
+        bytes: &[u8],
+        stamp: &Stamp,
+        next: Option<&Stamp>,
+        sequence: Sequence,
+    ) -> Result<Placed, IngestError> {
+        let may_be_copy = sequence != Sequence::LateCertain;
+        if may_be_copy && self.latest.is_some_and(|latest| stamp.civil <= latest) {
+            if let Some(range) = self.writer.matches(bytes, stamp)? {
+                return Ok(Placed::duplicate(range.start, range.end - range.start));
+            }
+        }
+        let late = match sequence {
+            Sequence::Newest => false,
+            Sequence::Late | Sequence::LateCertain => true,
+            Sequence::Unknown => self.is_before_the_end(bytes, stamp)?,
+        };
+        let placed = if late {
+            Placed::backfilled(&self.writer.backfill(bytes, stamp)?)
+        } else {
+            Placed::appended(&self.writer.append_bytes_at(bytes, stamp, next)?)
+        };
+        self.latest = self.latest.max(Some(stamp.civil));
+        Ok(placed)
+    }
+
+    /// Whether most of a block lies before what was stored when the session began.
+    fn is_before_the_end(&self, bytes: &[u8], stamp: &Stamp) -> Result<bool, IngestError> {
+        let Some(ended) = self.ended else {
+            return Ok(false);
+        };
+        let half = (bytes.len() / self.dtype.size() / 2) as i64;
+        let rate = match &self.checked {
+            Some(spec) => spec.rate,
+            None => self.writer.signal()?.rate(),
+        };
+        let half = rate.duration_ns(half).map_err(StoreError::from)?;
+        Ok(stamp.civil.checked_add(half).is_some_and(|middle| middle < ended))
+    }
+
+    fn tell_event(&self, event: Event, source: &str, stamp: Option<&Stamp>, placed: &Placed) -> Result<(), IngestError> {
+        let range = placed.index..placed.index + placed.samples;
+        self.writer.add_event(event.kind, range, &event.fields(source, stamp))?;
+        Ok(())
+    }
+
+    fn look_for_jump(&mut self, source: &str, bytes: &[u8], placed: &Placed) -> Result<(), IngestError> {
+        let Some(threshold) = self.value_jump else {
+            return Ok(());
+        };
+        let Some((first, last)) = edges(self.dtype, bytes) else {
+            return Ok(());
+        };
+        let (scale, offset) = self.scale;
+        let physical = |count: f64| count * scale + offset;
+        let before = self.edge.replace(physical(last)).filter(|_| placed.follows);
+        let Some(before) = before.filter(|before| (physical(first) - before).abs() > threshold) else {
+            return Ok(());
+        };
+        let fields: [(&str, Value); 3] =
+            [("source", source.into()), ("before", before.into()), ("after", physical(first).into())];
+        let fields: Map<String, Value> = fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        self.writer.add_event("value_jump", placed.index..placed.index, &fields)?;
+        Ok(())
+    }
+
+    /// A file is all in, or was there already.
+    pub(crate) fn settle(&mut self, file: Imported, stored: bool, part: bool) {
+        if part {
+            // Counted with its last part.
+        } else if stored {
+            self.files += 1;
+        } else {
+            self.duplicates += 1;
+        }
+        self.untold.push(file);
+    }
+
+    /// Queues the provenance of what was imported since the last call.
+    pub(crate) fn tell(&mut self) -> Result<(), IngestError> {
+        for (start, end, fields) in self.untold.tell() {
+            let Value::Object(fields) = fields else {
+                continue;
+            };
+            self.writer.add_event(provenance::KIND, start..end, &fields)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn signal(&self) -> Result<Signal, IngestError> {
+        Ok(self.writer.signal()?)
+    }
+
+    pub(crate) fn summary(self) -> Result<SignalSummary, IngestError> {
+        let signal = self.writer.signal()?;
+        let spans = signal.empirical()?.map(|civil| {
+            let first = civil.runs().iter().map(|run| run.civil).min();
+            let last = civil.runs().iter().map(|run| run.civil_end).max();
+            first.zip(last)
+        });
+        Ok(SignalSummary {
+            name: self.name,
+            files: self.files,
+            added: self.added,
+            known: self.known,
+            duplicates: self.duplicates,
+            samples: signal.sample_count(),
+            gaps: signal.gaps().len() as u64,
+            runs: signal.state().runs.len() as u64,
+            rate: signal.true_rate()?,
+            unit: signal.unit().into(),
+            civil: spans.flatten(),
+        })
+    }
+}
+
+/// Civil time at which the run ends that appending continues.
+fn live_end(signal: &Signal) -> Result<Option<Fixed>, IngestError> {
+    let late = |reason| matches!(reason, RunReason::Overlap | RunReason::Late);
+    let live = signal.state().runs.iter().filter(|run| !late(run.reason)).last();
+    let (Some(live), Some(civil)) = (live, signal.empirical()?) else {
+        return Ok(None);
+    };
+    Ok(civil.runs().iter().find(|run| run.run.0 == live.id).map(|run| run.civil_end))
+}
