@@ -273,3 +273,21 @@ fn short_live_blocks_do_not_shatter_the_fit() {
         }
     }
 }
+
+#[test]
+fn stamps_to_the_millisecond_are_honest_whatever_their_jitter() {
+    for noise in [
+        Noise::None,
+        Noise::Gauss(20e-6),
+        Noise::Gauss(200e-6),
+        Noise::Uniform(1e-3),
+    ] {
+        let rec = Recorder {
+            noise,
+            resolution_ns: 1_000_000,
+            ..Recorder::water()
+        };
+        honesty(&rec, 20, 1, 4.0);
+        honesty(&rec, 300, 2, 0.6);
+    }
+}

@@ -11,6 +11,11 @@ pub(crate) const PRIOR_SIGMA: f64 = 100e-6;
 pub(crate) const COVER: f64 = 3.5;
 /// No rate within a run strays further than this from the reference.
 pub(crate) const HARD_SLOPE: f64 = 0.01;
+/// Stamps no finer than this, ns, are held to their resolution while rounding
+/// alone explains them: it is all they say.
+pub(crate) const COARSE_NS: f64 = 5e7;
+/// Latency that a coarse resolution may hide, as a share of it.
+pub(crate) const ROOM: f64 = 0.05;
 /// No rate is claimed to be known better than this.
 pub(crate) const FLOOR_SLOPE: f64 = 5e-9;
 /// How far a rate may wander between two stamps.
@@ -30,7 +35,7 @@ pub struct ClockConfig {
     pub alpha: f64,
     /// Largest disagreement, in either direction, that is no gap and no step.
     ///
-    /// `None`, the default: the greater of 2.5 sample periods and one and a half
+    /// `None`, the default: the greater of 2.5 sample periods and 2.5
     /// resolutions plus fifteen standard deviations of the measured jitter, plus
     /// what the rate's uncertainty amounts to since the last stamp. A stated
     /// value is used as it is, unless stamps are too coarse for it.

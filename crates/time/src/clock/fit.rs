@@ -5,8 +5,9 @@
 //! that continues an earlier piece starts with its end point as a stamp without
 //! width: the metric stays continuous.
 
-use super::config::COVER;
+use super::config::{COVER, ROOM};
 use super::corridor::Corridor;
+use super::learned::spread;
 
 /// A stamp in the coordinates of `learned.rs`, its true `y` within `[y, y + width)`.
 #[derive(Clone, Copy, Debug)]
@@ -251,7 +252,7 @@ impl Fit {
 
     /// Slope by regression drawn towards the prior, kept feasible.
     pub(crate) fn slope(&self, scatter: Scatter) -> Slope {
-        let (p, sigma) = (self.prior.value, self.sigma(scatter));
+        let p = self.prior.value;
         let prior_sigma = (self.prior.half / COVER).max(1e-12);
         let (low, high) = self.corridor.slopes();
         if self.sums.n >= 2.0 && self.nominal(scatter) {
@@ -281,13 +282,12 @@ impl Fit {
             let half = half.min(self.prior.half);
             return Slope { value, half };
         }
-        let pull = sigma * sigma / (prior_sigma * prior_sigma);
+        let variance = spread(scatter.sigma, self.width, self.sums.n);
+        let pull = variance / (prior_sigma * prior_sigma);
         let information = self.sums.xx + pull;
         let value = ((self.sums.xy + pull * p) / information).clamp(low, high);
-        Slope {
-            value,
-            half: COVER * sigma / information.sqrt(),
-        }
+        let half = COVER * variance.sqrt() * self.excess(scatter) / information.sqrt();
+        Slope { value, half }
     }
 
     /// Whether fine stamps all sit on the reference to a nanosecond: they are its
@@ -309,14 +309,15 @@ impl Fit {
     }
 
     /// How far stamps may lie outside their stated resolution: what was seen,
-    /// and a fiftieth of it for a constant latency.
+    /// and some of it for a constant latency.
     fn doubt(&self) -> f64 {
-        2.0 * self.corridor.missed + 0.02 * self.width
+        2.0 * self.corridor.missed + ROOM * self.width
     }
 
-    /// Whether the stamps' resolution, not their scatter, limits the fit.
+    /// Whether the stamps' resolution, not their scatter, limits the fit: not so
+    /// once stamps have missed the corridor by more than rounding allows.
     pub(crate) fn coarse(&self, scatter: Scatter) -> bool {
-        self.width > 2.0 * scatter.bound
+        self.width > 2.0 * scatter.bound && self.corridor.missed <= ROOM * self.width
     }
 
     pub(crate) fn sigma(&self, scatter: Scatter) -> f64 {

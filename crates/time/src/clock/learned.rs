@@ -5,7 +5,7 @@
 //! nominal duration in ns, `y` a stamp minus its nominal time in ns, so a slope
 //! is dimensionless (1e-6 is one part per million).
 
-use super::config::{COVER, FLOOR_SLOPE, PRIOR_SIGMA};
+use super::config::{COARSE_NS, COVER, FLOOR_SLOPE, PRIOR_SIGMA, ROOM};
 use super::fit::{Obs, Scatter, Slope};
 
 /// Robust scatter of stamps, from second differences: blind to offset and rate.
@@ -27,8 +27,6 @@ impl Jitter {
     const MEMORY: usize = 64;
     /// Differences needed before the scatter is believed.
     const ENOUGH: usize = 12;
-    /// Latency that a coarse resolution may hide, as a share of it.
-    const ROOM: f64 = 0.03;
     /// No stamp is better than this, ns: rounding of what lies before us.
     const FLOOR_NS: f64 = 1.0;
 
@@ -96,7 +94,7 @@ impl Jitter {
         if self.ring.len() < Self::ENOUGH {
             return (self.guess - resolution).max(0.0) / 3.0;
         }
-        if resolution >= self.guess && self.only_rounding(resolution) {
+        if resolution >= COARSE_NS && self.only_rounding(resolution) {
             0.0
         } else {
             self.sigma
@@ -108,18 +106,19 @@ impl Jitter {
     /// Coarse stamps that scatter by no more than rounding explains get a little
     /// room for the latency that it hides: near the turn of a second, a few
     /// milliseconds decide which second is named, and lines without room would
-    /// take those whims for the finest of measurements.
+    /// take those whims for the finest of measurements. Others get a resolution
+    /// at least, which costs a regression nothing.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
-        let room = (Self::ROOM * resolution).max(Self::FLOOR_NS);
-        if resolution >= self.guess
-            && (self.ring.len() < Self::ENOUGH || self.only_rounding(resolution))
-        {
-            return room;
+        let few = self.ring.len() < Self::ENOUGH;
+        if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
+            return ROOM * resolution;
         }
-        if self.ring.len() < Self::ENOUGH {
-            return self.guess;
-        }
-        self.bound.max(resolution.min(self.guess)).max(room)
+        let scatter = if few {
+            self.guess
+        } else {
+            self.bound.max(Self::FLOOR_NS)
+        };
+        scatter.max(resolution)
     }
 }
 
@@ -166,12 +165,12 @@ impl Running {
         self.points += 1;
     }
 
-    /// Slope and its standard deviation, for stamps of standard deviation `sigma`.
+    /// Slope and its standard deviation, for stamps of scatter `sigma`.
     ///
-    /// Rounding to a coarse resolution is no independent noise (a slow clock
-    /// rounds the same way for hours), so `correlated` counts all stamps as one.
-    pub(crate) fn slope(&self, sigma: f64, correlated: bool) -> (f64, f64) {
-        let variance = sigma * sigma * if correlated { self.count.max(1.0) } else { 1.0 };
+    /// Rounding to a resolution is no independent noise (a slow clock rounds the
+    /// same way for hours), so it counts for all stamps as for one.
+    pub(crate) fn slope(&self, sigma: f64, resolution: f64) -> (f64, f64) {
+        let variance = spread(sigma, resolution, self.count);
         let prior = variance / (PRIOR_SIGMA * PRIOR_SIGMA);
         let information = self.sxx + prior;
         if information <= 0.0 {
@@ -179,6 +178,13 @@ impl Running {
         }
         (self.sxy / information, (variance / information).sqrt())
     }
+}
+
+/// Variance of a stamp in a regression over `count` of them, ns^2.
+pub(crate) fn spread(sigma: f64, resolution: f64, count: f64) -> f64 {
+    let rounding = resolution * resolution / 12.0 * count.max(1.0);
+    // Not below what rounding of the arithmetic leaves.
+    (rounding + sigma * sigma).max(0.09)
 }
 
 /// Both, with the configured weight of the past.
@@ -238,12 +244,8 @@ impl Learned {
     /// The running slope, with what a clock may wander added to its half-width.
     pub(crate) fn slope(&self, resolution: f64) -> Slope {
         let scatter = self.scatter(resolution);
-        let sigma = (resolution * resolution / 12.0 + scatter.sigma * scatter.sigma)
-            .sqrt()
-            .max(0.3);
-        let correlated = resolution > 2.0 * scatter.bound;
-        let (value, sd) = self.running.slope(sigma, correlated);
-        let (recent, recent_sd) = self.quick.slope(sigma, correlated);
+        let (value, sd) = self.running.slope(scatter.sigma, resolution);
+        let (recent, recent_sd) = self.quick.slope(scatter.sigma, resolution);
         let lag = 2.0 * ((recent - value).abs() - recent_sd).max(0.0);
         Slope {
             value,

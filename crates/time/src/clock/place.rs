@@ -23,6 +23,8 @@ const EPOCH_DAYS: i64 = 30;
 /// A first stamp further back than this is a clock step, not a missing lock, ns.
 const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
+/// Resolutions that a stamp may be off by without anything having happened.
+const SPAN: f64 = 2.5;
 
 impl Clock {
     /// Where `samples` samples stamped `stamp` belong; changes nothing.
@@ -93,7 +95,8 @@ impl Clock {
         let Some(next) = next.filter(|_| self.learned.running.points == 1) else {
             return Ok(false);
         };
-        let tight = self.tolerance(run, stamp);
+        // Half as much again, for jitter that is not known yet.
+        let tight = 1.5 * self.tolerance(run, stamp);
         if off.abs() <= tight {
             return Ok(false);
         }
@@ -144,7 +147,7 @@ impl Clock {
         let elapsed = run.stretch.x_of(run.end) - last.x + ahead as f64 * self.period();
         let drift = (half + WANDER) * elapsed;
         match self.config.gap_slip_ns {
-            Some(slip) if slip >= 1.5 * stamp.resolution.to_f64().max(last.width) => slip,
+            Some(slip) if slip >= SPAN * stamp.resolution.to_f64().max(last.width) => slip,
             _ => self.tolerance(run, stamp) + drift,
         }
     }
@@ -152,9 +155,10 @@ impl Clock {
     /// The part of the slip that does not grow with time.
     fn tolerance(&self, run: &RunState, stamp: &Stamp) -> f64 {
         // Line and stamp may lie at opposite ends of what a resolution allows: one
-        // width between them, and half a width from the stamp to its centre.
+        // width between them, half a width from the stamp to its centre; and rounding
+        // may hide jitter of another half to either side.
         let resolution = stamp.resolution.to_f64().max(run.stretch.fit.last.width);
-        let allowed = 1.5 * resolution;
+        let allowed = SPAN * resolution;
         match self.config.gap_slip_ns {
             Some(slip) => slip.max(allowed),
             None => {
