@@ -182,13 +182,17 @@ pub enum IngestError {
         whole: u64,
     },
     /// A file that became shorter while it was read.
-    #[error("the file became shorter than its {expected} bytes while it was read; import it again when it is complete")]
+    #[error(
+        "the file became shorter than its {expected} bytes while it was read; import it again when it is complete"
+    )]
     Shrank {
         /// Bytes when it was opened.
         expected: u64,
     },
     /// Samples that are stored already, from another file.
-    #[error("its samples are stored already, with the same stamp, in signal {signal:?} at index {index}; it was skipped, remove the copy")]
+    #[error(
+        "its samples are stored already, with the same stamp, in signal {signal:?} at index {index}; it was skipped, remove the copy"
+    )]
     Duplicate {
         /// The signal.
         signal: String,
@@ -196,7 +200,9 @@ pub enum IngestError {
         index: i64,
     },
     /// Samples that differ from those stored of the same time.
-    #[error("its samples overlap in time with others of signal {signal:?}; all are kept, these as a run of their own from index {index}; choose with overlap when reading")]
+    #[error(
+        "its samples overlap in time with others of signal {signal:?}; all are kept, these as a run of their own from index {index}; choose with overlap when reading"
+    )]
     Overlap {
         /// The signal.
         signal: String,
@@ -217,7 +223,9 @@ pub enum IngestError {
     },
 
     /// A block of another kind than its signal.
-    #[error("signal {signal:?} has {what} {have}, the source has {got}; import it into a signal of another name, or convert it")]
+    #[error(
+        "signal {signal:?} has {what} {have}, the source has {got}; import it into a signal of another name, or convert it"
+    )]
     Mismatch {
         /// The signal.
         signal: String,

@@ -88,7 +88,11 @@ impl<'a> Meter<'a> {
         self.now.total_bytes = self.now.total_bytes.max(self.now.done_bytes);
         let seconds = since.as_secs_f64().max(1e-9);
         let rate = (self.now.done_bytes - self.told_bytes) as f64 / seconds;
-        let fresh = if self.now.bytes_per_second == 0.0 { 1.0 } else { 1.0 - (-seconds / MEMORY_S).exp() };
+        let fresh = if self.now.bytes_per_second == 0.0 {
+            1.0
+        } else {
+            1.0 - (-seconds / MEMORY_S).exp()
+        };
         self.now.bytes_per_second += fresh * (rate - self.now.bytes_per_second);
         let left = (self.now.total_bytes - self.now.done_bytes) as f64;
         let eta = left / self.now.bytes_per_second;

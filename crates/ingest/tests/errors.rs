@@ -153,6 +153,51 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
             &["socket", "move it"],
         ),
         (
+            IngestError::Duplicate {
+                signal: "s/p".into(),
+                index: 7,
+            },
+            "duplicate",
+            &["stored already", "\"s/p\" at index 7", "remove the copy"],
+        ),
+        (
+            IngestError::Overlap {
+                signal: "s/p".into(),
+                index: 7,
+            },
+            "overlap",
+            &["overlap in time", "\"s/p\"", "from index 7", "all are kept"],
+        ),
+        (
+            IngestError::Mismatch {
+                signal: "s/p".into(),
+                what: "unit",
+                have: "kPa".into(),
+                got: "bar".into(),
+            },
+            "mismatch",
+            &["\"s/p\" has unit kPa, the source has bar", "another name"],
+        ),
+        (
+            IngestError::EmptyBlock,
+            "empty_block",
+            &["without samples", "leave it out"],
+        ),
+        (
+            IngestError::InvalidOption {
+                option: "value_jump",
+                got: "-1".into(),
+                legal: "give a difference above 0",
+            },
+            "invalid_option",
+            &["value_jump=-1", "above 0"],
+        ),
+        (
+            IngestError::Shrank { expected: 7 },
+            "shrank",
+            &["shorter than its 7 bytes", "import it again"],
+        ),
+        (
             IngestError::Cancelled,
             "cancelled",
             &["cancelled", "run it again"],
@@ -187,6 +232,14 @@ fn every_error_has_its_own_code_and_a_message_that_helps() {
             );
         }
     }
+    let inner = isochrony_store::StoreError::NoSuchSignal {
+        name: "x".into(),
+        hint: String::new(),
+    };
+    let text = inner.to_string();
+    let error = IngestError::from(inner);
+    assert_eq!((error.code(), error.to_string()), ("no_such_signal", text));
+    assert!(error.is_fatal());
     // Read from the source, so that a new variant cannot be forgotten here.
     let source = include_str!("../src/error.rs");
     let known: BTreeSet<&str> = source

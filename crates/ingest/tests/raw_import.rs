@@ -22,16 +22,26 @@ fn new_store(folder: &Path) -> Store {
 /// All samples of a signal in storage order, without gaps.
 fn samples(signal: &Signal) -> Vec<i16> {
     let selection = signal.select(0..signal.end_index()).unwrap();
-    let parts = selection.segments().map(|segment| segment.unwrap().to_vec::<i16>().unwrap());
+    let parts = selection
+        .segments()
+        .map(|segment| segment.unwrap().to_vec::<i16>().unwrap());
     parts.collect::<Vec<_>>().concat()
 }
 
 fn gaps(signal: &Signal) -> Vec<(i64, i64)> {
-    signal.gaps().iter().map(|gap| (gap.start, gap.length)).collect()
+    signal
+        .gaps()
+        .iter()
+        .map(|gap| (gap.start, gap.length))
+        .collect()
 }
 
 fn events(signal: &Signal, kind: &str) -> Vec<EventRow> {
-    signal.events().filter(|event| event.kind == kind).cloned().collect()
+    signal
+        .events()
+        .filter(|event| event.kind == kind)
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -44,7 +54,10 @@ fn drift_and_outages_give_true_rate_and_gaps_of_the_true_length() {
         recorder.record(60);
         let first = (recorder.recorded as i64, recorder.outage(41_234) as i64);
         recorder.record(50);
-        let second = (recorder.recorded as i64 + first.1, recorder.outage(700) as i64);
+        let second = (
+            recorder.recorded as i64 + first.1,
+            recorder.outage(700) as i64,
+        );
         recorder.record(40);
         recorder.write(&source, station, "pressure");
         truth.push((station, recorder, [first, second]));
@@ -62,15 +75,28 @@ fn drift_and_outages_give_true_rate_and_gaps_of_the_true_length() {
         let mut shift = 0;
         for (found, expected) in found.iter().zip(expected) {
             assert_eq!(found.0, expected.0 + shift, "{station}: position");
-            assert!((found.1 - expected.1).abs() <= 1, "{station}: {found:?} for {expected:?}");
+            assert!(
+                (found.1 - expected.1).abs() <= 1,
+                "{station}: {found:?} for {expected:?}"
+            );
             shift += found.1 - expected.1;
         }
         let rate = told.rate.unwrap();
-        assert!((rate.hz / recorder.rate() - 1.0).abs() < 1e-6, "{station}: {rate:?} for {}", recorder.rate());
-        assert_eq!((told.gaps, told.runs, told.files, told.samples), (2, 1, 150, 900_000));
+        assert!(
+            (rate.hz / recorder.rate() - 1.0).abs() < 1e-6,
+            "{station}: {rate:?} for {}",
+            recorder.rate()
+        );
+        assert_eq!(
+            (told.gaps, told.runs, told.files, told.samples),
+            (2, 1, 150, 900_000)
+        );
         assert_eq!(signal.state().points.len(), 150);
         // Provenance covers every sample.
-        let covered: i64 = events(&signal, "import").iter().map(|event| event.end - event.start).sum();
+        let covered: i64 = events(&signal, "import")
+            .iter()
+            .map(|event| event.end - event.start)
+            .sum();
         assert_eq!(covered, signal.end_index());
     }
 }
@@ -89,11 +115,17 @@ fn a_backward_step_begins_a_run_and_keeps_every_sample() {
         let signal = store.signal("s/p").unwrap();
         assert_eq!(samples(&signal), recorder.samples(), "{step}");
         let runs = signal.runs().unwrap();
-        let found: Vec<_> = runs.iter().map(|run| (run.start, run.end, run.reason)).collect();
+        let found: Vec<_> = runs
+            .iter()
+            .map(|run| (run.start, run.end, run.reason))
+            .collect();
         let half = 20 * 60_000;
         assert_eq!(
             found,
-            [(0, half, RunReason::First), (half, 2 * half, RunReason::BackwardStep)],
+            [
+                (0, half, RunReason::First),
+                (half, 2 * half, RunReason::BackwardStep)
+            ],
             "{step}"
         );
         assert_eq!(gaps(&signal), []);
@@ -101,7 +133,10 @@ fn a_backward_step_begins_a_run_and_keeps_every_sample() {
         assert_eq!(steps.len(), 1);
         let fields: serde_json::Value = serde_json::from_str(&steps[0].fields).unwrap();
         let back = fields["back_ns"].as_i64().unwrap() as i128;
-        assert!((back + step * SECOND + 123_457).abs() < 20_000, "{step}: {back}");
+        assert!(
+            (back + step * SECOND + 123_457).abs() < 20_000,
+            "{step}: {back}"
+        );
     }
 }
 
@@ -117,7 +152,10 @@ fn stamps_to_the_second_give_no_gap_and_no_step() {
     let told = &summary.signals[0];
     assert_eq!((told.gaps, told.runs, told.samples), (0, 1, 150 * 60_000));
     let rate = told.rate.unwrap();
-    assert!((rate.hz - recorder.rate()).abs() / recorder.rate() * 1e6 <= rate.uncertainty_ppm, "{rate:?}");
+    assert!(
+        (rate.hz - recorder.rate()).abs() / recorder.rate() * 1e6 <= rate.uncertainty_ppm,
+        "{rate:?}"
+    );
     let signal = store.signal("s/p").unwrap();
     for file in recorder.files.iter().step_by(17) {
         let time = signal.time_of(file.first as i64).unwrap();
@@ -135,7 +173,11 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
     recorder.write(&source, "s", "p");
     // The same file once more, below another folder.
     let copy = &recorder.files[7];
-    let bytes: Vec<u8> = copy.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    let bytes: Vec<u8> = copy
+        .samples
+        .iter()
+        .flat_map(|sample| sample.to_le_bytes())
+        .collect();
     let original = recorder.path("s", "p", copy);
     let duplicate = original.replace("/2010/", "/2011/");
     write(&source, &duplicate, &bytes);
@@ -146,17 +188,34 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
     #[cfg(unix)]
     {
         // Reading a folder as a file fails even for those who may read everything.
-        std::os::unix::fs::symlink("/nonexistent", source.join("s/2010/060/p/s_1267402000000000.raw")).unwrap();
+        std::os::unix::fs::symlink(
+            "/nonexistent",
+            source.join("s/2010/060/p/s_1267402000000000.raw"),
+        )
+        .unwrap();
     }
     let store = new_store(folder.path());
     let summary = import(&store, &source);
     let code = |path: &str| summary.problem(path).map(|problem| problem.code);
     let twice = [code(&original), code(&duplicate)];
-    assert!(twice.contains(&Some("duplicate")) && twice.contains(&None), "{:?}", summary.problems);
+    assert!(
+        twice.contains(&Some("duplicate")) && twice.contains(&None),
+        "{:?}",
+        summary.problems
+    );
     assert_eq!(code("s/2010/060/p/notes.txt"), Some("misnamed"));
-    assert_eq!(code("s/2010/060/p/t_1267401600000000.raw"), Some("field_disagrees"));
-    assert_eq!(code("s/2010/060/p/s_1267401900000000.raw"), Some("empty_file"));
-    assert_eq!(code("s/2010/060/p/s_1267401990000000.raw"), Some("partial_sample"));
+    assert_eq!(
+        code("s/2010/060/p/t_1267401600000000.raw"),
+        Some("field_disagrees")
+    );
+    assert_eq!(
+        code("s/2010/060/p/s_1267401900000000.raw"),
+        Some("empty_file")
+    );
+    assert_eq!(
+        code("s/2010/060/p/s_1267401990000000.raw"),
+        Some("partial_sample")
+    );
     #[cfg(unix)]
     assert_eq!(code("s/2010/060/p/s_1267402000000000.raw"), Some("io"));
     assert_eq!((summary.files, summary.duplicates), (30, 1));
@@ -181,11 +240,21 @@ fn late_files_fill_their_gap_and_overlapping_ones_become_a_run() {
     let mut recorder = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);
     recorder.record(60);
     for (number, file) in recorder.files.iter().enumerate() {
-        let root = if (30..33).contains(&number) { &second } else { &first };
+        let root = if (30..33).contains(&number) {
+            &second
+        } else {
+            &first
+        };
         recorder.write_file(root, "s", "p", file);
     }
     // Other samples of the time of files 40 and 41.
-    let mut other = Recorder::new(recorder.files[40].wall_ns + 500_000_000, 2000.0, 3.0, 6000, MICRO);
+    let mut other = Recorder::new(
+        recorder.files[40].wall_ns + 500_000_000,
+        2000.0,
+        3.0,
+        6000,
+        MICRO,
+    );
     other.recorded = 1_000_000;
     other.record(1);
     other.write(&second, "s", "p");
@@ -196,8 +265,16 @@ fn late_files_fill_their_gap_and_overlapping_ones_become_a_run() {
     let summary = import(&store, &second);
     let signal = store.signal("s/p").unwrap();
     assert_eq!(gaps(&signal), []);
-    assert_eq!(samples(&signal), [recorder.samples(), other.samples()].concat());
-    let runs: Vec<_> = signal.runs().unwrap().iter().map(|run| run.reason).collect();
+    assert_eq!(
+        samples(&signal),
+        [recorder.samples(), other.samples()].concat()
+    );
+    let runs: Vec<_> = signal
+        .runs()
+        .unwrap()
+        .iter()
+        .map(|run| run.reason)
+        .collect();
     assert_eq!(runs, [RunReason::First, RunReason::Overlap]);
     assert_eq!(summary.problems.len(), 1);
     assert_eq!(summary.problems.list[0].code, "overlap");
@@ -223,7 +300,10 @@ fn running_again_imports_only_what_is_new_or_grew() {
     longer.record(30);
     longer.write(&source, "s", "p");
     let summary = import(&store, &source);
-    assert_eq!((summary.files, summary.known, summary.bytes), (20, 10, 2 * (4000 + 19 * 6000)));
+    assert_eq!(
+        (summary.files, summary.known, summary.bytes),
+        (20, 10, 2 * (4000 + 19 * 6000))
+    );
     let signal = store.signal("s/p").unwrap();
     assert_eq!(samples(&signal), longer.samples());
     assert_eq!((gaps(&signal).len(), signal.state().runs.len()), (0, 1));
@@ -245,7 +325,10 @@ fn a_file_dated_1970_costs_no_index() {
     let store = new_store(folder.path());
     import(&store, &source);
     let signal = store.signal("s/p").unwrap();
-    assert_eq!(samples(&signal), [early.samples(), recorder.samples()].concat());
+    assert_eq!(
+        samples(&signal),
+        [early.samples(), recorder.samples()].concat()
+    );
     assert!(signal.end_index() < 400_000, "{}", signal.end_index());
 }
 
@@ -255,7 +338,11 @@ fn big_endian_files_and_value_jumps() {
     let source = folder.path().join("src");
     for (number, level) in [10_i16, 11, 500, 501].into_iter().enumerate() {
         let bytes = level.to_be_bytes().repeat(200);
-        write(&source, &format!("a/{}.raw", 1_267_401_600 + 2 * number), &bytes);
+        write(
+            &source,
+            &format!("a/{}.raw", 1_267_401_600 + 2 * number),
+            &bytes,
+        );
     }
     let store = new_store(folder.path());
     let layout = "{station}/{epoch}.raw".parse().unwrap();
@@ -265,10 +352,19 @@ fn big_endian_files_and_value_jumps() {
     options.session.value_jump = Some(100.0);
     import_raw(&store, &source, &options, None).unwrap();
     let signal = store.signal("a").unwrap();
-    let expected: Vec<i16> = [10, 11, 500, 501].into_iter().flat_map(|level| vec![level; 200]).collect();
+    let expected: Vec<i16> = [10, 11, 500, 501]
+        .into_iter()
+        .flat_map(|level| vec![level; 200])
+        .collect();
     assert_eq!(samples(&signal), expected);
     let jumps = events(&signal, "value_jump");
-    assert_eq!(jumps.iter().map(|event| (event.start, event.end)).collect::<Vec<_>>(), [(400, 400)]);
+    assert_eq!(
+        jumps
+            .iter()
+            .map(|event| (event.start, event.end))
+            .collect::<Vec<_>>(),
+        [(400, 400)]
+    );
 }
 
 #[test]
@@ -290,7 +386,10 @@ fn progress_ends_with_everything_and_cancel_stops_between_files() {
     let summary = import_raw(&store, &source, &options, Some(&mut tell)).unwrap();
     let last = last.unwrap();
     assert_eq!((last.done_files, last.total_files), (40, 40));
-    assert_eq!((last.done_bytes, last.total_bytes), (40 * 12_000, 40 * 12_000));
+    assert_eq!(
+        (last.done_bytes, last.total_bytes),
+        (40 * 12_000, 40 * 12_000)
+    );
     assert_eq!(summary.files, 40);
 }
 
@@ -299,6 +398,12 @@ fn a_store_that_is_only_read_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     new_store(folder.path()).close().unwrap();
     let store = Store::open(folder.path().join("water.iso"), Mode::Read).unwrap();
-    let error = import_raw(&store, folder.path(), &RawOptions::preset("censam").unwrap(), None).unwrap_err();
+    let error = import_raw(
+        &store,
+        folder.path(),
+        &RawOptions::preset("censam").unwrap(),
+        None,
+    )
+    .unwrap_err();
     assert_eq!(error.code(), "read_only");
 }

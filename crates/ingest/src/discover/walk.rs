@@ -104,10 +104,16 @@ impl Walk {
     fn enter(&mut self, folder: Folder) -> std::io::Result<()> {
         let full = self.root.join(&*folder.path);
         if let Some(remembered) = &mut self.remembered {
-            let modified = fs::metadata(&full)?.modified().unwrap_or_else(|_| SystemTime::now());
+            let modified = fs::metadata(&full)?
+                .modified()
+                .unwrap_or_else(|_| SystemTime::now());
             let before = remembered.get(&folder.path);
             let same = |before: &&Remembered| {
-                before.modified == modified && before.listed.duration_since(modified).is_ok_and(|age| age > TICK)
+                before.modified == modified
+                    && before
+                        .listed
+                        .duration_since(modified)
+                        .is_ok_and(|age| age > TICK)
             };
             if let Some(before) = before.filter(same) {
                 self.waiting.extend(before.folders.iter().cloned());
@@ -186,7 +192,10 @@ impl Walk {
                     path: path.into(),
                     through,
                 };
-                let parent = self.remembered.as_mut().and_then(|known| known.get_mut(&folder.path));
+                let parent = self
+                    .remembered
+                    .as_mut()
+                    .and_then(|known| known.get_mut(&folder.path));
                 if let Some(parent) = parent {
                     parent.folders.push(found.clone());
                 }

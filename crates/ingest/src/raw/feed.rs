@@ -100,7 +100,9 @@ impl Feed<'_, '_> {
         });
         let reader = ReadAhead::start(jobs, move |size| whole(size, sample, partial))?;
         while let Some(message) = reader.next() {
-            let number = message.as_ref().map_or_else(|(number, _)| *number, |piece| piece.number);
+            let number = message
+                .as_ref()
+                .map_or_else(|(number, _)| *number, |piece| piece.number);
             let file = files[number];
             let mut current = match self.current.take() {
                 Some(current) if current.number == number => current,
@@ -124,7 +126,10 @@ impl Feed<'_, '_> {
             return Err(IngestError::Cancelled);
         }
         // Places come from this catalogue.
-        let found = self.catalogue.get(file.place).ok_or(IngestError::Cancelled)?;
+        let found = self
+            .catalogue
+            .get(file.place)
+            .ok_or(IngestError::Cancelled)?;
         Ok(Current {
             number,
             signal: found.signal.into(),
@@ -137,7 +142,12 @@ impl Feed<'_, '_> {
         })
     }
 
-    fn piece(&mut self, current: &mut Current, file: &Planned, piece: &mut Piece) -> Result<(), IngestError> {
+    fn piece(
+        &mut self,
+        current: &mut Current,
+        file: &Planned,
+        piece: &mut Piece,
+    ) -> Result<(), IngestError> {
         let dtype = self.options.spec.dtype;
         let last = piece.last;
         let bytes = piece.bytes();
@@ -150,16 +160,35 @@ impl Feed<'_, '_> {
         let resolution = current.stamp.map_or(Fixed::ZERO, |stamp| stamp.resolution);
         if let (State::Begin, Some(before)) = (current.state, self.grown.get(&file.place)) {
             let end = before.index + before.samples;
-            let at_end = self.session.target(signal, &self.options.spec)?.signal()?.end_index() == end;
-            current.state = if at_end { State::FollowsOn } else { State::Late { end } };
+            let at_end = self
+                .session
+                .target(signal, &self.options.spec)?
+                .signal()?
+                .end_index()
+                == end;
+            current.state = if at_end {
+                State::FollowsOn
+            } else {
+                State::Late { end }
+            };
         }
         let session = &mut *self.session;
         current.state = match current.state {
             State::Begin => {
                 session.target(signal, &self.options.spec)?;
-                let next = file.next.filter(|_| last).and_then(|next| self.catalogue.get(next));
+                let next = file
+                    .next
+                    .filter(|_| last)
+                    .and_then(|next| self.catalogue.get(next));
                 let next = next.and_then(|next| next.stamp).map(stamp);
-                let placed = session.put(source, signal, bytes, current.stamp.as_ref(), next.as_ref(), file.sequence)?;
+                let placed = session.put(
+                    source,
+                    signal,
+                    bytes,
+                    current.stamp.as_ref(),
+                    next.as_ref(),
+                    file.sequence,
+                )?;
                 after(&placed)
             }
             State::FollowsOn => {
@@ -167,13 +196,27 @@ impl Feed<'_, '_> {
                 State::FollowsOn
             }
             State::Late { end } => {
-                let stamp = session.target(signal, &self.options.spec)?.stamp_at(end, resolution)?;
-                let placed = session.put(source, signal, bytes, Some(&stamp), None, Sequence::LateCertain)?;
-                State::Late { end: placed.index + placed.samples }
+                let stamp = session
+                    .target(signal, &self.options.spec)?
+                    .stamp_at(end, resolution)?;
+                let placed = session.put(
+                    source,
+                    signal,
+                    bytes,
+                    Some(&stamp),
+                    None,
+                    Sequence::LateCertain,
+                )?;
+                State::Late {
+                    end: placed.index + placed.samples,
+                }
             }
             State::Copy { end } => {
                 let samples = (bytes.len() / dtype.size()) as i64;
-                if session.target(signal, &self.options.spec)?.holds_at(end, bytes)? {
+                if session
+                    .target(signal, &self.options.spec)?
+                    .holds_at(end, bytes)?
+                {
                     session.count_copied(source, signal, samples);
                     State::Copy { end: end + samples }
                 } else {
@@ -189,7 +232,12 @@ impl Feed<'_, '_> {
         Ok(())
     }
 
-    fn after(&mut self, current: &mut Current, piece: &Piece, fed: Result<(), IngestError>) -> Result<(), IngestError> {
+    fn after(
+        &mut self,
+        current: &mut Current,
+        piece: &Piece,
+        fed: Result<(), IngestError>,
+    ) -> Result<(), IngestError> {
         if let Err(error) = fed {
             if error.is_fatal() {
                 return Err(error);
@@ -200,7 +248,8 @@ impl Feed<'_, '_> {
         let end = piece.end();
         current.stored = end;
         if piece.last {
-            self.meter.file(current.listed.saturating_sub(current.counted));
+            self.meter
+                .file(current.listed.saturating_sub(current.counted));
             if !matches!(current.state, State::Over) {
                 self.session.done(&current.path, piece.file_size, None)?;
             }
@@ -216,7 +265,8 @@ impl Feed<'_, '_> {
 
     /// A file that cannot be read, or not to its end: what was read of it stays, and is known.
     fn failed(&mut self, current: &mut Current, error: &IngestError) -> Result<(), IngestError> {
-        self.meter.file(current.listed.saturating_sub(current.counted));
+        self.meter
+            .file(current.listed.saturating_sub(current.counted));
         if matches!(current.state, State::FollowsOn | State::Late { .. }) {
             self.session.commit_part(&current.path, current.stored)?;
         }
@@ -238,5 +288,8 @@ fn after(placed: &Placed) -> State {
 
 /// A stamp as the clock takes it.
 fn stamp(stamp: CivilStamp) -> Stamp {
-    Stamp::new(Fixed::from_int(stamp.ns), Fixed::from_int(stamp.resolution_ns))
+    Stamp::new(
+        Fixed::from_int(stamp.ns),
+        Fixed::from_int(stamp.resolution_ns),
+    )
 }

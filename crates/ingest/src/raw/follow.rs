@@ -42,11 +42,15 @@ pub(crate) fn follow(
     let mut waiting: BTreeMap<String, Waiting> = BTreeMap::new();
     // Hashes of the paths that need not be looked at again.
     let mut over: HashSet<u64> = HashSet::new();
-    let full = follow.file_samples.map(|samples| samples * options.spec.dtype.size() as u64);
+    let full = follow
+        .file_samples
+        .map(|samples| samples * options.spec.dtype.size() as u64);
     loop {
         while let Some(entry) = walk.next() {
             stop_if_cancelled(options)?;
-            let path = entry.as_ref().map_or_else(|problem| problem.path.clone(), Entry::path);
+            let path = entry
+                .as_ref()
+                .map_or_else(|problem| problem.path.clone(), Entry::path);
             if over.contains(&hash(&path)) || waiting.contains_key(&path) {
                 continue;
             }
@@ -55,11 +59,23 @@ pub(crate) fn follow(
                 Err(error) => Err(Problem::new(&*path, &error)),
             });
             let (entry, signal, ns) = match found {
-                Ok((entry, found)) => (Ok(entry), found.signal, found.stamp.map_or(0, |stamp| stamp.ns)),
+                Ok((entry, found)) => (
+                    Ok(entry),
+                    found.signal,
+                    found.stamp.map_or(0, |stamp| stamp.ns),
+                ),
                 Err(problem) => (Err(problem), String::new(), 0),
             };
             let since = Instant::now();
-            waiting.insert(path, Waiting { entry, since, signal, ns });
+            waiting.insert(
+                path,
+                Waiting {
+                    entry,
+                    since,
+                    signal,
+                    ns,
+                },
+            );
         }
         let ready = look(root, &mut waiting, follow.settle, full);
         let mut catalogue = Catalogue::new(root, &options.layout);
@@ -84,7 +100,11 @@ pub(crate) fn follow(
 }
 
 fn stop_if_cancelled(options: &RawOptions) -> Result<(), IngestError> {
-    if options.cancel.is_cancelled() { Err(IngestError::Cancelled) } else { Ok(()) }
+    if options.cancel.is_cancelled() {
+        Err(IngestError::Cancelled)
+    } else {
+        Ok(())
+    }
 }
 
 /// Takes out what is complete. What vanished, such as a file under a passing name, is forgotten.
@@ -114,7 +134,9 @@ fn look(
             entry.size = status.len();
             complete = full.is_some_and(|full| entry.size >= full);
             // One look without growth is enough where the recorder has gone on to another file.
-            let superseded = newest.get(&file.signal).is_some_and(|newest| *newest > file.ns);
+            let superseded = newest
+                .get(&file.signal)
+                .is_some_and(|newest| *newest > file.ns);
             complete |= superseded && !moved && entry.size > 0;
         }
         if moved {

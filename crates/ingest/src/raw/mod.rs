@@ -138,7 +138,14 @@ pub fn import_raw(
         cancel: options.cancel.clone(),
     };
     let outcome = match options.follow {
-        Some(follow) => follow::follow(&mut session, source, options, &discovery, follow, &mut meter),
+        Some(follow) => follow::follow(
+            &mut session,
+            source,
+            options,
+            &discovery,
+            follow,
+            &mut meter,
+        ),
         None => discover(source, &options.layout, &discovery).and_then(|mut catalogue| {
             session.problems().extend(catalogue.take_problems());
             feed::feed(&mut session, catalogue, options, &mut meter)

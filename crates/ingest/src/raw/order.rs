@@ -34,14 +34,28 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<usize> {
         let start = span.start_ns;
         let distance = |chain: usize| start.abs_diff(chains[chain].end_ns);
         let meets = |chain: &&usize| {
-            distance(**chain) <= chains[**chain].slack_ns.saturating_add(span.resolution_ns).unsigned_abs()
+            distance(**chain)
+                <= chains[**chain]
+                    .slack_ns
+                    .saturating_add(span.resolution_ns)
+                    .unsigned_abs()
         };
-        let met = alive.iter().filter(meets).min_by_key(|chain| distance(**chain)).copied();
+        let met = alive
+            .iter()
+            .filter(meets)
+            .min_by_key(|chain| distance(**chain))
+            .copied();
         let latest = alive.last().copied();
-        let chain = met.or_else(|| latest.filter(|chain| start >= chains[*chain].end_ns)).unwrap_or_else(|| {
-            chains.push(Chain { end_ns: 0, slack_ns: 0, members: Vec::new() });
-            chains.len() - 1
-        });
+        let chain = met
+            .or_else(|| latest.filter(|chain| start >= chains[*chain].end_ns))
+            .unwrap_or_else(|| {
+                chains.push(Chain {
+                    end_ns: 0,
+                    slack_ns: 0,
+                    members: Vec::new(),
+                });
+                chains.len() - 1
+            });
         let continued = &mut chains[chain];
         continued.members.push(member);
         continued.end_ns = start.saturating_add(span.duration_ns);
@@ -50,7 +64,13 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<usize> {
         alive.retain(|other| *other != chain);
         alive.push(chain);
         alive.sort_by_key(|chain| chains[*chain].end_ns);
-        let dead = |chain: &Chain| chain.end_ns.saturating_add(chain.slack_ns).saturating_add(span.resolution_ns) < start;
+        let dead = |chain: &Chain| {
+            chain
+                .end_ns
+                .saturating_add(chain.slack_ns)
+                .saturating_add(span.resolution_ns)
+                < start
+        };
         let latest = alive.last().copied();
         alive.retain(|chain| Some(*chain) == latest || !dead(&chains[*chain]));
         if alive.len() > MAX_ALIVE {
@@ -74,7 +94,10 @@ mod tests {
             resolution_ns: SECOND,
             duration_ns: duration * SECOND,
         };
-        untangle(starts.iter().map(span)).into_iter().map(|place| starts[place]).collect()
+        untangle(starts.iter().map(span))
+            .into_iter()
+            .map(|place| starts[place])
+            .collect()
     }
 
     #[test]
@@ -86,7 +109,10 @@ mod tests {
     #[test]
     fn recordings_after_a_long_backward_step_follow_those_before_it() {
         // True order 0 30 60 90 | 75 105 135, then a gap and 300.
-        assert_eq!(order(&[0, 30, 60, 75, 90, 105, 135, 300], 30), [0, 30, 60, 90, 75, 105, 135, 300]);
+        assert_eq!(
+            order(&[0, 30, 60, 75, 90, 105, 135, 300], 30),
+            [0, 30, 60, 90, 75, 105, 135, 300]
+        );
     }
 
     #[test]

@@ -31,7 +31,11 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Plans the import of what a catalogue lists and the store does not know.
-    pub(crate) fn new(session: &mut Session, catalogue: &Catalogue, options: &RawOptions) -> Result<Self, IngestError> {
+    pub(crate) fn new(
+        session: &mut Session,
+        catalogue: &Catalogue,
+        options: &RawOptions,
+    ) -> Result<Self, IngestError> {
         let mut plan = Self::default();
         let mut first = 0;
         for signal in catalogue.signals() {
@@ -69,7 +73,9 @@ impl Plan {
             };
             let before = known.get(&file.path);
             if before.is_some_and(|before| before.bytes >= file.size) {
-                session.count_known(file.signal, &options.spec).or_else(only_fatal)?;
+                session
+                    .count_known(file.signal, &options.spec)
+                    .or_else(only_fatal)?;
                 (late, any_known) = (self.files.len(), true);
                 continue;
             }
@@ -86,7 +92,11 @@ impl Plan {
         }
         if any_known {
             for (number, file) in self.files.iter_mut().enumerate().skip(first) {
-                file.sequence = if number < late { Sequence::Late } else { Sequence::Newest };
+                file.sequence = if number < late {
+                    Sequence::Late
+                } else {
+                    Sequence::Newest
+                };
             }
         }
         Ok(())
@@ -114,10 +124,16 @@ fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -
             duration_ns: duration_ns(options.spec.rate, samples),
         })
     });
-    untangle(spans).into_iter().map(|member| first + member).collect()
+    untangle(spans)
+        .into_iter()
+        .map(|member| first + member)
+        .collect()
 }
 
 fn duration_ns(rate: Rate, samples: u64) -> i64 {
     let samples = i64::try_from(samples).unwrap_or(i64::MAX);
-    rate.duration_ns(samples).ok().and_then(|ns| ns.floor_i64()).unwrap_or(i64::MAX)
+    rate.duration_ns(samples)
+        .ok()
+        .and_then(|ns| ns.floor_i64())
+        .unwrap_or(i64::MAX)
 }

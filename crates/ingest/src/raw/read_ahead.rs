@@ -46,7 +46,9 @@ pub(crate) struct Piece {
 
 impl Piece {
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        self.buffer.as_mut().map_or(&mut [], |buffer| &mut buffer.bytes_mut()[..self.length])
+        self.buffer
+            .as_mut()
+            .map_or(&mut [], |buffer| &mut buffer.bytes_mut()[..self.length])
     }
 
     /// Bytes of the file up to the end of this piece.
@@ -132,16 +134,27 @@ impl Reader {
         }
     }
 
-    fn pieces(&self, job: &Job, whole: &impl Fn(u64) -> Result<u64, IngestError>) -> Result<Option<()>, IngestError> {
+    fn pieces(
+        &self,
+        job: &Job,
+        whole: &impl Fn(u64) -> Result<u64, IngestError>,
+    ) -> Result<Option<()>, IngestError> {
         let mut file = File::open(&job.path).map_err(|error| io("open", &job.path, error))?;
-        let status = file.metadata().map_err(|error| io("examine", &job.path, error))?;
+        let status = file
+            .metadata()
+            .map_err(|error| io("examine", &job.path, error))?;
         let file_size = status.len();
         let size = whole(file_size)?;
         let mut offset = job.skip;
         if offset > 0 {
-            file.seek(SeekFrom::Start(offset)).map_err(|error| io("read", &job.path, error))?;
+            file.seek(SeekFrom::Start(offset))
+                .map_err(|error| io("read", &job.path, error))?;
         }
-        let most = if size - offset.min(size) <= WHOLE as u64 { WHOLE } else { PIECE };
+        let most = if size - offset.min(size) <= WHOLE as u64 {
+            WHOLE
+        } else {
+            PIECE
+        };
         while offset < size {
             let length = usize::try_from(size - offset).map_or(most, |rest| rest.min(most));
             let Ok(buffer) = self.pool.recv() else {
@@ -161,7 +174,9 @@ impl Reader {
             if let Err(error) = file.read_exact(&mut buffer.bytes_mut()[..length]) {
                 let _ = self.home.send(Some(buffer));
                 return Err(match error.kind() {
-                    ErrorKind::UnexpectedEof => IngestError::Shrank { expected: file_size },
+                    ErrorKind::UnexpectedEof => IngestError::Shrank {
+                        expected: file_size,
+                    },
                     _ => io("read", &job.path, error),
                 });
             }
@@ -196,7 +211,11 @@ mod tests {
     use super::*;
 
     fn whole(size: u64) -> Result<u64, IngestError> {
-        if size == 0 { Err(IngestError::EmptyFile) } else { Ok(size - size % 2) }
+        if size == 0 {
+            Err(IngestError::EmptyFile)
+        } else {
+            Ok(size - size % 2)
+        }
     }
 
     #[test]
@@ -204,15 +223,27 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sizes = [3, WHOLE + 2 * PIECE + 7, 0, WHOLE, 2];
         let jobs: Vec<Job> = (0..sizes.len())
-            .map(|number| Job { number, path: folder.path().join(number.to_string()), skip: 0 })
+            .map(|number| Job {
+                number,
+                path: folder.path().join(number.to_string()),
+                skip: 0,
+            })
             .collect();
         let byte = |at: usize| (at % 251) as u8;
         for (job, size) in jobs.iter().zip(sizes) {
             std::fs::write(&job.path, (0..size).map(byte).collect::<Vec<_>>()).unwrap();
         }
-        let missing = Job { number: 9, path: folder.path().join("nothing"), skip: 0 };
+        let missing = Job {
+            number: 9,
+            path: folder.path().join("nothing"),
+            skip: 0,
+        };
         // Nothing is left of this one: it does not come at all.
-        let tail = Job { number: 5, path: folder.path().join("0"), skip: 2 };
+        let tail = Job {
+            number: 5,
+            path: folder.path().join("0"),
+            skip: 2,
+        };
         let reader = ReadAhead::start(jobs.into_iter().chain([missing, tail]), whole).unwrap();
         let mut got = vec![Vec::new(); sizes.len() + 1];
         let mut errors = Vec::new();
@@ -239,7 +270,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         std::fs::write(&path, vec![1; WHOLE + 9 * PIECE]).unwrap();
-        let jobs = (0..).map(move |number| Job { number, path: path.clone(), skip: 0 });
+        let jobs = (0..).map(move |number| Job {
+            number,
+            path: path.clone(),
+            skip: 0,
+        });
         let reader = ReadAhead::start(jobs, whole).unwrap();
         assert!(reader.next().unwrap().is_ok());
         drop(reader);

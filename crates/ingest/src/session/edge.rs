@@ -40,12 +40,27 @@ mod tests {
 
     #[test]
     fn every_type_shows_its_first_and_last_value() {
-        assert_eq!(edges(DType::I16, bytemuck::cast_slice(&[-3_i16, 4, 5])), Some((-3.0, 5.0)));
+        assert_eq!(
+            edges(DType::I16, bytemuck::cast_slice(&[-3_i16, 4, 5])),
+            Some((-3.0, 5.0))
+        );
         assert_eq!(edges(DType::Bool, &[2, 0]), Some((1.0, 0.0)));
-        assert_eq!(edges(DType::F32, bytemuck::cast_slice(&[0.5_f32])), Some((0.5, 0.5)));
-        assert_eq!(edges(DType::I64, bytemuck::cast_slice(&[-1_i64, 1])), Some((-1.0, 1.0)));
-        assert_eq!(edges(DType::C64, bytemuck::cast_slice(&[3.0_f32, 4.0])), Some((5.0, 5.0)));
-        assert_eq!(edges(DType::C128, bytemuck::cast_slice(&[0.0_f64, 2.0, 1.0, 0.0])), Some((2.0, 1.0)));
+        assert_eq!(
+            edges(DType::F32, bytemuck::cast_slice(&[0.5_f32])),
+            Some((0.5, 0.5))
+        );
+        assert_eq!(
+            edges(DType::I64, bytemuck::cast_slice(&[-1_i64, 1])),
+            Some((-1.0, 1.0))
+        );
+        assert_eq!(
+            edges(DType::C64, bytemuck::cast_slice(&[3.0_f32, 4.0])),
+            Some((5.0, 5.0))
+        );
+        assert_eq!(
+            edges(DType::C128, bytemuck::cast_slice(&[0.0_f64, 2.0, 1.0, 0.0])),
+            Some((2.0, 1.0))
+        );
         assert_eq!(edges(DType::F64, &[]), None);
     }
 }

@@ -28,8 +28,8 @@ use serde_json::{Map, Value};
 use crate::{IngestError, Problem, Problems};
 
 pub(crate) use place::{Placed, Sequence};
-pub(crate) use provenance::{Before, Known};
 use provenance::Imported;
+pub(crate) use provenance::{Before, Known};
 pub use summary::{SignalSummary, Summary};
 use target::Target;
 
@@ -161,7 +161,11 @@ impl Session {
     pub fn new(store: &Store, options: SessionOptions) -> Result<Self, IngestError> {
         if !store.is_writable() {
             let path = store.path().into();
-            return Err(StoreError::ReadOnly { path, action: "import" }.into());
+            return Err(StoreError::ReadOnly {
+                path,
+                action: "import",
+            }
+            .into());
         }
         if let Some(jump) = options.value_jump.filter(|jump| !(*jump > 0.0)) {
             return Err(IngestError::InvalidOption {
@@ -192,7 +196,12 @@ impl Session {
     ///
     /// # Errors
     /// Those of reading the store.
-    pub fn known(&mut self, source: &str, size: u64, version: Option<i64>) -> Result<bool, IngestError> {
+    pub fn known(
+        &mut self,
+        source: &str,
+        size: u64,
+        version: Option<i64>,
+    ) -> Result<bool, IngestError> {
         if self.known.is_none() {
             let mut known = Known::default();
             for name in self.store.names()? {
@@ -217,18 +226,33 @@ impl Session {
         if block.bytes.is_empty() {
             return Err(IngestError::EmptyBlock);
         }
-        self.target(block.signal, block.spec)?.check_bytes(block.bytes)?;
+        self.target(block.signal, block.spec)?
+            .check_bytes(block.bytes)?;
         let source = self.source(block.source);
         self.release(block.signal, block.stamp.as_ref())?;
         if block.stamp.is_none() {
-            self.put(source, block.signal, block.bytes, None, None, Sequence::Unknown)?;
+            self.put(
+                source,
+                block.signal,
+                block.bytes,
+                None,
+                None,
+                Sequence::Unknown,
+            )?;
             return Ok(());
         }
         if self.held_bytes + block.bytes.len() > MOST_HELD {
             self.release_all()?;
         }
         if block.bytes.len() > MOST_HELD {
-            self.put(source, block.signal, block.bytes, block.stamp.as_ref(), None, Sequence::Unknown)?;
+            self.put(
+                source,
+                block.signal,
+                block.bytes,
+                block.stamp.as_ref(),
+                None,
+                Sequence::Unknown,
+            )?;
             return Ok(());
         }
         self.held_bytes += block.bytes.len();
@@ -245,7 +269,12 @@ impl Session {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn done(&mut self, source: &str, size: u64, version: Option<i64>) -> Result<(), IngestError> {
+    pub fn done(
+        &mut self,
+        source: &str,
+        size: u64,
+        version: Option<i64>,
+    ) -> Result<(), IngestError> {
         let number = self.source(source);
         self.open.remove(source);
         if let Some(source) = self.sources.get_mut(&number) {
@@ -291,7 +320,11 @@ impl Session {
     pub fn commit(&mut self) -> Result<(), IngestError> {
         self.release_all()?;
         // Samples of a source that is not done would be imported again after a crash: its end is the commit point.
-        if self.sources.values().any(|source| source.done.is_none() && !source.parts.is_empty()) {
+        if self
+            .sources
+            .values()
+            .any(|source| source.done.is_none() && !source.parts.is_empty())
+        {
             return Ok(());
         }
         for target in self.targets.values_mut() {
@@ -321,10 +354,6 @@ impl Session {
         Ok(summary)
     }
 
-    pub(crate) fn store(&self) -> &Store {
-        &self.store
-    }
-
     /// What the store knows of a signal's files.
     pub(crate) fn take_known(&mut self, signal: &str) -> Result<Known, IngestError> {
         if let Some(known) = self.kept.remove(signal) {
@@ -349,7 +378,10 @@ impl Session {
 
     /// Counts samples that the store holds already.
     pub(crate) fn count_copied(&mut self, source: u64, signal: &str, samples: i64) {
-        let part = self.sources.get_mut(&source).and_then(|source| source.parts.get_mut(signal));
+        let part = self
+            .sources
+            .get_mut(&source)
+            .and_then(|source| source.parts.get_mut(signal));
         if let Some(part) = part {
             part.samples += samples;
         }
@@ -383,7 +415,10 @@ impl Session {
             let target = Target::open(&self.store, signal, spec, &self.options)?;
             self.targets.insert(signal.into(), target);
         }
-        let target = self.targets.entry(signal.into()).or_insert_with(|| unreachable!("inserted above"));
+        let target = self
+            .targets
+            .entry(signal.into())
+            .or_insert_with(|| unreachable!("inserted above"));
         target.check(spec)?;
         Ok(target)
     }
@@ -412,14 +447,23 @@ impl Session {
         if let Some(source) = self.sources.get_mut(&held.source) {
             source.waiting -= 1;
         }
-        let stored = self.put(held.source, signal, &held.bytes, held.stamp.as_ref(), next, Sequence::Unknown);
+        let stored = self.put(
+            held.source,
+            signal,
+            &held.bytes,
+            held.stamp.as_ref(),
+            next,
+            Sequence::Unknown,
+        );
         self.settle(held.source);
         match stored {
             Err(error) if !error.is_fatal() => {
                 // The error is of an earlier source than the one being fed.
                 if let Some(source) = self.sources.remove(&held.source) {
                     self.open.remove(&source.name);
-                    self.summary.problems.push(Problem::new(source.name, &error));
+                    self.summary
+                        .problems
+                        .push(Problem::new(source.name, &error));
                 }
                 Ok(())
             }
@@ -446,7 +490,10 @@ impl Session {
         let Some(target) = self.targets.get_mut(signal) else {
             return Ok(Placed::duplicate(0, 0));
         };
-        let name = self.sources.get(&source).map_or_else(String::new, |source| source.name.clone());
+        let name = self
+            .sources
+            .get(&source)
+            .map_or_else(String::new, |source| source.name.clone());
         let placed = target.put(&name, bytes, stamp, next, sequence)?;
         if placed.stored {
             self.uncommitted += bytes.len() as u64;
@@ -484,7 +531,9 @@ impl Session {
         if let Some((signal, part)) = source.parts.first_key_value().filter(|_| !stored) {
             let (signal, index) = (signal.clone(), part.index);
             let error = IngestError::Duplicate { signal, index };
-            self.summary.problems.push(Problem::new(&*source.name, &error));
+            self.summary
+                .problems
+                .push(Problem::new(&*source.name, &error));
         }
         for (signal, part) in source.parts {
             if let Some(target) = self.targets.get_mut(&signal) {

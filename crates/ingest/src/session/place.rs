@@ -61,13 +61,21 @@ impl Placed {
         let event = |kind, size| Some(Event { kind, size });
         let event = match (appended.new_run, appended.placement) {
             (_, Placement::Backward { by_ns }) => event("clock_step", Some(("back_ns", ns(by_ns)))),
-            (_, Placement::LeapSecond { by_ns }) => event("leap_second", Some(("back_ns", ns(by_ns)))),
+            (_, Placement::LeapSecond { by_ns }) => {
+                event("leap_second", Some(("back_ns", ns(by_ns))))
+            }
             (Some(RunReason::Overlap), _) => event(OVERLAP, None),
             (Some(RunReason::Late), _) => event("late", None),
             (_, Placement::Outlier) => event("stamp_outlier", None),
             (_, Placement::Lock) => event("clock_lock", None),
             // Other gaps are told by the table of gaps alone: there may be ten thousand a day.
-            (_, Placement::Gap { samples: None, duration_ns }) => event("long_gap", Some(("duration_ns", ns(duration_ns)))),
+            (
+                _,
+                Placement::Gap {
+                    samples: None,
+                    duration_ns,
+                },
+            ) => event("long_gap", Some(("duration_ns", ns(duration_ns)))),
             _ => None,
         };
         Self {
@@ -75,7 +83,8 @@ impl Placed {
             samples: appended.samples,
             stored: true,
             late: false,
-            follows: appended.new_run.is_none() && !matches!(appended.placement, Placement::Gap { .. } | Placement::First),
+            follows: appended.new_run.is_none()
+                && !matches!(appended.placement, Placement::Gap { .. } | Placement::First),
             event,
         }
     }

@@ -54,7 +54,11 @@ impl Untold {
             let (now, later) = rest.split_at(count);
             rest = later;
             let start = now.iter().map(|file| file.index).min().unwrap_or(0);
-            let end = now.iter().map(|file| file.index + file.samples).max().unwrap_or(start);
+            let end = now
+                .iter()
+                .map(|file| file.index + file.samples)
+                .max()
+                .unwrap_or(start);
             let rows: Vec<Value> = now.iter().map(row).collect();
             events.push((start, end, json!({"folder": folder, "files": rows})));
         }
@@ -94,15 +98,31 @@ impl Known {
             let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
                 continue;
             };
-            let folder = fields.get("folder").and_then(Value::as_str).unwrap_or_default();
-            for file in fields.get("files").and_then(Value::as_array).into_iter().flatten() {
+            let folder = fields
+                .get("folder")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            for file in fields
+                .get("files")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
                 let number = |place: usize| file.get(place).and_then(Value::as_i64);
-                let (Some(name), Some(bytes), Some(index), Some(samples)) =
-                    (file.get(0).and_then(Value::as_str), file.get(1).and_then(Value::as_u64), number(2), number(3))
-                else {
+                let (Some(name), Some(bytes), Some(index), Some(samples)) = (
+                    file.get(0).and_then(Value::as_str),
+                    file.get(1).and_then(Value::as_u64),
+                    number(2),
+                    number(3),
+                ) else {
                     continue;
                 };
-                let before = Before { bytes, index, samples, version: number(4) };
+                let before = Before {
+                    bytes,
+                    index,
+                    samples,
+                    version: number(4),
+                };
                 self.insert(key(folder, name), before);
             }
         }
@@ -162,7 +182,13 @@ mod tests {
     fn told_files_are_known_again() {
         let mut untold = Untold::default();
         let files: Vec<Imported> = (0..600)
-            .map(|n| file(&format!("a/{}/f{n}.raw", n / 300), n * 10, (n % 2 == 0).then_some(n)))
+            .map(|n| {
+                file(
+                    &format!("a/{}/f{n}.raw", n / 300),
+                    n * 10,
+                    (n % 2 == 0).then_some(n),
+                )
+            })
             .chain([file("top.raw", 6000, None)])
             .collect();
         files.iter().for_each(|file| untold.push(file.clone()));
@@ -170,7 +196,16 @@ mod tests {
         assert!(untold.tell().is_empty());
         // 300 files of each folder in parts of at most 256, and one without folder.
         let ranges: Vec<(i64, i64)> = told.iter().map(|(start, end, _)| (*start, *end)).collect();
-        assert_eq!(ranges, [(0, 2560), (2560, 3000), (3000, 5560), (5560, 6000), (6000, 6010)]);
+        assert_eq!(
+            ranges,
+            [
+                (0, 2560),
+                (2560, 3000),
+                (3000, 5560),
+                (5560, 6000),
+                (6000, 6010)
+            ]
+        );
         let rows: Vec<EventRow> = told
             .into_iter()
             .enumerate()
@@ -186,7 +221,10 @@ mod tests {
         known.learn(&rows);
         for file in &files {
             let before = known.get(&file.source).unwrap();
-            assert_eq!((before.bytes, before.index, before.version), (20, file.index, file.version));
+            assert_eq!(
+                (before.bytes, before.index, before.version),
+                (20, file.index, file.version)
+            );
         }
         assert_eq!(known.get("a/0/f300.raw"), None);
         assert_eq!(known.get("f1.raw"), None);
@@ -195,8 +233,19 @@ mod tests {
     #[test]
     fn events_of_others_say_nothing() {
         let mut known = Known::default();
-        for (kind, fields) in [("note", "{}"), (KIND, "not json"), (KIND, "[]"), (KIND, r#"{"files":[[1,2],7]}"#)] {
-            known.learn(&[EventRow { id: 0, start: 0, end: 0, kind: kind.into(), fields: fields.into() }]);
+        for (kind, fields) in [
+            ("note", "{}"),
+            (KIND, "not json"),
+            (KIND, "[]"),
+            (KIND, r#"{"files":[[1,2],7]}"#),
+        ] {
+            known.learn(&[EventRow {
+                id: 0,
+                start: 0,
+                end: 0,
+                kind: kind.into(),
+                fields: fields.into(),
+            }]);
         }
         assert_eq!(known.get(""), None);
     }

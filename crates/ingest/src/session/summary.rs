@@ -64,6 +64,9 @@ impl Summary {
     /// The problem of one path, if it has one.
     #[must_use]
     pub fn problem(&self, path: &str) -> Option<&Problem> {
-        self.problems.list.iter().find(|problem| problem.path == path)
+        self.problems
+            .list
+            .iter()
+            .find(|problem| problem.path == path)
     }
 }

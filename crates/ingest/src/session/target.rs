@@ -1,8 +1,8 @@
 //! One signal that an import feeds.
 
 use isochrony_segment::DType;
-use isochrony_store::{CreateOptions, Signal, SignalWriter, Store, StoreError};
 use isochrony_store::op::RunReason;
+use isochrony_store::{CreateOptions, Signal, SignalWriter, Store, StoreError};
 use isochrony_time::{Fixed, Stamp};
 use serde_json::{Map, Value};
 
@@ -45,7 +45,12 @@ pub(crate) struct Held {
 }
 
 impl Target {
-    pub(crate) fn open(store: &Store, name: &str, spec: &Spec, options: &SessionOptions) -> Result<Self, IngestError> {
+    pub(crate) fn open(
+        store: &Store,
+        name: &str,
+        spec: &Spec,
+        options: &SessionOptions,
+    ) -> Result<Self, IngestError> {
         let writer = if store.contains(name)? {
             store.writer(name)?
         } else {
@@ -60,7 +65,9 @@ impl Target {
         };
         let signal = writer.signal()?;
         let stamps = signal.state().points.iter();
-        let latest = stamps.map(|point| Fixed::from_parts(point.civil_ns, point.civil_frac)).max();
+        let latest = stamps
+            .map(|point| Fixed::from_parts(point.civil_ns, point.civil_frac))
+            .max();
         Ok(Self {
             name: name.into(),
             dtype: signal.dtype(),
@@ -93,11 +100,19 @@ impl Target {
             got,
         };
         if signal.dtype() != spec.dtype {
-            return Err(mismatch("dtype", signal.dtype().to_string(), spec.dtype.to_string()));
+            return Err(mismatch(
+                "dtype",
+                signal.dtype().to_string(),
+                spec.dtype.to_string(),
+            ));
         }
         let (have, got) = (signal.rate().to_f64(), spec.rate.to_f64());
         if (got / have - 1.0).abs() > SAME_RATE {
-            return Err(mismatch("rate", format!("{} Hz", signal.rate()), format!("{} Hz", spec.rate)));
+            return Err(mismatch(
+                "rate",
+                format!("{} Hz", signal.rate()),
+                format!("{} Hz", spec.rate),
+            ));
         }
         if !spec.unit.is_empty() && !signal.unit().is_empty() && signal.unit() != spec.unit {
             return Err(mismatch("unit", signal.unit().into(), spec.unit.clone()));
@@ -105,7 +120,11 @@ impl Target {
         let have = signal.state().meta.calibration.unwrap_or((1.0, 0.0));
         let got = spec.calibration.unwrap_or((1.0, 0.0));
         if spec.calibration.is_some() && have != got {
-            return Err(mismatch("calibration", format!("{have:?}"), format!("{got:?}")));
+            return Err(mismatch(
+                "calibration",
+                format!("{have:?}"),
+                format!("{got:?}"),
+            ));
         }
         self.checked = Some(spec.clone());
         Ok(())
@@ -230,16 +249,31 @@ impl Target {
             None => self.writer.signal()?.rate(),
         };
         let half = rate.duration_ns(half).map_err(StoreError::from)?;
-        Ok(stamp.civil.checked_add(half).is_some_and(|middle| middle < ended))
+        Ok(stamp
+            .civil
+            .checked_add(half)
+            .is_some_and(|middle| middle < ended))
     }
 
-    fn tell_event(&self, event: Event, source: &str, stamp: Option<&Stamp>, placed: &Placed) -> Result<(), IngestError> {
+    fn tell_event(
+        &self,
+        event: Event,
+        source: &str,
+        stamp: Option<&Stamp>,
+        placed: &Placed,
+    ) -> Result<(), IngestError> {
         let range = placed.index..placed.index + placed.samples;
-        self.writer.add_event(event.kind, range, &event.fields(source, stamp))?;
+        self.writer
+            .add_event(event.kind, range, &event.fields(source, stamp))?;
         Ok(())
     }
 
-    fn look_for_jump(&mut self, source: &str, bytes: &[u8], placed: &Placed) -> Result<(), IngestError> {
+    fn look_for_jump(
+        &mut self,
+        source: &str,
+        bytes: &[u8],
+        placed: &Placed,
+    ) -> Result<(), IngestError> {
         let Some(threshold) = self.value_jump else {
             return Ok(());
         };
@@ -249,13 +283,21 @@ impl Target {
         let (scale, offset) = self.scale;
         let physical = |count: f64| count * scale + offset;
         let before = self.edge.replace(physical(last)).filter(|_| placed.follows);
-        let Some(before) = before.filter(|before| (physical(first) - before).abs() > threshold) else {
+        let Some(before) = before.filter(|before| (physical(first) - before).abs() > threshold)
+        else {
             return Ok(());
         };
-        let fields: [(&str, Value); 3] =
-            [("source", source.into()), ("before", before.into()), ("after", physical(first).into())];
-        let fields: Map<String, Value> = fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        self.writer.add_event("value_jump", placed.index..placed.index, &fields)?;
+        let fields: [(&str, Value); 3] = [
+            ("source", source.into()),
+            ("before", before.into()),
+            ("after", physical(first).into()),
+        ];
+        let fields: Map<String, Value> = fields
+            .into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect();
+        self.writer
+            .add_event("value_jump", placed.index..placed.index, &fields)?;
         Ok(())
     }
 
@@ -277,7 +319,8 @@ impl Target {
             let Value::Object(fields) = fields else {
                 continue;
             };
-            self.writer.add_event(provenance::KIND, start..end, &fields)?;
+            self.writer
+                .add_event(provenance::KIND, start..end, &fields)?;
         }
         Ok(())
     }
@@ -312,9 +355,16 @@ impl Target {
 /// Civil time at which the run ends that appending continues.
 fn live_end(signal: &Signal) -> Result<Option<Fixed>, IngestError> {
     let late = |reason| matches!(reason, RunReason::Overlap | RunReason::Late);
-    let live = signal.state().runs.iter().filter(|run| !late(run.reason)).last();
+    let live = signal
+        .state()
+        .runs
+        .iter()
+        .filter(|run| !late(run.reason))
+        .last();
     let (Some(live), Some(civil)) = (live, signal.empirical()?) else {
         return Ok(None);
     };
-    Ok(civil.runs().iter().find(|run| run.run.0 == live.id).map(|run| run.civil_end))
+    // A run with gaps has several spans.
+    let spans = civil.runs().iter().filter(|span| span.run.0 == live.id);
+    Ok(spans.map(|span| span.civil_end).max())
 }

@@ -38,7 +38,13 @@ pub fn period(hz: f64, ppm: f64) -> i128 {
 }
 
 impl Recorder {
-    pub fn new(start_ns: i128, hz: f64, ppm: f64, file_samples: usize, resolution_ns: i128) -> Self {
+    pub fn new(
+        start_ns: i128,
+        hz: f64,
+        ppm: f64,
+        file_samples: usize,
+        resolution_ns: i128,
+    ) -> Self {
         Self {
             period: period(hz, ppm),
             file_samples,
@@ -73,7 +79,9 @@ impl Recorder {
         let wall_ns = self.wall >> 20;
         self.files.push(File {
             first: self.recorded,
-            samples: (self.recorded..self.recorded + samples).map(Self::sample).collect(),
+            samples: (self.recorded..self.recorded + samples)
+                .map(Self::sample)
+                .collect(),
             wall_ns,
             stamp_ns: wall_ns.div_euclid(self.resolution_ns) * self.resolution_ns,
         });
@@ -96,7 +104,10 @@ impl Recorder {
 
     /// All samples, in the order of recording.
     pub fn samples(&self) -> Vec<i16> {
-        self.files.iter().flat_map(|file| file.samples.iter().copied()).collect()
+        self.files
+            .iter()
+            .flat_map(|file| file.samples.iter().copied())
+            .collect()
     }
 
     /// The name of a file in the pipeline layout of `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`.
@@ -107,7 +118,10 @@ impl Recorder {
             _ => format!("{:016}", file.stamp_ns / 1000),
         };
         // The folder's day is a label; any number does.
-        format!("{station}/2010/{:03}/{sensor}/{station}_{epoch}.raw", file.stamp_ns / (86_400 * SECOND) % 365 + 1)
+        format!(
+            "{station}/2010/{:03}/{sensor}/{station}_{epoch}.raw",
+            file.stamp_ns / (86_400 * SECOND) % 365 + 1
+        )
     }
 
     /// Writes the files, little endian.
@@ -118,7 +132,11 @@ impl Recorder {
     }
 
     pub fn write_file(&self, root: &Path, station: &str, sensor: &str, file: &File) {
-        let bytes: Vec<u8> = file.samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        let bytes: Vec<u8> = file
+            .samples
+            .iter()
+            .flat_map(|sample| sample.to_le_bytes())
+            .collect();
         write(root, &self.path(station, sensor, file), &bytes);
     }
 }

@@ -1,0 +1,273 @@
+//! Sessions: what any importer may feed.
+
+use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec};
+use isochrony_segment::DType;
+use isochrony_store::{Mode, Signal, Store};
+use isochrony_time::{Fixed, Rate, Stamp};
+
+const SECOND: i64 = 1_000_000_000;
+
+fn spec() -> Spec {
+    Spec::new(DType::I32, Rate::from_hz(100).unwrap())
+}
+
+fn stamp(ns: i64) -> Option<Stamp> {
+    Some(Stamp::new(
+        Fixed::from_int(1_267_401_600 * SECOND + ns),
+        Fixed::from_int(1000),
+    ))
+}
+
+fn feed(session: &mut Session, signal: &str, source: &str, samples: &[i32], at: Option<Stamp>) {
+    let bytes = bytemuck::cast_slice(samples);
+    session
+        .block(&Block {
+            signal,
+            spec: &spec(),
+            bytes,
+            stamp: at,
+            source,
+        })
+        .unwrap();
+}
+
+fn samples(signal: &Signal) -> Vec<i32> {
+    let selection = signal.select(0..signal.end_index()).unwrap();
+    selection
+        .segments()
+        .map(|segment| segment.unwrap().to_vec::<i32>().unwrap())
+        .collect::<Vec<_>>()
+        .concat()
+}
+
+fn ramp(from: i32) -> Vec<i32> {
+    (from..from + 200).collect()
+}
+
+fn store(folder: &tempfile::TempDir) -> Store {
+    Store::open(folder.path().join("a.iso"), Mode::Append).unwrap()
+}
+
+#[test]
+fn blocks_of_many_signals_and_sources_become_signals() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let mut session = Session::new(&store, SessionOptions::default()).unwrap();
+    for file in 0..5 {
+        let source = format!("/data/day/file{file}");
+        for channel in ["x", "y"] {
+            // Two blocks a file, the second without stamp; a pause of 3 s before file 3.
+            let at = i64::from(file) * 4 * SECOND + if file >= 3 { 3 * SECOND } else { 0 };
+            feed(&mut session, channel, &source, &ramp(file * 400), stamp(at));
+            feed(
+                &mut session,
+                channel,
+                &source,
+                &ramp(file * 400 + 200),
+                None,
+            );
+        }
+        session.done(&source, 1234, Some(77)).unwrap();
+    }
+    session.reject_as(Problem {
+        path: "/data/day/bad".into(),
+        code: "refused",
+        reason: "no header".into(),
+    });
+    let summary = session.finish().unwrap();
+    assert_eq!((summary.files, summary.bytes), (5, 5 * 2 * 400 * 4));
+    assert_eq!(
+        summary.problem("/data/day/bad").unwrap().reason,
+        "no header"
+    );
+    assert!(!summary.is_clean());
+    for told in &summary.signals {
+        assert_eq!(
+            (told.files, told.samples, told.gaps, told.runs),
+            (5, 2000, 1, 1),
+            "{}",
+            told.name
+        );
+        let (start, end) = told.civil.unwrap();
+        assert!((end.to_f64() - start.to_f64() - 23e9).abs() < 1e5);
+    }
+    for name in ["x", "y"] {
+        let signal = store.signal(name).unwrap();
+        assert_eq!(samples(&signal), (0..2000).collect::<Vec<_>>());
+        assert_eq!(
+            signal
+                .gaps()
+                .iter()
+                .map(|gap| (gap.start, gap.length))
+                .collect::<Vec<_>>(),
+            [(1200, 300)]
+        );
+    }
+
+    // All of them are known the next time, unless their content changed.
+    let mut session = Session::new(&store, SessionOptions::default()).unwrap();
+    assert!(session.known("/data/day/file3", 1234, Some(77)).unwrap());
+    assert!(!session.known("/data/day/file3", 1234, Some(78)).unwrap());
+    assert!(!session.known("/data/day/file3", 1235, Some(77)).unwrap());
+    assert!(!session.known("/data/day/file9", 1234, Some(77)).unwrap());
+    // Touched, but the same: its samples are not stored twice.
+    feed(
+        &mut session,
+        "x",
+        "/data/day/file3",
+        &ramp(1200),
+        stamp(15 * SECOND),
+    );
+    session.done("/data/day/file3", 1234, Some(78)).unwrap();
+    assert!(session.known("/data/day/file3", 1234, Some(78)).is_ok());
+    let summary = session.finish().unwrap();
+    assert_eq!(
+        (summary.files, summary.duplicates, summary.bytes),
+        (0, 1, 0)
+    );
+    assert_eq!(
+        summary.problem("/data/day/file3").unwrap().code,
+        "duplicate"
+    );
+    assert_eq!(store.signal("x").unwrap().sample_count(), 2000);
+}
+
+#[test]
+fn a_held_block_is_judged_by_the_next_stamp() {
+    // The stamp of the second block is 2 s late, those around it agree: it follows on.
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let mut session = Session::new(&store, SessionOptions::default()).unwrap();
+    for block in 0..30 {
+        let off = if block == 20 { 2 * SECOND } else { 0 };
+        let source = format!("f{block}");
+        feed(
+            &mut session,
+            "x",
+            &source,
+            &ramp(block * 200),
+            stamp(i64::from(block) * 2 * SECOND + off),
+        );
+        session.done(&source, 800, None).unwrap();
+    }
+    let summary = session.finish().unwrap();
+    assert_eq!((summary.signals[0].gaps, summary.signals[0].runs), (0, 1));
+    let signal = store.signal("x").unwrap();
+    let outliers: Vec<_> = signal
+        .events()
+        .filter(|event| event.kind == "stamp_outlier")
+        .collect();
+    assert_eq!(outliers.len(), 1);
+    assert_eq!((outliers[0].start, outliers[0].end), (4000, 4200));
+}
+
+#[test]
+fn rejects_blocks_that_are_not_of_their_signal_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let mut session = Session::new(&store, SessionOptions::default()).unwrap();
+    feed(&mut session, "x", "good", &ramp(0), stamp(0));
+    session.done("good", 1, None).unwrap();
+    let mut refused = |change: &dyn Fn(&mut Spec), signal: &str, bytes: &[u8]| {
+        let mut spec = spec();
+        change(&mut spec);
+        let block = Block {
+            signal,
+            spec: &spec,
+            bytes,
+            stamp: stamp(2 * SECOND),
+            source: "bad",
+        };
+        let error = session.block(&block).unwrap_err();
+        assert!(!error.is_fatal(), "{error}");
+        session.reject("bad", &error);
+        error.code()
+    };
+    assert_eq!(
+        refused(&|spec| spec.dtype = DType::I16, "x", &[0; 8]),
+        "mismatch"
+    );
+    assert_eq!(
+        refused(
+            &|spec| spec.rate = Rate::from_hz(200).unwrap(),
+            "x",
+            &[0; 8]
+        ),
+        "mismatch"
+    );
+    assert_eq!(
+        refused(&|spec| spec.calibration = Some((2.0, 0.0)), "x", &[0; 8]),
+        "mismatch"
+    );
+    assert_eq!(refused(&|_| (), "x", &[0; 7]), "partial_sample");
+    assert_eq!(refused(&|_| (), "x", &[]), "empty_block");
+    assert_eq!(refused(&|_| (), "../x", &[0; 8]), "invalid_name");
+    assert_eq!(refused(&|_| (), "x/y", &[0; 8]), "signal_inside_signal");
+    // A rate that differs by less than a thousandth is the same clock's.
+    let close = Spec {
+        rate: Rate::new(1_000_001, 10_000).unwrap(),
+        ..spec()
+    };
+    let bytes = bytemuck::cast_slice(&[1_i32, 2]);
+    session
+        .block(&Block {
+            signal: "x",
+            spec: &close,
+            bytes,
+            stamp: None,
+            source: "late",
+        })
+        .unwrap();
+    session.done("late", 8, None).unwrap();
+    let summary = session.finish().unwrap();
+    assert_eq!((summary.files, summary.problems.len()), (2, 7));
+    assert_eq!(
+        samples(&store.signal("x").unwrap()),
+        [ramp(0), vec![1, 2]].concat()
+    );
+    assert_eq!(store.names().unwrap(), ["x"]);
+}
+
+#[test]
+fn samples_without_any_stamp_have_an_index_and_no_civil_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let mut session = Session::new(&store, SessionOptions::default()).unwrap();
+    for block in 0..3 {
+        feed(&mut session, "x", "song.wav", &ramp(block * 200), None);
+    }
+    session.done("song.wav", 2400, Some(1)).unwrap();
+    let summary = session.finish().unwrap();
+    assert_eq!(
+        (summary.signals[0].samples, summary.signals[0].civil),
+        (600, None)
+    );
+    assert!(summary.signals[0].rate.is_none());
+}
+
+#[test]
+fn refuses_options_that_make_no_sense() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let options = SessionOptions {
+        value_jump: Some(f64::NAN),
+        ..SessionOptions::default()
+    };
+    assert_eq!(
+        Session::new(&store, options).err().unwrap().code(),
+        "invalid_option"
+    );
+    let options = SessionOptions {
+        alpha: Some(2.0),
+        ..SessionOptions::default()
+    };
+    let mut session = Session::new(&store, options).unwrap();
+    let block = Block {
+        signal: "x",
+        spec: &spec(),
+        bytes: &[0; 4],
+        stamp: None,
+        source: "s",
+    };
+    assert_eq!(session.block(&block).unwrap_err().code(), "invalid_option");
+}
