@@ -64,6 +64,12 @@ const READ: &[(&str, &str, &str, Option<(i64, i64)>)] = &[
         Some((1_267_401_600_123_000_000, 1_000_000)),
     ),
     (
+        "{code}{year}{month}{day}.raw",
+        "ABC20100301.raw",
+        "ABC",
+        Some((1_267_401_600 * SECOND, 86_400 * SECOND)),
+    ),
+    (
         "*/{code:3}{epoch}",
         "any/ABC1267401600",
         "ABC",
@@ -126,6 +132,7 @@ fn rejects_templates_that_are_ambiguous_or_leave_the_folder() {
         ("{a}{b}", "touching_fields"),
         ("{a}{epoch}", "touching_fields"),
         ("{epoch}{a}", "touching_fields"),
+        ("{a}{b:3}{c}", "touching_fields"),
         ("{a}*", "touching_fields"),
         ("*{a}", "touching_fields"),
         ("{a}/{year}/{month}", "missing_time_field"),

@@ -232,34 +232,36 @@ impl Parser<'_> {
         )
     }
 
-    /// Whether the end of this token is told by itself, so that anything may follow.
+    /// Between two pieces of open width there must be text, else nobody could tell where one ends. Pieces of fixed width
+    /// do not help; but digits end where something else begins, so that any text may follow them.
     fn check_touching(&self) -> Result<(), IngestError> {
-        for (index, pair) in self.tokens.windows(2).enumerate() {
-            let open_end = match &pair[0] {
-                Token::Literal(_) => false,
-                Token::Any => true,
+        let mut open: Option<&Token> = None;
+        for (token, at) in self.tokens.iter().zip(&self.at) {
+            let fixed = match token {
+                Token::Literal(_) => {
+                    open = None;
+                    continue;
+                }
+                Token::Any => false,
                 Token::Field {
                     kind: Kind::Part(Part::Year),
                     ..
-                } => false,
-                Token::Field { width, .. } => width.is_none(),
+                } => true,
+                Token::Field { width, .. } => width.is_some(),
             };
-            let digits =
-                matches!(&pair[0], Token::Field { kind, .. } if !matches!(kind, Kind::Name(_)));
-            let ambiguous = match &pair[1] {
-                Token::Literal(_) => false,
-                // Digits end where something else begins; what follows them may be anything.
-                Token::Any => !digits,
-                Token::Field { .. } => true,
-            };
-            if open_end && ambiguous {
+            if fixed {
+                continue;
+            }
+            let digits = |token: &Token| matches!(token, Token::Field { kind, .. } if !matches!(kind, Kind::Name(_)));
+            if let Some(first) = open.filter(|first| !(digits(first) && *token == Token::Any)) {
                 return Err(IngestError::TouchingFields {
                     template: self.template.into(),
-                    at: self.at[index + 1],
-                    first: self.text(&pair[0]),
-                    second: self.text(&pair[1]),
+                    at: *at,
+                    first: self.text(first),
+                    second: self.text(token),
                 });
             }
+            open = Some(token);
         }
         Ok(())
     }
