@@ -470,7 +470,7 @@ fn live_tail(
 }
 
 /// Tells the clock of samples without a stamp in `run`. If the clock does not count there yet, but civil time is known,
-/// their own stamp is made: exact where it was stated, else as uncertain as the line that says so.
+/// they get the expected time as a stamp of their own.
 fn follow_on(
     state: &SignalState,
     writer: &mut WriterState,
@@ -487,18 +487,8 @@ fn follow_on(
     let Some(civil) = expected(state, writer)? else {
         return Ok(());
     };
-    let uncertainty = match &stated {
-        Some(piece) => piece.uncertainty_ns,
-        None => match live_clock(state, writer)? {
-            Some(clock) => clock.open_piece()?.map_or(0.0, |piece| piece.uncertainty_ns),
-            None => 0.0,
-        },
-    };
-    let half = Fixed::from_f64_nearest(uncertainty)?;
-    let stamp = Stamp::new(
-        civil.checked_sub(half).unwrap_or(civil),
-        half.checked_add(half).unwrap_or(half),
-    );
+    // Taken as exact: of what the clock expects, any other point of a wide stamp would be off already.
+    let stamp = Stamp::new(civil, Fixed::ZERO);
     let mut clock = take_clock(state, writer, run)?;
     let placement = match clock.end() {
         None => Placement::First,

@@ -99,6 +99,13 @@ impl Plain {
             return;
         }
         let delta = time - self.live_next;
+        if delta < 0 && self.stated && !self.tail_is_late() {
+            // The first stamp knows better than the start that was stated: the gap before it moves along.
+            if let Some(run) = self.runs.last() {
+                let cells = &mut self.cells[run.range.start as usize..];
+                cells.iter_mut().for_each(|cell| cell.time += delta);
+            }
+        }
         if self.tail_is_late() || (delta < 0 && !self.stated) {
             self.begin_run(false);
         } else if delta > 0 {
@@ -118,13 +125,15 @@ impl Plain {
     /// Where the first sample goes.
     pub fn backfill(&mut self, samples: &[i16], time: i64) -> i64 {
         let n = samples.len() as i64;
-        for run in &self.runs {
-            for gap in holes(&self.cells, &run.range) {
+        let live = self.runs.iter().rposition(|run| !run.late);
+        for id in 0..self.runs.len() {
+            for gap in holes(&self.cells, &self.runs[id].range) {
                 let first = self.cells[gap.start as usize].time;
                 let after = self.cells[gap.end as usize - 1].time + 1;
                 if first <= time && time + n <= after {
                     let index = gap.start + (time - first);
                     self.write(index, samples);
+                    self.stated &= live != Some(id);
                     return index;
                 }
             }

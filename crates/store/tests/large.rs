@@ -1,0 +1,157 @@
+//! Signals with very many gaps, and very long ones: cheap to open, cheap to ask.
+//!
+//! Times are bounded loosely, so that a busy machine passes; an optimised build is held to the promised ones.
+
+use std::hint::black_box;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use isochrony_segment::DType;
+use isochrony_store::engine::{Engine, OpenMode};
+use isochrony_store::op::{Op, RunRow};
+use isochrony_store::{CreateOptions, Mode, RunReason, SignalId, Store};
+use isochrony_time::{Rate, civil};
+
+/// The promise in an optimised build, ten times that otherwise.
+fn bound(promise: Duration) -> Duration {
+    promise * if cfg!(debug_assertions) { 10 } else { 1 }
+}
+
+/// The least of some tries: what the work costs when nothing else runs.
+fn least(tries: u32, mut work: impl FnMut()) -> Duration {
+    (0..tries)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            start.elapsed()
+        })
+        .min()
+        .unwrap_or_default()
+}
+
+const GAPS: i64 = 1_000_000;
+
+/// A signal without samples whose every other pair of indices is a gap.
+fn make_many_gaps(path: &Path) {
+    let store = Store::open(path, Mode::Create).unwrap();
+    let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    options.start = Some(civil::parse("2010-03-01").unwrap());
+    let writer = store.create("many", &options).unwrap();
+    let id: SignalId = writer.signal().unwrap().id();
+    store.commit(true).unwrap();
+    store.close().unwrap();
+    drop((writer, store));
+
+    // Below the public API, which would write the samples between the gaps.
+    let engine = Engine::open(path, OpenMode::Existing).unwrap();
+    let end = GAPS * 4;
+    let run = RunRow {
+        id: 0,
+        start: 0,
+        end,
+        reason: RunReason::First,
+    };
+    engine.queue(Op::End { id, end }).unwrap();
+    engine.queue(Op::Run { id, run }).unwrap();
+    for gap in 0..GAPS {
+        let (start, end) = (gap * 4 + 1, gap * 4 + 3);
+        engine.queue(Op::Gap { id, start, end }).unwrap();
+    }
+    engine.commit(false).unwrap();
+    engine.close().unwrap();
+}
+
+#[test]
+fn a_million_gaps_open_at_once_and_answer_in_microseconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gaps.iso");
+    make_many_gaps(&path);
+
+    let opening = least(3, || {
+        let store = Store::open(&path, Mode::Read).unwrap();
+        assert_eq!(store.signal("many").unwrap().gaps().len(), GAPS as usize);
+    });
+    assert!(opening < bound(Duration::from_millis(300)), "opening took {opening:?}");
+
+    let store = Store::open(&path, Mode::Read).unwrap();
+    let signal = store.signal("many").unwrap();
+    assert_eq!(signal.sample_count(), GAPS * 2);
+    assert_eq!(signal.gaps().get(777_777).unwrap().start, 777_777 * 4 + 1);
+    let questions = 1_000;
+    let asking = least(5, || {
+        for k in 0..questions {
+            let start = k * 3_989 + 3 - (k * 3_989) % 4;
+            assert!(signal.contiguous(start..start + 2).unwrap());
+            assert!(!signal.contiguous(start..start + 3).unwrap());
+            black_box(signal.in_bounds(start..start + 3).unwrap());
+        }
+    });
+    let each = asking / (questions as u32 * 3);
+    assert!(each < bound(Duration::from_micros(3)), "one answer took {each:?}");
+    let missing = signal.select(1..GAPS * 4 - 1).unwrap().sample_count();
+    assert_eq!(missing, GAPS * 2 - 2);
+}
+
+#[test]
+fn appending_to_a_million_gaps_costs_no_more_than_to_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("gaps.iso");
+    make_many_gaps(&path);
+    let store = Store::open(&path, Mode::ReadWrite).unwrap();
+    let many = store.writer("many").unwrap();
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    let none = store.create("none", &options).unwrap();
+    let cost = |writer: &isochrony_store::SignalWriter| {
+        least(5, || {
+            for _ in 0..100 {
+                writer.append_gap(2).unwrap();
+                writer.append(&[1i16, 2]).unwrap();
+            }
+        })
+    };
+    let (many, none) = (cost(&many), cost(&none));
+    assert!(many < none * 4 + Duration::from_millis(2), "{many:?} with gaps, {none:?} without");
+}
+
+#[test]
+fn a_sparse_terabyte_opens_in_milliseconds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.iso");
+    let store = Store::open(&path, Mode::Create).unwrap();
+    let mut options = CreateOptions::new(DType::I16, Rate::from_hz(1_000_000).unwrap());
+    options.start = Some(civil::parse("2010-03-01").unwrap());
+    let writer = store.create("long", &options).unwrap();
+    let half = 250_000_000_000;
+    writer.append(&[1i16, 2, 3]).unwrap();
+    writer.append_gap(half).unwrap();
+    writer.append(&[4i16, 5, 6]).unwrap();
+    writer.append_gap(half).unwrap();
+    writer.append(&[7i16]).unwrap();
+    store.commit(true).unwrap();
+    store.close().unwrap();
+    drop((writer, store));
+
+    let opening = least(5, || {
+        let store = Store::open(&path, Mode::Read).unwrap();
+        let signal = store.signal("long").unwrap();
+        assert_eq!(signal.end_index(), 2 * half + 7);
+        let segment = signal.select(half + 3..half + 6).unwrap().as_segment().unwrap();
+        assert_eq!(segment.to_vec::<i16>().unwrap(), [4, 5, 6]);
+    });
+    assert!(opening < bound(Duration::from_millis(10)), "opening took {opening:?}");
+    let used: u64 = walk(&path);
+    assert!(used < 64 << 20, "{used} bytes on disk");
+}
+
+/// Bytes that a folder takes, holes not counted.
+fn walk(path: &Path) -> u64 {
+    let entries = std::fs::read_dir(path).unwrap();
+    entries
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let kind = entry.metadata().unwrap();
+            if kind.is_dir() { walk(&entry.path()) } else { kind.blocks() * 512 }
+        })
+        .sum()
+}
