@@ -151,7 +151,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`TimeError::UnknownTimebase`], [`TimeError::Unreachable`] naming both
-    /// islands, and those of [`Empirical::index_of_time`].
+    /// islands, and those of [`crate::Empirical::index_of_time`].
     pub fn convert(&self, time: Time, to: TimebaseId) -> Result<Time, TimeError> {
         self.known(time.timebase)?;
         self.known(to)?;
