@@ -27,7 +27,7 @@ from ..plots import (
     new_figure,
     time_axis,
 )
-from .findings import Burst, Findings, StationFindings
+from .findings import Burst, Findings, Run, StationFindings
 
 __all__ = ["Closeup", "draw"]
 
@@ -223,7 +223,7 @@ def _drift(axes: Any, findings: Findings, colors: Mapping[str, str]) -> None:
     for station in findings.stations:
         run = station.longest
         drift = np.asarray(run.drift_s)
-        minutes = drift[:, 0] / 60.0
+        minutes = _minutes(findings, run)
         axes.plot(minutes, drift[:, 1] * 1e3, color=colors[station.name], lw=1.4)
         right = max(right, float(minutes[-1]))
         text = f"{station.name}  {_signed(run.ppm(station.nominal_hz), 3)} ppm"
@@ -250,14 +250,21 @@ def _drift(axes: Any, findings: Findings, colors: Mapping[str, str]) -> None:
     axes.set_title("Sample clocks against 2 kHz")
 
 
+def _minutes(findings: Findings, run: Run) -> Any:
+    """Times of a run's drift in minutes after the first sample of all stations."""
+    origin = min(one.start_ns for station in findings.stations for one in station.runs)
+    return ((run.start_ns - origin) * 1e-9 + np.asarray(run.drift_s)[:, 0]) / 60.0
+
+
 def _wander(axes: Any, findings: Findings, coarse: Findings, colors: Mapping[str, str]) -> None:
     """What a straight line leaves of the drift, with the uncertainty that the store reports."""
     right = 1.0
     for station in findings.stations:
         drift = np.asarray(station.longest.drift_s)
-        minutes = drift[:, 0] / 60.0
+        minutes = _minutes(findings, station.longest)
         right = max(right, float(minutes[-1]))
-        line = np.polynomial.Polynomial.fit(drift[:, 0], drift[:, 1], 1)
+        known = np.isfinite(drift[:, 1])
+        line = np.polynomial.Polynomial.fit(drift[known, 0], drift[known, 1], 1)
         rest = (drift[:, 1] - line(drift[:, 0])) * 1e6
         error = drift[:, 2] * 1e6
         axes.fill_between(minutes, rest - error, rest + error, color=colors[station.name], alpha=0.25, linewidth=0)

@@ -44,14 +44,15 @@ def _station(signal: Any) -> StationFindings:
     gaps = [(gap.start, gap.start + gap.length) for gap in signal.gaps]
     for run in signal.runs():
         pieces = list(_pieces(run.start, run.end, gaps))
+        rate, error = _mean_rate(signal, pieces)
         found.runs.append(
             Run(
                 start_ns=run.start_time.ns,
                 end_ns=run.end_time.ns,
                 samples=sum(end - start for start, end in pieces),
-                rate_hz=float(run.rate),
-                rate_error_hz=float(run.rate_uncertainty or 0.0),
-                drift_s=tuple(_drift(signal, pieces, nominal, float(run.rate))),
+                rate_hz=rate,
+                rate_error_hz=error,
+                drift_s=tuple(_drift(signal, pieces, nominal, rate)),
             )
         )
     found.outages = [
@@ -72,6 +73,22 @@ def _pieces(start: int, end: int, gaps: list[tuple[int, int]]) -> Iterator[tuple
             start = last
     if start < end:
         yield start, end
+
+
+def _mean_rate(signal: Any, pieces: list[tuple[int, int]]) -> tuple[float, float]:
+    """Mean rate over the gap-free pieces of a run and its uncertainty, in Hz.
+
+    Samples over the civil time that they took. `Run.rate` is something else: what the clock
+    does now, which is what sizes the next gap; clocks wander.
+    """
+    samples = seconds = uncertain = 0.0
+    for start, end in pieces:
+        first, last = signal.time_of(start), signal.time_of(end - 1)
+        samples += end - 1 - start
+        seconds += float(last - first)
+        uncertain += ((first.uncertainty_ns or 0.0) + (last.uncertainty_ns or 0.0)) * 1e-9
+    rate = samples / seconds
+    return rate, rate * uncertain / seconds
 
 
 def _drift(

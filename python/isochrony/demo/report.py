@@ -67,7 +67,7 @@ def print_rates(findings: Findings) -> None:
         for station in findings.stations
         for number, run in enumerate(station.runs)
     ]
-    print(render(("station", "run", "samples", "true rate (Hz)", "ppm"), rows, "  "))
+    print(render(("station", "run", "samples", "mean rate (Hz)", "ppm"), rows, "  "))
 
 
 def print_bursts(findings: Findings) -> None:
