@@ -10,7 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_segment::{Buffer, BufferMut};
 use serde_json::Value;
-use zarrs::array::{Array, ArrayBytes, ArrayMetadata, CodecOptions, ArrayShardedReadableExt, ArrayShardedReadableExtCache};
+use zarrs::array::{
+    Array, ArrayBytes, ArrayMetadata, ArrayShardedReadableExt, ArrayShardedReadableExtCache,
+    CodecOptions,
+};
 use zarrs::storage::byte_range::{ByteRangeIterator, InvalidByteRangeError};
 use zarrs::storage::{Bytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey};
 
@@ -80,40 +83,60 @@ struct Decoder {
 
 impl Decoder {
     fn open(media: &Arc<dyn Media>, data: &Path, meta: &SignalMeta) -> Result<Self, StoreError> {
-        let refuse = |reason: String| StoreError::Undecodable { path: data.join("zarr.json"), reason };
+        let refuse = |reason: String| StoreError::Undecodable {
+            path: data.join("zarr.json"),
+            reason,
+        };
         let metadata = if meta.codec.is_empty() {
             // Longer than any signal: samples appended later are within it.
             zarr::data_array(meta, 1 << 60)
         } else {
             let path = data.join("zarr.json");
-            let bytes = media.read(&path).map_err(|error| refuse(error.to_string()))?;
+            let bytes = media
+                .read(&path)
+                .map_err(|error| refuse(error.to_string()))?;
             let bytes = bytes.ok_or_else(|| refuse("the file is missing".into()))?;
             serde_json::from_slice::<Value>(&bytes).map_err(|error| refuse(error.to_string()))?
         };
-        let metadata: ArrayMetadata = serde_json::from_value(metadata).map_err(|error| refuse(error.to_string()))?;
-        let folder = Folder { media: Arc::clone(media), path: data.to_path_buf() };
+        let metadata: ArrayMetadata =
+            serde_json::from_value(metadata).map_err(|error| refuse(error.to_string()))?;
+        let folder = Folder {
+            media: Arc::clone(media),
+            path: data.to_path_buf(),
+        };
         let storage: Arc<dyn ReadableStorageTraits> = Arc::new(folder);
-        let array = Array::new_with_metadata(storage, "/", metadata).map_err(|error| refuse(error.to_string()))?;
+        let array = Array::new_with_metadata(storage, "/", metadata)
+            .map_err(|error| refuse(error.to_string()))?;
         let indices = ArrayShardedReadableExtCache::new(&array);
         Ok(Self {
             path: data.to_path_buf(),
             array,
             indices,
-            chunk_bytes: usize::try_from(meta.chunk_samples).unwrap_or(usize::MAX).saturating_mul(meta.dtype.size()),
+            chunk_bytes: usize::try_from(meta.chunk_samples)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(meta.dtype.size()),
         })
     }
 
     /// An inner chunk, padded with the fill value where the array ends within it.
     fn chunk(&self, chunk: u64) -> Result<Buffer, StoreError> {
-        let refuse = |reason: String| StoreError::Undecodable { path: self.path.clone(), reason };
+        let refuse = |reason: String| StoreError::Undecodable {
+            path: self.path.clone(),
+            reason,
+        };
         let bytes: ArrayBytes<'static> = self
             .array
             .retrieve_subchunk_opt(&self.indices, &[chunk], &CodecOptions::default())
             .map_err(|error| refuse(format!("chunk {chunk}: {error}")))?;
-        let bytes = bytes.into_fixed().map_err(|error| refuse(format!("chunk {chunk}: {error}")))?;
+        let bytes = bytes
+            .into_fixed()
+            .map_err(|error| refuse(format!("chunk {chunk}: {error}")))?;
         if bytes.len() != self.chunk_bytes {
             let expected = self.chunk_bytes;
-            return Err(refuse(format!("chunk {chunk} has {} bytes, not {expected}", bytes.len())));
+            return Err(refuse(format!(
+                "chunk {chunk} has {} bytes, not {expected}",
+                bytes.len()
+            )));
         }
         Ok(Buffer::copy_of::<u8>(&bytes)?)
     }
@@ -142,7 +165,11 @@ impl Chunks {
         }
         // Chunks are large and thus few: looking at all of them costs nothing beside decoding one.
         while self.bytes > KEPT && self.kept.len() > 1 {
-            let oldest = self.kept.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| *key);
+            let oldest = self
+                .kept
+                .iter()
+                .min_by_key(|(_, (used, _))| *used)
+                .map(|(key, _)| *key);
             if let Some((_, old)) = oldest.and_then(|key| self.kept.remove(&key)) {
                 self.bytes -= old.len();
             }
@@ -186,13 +213,19 @@ impl Decoders {
     ) -> Result<Buffer, StoreError> {
         let decoder = self.decoder(media, id, data, meta)?;
         let size = meta.dtype.size();
-        let (mut at, end) = (start.max(0).cast_unsigned() as usize * size, (start.max(0).cast_unsigned() as usize + count) * size);
+        let (mut at, end) = (
+            start.max(0).cast_unsigned() as usize * size,
+            (start.max(0).cast_unsigned() as usize + count) * size,
+        );
         let whole = decoder.chunk_bytes;
         let chunk = (at / whole) as u64;
         if end <= (at / whole + 1) * whole {
             let buffer = self.chunk(&decoder, id, chunk)?;
             let part = buffer.slice(at % whole..at % whole + (end - at));
-            return part.ok_or(StoreError::Undecodable { path: decoder.path.clone(), reason: "a chunk is too short".into() });
+            return part.ok_or(StoreError::Undecodable {
+                path: decoder.path.clone(),
+                reason: "a chunk is too short".into(),
+            });
         }
         let mut out = BufferMut::zeroed(end - at)?;
         let mut filled = 0;
@@ -200,7 +233,8 @@ impl Decoders {
             let within = at % whole;
             let take = (whole - within).min(end - at);
             let buffer = self.chunk(&decoder, id, (at / whole) as u64)?;
-            out.bytes_mut()[filled..filled + take].copy_from_slice(&buffer.bytes()[within..within + take]);
+            out.bytes_mut()[filled..filled + take]
+                .copy_from_slice(&buffer.bytes()[within..within + take]);
             filled += take;
             at += take;
         }
@@ -214,7 +248,10 @@ impl Decoders {
         data: &Path,
         meta: &SignalMeta,
     ) -> Result<Arc<Decoder>, StoreError> {
-        if let Some(decoder) = lock(&self.open).get(&id).filter(|decoder| decoder.path == data) {
+        if let Some(decoder) = lock(&self.open)
+            .get(&id)
+            .filter(|decoder| decoder.path == data)
+        {
             return Ok(Arc::clone(decoder));
         }
         let decoder = Arc::new(Decoder::open(media, data, meta)?);

@@ -15,15 +15,19 @@ use crate::verify::metadata::compare;
 use crate::views::record::Record;
 
 fn some_meta() -> Option<SignalMeta> {
-    CreateOptions::new(DType::I16, Rate::new(2000, 1).ok()?).meta("fuzz").ok()
+    CreateOptions::new(DType::I16, Rate::new(2000, 1).ok()?)
+        .meta("fuzz")
+        .ok()
 }
 
 /// Reads bytes as a shard index, once as they are and once with the checksum put right; what is read prints the same.
 pub fn shard_index(data: &[u8]) {
     let check = |bytes: &[u8]| {
         if let Some(entries) = parse_index(bytes) {
-            let mut printed: Vec<u8> =
-                entries.iter().flat_map(|(offset, length)| [offset.to_le_bytes(), length.to_le_bytes()].concat()).collect();
+            let mut printed: Vec<u8> = entries
+                .iter()
+                .flat_map(|(offset, length)| [offset.to_le_bytes(), length.to_le_bytes()].concat())
+                .collect();
             printed.extend(crc32c::crc32c(&printed).to_le_bytes());
             assert_eq!(printed, bytes);
         }
@@ -74,12 +78,19 @@ pub fn redo_log(data: &[u8]) {
 /// Reads bytes as a table file and as rows of gaps; a table of gaps that is accepted prints as it was read, and its
 /// sums agree with its rows.
 pub fn gap_table(data: &[u8]) {
-    let rows = TableFile::decode(data, 16, &ROWS).map_or_else(|_| data.to_vec(), |table| table.rows);
-    let rows: Vec<i64> =
-        rows.as_chunks::<8>().0.iter().map(|number| i64::from_le_bytes(*number)).collect();
+    let rows =
+        TableFile::decode(data, 16, &ROWS).map_or_else(|_| data.to_vec(), |table| table.rows);
+    let rows: Vec<i64> = rows
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|number| i64::from_le_bytes(*number))
+        .collect();
     let rows = &rows[..rows.len() / 2 * 2];
     for end in [0, 1 << 20, i64::MAX] {
-        let Ok(table) = GapTable::from_rows(rows, end) else { continue };
+        let Ok(table) = GapTable::from_rows(rows, end) else {
+            continue;
+        };
         assert_eq!(table.rows(), rows);
         let missing: i128 = rows.chunks_exact(2).map(|gap| i128::from(gap[1])).sum();
         assert_eq!(i128::from(table.missing_within(0..end)), missing);
@@ -88,7 +99,12 @@ pub fn gap_table(data: &[u8]) {
         }
     }
     if let Some(meta) = some_meta() {
-        let table = Table { name: GAPS, columns: 2, rows: rows.to_vec(), text: Vec::new() };
+        let table = Table {
+            name: GAPS,
+            columns: 2,
+            rows: rows.to_vec(),
+            text: Vec::new(),
+        };
         let _ = SignalState::from_tables(SignalId(1), "fuzz", meta, 1 << 20, &[table]);
     }
 }
@@ -101,7 +117,10 @@ pub fn metadata(data: &[u8]) {
         let line = format!("{}\n", text.replace('\n', " "));
         let sealed = format!("{line}{:08x}\n", crc32c::crc32c(line.as_bytes()));
         if let Ok(manifest) = manifest::Manifest::parse(sealed.as_bytes()) {
-            assert_eq!(manifest::Manifest::parse(&manifest.to_bytes()), Ok(manifest));
+            assert_eq!(
+                manifest::Manifest::parse(&manifest.to_bytes()),
+                Ok(manifest)
+            );
         }
     }
     if let Some(record) = Record::parse(data) {

@@ -70,7 +70,8 @@ impl SignalInfo {
     /// Raw bytes per byte that `data` keeps on disk; above 1 where sealing saves room. `None` without samples.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
-        (self.raw_bytes > 0 && self.data.allocated > 0).then(|| self.raw_bytes as f64 / self.data.allocated as f64)
+        (self.raw_bytes > 0 && self.data.allocated > 0)
+            .then(|| self.raw_bytes as f64 / self.data.allocated as f64)
     }
 }
 
@@ -120,7 +121,10 @@ impl Store {
         let shared = self.shared();
         let mut signals = Vec::new();
         for (id, name) in shared.backend.catalogue()? {
-            if pattern.as_ref().is_some_and(|pattern| !pattern.matches(&name)) {
+            if pattern
+                .as_ref()
+                .is_some_and(|pattern| !pattern.matches(&name))
+            {
                 continue;
             }
             let signal = Signal::load(shared, id)?;
@@ -142,12 +146,16 @@ fn describe(signal: &Signal, folder: &Path) -> Result<SignalInfo, StoreError> {
     let mut tables = room(folder)?;
     tables.files -= data.files + views.files;
     tables.bytes -= data.bytes + views.bytes;
-    tables.allocated = tables.allocated.saturating_sub(data.allocated + views.allocated);
+    tables.allocated = tables
+        .allocated
+        .saturating_sub(data.allocated + views.allocated);
     Ok(SignalInfo {
         name: signal.name().to_owned(),
         dtype: signal.dtype(),
         rate: signal.rate(),
-        true_rate: signal.true_rate()?.map(|rate| (rate.hz, rate.uncertainty_ppm)),
+        true_rate: signal
+            .true_rate()?
+            .map(|rate| (rate.hz, rate.uncertainty_ppm)),
         unit: signal.unit().to_owned(),
         codec: signal.codec().to_owned(),
         end_index: signal.end_index(),
@@ -167,7 +175,11 @@ fn room(folder: &Path) -> Result<Room, StoreError> {
     let mut sum = Room::default();
     let mut open = vec![folder.to_path_buf()];
     while let Some(folder) = open.pop() {
-        let failed = |source| StoreError::Io { action: "list", path: folder.clone(), source };
+        let failed = |source| StoreError::Io {
+            action: "list",
+            path: folder.clone(),
+            source,
+        };
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
@@ -175,7 +187,9 @@ fn room(folder: &Path) -> Result<Room, StoreError> {
         };
         for entry in entries {
             let entry = entry.map_err(failed)?;
-            let Ok(metadata) = entry.metadata() else { continue };
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
             if metadata.is_dir() {
                 open.push(entry.path());
             } else {

@@ -27,25 +27,47 @@ fn check(signal: &Signal, model: &[Option<i16>], start: i64, end: i64, pixels: u
     let columns = &view.columns;
     assert_eq!(columns.start.first(), Some(&start));
     assert_eq!(columns.end.last(), Some(&end));
-    let (min, max) = (columns.min.samples::<i16>().expect("i16"), columns.max.samples::<i16>().expect("i16"));
+    let (min, max) = (
+        columns.min.samples::<i16>().expect("i16"),
+        columns.max.samples::<i16>().expect("i16"),
+    );
     for k in 0..columns.len() {
         let part = &model[columns.start[k] as usize..columns.end[k] as usize];
         let values: Vec<i64> = part.iter().flatten().map(|x| i64::from(*x)).collect();
         assert_eq!(columns.count[k], values.len() as u64, "column {k}");
         let fraction = 1.0 - values.len() as f64 / part.len() as f64;
         assert!((columns.gap_fraction[k] - fraction).abs() < 1e-12);
-        let Some((low, high)) = values.iter().min().zip(values.iter().max()) else { continue };
-        assert_eq!((i64::from(min[k]), i64::from(max[k])), (*low, *high), "column {k}");
+        let Some((low, high)) = values.iter().min().zip(values.iter().max()) else {
+            continue;
+        };
+        assert_eq!(
+            (i64::from(min[k]), i64::from(max[k])),
+            (*low, *high),
+            "column {k}"
+        );
         let n = values.len() as f64;
         let mean = values.iter().sum::<i64>() as f64 / n;
-        let std = (values.iter().map(|x| (*x as f64 - mean).powi(2)).sum::<f64>() / n).sqrt();
-        assert!((columns.mean[k] - mean).abs() < 1e-7 && (columns.std[k] - std).abs() < 1e-6, "column {k}");
+        let std = (values
+            .iter()
+            .map(|x| (*x as f64 - mean).powi(2))
+            .sum::<f64>()
+            / n)
+            .sqrt();
+        assert!(
+            (columns.mean[k] - mean).abs() < 1e-7 && (columns.std[k] - std).abs() < 1e-6,
+            "column {k}"
+        );
     }
 }
 
 fn check_all(signal: &Signal, model: &[Option<i16>]) {
     let end = model.len() as i64;
-    for (start, end) in [(0, end), (end / 3, end / 2), (end / 2, end / 2 + 5000), (end - 70_000, end)] {
+    for (start, end) in [
+        (0, end),
+        (end / 3, end / 2),
+        (end / 2, end / 2 + 5000),
+        (end - 70_000, end),
+    ] {
         let (start, end) = (start.max(0), end.min(model.len() as i64));
         if start < end {
             check(signal, model, start, end, 97);
@@ -78,17 +100,25 @@ fn views_follow_every_change_and_survive_reopening() {
     store.commit(true).expect("committed");
     check_all(&store.signal("s").expect("the signal"), &model);
     // A reader in the same moment, and the store as it is after reopening.
-    check_all(&open(&path, Mode::Read).signal("s").expect("the signal"), &model);
+    check_all(
+        &open(&path, Mode::Read).signal("s").expect("the signal"),
+        &model,
+    );
 
     writer.mark_invalid(100_000..300_000).expect("marked");
     model[100_000..300_000].fill(None);
     check_all(&store.signal("s").expect("the signal"), &model);
     store.commit(true).expect("committed");
     check_all(&store.signal("s").expect("the signal"), &model);
-    check_all(&open(&path, Mode::Read).signal("s").expect("the signal"), &model);
+    check_all(
+        &open(&path, Mode::Read).signal("s").expect("the signal"),
+        &model,
+    );
 
     let samples = noise(99, 30_000);
-    let at = (1_000_000..).find(|at| model[*at..at + 30_000].iter().all(Option::is_some)).expect("a full stretch");
+    let at = (1_000_000..)
+        .find(|at| model[*at..at + 30_000].iter().all(Option::is_some))
+        .expect("a full stretch");
     writer.write(at as i64, &samples).expect("written in place");
     store.commit(true).expect("committed");
     for (slot, sample) in model[at..].iter_mut().zip(&samples) {
@@ -99,7 +129,10 @@ fn views_follow_every_change_and_survive_reopening() {
     for mode in [Mode::Read, Mode::ReadWrite] {
         let store = open(&path, mode);
         check_all(&store.signal("s").expect("the signal"), &model);
-        let report = store.verify(&isochrony_store::VerifyOptions { deep: true, ..Default::default() });
+        let report = store.verify(&isochrony_store::VerifyOptions {
+            deep: true,
+            ..Default::default()
+        });
         assert_eq!(report.expect("verified").findings, []);
     }
 }
@@ -110,7 +143,10 @@ fn a_lost_or_old_cache_is_only_slower() {
     let path = folder.path().join("a.iso");
     let store = open(&path, Mode::Create);
     let writer = store
-        .create("s", &CreateOptions::new(DType::I16, Rate::new(100, 1).expect("a rate")))
+        .create(
+            "s",
+            &CreateOptions::new(DType::I16, Rate::new(100, 1).expect("a rate")),
+        )
         .expect("a signal");
     let samples = noise(5, 3_000_000);
     writer.append(&samples).expect("appended");
@@ -120,7 +156,10 @@ fn a_lost_or_old_cache_is_only_slower() {
     let views = path.join("s/views");
     assert!(views.join("512/moments/c/0/0").exists());
     std::fs::remove_dir_all(&views).expect("removed");
-    check_all(&open(&path, Mode::Read).signal("s").expect("the signal"), &model);
+    check_all(
+        &open(&path, Mode::Read).signal("s").expect("the signal"),
+        &model,
+    );
     let store = open(&path, Mode::ReadWrite);
     let writer = store.writer("s").expect("a writer");
     writer.append(&samples[..10]).expect("appended");
@@ -129,7 +168,10 @@ fn a_lost_or_old_cache_is_only_slower() {
     model.extend(samples[..10].iter().copied().map(Some));
     check_all(&store.signal("s").expect("the signal"), &model);
     store.close().expect("closed");
-    assert!(views.join("512/moments/c/0/0").exists(), "views were built anew");
+    assert!(
+        views.join("512/moments/c/0/0").exists(),
+        "views were built anew"
+    );
 }
 
 #[test]
@@ -138,13 +180,26 @@ fn views_take_little_room_and_none_for_short_signals() {
     let path = folder.path().join("a.iso");
     let store = open(&path, Mode::Create);
     let options = CreateOptions::new(DType::I16, Rate::new(2000, 1).expect("a rate"));
-    store.create("short", &options).expect("a signal").append(&noise(1, 20_000)).expect("appended");
-    store.create("long", &options).expect("a signal").append(&noise(2, 16 << 20)).expect("appended");
+    store
+        .create("short", &options)
+        .expect("a signal")
+        .append(&noise(1, 20_000))
+        .expect("appended");
+    store
+        .create("long", &options)
+        .expect("a signal")
+        .append(&noise(2, 16 << 20))
+        .expect("appended");
     store.commit(true).expect("committed");
     store.close().expect("closed");
     let info = open(&path, Mode::Read).info(None).expect("info");
-    let [long, short] = info.signals.as_slice() else { panic!("two signals") };
-    assert!((long.views.allocated as f64) < 0.05 * long.raw_bytes as f64, "{long:?}");
+    let [long, short] = info.signals.as_slice() else {
+        panic!("two signals")
+    };
+    assert!(
+        (long.views.allocated as f64) < 0.05 * long.raw_bytes as f64,
+        "{long:?}"
+    );
     assert!(short.views.files <= 1, "{short:?}");
     assert!(short.data.allocated < 150_000, "{short:?}");
 }
@@ -163,16 +218,28 @@ fn columns_carry_civil_time_and_units() {
     let view = signal.view(0..4, 2).expect("a view");
     let civil_edges = view.civil.clone().expect("civil times");
     let at = |text| civil::parse(text).expect("a time");
-    assert_eq!(civil_edges.start, [at("2020-01-01T00:00:00Z"), at("2020-01-01T00:00:00.02Z")]);
-    assert_eq!(civil_edges.end, [at("2020-01-01T00:00:00.02Z"), at("2020-01-01T00:00:00.04Z")]);
+    assert_eq!(
+        civil_edges.start,
+        [at("2020-01-01T00:00:00Z"), at("2020-01-01T00:00:00.02Z")]
+    );
+    assert_eq!(
+        civil_edges.end,
+        [at("2020-01-01T00:00:00.02Z"), at("2020-01-01T00:00:00.04Z")]
+    );
     let values = view.physical(DType::I16).expect("values");
     assert_eq!((values.min, values.max), (vec![8.0, 6.0], vec![9.0, 7.0]));
     assert_eq!((values.mean, values.std), (vec![8.5, 6.5], vec![0.5, 0.5]));
     // The same by civil time.
     let span = at("2020-01-01T00:00:00.01Z")..at("2020-01-01T00:00:00.03Z");
     let view = signal.view(span, 10).expect("a view");
-    assert_eq!((view.columns.start, view.columns.end), (vec![1, 2], vec![2, 3]));
-    assert_eq!(signal.view(0..4, 0).expect_err("no pixels").code(), "invalid_option");
+    assert_eq!(
+        (view.columns.start, view.columns.end),
+        (vec![1, 2], vec![2, 3])
+    );
+    assert_eq!(
+        signal.view(0..4, 0).expect_err("no pixels").code(),
+        "invalid_option"
+    );
 }
 
 #[test]
@@ -190,8 +257,13 @@ fn decimated_levels_are_signals() {
     let signal = store.signal("s").expect("the signal");
     let level = signal.decimated(1).expect("a level");
     assert_eq!(level.bucket(), bucket(DType::I16, 1));
-    assert_eq!(level.rate().expect("a rate"), Rate::new(2000, 4096).expect("a rate"));
-    let segments = level.read(Measure::Max, 0..level.end_index()).expect("read");
+    assert_eq!(
+        level.rate().expect("a rate"),
+        Rate::new(2000, 4096).expect("a rate")
+    );
+    let segments = level
+        .read(Measure::Max, 0..level.end_index())
+        .expect("read");
     assert_eq!(segments.len(), 2);
     let values = segments[0].to_vec::<i16>().expect("i16");
     for (k, value) in values.iter().enumerate().take(244) {
@@ -199,7 +271,13 @@ fn decimated_levels_are_signals() {
     }
     let time = level.time_of(2).expect("a time").value;
     assert_eq!(time, signal.time_of(8192).expect("a time").value);
-    assert_eq!(signal.decimated(signal.levels()).expect_err("too high").code(), "invalid_option");
+    assert_eq!(
+        signal
+            .decimated(signal.levels())
+            .expect_err("too high")
+            .code(),
+        "invalid_option"
+    );
 }
 
 #[derive(Debug, Clone)]

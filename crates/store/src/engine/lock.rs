@@ -68,7 +68,7 @@ pub(super) fn acquire(
 }
 
 /// Whether a process writes to the store now; as good as a look can be.
-pub(super) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
+pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     let path = layout::lock_file(root);
     // Opening the lock file needs the right to write; who lacks it cannot tell, and must not disturb.
     match media.lock(&path) {

@@ -23,7 +23,9 @@ pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
         Ok(found) => found,
         Err(error) => return Some(format!("it is no JSON: {error}")),
     };
-    let Some(fields) = expected.as_object() else { return None };
+    let Some(fields) = expected.as_object() else {
+        return None;
+    };
     for (key, want) in fields {
         let got = found.get(key).unwrap_or(&Value::Null);
         if key == "attributes" {
@@ -35,8 +37,12 @@ pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
             return Some(format!("{key} is {got}, expected {want}"));
         }
     }
-    let known = |key: &String| fields.contains_key(key) || key == "attributes" || key == "consolidated_metadata";
-    let extra = found.as_object().and_then(|found| found.keys().find(|key| !known(key)));
+    let known = |key: &String| {
+        fields.contains_key(key) || key == "attributes" || key == "consolidated_metadata"
+    };
+    let extra = found
+        .as_object()
+        .and_then(|found| found.keys().find(|key| !known(key)));
     extra.map(|key| format!("there is a field {key:?} that nobody of us wrote"))
 }
 
@@ -68,7 +74,7 @@ pub(super) fn signal(subject: &mut Subject<'_>) -> Result<(), StoreError> {
             if !is_behind(&bytes, &expected) {
                 let what = format!("{} was changed: {difference}", path.display());
                 subject.add("foreign_metadata", path, None, what, REBUILD, true);
-            } else if subject.backend.is_writable() {
+            } else if array == "data" && !being_written(subject) {
                 let what = format!("{} is behind: {difference}", path.display());
                 subject.add("stale_metadata", path, None, what, REBUILD, true);
             }
@@ -77,9 +83,18 @@ pub(super) fn signal(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Whether a writer, this process or another, will bring the metadata up to date within a second.
+fn being_written(subject: &Subject<'_>) -> bool {
+    let root = subject.backend.path();
+    subject.backend.is_writable()
+        || crate::engine::lock::is_held(&*subject.media, root).unwrap_or(true)
+}
+
 /// Whether the only difference is a length that is too short.
 fn is_behind(bytes: &[u8], expected: &Value) -> bool {
-    let Ok(mut found) = serde_json::from_slice::<Value>(bytes) else { return false };
+    let Ok(mut found) = serde_json::from_slice::<Value>(bytes) else {
+        return false;
+    };
     let shorter = match (found["shape"][0].as_u64(), expected["shape"][0].as_u64()) {
         (Some(found), Some(expected)) => found < expected,
         _ => false,

@@ -99,13 +99,19 @@ pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report,
 /// An error met while looking, as a finding.
 fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Finding {
     let (path, mend) = match error {
-        StoreError::NewerFormat { path, .. } => (path.clone(), "update isochrony; nothing was changed"),
-        StoreError::DamagedFile { path, .. } | StoreError::Io { path, .. } | StoreError::Undecodable { path, .. } => {
-            (path.clone(), "restore the file from a copy; nothing else holds what it said")
+        StoreError::NewerFormat { path, .. } => {
+            (path.clone(), "update isochrony; nothing was changed")
         }
-        StoreError::DamagedTable { .. } => {
-            (path, "restore the table's file from a copy; which samples are valid cannot be told without it")
-        }
+        StoreError::DamagedFile { path, .. }
+        | StoreError::Io { path, .. }
+        | StoreError::Undecodable { path, .. } => (
+            path.clone(),
+            "restore the file from a copy; nothing else holds what it said",
+        ),
+        StoreError::DamagedTable { .. } => (
+            path,
+            "restore the table's file from a copy; which samples are valid cannot be told without it",
+        ),
         _ => (path, "see the message"),
     };
     Finding {
@@ -134,7 +140,15 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    fn add(&mut self, code: &'static str, path: PathBuf, range: Option<Range<i64>>, what: String, mend: &str, repairable: bool) {
+    fn add(
+        &mut self,
+        code: &'static str,
+        path: PathBuf,
+        range: Option<Range<i64>>,
+        what: String,
+        mend: &str,
+        repairable: bool,
+    ) {
         let civil = range.as_ref().and_then(|range| self.civil(range));
         self.report.findings.push(Finding {
             code,
@@ -174,12 +188,17 @@ impl Store {
         let media = backend.media();
         let mut report = Report::default();
         for (id, name) in backend.catalogue()? {
-            if pattern.as_ref().is_some_and(|pattern| !pattern.matches(&name)) {
+            if pattern
+                .as_ref()
+                .is_some_and(|pattern| !pattern.matches(&name))
+            {
                 continue;
             }
             report.signals += 1;
             if let Err(error) = self.verify_signal(id, options, Arc::clone(&media), &mut report) {
-                let folder = backend.signal_path(id).unwrap_or_else(|_| self.path().join(&name));
+                let folder = backend
+                    .signal_path(id)
+                    .unwrap_or_else(|_| self.path().join(&name));
                 let path = match &error {
                     StoreError::DamagedTable { table, .. } => table_path(&folder, table),
                     _ => folder,
@@ -203,6 +222,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let shared = self.shared();
         let signal = Signal::load(shared, id)?;
+        let before = report.findings.len();
         let mut subject = Subject {
             backend: &shared.backend,
             media,
@@ -216,7 +236,15 @@ impl Store {
         if options.deep {
             samples::checksums(&mut subject)?;
         }
-        views::views(&mut subject, &shared.views, options.deep)
+        // Views of samples that are lost or not what they were would differ, too; rebuilding them would hide that.
+        let sound = !subject.report.findings[before..]
+            .iter()
+            .any(|finding| finding.range.is_some());
+        if sound {
+            views::views(&mut subject, &shared.views, options.deep)
+        } else {
+            Ok(())
+        }
     }
 
     /// Folders that look like signals but that no commit knows.
@@ -231,12 +259,19 @@ impl Store {
         while let Some(folder) = open.pop() {
             for name in media.list(&folder).at("list", &folder)? {
                 let path = folder.join(&name);
-                if name == ENGINE || known.contains(&path) || !matches!(media.stat(&path), Ok(Some(Kind::Folder))) {
+                if name == ENGINE
+                    || known.contains(&path)
+                    || !matches!(media.stat(&path), Ok(Some(Kind::Folder)))
+                {
                     continue;
                 }
                 let identity = media.read(&path.join(IDENTITY)).ok().flatten();
                 let looks = identity.as_deref().and_then(parse_identity).is_some()
-                    || media.read(&path.join("zarr.json")).ok().flatten().is_some_and(|bytes| metadata::is_signal(&bytes));
+                    || media
+                        .read(&path.join("zarr.json"))
+                        .ok()
+                        .flatten()
+                        .is_some_and(|bytes| metadata::is_signal(&bytes));
                 if looks {
                     report.findings.push(Finding {
                         code: "orphan_signal",

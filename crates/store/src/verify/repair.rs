@@ -72,7 +72,9 @@ impl Store {
                 let ops = missing_checksums(&subject, range)?;
                 ops.into_iter().try_for_each(|op| engine.queue(op))
             }
-            ("missing_shard" | "truncated_shard", Some(range)) => self.give_up(name, range, finding),
+            ("missing_shard" | "truncated_shard", Some(range)) => {
+                self.give_up(name, range, finding)
+            }
             ("damaged_index", Some(range)) => self.restore_index(&subject, range, finding),
             ("foreign_write", Some(range)) => self.restore_shard(&subject, range),
             _ => Ok(()),
@@ -94,21 +96,33 @@ impl Store {
         let mut fields = Map::new();
         fields.insert("reason".into(), finding.code.into());
         fields.insert("samples".into(), count.into());
-        fields.insert("file".into(), json!(finding.path.file_name().map(|name| name.to_string_lossy())));
+        fields.insert(
+            "file".into(),
+            json!(finding.path.file_name().map(|name| name.to_string_lossy())),
+        );
         writer.add_event(EVENT, range.clone(), &fields)?;
         Ok(())
     }
 
     /// Writes the index of a flat shard anew, if the checksums of its full chunks say that it is one.
-    fn restore_index(&self, subject: &Subject<'_>, range: &Range<i64>, finding: &Finding) -> Result<(), StoreError> {
+    fn restore_index(
+        &self,
+        subject: &Subject<'_>,
+        range: &Range<i64>,
+        finding: &Finding,
+    ) -> Result<(), StoreError> {
         let meta = &subject.state.meta;
         let flat = Flat::data(meta);
-        let file = subject.media.open(&finding.path, Access::Write).at("open", &finding.path)?;
+        let file = subject
+            .media
+            .open(&finding.path, Access::Write)
+            .at("open", &finding.path)?;
         let length = meta.chunk_samples.cast_signed();
         let mut bytes = vec![0; flat.chunk_bytes as usize];
         let mut proved = 0;
         for chunk in range.start / length..range.end / length {
-            let offset = flat.payload_start + (chunk - range.start / length).cast_unsigned() * flat.chunk_bytes;
+            let offset = flat.payload_start
+                + (chunk - range.start / length).cast_unsigned() * flat.chunk_bytes;
             bytes.fill(0);
             file.read_at(offset, &mut bytes).at("read", &finding.path)?;
             match check(subject, chunk.cast_unsigned(), &mut bytes)? {
@@ -119,7 +133,8 @@ impl Store {
         }
         // A shard without one full chunk has no checksum, but the rest of its head tells: zeros up to the payload.
         let mut head = vec![0; (flat.payload_start - Flat::index_len(flat.chunks)) as usize];
-        file.read_at(Flat::index_len(flat.chunks), &mut head).at("read", &finding.path)?;
+        file.read_at(Flat::index_len(flat.chunks), &mut head)
+            .at("read", &finding.path)?;
         if proved > 0 || head.iter().all(|byte| *byte == 0) {
             file.write_at(0, &flat.index()).at("write", &finding.path)?;
             file.sync(Site::ReplacementFile).at("sync", &finding.path)?;
@@ -134,7 +149,10 @@ impl Store {
         let flat = Flat::data(meta);
         let (length, size) = (meta.chunk_samples.cast_signed(), meta.dtype.size());
         let (tmp, path) = engine.new_tmp();
-        let file = subject.media.open(&path, Access::CreateNew).at("create", &path)?;
+        let file = subject
+            .media
+            .open(&path, Access::CreateNew)
+            .at("create", &path)?;
         let used = (range.end - range.start).cast_unsigned() * size as u64;
         file.set_len(flat.file_len(used)).at("extend", &path)?;
         file.write_at(0, &flat.index()).at("write", &path)?;
@@ -147,7 +165,12 @@ impl Store {
             let offset = flat.payload_start + (at - range.start).cast_unsigned() * size as u64;
             file.write_at(offset, &bytes).at("write", &path)?;
             let whole = part.end - part.start == length;
-            if whole && matches!(check(subject, (at / length).cast_unsigned(), &mut bytes)?, Sum::Wrong(..)) {
+            if whole
+                && matches!(
+                    check(subject, (at / length).cast_unsigned(), &mut bytes)?,
+                    Sum::Wrong(..)
+                )
+            {
                 // The other program changed samples. They stay as they are, readable, until somebody decides.
                 let _ = subject.media.remove_file(&path);
                 return Ok(());
@@ -156,9 +179,16 @@ impl Store {
         }
         file.sync(Site::ReplacementFile).at("sync", &path)?;
         let folder = tmp_folder(engine.root());
-        subject.media.sync_folder(&folder, Site::ReplacementFolder).at("sync", &folder)?;
+        subject
+            .media
+            .sync_folder(&folder, Site::ReplacementFolder)
+            .at("sync", &folder)?;
         let shard = (range.start.cast_unsigned() * size as u64) / flat.shard_bytes();
-        let op = Op::ReplaceShard { id: subject.state.id, shard, tmp };
+        let op = Op::ReplaceShard {
+            id: subject.state.id,
+            shard,
+            tmp,
+        };
         self.shared().views.observe(&self.shared().backend, &op)?;
         engine.queue(op)
     }
@@ -167,14 +197,21 @@ impl Store {
 /// Operations that record the checksums of full chunks that have none.
 fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op>, StoreError> {
     let state = &subject.state;
-    let (length, size) = (state.meta.chunk_samples.cast_signed(), state.meta.dtype.size());
+    let (length, size) = (
+        state.meta.chunk_samples.cast_signed(),
+        state.meta.dtype.size(),
+    );
     let mut bytes = vec![0; length.cast_unsigned() as usize * size];
     let mut ops = Vec::new();
     for chunk in range.start / length..range.end / length {
         bytes.fill(0);
         samples::read_valid(subject, chunk * length..(chunk + 1) * length, &mut bytes)?;
         if let Sum::Missing(crc) = check(subject, chunk.cast_unsigned(), &mut bytes)? {
-            ops.push(Op::Crc { id: state.id, chunk: chunk.cast_unsigned(), crc });
+            ops.push(Op::Crc {
+                id: state.id,
+                chunk: chunk.cast_unsigned(),
+                crc,
+            });
         }
     }
     Ok(ops)

@@ -12,7 +12,6 @@ use crate::media::{Access, Kind};
 
 /// Where a shard of a signal lies and which samples it must hold.
 pub(super) struct Expected {
-    pub(super) shard: u64,
     pub(super) path: PathBuf,
     /// Its part of the index axis.
     pub(super) range: Range<i64>,
@@ -20,12 +19,15 @@ pub(super) struct Expected {
     pub(super) used: u64,
 }
 
-const LOST: &str = "restore the file from a copy; or let `--repair` mark the lost samples as a gap, with an event";
+const LOST: &str =
+    "restore the file from a copy; or let `--repair` mark the lost samples as a gap, with an event";
 
 /// The shards that hold at least one sample.
 pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<Expected>, StoreError> {
     let state = &subject.state;
-    let length = sealed_shard(subject).unwrap_or(subject.backend.shard_samples(state.id)?).max(1);
+    let length = sealed_shard(subject)
+        .unwrap_or(subject.backend.shard_samples(state.id)?)
+        .max(1);
     let size = state.meta.dtype.size() as i64;
     let mut shards = Vec::new();
     let mut at = 0;
@@ -47,7 +49,6 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<Expected>, StoreErro
         if last > range.start {
             let shard = shard.cast_unsigned();
             shards.push(Expected {
-                shard,
                 path: path_of(subject, shard)?,
                 used: ((last - range.start) * size).cast_unsigned(),
                 range: range.clone(),
@@ -71,7 +72,11 @@ fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
     if subject.state.meta.codec.is_empty() {
         return None;
     }
-    let samples = subject.state.meta.chunk_samples.saturating_mul(crate::seal::SHARD_CHUNKS);
+    let samples = subject
+        .state
+        .meta
+        .chunk_samples
+        .saturating_mul(crate::seal::SHARD_CHUNKS);
     i64::try_from(samples).ok()
 }
 
@@ -81,16 +86,27 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let is_flat = subject.state.meta.codec.is_empty();
     let size = subject.state.meta.dtype.size() as u64;
     for expected in expected(subject)? {
-        let Expected { path, range, used, .. } = expected;
+        let Expected {
+            path, range, used, ..
+        } = expected;
         let length = match subject.media.stat(&path) {
             Ok(Some(Kind::File(length))) => length,
             Ok(_) => {
-                let what = format!("{} is missing; it held samples {}..{}", path.display(), range.start, range.end);
+                let what = format!(
+                    "{} is missing; it held samples {}..{}",
+                    path.display(),
+                    range.start,
+                    range.end
+                );
                 subject.add("missing_shard", path, Some(range), what, LOST, true);
                 continue;
             }
             Err(source) => {
-                subject.fail(&StoreError::Io { action: "look at", path, source });
+                subject.fail(&StoreError::Io {
+                    action: "look at",
+                    path,
+                    source,
+                });
                 continue;
             }
         };
@@ -106,23 +122,43 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
         let needed = flat.payload_start + used;
         match index {
             Ok(IndexKind::Foreign) => {
-                let what = format!("{} was rewritten by another program: its index is valid, but not ours", path.display());
+                let what = format!(
+                    "{} was rewritten by another program: its index is valid, but not ours",
+                    path.display()
+                );
                 let mend = "it is read by decoding; `--repair` writes its samples as a plain shard again, if their checksums match";
                 subject.add("foreign_write", path, Some(range), what, mend, true);
             }
-            Ok(kind) if length < needed => {
-                let from = range.start + (length.saturating_sub(flat.payload_start) / size).cast_signed();
-                let what = format!("{} has {length} bytes, but its samples need {needed}", path.display());
-                let _ = kind;
-                subject.add("truncated_shard", path, Some(from..range.end), what, LOST, true);
+            Ok(_) if length < needed => {
+                let from =
+                    range.start + (length.saturating_sub(flat.payload_start) / size).cast_signed();
+                let what = format!(
+                    "{} has {length} bytes, but its samples need {needed}",
+                    path.display()
+                );
+                subject.add(
+                    "truncated_shard",
+                    path,
+                    Some(from..range.end),
+                    what,
+                    LOST,
+                    true,
+                );
             }
             Ok(IndexKind::Damaged) => {
-                let what = format!("the index at the start of {} is damaged; the samples behind it may be whole", path.display());
+                let what = format!(
+                    "the index at the start of {} is damaged; the samples behind it may be whole",
+                    path.display()
+                );
                 let mend = "`--repair` writes the index anew, which is the same for every shard, if the checksums of its chunks match";
                 subject.add("damaged_index", path, Some(range), what, mend, true);
             }
             Ok(IndexKind::Flat) => {}
-            Err(source) => subject.fail(&StoreError::Io { action: "read", path, source }),
+            Err(source) => subject.fail(&StoreError::Io {
+                action: "read",
+                path,
+                source,
+            }),
         }
     }
     Ok(())
@@ -141,19 +177,29 @@ pub(super) enum Sum {
 }
 
 /// Compares a full chunk, whose bytes are given, with its checksum.
-pub(super) fn check(subject: &Subject<'_>, chunk: u64, bytes: &mut [u8]) -> Result<Sum, StoreError> {
+pub(super) fn check(
+    subject: &Subject<'_>,
+    chunk: u64,
+    bytes: &mut [u8],
+) -> Result<Sum, StoreError> {
     let state = &subject.state;
     let first = (chunk * state.meta.chunk_samples).cast_signed();
     let Some(computed) = crc::masked(bytes, first, state.meta.dtype.size(), &state.gaps) else {
         return Ok(Sum::Empty);
     };
     // Zero is what a hole in the file of checksums reads as.
-    Ok(match subject.backend.chunk_crc(state.id, chunk)?.filter(|crc| *crc != 0) {
-        Some(stored) if stored == computed => Sum::Right,
-        Some(stored) => Sum::Wrong(stored, computed),
-        None if computed == 0 => Sum::Right,
-        None => Sum::Missing(computed),
-    })
+    Ok(
+        match subject
+            .backend
+            .chunk_crc(state.id, chunk)?
+            .filter(|crc| *crc != 0)
+        {
+            Some(stored) if stored == computed => Sum::Right,
+            Some(stored) => Sum::Wrong(stored, computed),
+            None if computed == 0 => Sum::Right,
+            None => Sum::Missing(computed),
+        },
+    )
 }
 
 /// Full chunks against their checksums, and whether the rest can be read. Chunks of files that are missing, cut off or
@@ -165,7 +211,10 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
         .iter()
         .filter(|finding| {
             finding.signal.as_deref() == Some(&*subject.state.name)
-                && matches!(finding.code, "missing_shard" | "truncated_shard" | "damaged_index")
+                && matches!(
+                    finding.code,
+                    "missing_shard" | "truncated_shard" | "damaged_index"
+                )
         })
         .filter_map(|finding| finding.range.clone())
         .collect();
@@ -176,23 +225,43 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let mut missing: Option<Range<i64>> = None;
     let mut at = 0;
     while at < state.end {
-        if let Some(gap) = state.gaps.at(at).filter(|gap| gap.end() / length * length > at) {
+        if let Some(gap) = state
+            .gaps
+            .at(at)
+            .filter(|gap| gap.end() / length * length > at)
+        {
             at = gap.end() / length * length;
             continue;
         }
         let range = at..(at + length).min(state.end);
         let chunk = (at / length).cast_unsigned();
         at = range.end;
-        if known.iter().any(|known| known.start < range.end && range.start < known.end) {
+        if known
+            .iter()
+            .any(|known| known.start < range.end && range.start < known.end)
+        {
             continue;
         }
         let part = &mut bytes[..(range.end - range.start).cast_unsigned() as usize * size];
         part.fill(0);
         let read = read_valid(subject, range.clone(), part);
-        let path = path_of(subject, range.start.cast_unsigned() / shard_length(subject)?.cast_unsigned())?;
+        let path = path_of(
+            subject,
+            range.start.cast_unsigned() / shard_length(subject)?.cast_unsigned(),
+        )?;
         if let Err(error) = read {
-            let what = format!("samples {}..{} cannot be read: {error}", range.start, range.end);
-            subject.add("unreadable_chunk", path, Some(range), what, "restore the file from a copy", false);
+            let what = format!(
+                "samples {}..{} cannot be read: {error}",
+                range.start, range.end
+            );
+            subject.add(
+                "unreadable_chunk",
+                path,
+                Some(range),
+                what,
+                "restore the file from a copy",
+                false,
+            );
             continue;
         }
         subject.report.bytes += part.len() as u64;
@@ -224,7 +293,10 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
 
 fn add_missing(subject: &mut Subject<'_>, range: Option<Range<i64>>) {
     if let Some(range) = range {
-        let what = format!("no checksum is recorded for samples {}..{}", range.start, range.end);
+        let what = format!(
+            "no checksum is recorded for samples {}..{}",
+            range.start, range.end
+        );
         let path = subject.folder.join("crc");
         let mend = "`--repair` records the checksums of the samples as they are";
         subject.add("missing_checksum", path, Some(range), what, mend, true);
@@ -232,11 +304,17 @@ fn add_missing(subject: &mut Subject<'_>, range: Option<Range<i64>>) {
 }
 
 fn shard_length(subject: &Subject<'_>) -> Result<i64, StoreError> {
-    Ok(sealed_shard(subject).unwrap_or(subject.backend.shard_samples(subject.state.id)?).max(1))
+    Ok(sealed_shard(subject)
+        .unwrap_or(subject.backend.shard_samples(subject.state.id)?)
+        .max(1))
 }
 
 /// The valid samples of a range that lies in one shard; the rest of `bytes` stays as it is.
-pub(super) fn read_valid(subject: &Subject<'_>, range: Range<i64>, bytes: &mut [u8]) -> Result<(), StoreError> {
+pub(super) fn read_valid(
+    subject: &Subject<'_>,
+    range: Range<i64>,
+    bytes: &mut [u8],
+) -> Result<(), StoreError> {
     let size = subject.state.meta.dtype.size();
     let mut at = range.start;
     while at < range.end {

@@ -127,7 +127,11 @@ impl Files {
     }
 
     fn shard(&self, array: Array, level: usize, shard: u64) -> PathBuf {
-        array.folder(self.dtype, level).join("c").join(shard.to_string()).join("0")
+        array
+            .folder(self.dtype, level)
+            .join("c")
+            .join(shard.to_string())
+            .join("0")
     }
 
     /// Calls `each` with every piece of rows `first..` of an array that lies in one shard.
@@ -148,7 +152,13 @@ impl Files {
         Ok(())
     }
 
-    fn read_array(&self, array: Array, level: usize, first: u64, out: &mut [u8]) -> Result<(), StoreError> {
+    fn read_array(
+        &self,
+        array: Array,
+        level: usize,
+        first: u64,
+        out: &mut [u8],
+    ) -> Result<(), StoreError> {
         self.pieces(array, first, out.len() as u64, |_, span, within| {
             let path = self.folder.join(self.shard(array, level, span.shard));
             let out = &mut out[within];
@@ -162,7 +172,13 @@ impl Files {
         })
     }
 
-    fn write_array(&mut self, array: Array, level: usize, first: u64, bytes: &[u8]) -> Result<(), StoreError> {
+    fn write_array(
+        &mut self,
+        array: Array,
+        level: usize,
+        first: u64,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
         let (mut shards, mut made) = (Vec::new(), Vec::new());
         self.pieces(array, first, bytes.len() as u64, |flat, span, within| {
             let name = self.shard(array, level, span.shard);
@@ -171,7 +187,11 @@ impl Files {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     let parent = path.parent().unwrap_or(&self.folder);
                     let signal = self.folder.parent().unwrap_or(&self.folder);
-                    made.extend(self.media.make_folders(signal, parent).at("create", parent)?);
+                    made.extend(
+                        self.media
+                            .make_folders(signal, parent)
+                            .at("create", parent)?,
+                    );
                     made.push(path.clone());
                     self.media.open(&path, Access::Create)
                 }
@@ -187,12 +207,15 @@ impl Files {
             if length < needed {
                 file.set_len(needed).at("extend", &path)?;
             }
-            file.write_at(span.offset, &bytes[within]).at("write", &path)?;
+            file.write_at(span.offset, &bytes[within])
+                .at("write", &path)?;
             shards.push(name);
             Ok(())
         })?;
         self.unsynced.extend(shards);
-        let parents = made.iter().filter_map(|path| path.parent()?.strip_prefix(&self.folder).ok());
+        let parents = made
+            .iter()
+            .filter_map(|path| path.parent()?.strip_prefix(&self.folder).ok());
         self.new_folders.extend(parents.map(Path::to_path_buf));
         Ok(())
     }
@@ -206,7 +229,9 @@ impl Files {
         }
         for name in &self.new_folders {
             let path = self.folder.join(name);
-            self.media.sync_folder(&path, Site::View).at("sync", &path)?;
+            self.media
+                .sync_folder(&path, Site::View)
+                .at("sync", &path)?;
         }
         self.unsynced.clear();
         self.new_folders.clear();
@@ -224,12 +249,19 @@ impl Files {
             if self.media.stat(&group).at("look up", &group)?.is_none() {
                 // Rows in a gap alone have no files.
                 let signal = self.folder.parent().unwrap_or(&self.folder);
-                self.media.make_folders(signal, &group).at("create", &group)?;
+                self.media
+                    .make_folders(signal, &group)
+                    .at("create", &group)?;
             }
-            self.replace(&group.join("zarr.json"), &zarr::to_bytes(&zarr::group(serde_json::Map::new())))?;
+            self.replace(
+                &group.join("zarr.json"),
+                &zarr::to_bytes(&zarr::group(serde_json::Map::new())),
+            )?;
             for array in Array::BOTH {
                 let folder = self.folder.join(array.folder(self.dtype, level));
-                self.media.make_folders(&group, &folder).at("create", &folder)?;
+                self.media
+                    .make_folders(&group, &folder)
+                    .at("create", &folder)?;
                 let metadata = zarr::to_bytes(&array.metadata(self.dtype, rows));
                 self.replace(&folder.join("zarr.json"), &metadata)?;
             }
@@ -265,7 +297,8 @@ impl Files {
                 for array in Array::BOTH {
                     let path = self.folder.join(self.shard(array, level, shard));
                     match self.media.stat(&path).at("look at", &path)? {
-                        Some(Kind::File(length)) if length > array.flat(self.dtype).payload_start => {}
+                        Some(Kind::File(length))
+                            if length > array.flat(self.dtype).payload_start => {}
                         _ => return Ok(Some(path)),
                     }
                 }
@@ -278,19 +311,33 @@ impl Files {
     pub(crate) fn remove(&mut self) -> Result<(), StoreError> {
         self.unsynced.clear();
         self.new_folders.clear();
-        self.media.remove_all(&self.folder).at("remove", &self.folder)
+        self.media
+            .remove_all(&self.folder)
+            .at("remove", &self.folder)
     }
 }
 
 impl Rows for Files {
-    fn read(&self, level: usize, first: u64, extrema: &mut [u8], moments: &mut [u8]) -> Result<(), StoreError> {
+    fn read(
+        &self,
+        level: usize,
+        first: u64,
+        extrema: &mut [u8],
+        moments: &mut [u8],
+    ) -> Result<(), StoreError> {
         self.read_array(Array::Extrema, level, first, extrema)?;
         self.read_array(Array::Moments, level, first, moments)
     }
 }
 
 impl RowsMut for Files {
-    fn write(&mut self, level: usize, first: u64, extrema: &[u8], moments: &[u8]) -> Result<(), StoreError> {
+    fn write(
+        &mut self,
+        level: usize,
+        first: u64,
+        extrema: &[u8],
+        moments: &[u8],
+    ) -> Result<(), StoreError> {
         self.write_array(Array::Extrema, level, first, extrema)?;
         self.write_array(Array::Moments, level, first, moments)
     }

@@ -18,6 +18,7 @@
 mod builder;
 mod cells;
 mod decimated;
+mod entry;
 pub(crate) mod files;
 pub(crate) mod keeper;
 mod levels;
@@ -25,6 +26,7 @@ pub(crate) mod record;
 mod render;
 mod row;
 mod signal;
+pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
 

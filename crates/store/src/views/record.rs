@@ -35,7 +35,9 @@ impl Record {
     pub(crate) fn load(files: &Files) -> Result<Self, StoreError> {
         let path = files.folder().join("zarr.json");
         let bytes = files.media().read(&path).at("read", &path)?;
-        Ok(bytes.and_then(|bytes| Self::parse(&bytes)).unwrap_or_default())
+        Ok(bytes
+            .and_then(|bytes| Self::parse(&bytes))
+            .unwrap_or_default())
     }
 
     /// Reads the bytes of `views/zarr.json`.
@@ -50,8 +52,18 @@ impl Record {
             built: own.get("built")?.as_i64()?.max(0),
             synced: own.get("synced")?.as_i64()?.max(0),
             boot: own.get("boot")?.as_str()?.to_owned(),
-            pending: own.get("pending")?.as_array()?.iter().map(pair).collect::<Option<_>>()?,
-            stale: own.get("stale")?.as_array()?.iter().map(pair).collect::<Option<_>>()?,
+            pending: own
+                .get("pending")?
+                .as_array()?
+                .iter()
+                .map(pair)
+                .collect::<Option<_>>()?,
+            stale: own
+                .get("stale")?
+                .as_array()?
+                .iter()
+                .map(pair)
+                .collect::<Option<_>>()?,
         })
     }
 
@@ -91,15 +103,30 @@ impl Record {
     pub(crate) fn save(&self, files: &Files, durably: bool) -> Result<(), StoreError> {
         let folder = files.folder();
         let signal = folder.parent().unwrap_or(folder);
-        files.media().make_folders(signal, folder).at("create", folder)?;
+        files
+            .media()
+            .make_folders(signal, folder)
+            .at("create", folder)?;
         let path = folder.join("zarr.json");
         if !durably {
             return files.replace(&path, &self.to_bytes());
         }
         let tmp = folder.join("zarr.json.__tmp");
-        replace_file(files.media(), &tmp, &path, &self.to_bytes(), Some(Site::View))?;
-        files.media().sync_folder(folder, Site::View).at("sync", folder)?;
-        files.media().sync_folder(signal, Site::View).at("sync", signal)
+        replace_file(
+            files.media(),
+            &tmp,
+            &path,
+            &self.to_bytes(),
+            Some(Site::View),
+        )?;
+        files
+            .media()
+            .sync_folder(folder, Site::View)
+            .at("sync", folder)?;
+        files
+            .media()
+            .sync_folder(signal, Site::View)
+            .at("sync", signal)
     }
 }
 
@@ -122,7 +149,12 @@ mod tests {
 
     #[test]
     fn survives_being_written_and_read() {
-        let mut record = Record { built: 1024, synced: 512, boot: "b".into(), ..Record::default() };
+        let mut record = Record {
+            built: 1024,
+            synced: 512,
+            boot: "b".into(),
+            ..Record::default()
+        };
         record.add_stale((5, 9));
         record.add_stale((9, 12));
         record.add_stale((100, 200));
@@ -145,7 +177,12 @@ mod tests {
 
     #[test]
     fn trusts_nothing_that_it_does_not_understand() {
-        for text in ["", "{}", "[]", r#"{"attributes":{"isochrony":{"kind":"views","version":2}}}"#] {
+        for text in [
+            "",
+            "{}",
+            "[]",
+            r#"{"attributes":{"isochrony":{"kind":"views","version":2}}}"#,
+        ] {
             assert_eq!(Record::parse(text.as_bytes()), None);
         }
     }

@@ -105,7 +105,11 @@ impl Signal {
     ///
     /// # Errors
     /// Those of [`select`](Self::select), [`StoreError::InvalidOption`] for `pixels`, [`StoreError::Io`].
-    pub fn view<'a>(&self, span: impl Into<Span<'a>>, pixels: usize) -> Result<SignalView, StoreError> {
+    pub fn view<'a>(
+        &self,
+        span: impl Into<Span<'a>>,
+        pixels: usize,
+    ) -> Result<SignalView, StoreError> {
         if !(1..=1_000_000).contains(&pixels) {
             return Err(StoreError::InvalidOption {
                 signal: self.name().into(),
@@ -115,13 +119,27 @@ impl Signal {
             });
         }
         let selection = self.select(span)?;
-        let parts: Vec<Range<i64>> = selection.parts().iter().map(|part| part.range.clone()).collect();
+        let parts: Vec<Range<i64>> = selection
+            .parts()
+            .iter()
+            .map(|part| part.range.clone())
+            .collect();
         let shared = self.shared();
-        let columns = shared.views.with_source(&shared.backend, self.id(), |source, state| {
-            let within = |part: &Range<i64>| part.start.min(state.end)..part.end.min(state.end);
-            render(source, &parts.iter().map(within).collect::<Vec<_>>(), pixels)
-        })?;
-        let run: Vec<u32> = columns.start.iter().map(|index| self.run_at(*index).unwrap_or_default()).collect();
+        let columns = shared
+            .views
+            .with_source(&shared.backend, self.id(), |source, state| {
+                let within = |part: &Range<i64>| part.start.min(state.end)..part.end.min(state.end);
+                render(
+                    source,
+                    &parts.iter().map(within).collect::<Vec<_>>(),
+                    pixels,
+                )
+            })?;
+        let run: Vec<u32> = columns
+            .start
+            .iter()
+            .map(|index| self.run_at(*index).unwrap_or_default())
+            .collect();
         Ok(SignalView {
             civil: self.civil_edges(&columns, &run)?,
             columns,
@@ -136,9 +154,16 @@ impl Signal {
         }
         let mut start = vec![Fixed::ZERO; columns.len()];
         self.civil_many(&columns.start, &mut start)?;
-        let follows = |k: usize| columns.start.get(k + 1) == Some(&columns.end[k]) && run[k] == run[k + 1];
+        let follows =
+            |k: usize| columns.start.get(k + 1) == Some(&columns.end[k]) && run[k] == run[k + 1];
         let end = (0..columns.len())
-            .map(|k| if follows(k) { Ok(start[k + 1]) } else { self.end_of_sample(columns.end[k] - 1) })
+            .map(|k| {
+                if follows(k) {
+                    Ok(start[k + 1])
+                } else {
+                    self.end_of_sample(columns.end[k] - 1)
+                }
+            })
             .collect::<Result<_, _>>()?;
         Ok(Some(CivilEdges { start, end }))
     }
@@ -146,7 +171,9 @@ impl Signal {
     /// Levels that [`decimated`](Self::decimated) can read: those with at least one full bucket.
     #[must_use]
     pub fn levels(&self) -> usize {
-        (0..LEVELS).take_while(|level| bucket(self.dtype(), *level) <= self.end_index()).count()
+        (0..LEVELS)
+            .take_while(|level| bucket(self.dtype(), *level) <= self.end_index())
+            .count()
     }
 
     /// One level of the views as a signal of its own: one value per bucket of [`bucket`] samples.
@@ -162,7 +189,10 @@ impl Signal {
                 legal: "give a level below `levels()`: one whose bucket is no longer than the signal",
             });
         }
-        Ok(Decimated { signal: self.clone(), level })
+        Ok(Decimated {
+            signal: self.clone(),
+            level,
+        })
     }
 }
 
@@ -202,7 +232,9 @@ impl Decimated {
     /// # Errors
     /// Those of [`Signal::time_of`].
     pub fn time_of(&self, index: i64) -> Result<Time, StoreError> {
-        let index = index.checked_mul(self.bucket()).ok_or_else(|| crate::signal::overflow("a bucket's index"))?;
+        let index = index
+            .checked_mul(self.bucket())
+            .ok_or_else(|| crate::signal::overflow("a bucket's index"))?;
         self.signal.time_of(index)
     }
 
@@ -235,11 +267,15 @@ impl Decimated {
             .with_calibration(self.calibration(measure)?)
             .intern();
         let shared = signal.shared();
-        let stretches = shared.views.with_source(&shared.backend, signal.id(), |source, _| {
-            decimate(source, self.level, measure, range)
-        })?;
+        let stretches = shared
+            .views
+            .with_source(&shared.backend, signal.id(), |source, _| {
+                decimate(source, self.level, measure, range)
+            })?;
         let dtype = measure.dtype(signal.dtype());
-        let segment = |stretch: super::Stretch| Ok(SigSeg::new(stretch.values, stretch.start, dtype, stream)?);
+        let segment = |stretch: super::Stretch| {
+            Ok(SigSeg::new(stretch.values, stretch.start, dtype, stream)?)
+        };
         stretches.into_iter().map(segment).collect()
     }
 

@@ -4,13 +4,13 @@
 //! takes the old array's place by one operation of a commit. Segments handed out before keep the old files. Samples in
 //! gaps are stored as zero. Views, tables and checksums (which are about decoded chunks) stay as they are.
 
-use std::fmt;
+mod codec;
+
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
-use zarrs::array::{Array, ArrayMetadata, CodecOptions};
+use zarrs::array::{Array, ArrayBytes, ArrayMetadata, CodecOptions};
 use zarrs::storage::store::MemoryStore;
 use zarrs::storage::{ReadableStorageTraits, StoreKey, WritableStorageTraits};
 
@@ -24,136 +24,12 @@ use crate::op::Op;
 use crate::state::SignalState;
 use crate::store::Store;
 use crate::views::Samples;
-use crate::views::keeper::StoredSamples;
+use crate::views::stored::StoredSamples;
+
+pub use codec::{BloscCompressor, Codec};
 
 /// Inner chunks in a shard of a sealed signal: at most 64 MiB before compression, which is what sealing holds in memory.
 pub(crate) const SHARD_CHUNKS: u64 = 64;
-
-/// How the chunks of a sealed signal are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Codec {
-    /// Zstandard; levels 1 (fast) to 22 (small).
-    Zstd {
-        /// 1 to 22.
-        level: i32,
-    },
-    /// Blosc, which shuffles bytes before compressing them; levels 0 (none) to 9 (small).
-    Blosc {
-        /// What compresses.
-        compressor: BloscCompressor,
-        /// 0 to 9.
-        level: u8,
-    },
-}
-
-/// What compresses inside Blosc.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // Their names say it.
-#[non_exhaustive]
-pub enum BloscCompressor {
-    BloscLz,
-    Lz4,
-    Lz4Hc,
-    Zlib,
-    Zstd,
-}
-
-impl BloscCompressor {
-    const ALL: [Self; 5] = [Self::BloscLz, Self::Lz4, Self::Lz4Hc, Self::Zlib, Self::Zstd];
-
-    /// Blosc's name for it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BloscLz => "blosclz",
-            Self::Lz4 => "lz4",
-            Self::Lz4Hc => "lz4hc",
-            Self::Zlib => "zlib",
-            Self::Zstd => "zstd",
-        }
-    }
-}
-
-impl Default for Codec {
-    /// Zstandard at level 3: small files that read fast.
-    fn default() -> Self {
-        Self::Zstd { level: 3 }
-    }
-}
-
-impl fmt::Display for Codec {
-    /// As [`from_str`](Self::from_str) reads it.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zstd { level } => write!(f, "zstd:{level}"),
-            Self::Blosc { compressor, level } => write!(f, "blosc:{}:{level}", compressor.name()),
-        }
-    }
-}
-
-impl FromStr for Codec {
-    type Err = StoreError;
-
-    /// Reads `zstd`, `zstd:LEVEL`, `blosc`, `blosc:COMPRESSOR`, `blosc:COMPRESSOR:LEVEL`.
-    fn from_str(text: &str) -> Result<Self, StoreError> {
-        let refuse = || StoreError::InvalidCodec { codec: text.into() };
-        let mut parts = text.split(':');
-        let codec = match parts.next() {
-            Some("zstd") => {
-                let level = parts.next().map_or(Ok(3), |level| level.parse().map_err(|_| refuse()))?;
-                Self::Zstd { level }
-            }
-            Some("blosc") => {
-                let name = parts.next().unwrap_or("lz4");
-                let compressor = BloscCompressor::ALL.into_iter().find(|c| c.name() == name).ok_or_else(refuse)?;
-                let level = parts.next().map_or(Ok(5), |level| level.parse().map_err(|_| refuse()))?;
-                Self::Blosc { compressor, level }
-            }
-            _ => return Err(refuse()),
-        };
-        if parts.next().is_some() {
-            return Err(refuse());
-        }
-        codec.check()?;
-        Ok(codec)
-    }
-}
-
-impl Codec {
-    fn check(&self) -> Result<(), StoreError> {
-        let legal = match self {
-            Self::Zstd { level } => (1..=22).contains(level),
-            Self::Blosc { level, .. } => *level <= 9,
-        };
-        if legal { Ok(()) } else { Err(StoreError::InvalidCodec { codec: self.to_string() }) }
-    }
-
-    /// Name of the codec in Zarr, which the signal's metadata keeps.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Zstd { .. } => "zstd",
-            Self::Blosc { .. } => "blosc",
-        }
-    }
-
-    fn metadata(&self, sample_bytes: usize) -> Value {
-        match self {
-            // The checksum finds damage in the last chunk too, which has none of ours before it is full.
-            Self::Zstd { level } => json!({
-                "name": "zstd", "configuration": { "level": level, "checksum": true },
-            }),
-            Self::Blosc { compressor, level } => json!({
-                "name": "blosc",
-                "configuration": {
-                    "cname": compressor.name(), "clevel": level, "shuffle": "shuffle",
-                    "typesize": sample_bytes, "blocksize": 0,
-                },
-            }),
-        }
-    }
-}
 
 /// What sealing or unsealing did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,7 +71,12 @@ impl Store {
         self.rewrite("unseal a signal", name, None)
     }
 
-    fn rewrite(&self, action: &'static str, name: &str, codec: Option<Codec>) -> Result<Sealed, StoreError> {
+    fn rewrite(
+        &self,
+        action: &'static str,
+        name: &str,
+        codec: Option<Codec>,
+    ) -> Result<Sealed, StoreError> {
         let shared = self.shared();
         let engine = shared.backend.engine(action)?;
         let _alone = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
@@ -249,7 +130,10 @@ fn write_sealed(
     samples: &StoredSamples<'_>,
     codec: Codec,
 ) -> Result<u64, StoreError> {
-    let undecodable = |reason: String| StoreError::Undecodable { path: path.to_path_buf(), reason };
+    let undecodable = |reason: String| StoreError::Undecodable {
+        path: path.to_path_buf(),
+        reason,
+    };
     let metadata = sealed_array(&state.meta, state.end, codec);
     let parsed: ArrayMetadata =
         serde_json::from_value(metadata.clone()).map_err(|error| undecodable(error.to_string()))?;
@@ -275,14 +159,20 @@ fn write_sealed(
         })?;
         let number = shard.cast_unsigned();
         array
-            .store_chunk_opt(&[number], raw.as_slice(), &options)
+            .store_chunk_opt(&[number], ArrayBytes::new_flen(raw.as_slice()), &options)
             .map_err(|error| undecodable(error.to_string()))?;
-        let key = StoreKey::new(format!("c/{number}")).map_err(|error| undecodable(error.to_string()))?;
-        if let Some(bytes) = encoder.get(&key).map_err(|error| undecodable(error.to_string()))? {
+        let key =
+            StoreKey::new(format!("c/{number}")).map_err(|error| undecodable(error.to_string()))?;
+        if let Some(bytes) = encoder
+            .get(&key)
+            .map_err(|error| undecodable(error.to_string()))?
+        {
             let file = out.open(number, bytes.len() as u64)?;
             file.write(0, &bytes)?;
             file.close()?;
-            encoder.erase(&key).map_err(|error| undecodable(error.to_string()))?;
+            encoder
+                .erase(&key)
+                .map_err(|error| undecodable(error.to_string()))?;
         }
     }
     out.finish(&metadata)
@@ -309,7 +199,10 @@ fn write_flat(
         let file = out.open(shard.cast_unsigned(), flat.file_len(used))?;
         file.write(0, &index)?;
         samples.visit(range.clone(), &mut |at, bytes| {
-            file.write(flat.payload_start + (at - range.start).cast_unsigned() * size, bytes)
+            file.write(
+                flat.payload_start + (at - range.start).cast_unsigned() * size,
+                bytes,
+            )
         })?;
         file.close()?;
     }
@@ -345,12 +238,19 @@ impl<'a> Folder<'a> {
         for folder in [path.to_path_buf(), path.join("c")] {
             media.make_folder(&folder).at("create", &folder)?;
         }
-        Ok(Self { media, path, bytes: 0 })
+        Ok(Self {
+            media,
+            path,
+            bytes: 0,
+        })
     }
 
     fn open(&mut self, shard: u64, len: u64) -> Result<Shard, StoreError> {
         let path = shard_file(self.path, shard);
-        let file = self.media.open(&path, Access::CreateNew).at("create", &path)?;
+        let file = self
+            .media
+            .open(&path, Access::CreateNew)
+            .at("create", &path)?;
         file.set_len(len).at("extend", &path)?;
         self.bytes += len;
         Ok(Shard { path, file })
@@ -359,12 +259,18 @@ impl<'a> Folder<'a> {
     /// Writes the metadata and syncs the folders.
     fn finish(self, metadata: &Value) -> Result<u64, StoreError> {
         let path = self.path.join("zarr.json");
-        let file = self.media.open(&path, Access::CreateNew).at("create", &path)?;
-        file.write_at(0, &zarr::to_bytes(metadata)).at("write", &path)?;
+        let file = self
+            .media
+            .open(&path, Access::CreateNew)
+            .at("create", &path)?;
+        file.write_at(0, &zarr::to_bytes(metadata))
+            .at("write", &path)?;
         file.sync(Site::ReplacementFile).at("sync", &path)?;
         let tmp = self.path.parent().unwrap_or(self.path);
         for folder in [&self.path.join("c"), self.path, tmp] {
-            self.media.sync_folder(folder, Site::ReplacementFolder).at("sync", folder)?;
+            self.media
+                .sync_folder(folder, Site::ReplacementFolder)
+                .at("sync", folder)?;
         }
         Ok(self.bytes)
     }

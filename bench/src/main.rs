@@ -1,0 +1,85 @@
+//! Benchmarks of the store against bare loops, named area/operation/size/variant.
+//!
+//! Machines are noisy, so every claim is a ratio of two things run by turns in this process, and what is printed is the
+//! median of the ratios with their spread. Every result is asserted before its time counts.
+
+mod commit;
+mod import;
+mod measure;
+mod open;
+mod scan;
+mod view;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use measure::Results;
+
+/// What to run, and where.
+struct Setup {
+    dir: PathBuf,
+    out: Option<PathBuf>,
+    /// Little data: to see that it runs.
+    quick: bool,
+    only: Option<String>,
+}
+
+fn setup() -> Result<Setup, String> {
+    let mut setup = Setup {
+        dir: std::env::temp_dir(),
+        out: None,
+        quick: false,
+        only: None,
+    };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+        match argument.as_str() {
+            "--dir" => setup.dir = value()?.into(),
+            "--out" => setup.out = Some(value()?.into()),
+            "--only" => setup.only = Some(value()?),
+            "--quick" => setup.quick = true,
+            other => {
+                return Err(format!(
+                    "{other}: give --dir DIR, --out FILE, --only NAME or --quick"
+                ));
+            }
+        }
+    }
+    Ok(setup)
+}
+
+type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std::error::Error>>;
+
+fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
+    let mut results = Results::default();
+    let benches: [(&str, Bench); 5] = [
+        ("scan", scan::run),
+        ("open", open::run),
+        ("commit", commit::run),
+        ("view", view::run),
+        ("import", import::run),
+    ];
+    for (name, bench) in benches {
+        if setup.only.as_deref().is_none_or(|only| only == name) {
+            let folder = tempfile::Builder::new()
+                .prefix(name)
+                .tempdir_in(&setup.dir)?;
+            bench(folder.path(), setup.quick, &mut results)?;
+        }
+    }
+    if let Some(path) = &setup.out {
+        std::fs::write(path, serde_json::to_vec_pretty(&results.to_json())?)?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match setup().map_err(Into::into).and_then(|setup| run(&setup)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("iso-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! store/scan: windowed minimum, maximum and mean of an open signal against a bare loop over the same mapped bytes.
+
+use std::hint::black_box;
+use std::path::Path;
+
+use isochrony::flow::Column;
+use isochrony::prelude::*;
+
+use crate::measure::{Results, interleave, noise, ratio};
+
+const WINDOW: usize = 120_000;
+
+pub fn run(
+    dir: &Path,
+    quick: bool,
+    results: &mut Results,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let store = Store::open(dir.join("scan.iso"), Mode::Create)?;
+    let writer = store.create("s", &CreateOptions::new(DType::I16, Rate::from_hz(2000)?))?;
+    let block = noise(1, 8 << 20);
+    let blocks = if quick { 1 } else { 64 };
+    for _ in 0..blocks {
+        writer.append(&block)?;
+    }
+    store.commit(true)?;
+    let signal = store.signal("s")?;
+    let end = signal.end_index();
+    let bytes = end.unsigned_abs() * 2;
+    let select = || signal.select(0..end).expect("a selection");
+
+    // The bare loop: what one would write by hand over the mapped slices, window by window.
+    let segments: Vec<SigSeg> = select().segments().collect::<Result<_, _>>()?;
+    let whole: Vec<&[i16]> = segments
+        .iter()
+        .flat_map(SigSeg::buffers)
+        .map(|buffer| buffer.samples::<i16>().expect("i16"))
+        .collect();
+    assert_eq!(
+        whole.iter().map(|slice| slice.len()).sum::<usize>() as i64,
+        end
+    );
+    let bare = || {
+        let mut table = Vec::with_capacity(end as usize / WINDOW);
+        let (mut min, mut max, mut sum, mut count) = (i16::MAX, i16::MIN, 0i64, 0usize);
+        for mut slice in whole.iter().copied() {
+            while !slice.is_empty() {
+                let (part, rest) = slice.split_at(slice.len().min(WINDOW - count));
+                slice = rest;
+                // Sums of 32,768 samples fit 32 bits, which is what lets the compiler use vectors.
+                for part in part.chunks(32_768) {
+                    let (mut low, mut high, mut total) = (i16::MAX, i16::MIN, 0i32);
+                    for &x in part {
+                        low = low.min(x);
+                        high = high.max(x);
+                        total += i32::from(x);
+                    }
+                    (min, max, sum) = (min.min(low), max.max(high), sum + i64::from(total));
+                }
+                count += part.len();
+                if count == WINDOW {
+                    table.push((min, max, sum as f64 / WINDOW as f64));
+                    (min, max, sum, count) = (i16::MAX, i16::MIN, 0, 0);
+                }
+            }
+        }
+        table
+    };
+    let ours = || {
+        let plan = scan(select().segments())
+            .rewindow(WINDOW as u64)
+            .expect("a window");
+        plan.stats([Stat::Min, Stat::Max, Stat::Mean])
+            .expect("statistics")
+            .collect()
+            .expect("a table")
+    };
+    let expected = bare();
+    let table = ours();
+    let column = |stat| table.column(stat).map(Column::to_f64).expect("a column");
+    let (min, max, mean) = (column(Stat::Min), column(Stat::Max), column(Stat::Mean));
+    assert_eq!(table.len(), expected.len());
+    for (k, (low, high, average)) in expected.iter().enumerate() {
+        assert_eq!((min[k], max[k]), (f64::from(*low), f64::from(*high)));
+        assert!((mean[k] - average).abs() < 1e-9);
+    }
+    let rounds = if quick { 3 } else { 15 };
+    let (a, b) = interleave(rounds, || _ = black_box(ours()), || _ = black_box(bare()));
+    let met = ratio(&a, &b) >= 0.95;
+    results.compare(
+        "store/scan/1GB/min-max-mean",
+        &a,
+        "a bare loop over the same mapped bytes",
+        &b,
+        Some(bytes),
+        Some((">= 0.95", met)),
+    );
+    Ok(())
+}

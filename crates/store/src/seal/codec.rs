@@ -1,0 +1,154 @@
+//! What signals can be sealed with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use crate::error::StoreError;
+
+/// How the chunks of a sealed signal are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Zstandard; levels 1 (fast) to 22 (small).
+    Zstd {
+        /// 1 to 22.
+        level: i32,
+    },
+    /// Blosc, which shuffles bytes before compressing them; levels 0 (none) to 9 (small).
+    Blosc {
+        /// What compresses.
+        compressor: BloscCompressor,
+        /// 0 to 9.
+        level: u8,
+    },
+}
+
+/// What compresses inside Blosc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // Their names say it.
+#[non_exhaustive]
+pub enum BloscCompressor {
+    BloscLz,
+    Lz4,
+    Lz4Hc,
+    Zlib,
+    Zstd,
+}
+
+impl BloscCompressor {
+    const ALL: [Self; 5] = [
+        Self::BloscLz,
+        Self::Lz4,
+        Self::Lz4Hc,
+        Self::Zlib,
+        Self::Zstd,
+    ];
+
+    /// Blosc's name for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BloscLz => "blosclz",
+            Self::Lz4 => "lz4",
+            Self::Lz4Hc => "lz4hc",
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+impl Default for Codec {
+    /// Zstandard at level 3: small files that read fast.
+    fn default() -> Self {
+        Self::Zstd { level: 3 }
+    }
+}
+
+impl fmt::Display for Codec {
+    /// As [`from_str`](Self::from_str) reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zstd { level } => write!(f, "zstd:{level}"),
+            Self::Blosc { compressor, level } => write!(f, "blosc:{}:{level}", compressor.name()),
+        }
+    }
+}
+
+impl FromStr for Codec {
+    type Err = StoreError;
+
+    /// Reads `zstd`, `zstd:LEVEL`, `blosc`, `blosc:COMPRESSOR`, `blosc:COMPRESSOR:LEVEL`.
+    fn from_str(text: &str) -> Result<Self, StoreError> {
+        let refuse = || StoreError::InvalidCodec { codec: text.into() };
+        let mut parts = text.split(':');
+        let codec = match parts.next() {
+            Some("zstd") => {
+                let level = parts
+                    .next()
+                    .map_or(Ok(3), |level| level.parse().map_err(|_| refuse()))?;
+                Self::Zstd { level }
+            }
+            Some("blosc") => {
+                let name = parts.next().unwrap_or("lz4");
+                let compressor = BloscCompressor::ALL
+                    .into_iter()
+                    .find(|c| c.name() == name)
+                    .ok_or_else(refuse)?;
+                let level = parts
+                    .next()
+                    .map_or(Ok(5), |level| level.parse().map_err(|_| refuse()))?;
+                Self::Blosc { compressor, level }
+            }
+            _ => return Err(refuse()),
+        };
+        if parts.next().is_some() {
+            return Err(refuse());
+        }
+        codec.check()?;
+        Ok(codec)
+    }
+}
+
+impl Codec {
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let legal = match self {
+            Self::Zstd { level } => (1..=22).contains(level),
+            Self::Blosc { level, .. } => *level <= 9,
+        };
+        if legal {
+            Ok(())
+        } else {
+            Err(StoreError::InvalidCodec {
+                codec: self.to_string(),
+            })
+        }
+    }
+
+    /// Name of the codec in Zarr, which the signal's metadata keeps.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Zstd { .. } => "zstd",
+            Self::Blosc { .. } => "blosc",
+        }
+    }
+
+    /// As `zarr.json` names it.
+    pub(super) fn metadata(&self, sample_bytes: usize) -> Value {
+        match self {
+            // The checksum finds damage in the last chunk too, which has none of ours before it is full.
+            Self::Zstd { level } => json!({
+                "name": "zstd", "configuration": { "level": level, "checksum": true },
+            }),
+            Self::Blosc { compressor, level } => json!({
+                "name": "blosc",
+                "configuration": {
+                    "cname": compressor.name(), "clevel": level, "shuffle": "shuffle",
+                    "typesize": sample_bytes, "blocksize": 0,
+                },
+            }),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What the keeper of views keeps of one signal.
+
+use std::time::{Duration, Instant};
+
+use super::Builder;
+use super::files::Files;
+use super::record::{Record, add};
+use super::stored::StoredSamples;
+use crate::StoreError;
+use crate::backend::Backend;
+use crate::op::SignalId;
+use crate::state::SignalState;
+
+/// Readers in other processes learn how far rows reach at most this much later.
+const PUBLISH_EVERY: Duration = Duration::from_secs(1);
+/// Rows of so many bytes of samples are synced at a time.
+const SYNC_EVERY: usize = 1 << 30;
+
+/// What is kept of one signal.
+pub(super) struct Entry {
+    pub(super) files: Files,
+    /// As on disk.
+    pub(super) record: Record,
+    /// Made when samples are first written or a view is asked for.
+    pub(super) builder: Option<Builder>,
+    /// What changed below the builder's end and is not committed.
+    pub(super) touched: Vec<(i64, i64)>,
+    /// Bytes of samples fed since the last sync.
+    pub(super) fed: usize,
+    pub(super) published: Instant,
+    /// Rows could not be written: nothing is tried again before the next commit.
+    pub(super) failed: bool,
+    /// Whether the signal is in [`Keeper::active`].
+    pub(super) active: bool,
+}
+
+impl Entry {
+    /// The builder, which has everything that `state` shows.
+    pub(super) fn builder(
+        &mut self,
+        backend: &Backend,
+        state: &SignalState,
+        boot: &str,
+    ) -> Result<&mut Builder, StoreError> {
+        if self.builder.is_none() {
+            let samples = StoredSamples::new(backend, state)?;
+            let (built, stale) = self.record.trusted(boot);
+            let mut builder = Builder::open(
+                state.meta.dtype,
+                built,
+                state.end,
+                &mut self.files,
+                &samples,
+            )?;
+            for (start, end) in stale {
+                builder.invalidate(*start..*end);
+            }
+            builder.refresh(&mut self.files, &samples)?;
+            self.builder = Some(builder);
+        }
+        // Set above where it was not.
+        self.builder.as_mut().ok_or(StoreError::NoSuchSignal {
+            name: state.name.to_string(),
+            hint: String::new(),
+        })
+    }
+
+    pub(super) fn feed(
+        &mut self,
+        backend: &Backend,
+        id: SignalId,
+        index: i64,
+        bytes: &[u8],
+        boot: &str,
+    ) -> Result<(), StoreError> {
+        if self.builder.is_none() {
+            self.builder(backend, &*backend.state(id)?, boot)?;
+        }
+        let Some(builder) = &mut self.builder else {
+            return Ok(());
+        };
+        if index < builder.next() {
+            let samples = bytes.len() / self.files.dtype().size();
+            add(&mut self.touched, (index, index + samples as i64));
+        }
+        self.fed += bytes.len();
+        builder.feed(index, bytes, &mut self.files)
+    }
+
+    pub(super) fn refresh(
+        &mut self,
+        backend: &Backend,
+        state: &SignalState,
+    ) -> Result<(), StoreError> {
+        match &mut self.builder {
+            Some(builder) if builder.is_stale() => {
+                builder.refresh(&mut self.files, &StoredSamples::new(backend, state)?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says durably which rows the coming commit makes wrong.
+    pub(super) fn before_commit(&mut self, boot: &str) -> Result<(), StoreError> {
+        let built = self
+            .builder
+            .as_ref()
+            .map_or(0, Builder::built)
+            .max(self.record.built);
+        let mut record = self.record.clone();
+        if record.boot != boot {
+            (record.built, record.pending) = (record.synced, record.stale.clone());
+            record.boot = boot.to_owned();
+        }
+        for &(start, end) in self.touched.iter().filter(|range| range.0 < built) {
+            record.add_stale((start, end));
+        }
+        if record.stale != self.record.stale || record.pending != self.record.pending {
+            record.save(&self.files, true)?;
+            self.record = record;
+        }
+        Ok(())
+    }
+
+    pub(super) fn after_commit(
+        &mut self,
+        backend: &Backend,
+        state: &SignalState,
+        boot: &str,
+        publish: bool,
+    ) -> Result<(), StoreError> {
+        if !self.touched.is_empty() {
+            // Again, even where a view was asked for meanwhile: what takes a shard's place is seen only now.
+            let touched = std::mem::take(&mut self.touched);
+            let builder = self.builder(backend, state, boot)?;
+            touched
+                .iter()
+                .for_each(|(start, end)| builder.invalidate(*start..*end));
+            self.refresh(backend, state)?;
+        }
+        if self.fed >= SYNC_EVERY {
+            return self.sync(state.end, boot);
+        }
+        let due = publish && self.published.elapsed() >= PUBLISH_EVERY;
+        if due || !self.record.pending.is_empty() {
+            self.publish(state.end, boot)?;
+        }
+        Ok(())
+    }
+
+    /// Whether other processes know less than there is.
+    pub(super) fn is_behind(&self) -> bool {
+        self.builder
+            .as_ref()
+            .is_some_and(|builder| builder.built() != self.record.built)
+    }
+
+    /// Tells other processes how far rows reach.
+    pub(super) fn publish(&mut self, end: i64, boot: &str) -> Result<(), StoreError> {
+        let Some(builder) = &self.builder else {
+            return Ok(());
+        };
+        let record = Record {
+            built: builder.built().min(end),
+            boot: boot.to_owned(),
+            pending: Vec::new(),
+            ..self.record.clone()
+        };
+        self.published = Instant::now();
+        if record != self.record && (record.built > 0 || self.record.built > 0) {
+            self.files.project(record.built)?;
+            record.save(&self.files, false)?;
+            self.record = record;
+        }
+        Ok(())
+    }
+
+    /// Makes all rows durable.
+    pub(super) fn sync(&mut self, end: i64, boot: &str) -> Result<(), StoreError> {
+        let Some(builder) = &mut self.builder else {
+            return Ok(());
+        };
+        builder.flush(&mut self.files)?;
+        self.fed = 0;
+        let built = builder.built().min(end);
+        let record = Record {
+            built,
+            synced: built,
+            boot: boot.to_owned(),
+            pending: Vec::new(),
+            stale: Vec::new(),
+        };
+        if record != self.record && (record.built > 0 || self.record.built > 0) {
+            self.files.sync()?;
+            self.files.project(built)?;
+            record.save(&self.files, true)?;
+            self.record = record;
+        }
+        self.published = Instant::now();
+        Ok(())
+    }
+}
