@@ -5,8 +5,10 @@ use proptest::prelude::*;
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Template, path, signal, stamp in ns, resolution in ns.
-const READ: &[(&str, &str, &str, Option<(i64, i64)>)] = &[
+/// Template, path, signal; stamp and resolution in ns.
+type Row = (&'static str, &'static str, &'static str, Option<(i64, i64)>);
+
+const READ: &[Row] = &[
     (
         Layout::CENSAM,
         "stn_10/2010/060/pressure/stn_10_1267401600.raw",

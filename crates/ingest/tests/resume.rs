@@ -46,7 +46,7 @@ fn write_recordings(source: &Path) -> Vec<Recorder> {
                 .record(60)
                 .step(-3 * SECOND)
                 .record(60)
-                .step(-1 * SECOND);
+                .step(-SECOND);
             recorder.record(50);
             recorder.write(source, station, "p");
             recorder

@@ -152,13 +152,13 @@ impl Parser<'_> {
 
     fn width(&self, name: &str, spec: &str, kind: Kind, at: usize) -> Result<usize, IngestError> {
         let (range, legal) = match kind {
-            Kind::Name(_) => (1..=MAX_WIDTH, "give a width from 1 to 255"),
-            Kind::Epoch(_) => (1..=19, "give s, ms, us, ns, or a width from 1 to 19"),
-            Kind::Iso => (1..=0, "it takes no width"),
-            Kind::Part(Part::Year) => (4..=4, "years have 4 digits"),
-            Kind::Part(Part::Day) => (1..=3, "give a width from 1 to 3"),
-            Kind::Part(Part::Fraction) => (1..=9, "give a width from 1 to 9"),
-            Kind::Part(_) => (1..=2, "give a width of 1 or 2"),
+            Kind::Name(_) => (1..MAX_WIDTH + 1, "give a width from 1 to 255"),
+            Kind::Epoch(_) => (1..20, "give s, ms, us, ns, or a width from 1 to 19"),
+            Kind::Iso => (0..0, "it takes no width"),
+            Kind::Part(Part::Year) => (4..5, "years have 4 digits"),
+            Kind::Part(Part::Day) => (1..4, "give a width from 1 to 3"),
+            Kind::Part(Part::Fraction) => (1..10, "give a width from 1 to 9"),
+            Kind::Part(_) => (1..3, "give a width of 1 or 2"),
         };
         let digits = !spec.is_empty() && spec.bytes().all(|byte| byte.is_ascii_digit());
         spec.parse()

@@ -219,10 +219,11 @@ impl Target {
         sequence: Sequence,
     ) -> Result<Placed, IngestError> {
         let may_be_copy = sequence != Sequence::LateCertain;
-        if may_be_copy && self.latest.is_some_and(|latest| stamp.civil <= latest) {
-            if let Some(range) = self.writer.matches(bytes, stamp)? {
-                return Ok(Placed::duplicate(range.start, range.end - range.start));
-            }
+        if may_be_copy
+            && self.latest.is_some_and(|latest| stamp.civil <= latest)
+            && let Some(range) = self.writer.matches(bytes, stamp)?
+        {
+            return Ok(Placed::duplicate(range.start, range.end - range.start));
         }
         let late = match sequence {
             Sequence::Newest => false,

@@ -1,5 +1,5 @@
 //! Synthetic recordings with known truth: a recorder with a drifting sample clock and a wall clock that may step.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,84 @@
+//! What an importer tells a session: options, what a signal is, blocks of samples.
+
+use std::time::Duration;
+
+use isochrony_segment::DType;
+use isochrony_time::{Rate, Stamp};
+use serde_json::{Map, Value};
+
+/// Options of a [`Session`]. Those of the clock apply to signals that the session creates: an existing signal keeps the
+/// ones that it was created with, so that later imports continue alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SessionOptions {
+    /// Largest disagreement between predicted and stamped time that is neither gap nor step, in ns, not negative;
+    /// `None`: from the stamps themselves.
+    pub gap_slip_ns: Option<i64>,
+    /// Weight of the past in the running estimate of the rate, above 0 and at most 1; `None`: the clock's default.
+    pub alpha: Option<f64>,
+    /// Gaps longer than this take one inner chunk of index, in ns, above 0; `None`: 30 days.
+    pub max_gap_ns: Option<i64>,
+    /// A larger difference between the last value of a block and the first of the next, where they follow on, is told
+    /// as a `value_jump` event; in units of the signal, above 0. `None`: not looked for.
+    pub value_jump: Option<f64>,
+    /// Bytes after which a commit is due.
+    pub commit_bytes: u64,
+    /// Time after which a commit is due.
+    pub commit_every: Duration,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self {
+            gap_slip_ns: None,
+            alpha: None,
+            max_gap_ns: None,
+            value_jump: None,
+            commit_bytes: 256 << 20,
+            commit_every: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What a block's signal is: used to create it, and compared where it exists.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// Type of the samples.
+    pub dtype: DType,
+    /// Nominal rate; one that differs by less than a thousandth from the signal's is the same.
+    pub rate: Rate,
+    /// Unit of calibrated values; empty if unknown.
+    pub unit: String,
+    /// Scale and offset: value = count * scale + offset.
+    pub calibration: Option<(f64, f64)>,
+    /// Attributes of the signal, set when it is created.
+    pub attributes: Map<String, Value>,
+}
+
+impl Spec {
+    /// Uncalibrated samples.
+    #[must_use]
+    pub fn new(dtype: DType, rate: Rate) -> Self {
+        Self {
+            dtype,
+            rate,
+            unit: String::new(),
+            calibration: None,
+            attributes: Map::new(),
+        }
+    }
+}
+
+/// Consecutive samples of one signal.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'a> {
+    /// Name of the signal.
+    pub signal: &'a str,
+    /// What the signal is.
+    pub spec: &'a Spec,
+    /// Whole samples in this machine's byte order, at least one.
+    pub bytes: &'a [u8],
+    /// When the first was taken; `None`: they follow on the signal's last block.
+    pub stamp: Option<Stamp>,
+    /// The source that they come from.
+    pub source: &'a str,
+}
