@@ -159,7 +159,8 @@ def _hour(
             fontsize=8.5,
             weight="bold",
         )
-    axes.set_xlim(0, span)
+    # A little to the left, so that a recording from just after the hour keeps its label.
+    axes.set_xlim(-0.002 * span, span)
     axes.set_ylim(-(len(findings.stations) - 0.28) * lane, 0.66 * lane)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
