@@ -18,6 +18,7 @@ use crate::op::{Op, PieceRow, RunReason, RunRow, SignalId};
 use crate::signal::{Signal, overflow};
 use crate::state::{Gap, SignalState};
 use crate::store::{Shared, lock};
+use crate::write::replace_shards;
 
 /// A handle for changing one signal. Clones and further handles of the same signal may be used from several threads.
 ///
@@ -154,13 +155,23 @@ impl<'a> Change<'a> {
     }
 
     /// Writes samples, then queues what they mean.
-    pub(crate) fn apply(self, shared: &Shared, engine: &Engine) -> Result<(), StoreError> {
+    pub(crate) fn apply(mut self, shared: &Shared, engine: &Engine) -> Result<(), StoreError> {
         let Shared { backend, views, .. } = shared;
-        if let Some((mut index, bytes)) = self.samples {
+        if let Some((start, bytes)) = self.samples {
             // Block by block, so that checksums and views find the samples in the cache.
+            let mut index = start;
             for block in bytes.chunks(BLOCK) {
-                engine.write_samples(self.id, index, block)?;
-                index = views.feed(backend, self.id, index, block);
+                match engine.write_samples(self.id, index, block) {
+                    Ok(()) => index = views.feed(backend, self.id, index, block),
+                    // A gap that is not committed yet: until it is, its samples must stay as they are.
+                    Err(StoreError::Occupied { .. }) => {
+                        let state = engine.state(self.id)?;
+                        let exchange = replace_shards(engine, &state, start, bytes)?;
+                        self.ops.splice(0..0, exchange);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
         for op in self.ops {

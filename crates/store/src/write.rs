@@ -182,7 +182,7 @@ fn check_bounds(state: &SignalState, range: &Range<i64>) -> Result<(), StoreErro
 }
 
 /// Copies the shards that hold `bytes` at `index`, with these in their place; gives the operations that exchange them.
-fn replace_shards(
+pub(crate) fn replace_shards(
     engine: &Engine,
     state: &SignalState,
     index: i64,
