@@ -4,7 +4,9 @@
 //! exception means, a subclass inherits that too. The choice depends on the error's stable code only, so a
 //! variant that this table does not know still arrives as its enum's class.
 
+use isochrony_ingest::IngestError;
 use isochrony_segment::SegmentError;
+use isochrony_store::StoreError;
 use isochrony_time::TimeError;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -67,6 +69,61 @@ impl From<SegmentError> for Error {
             _ => "SegmentError",
         };
         Raised::new(class, error.code(), error.to_string()).into()
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let class = match &error {
+            StoreError::Time(error) => return error.clone().into(),
+            StoreError::Segment(error) => return error.clone().into(),
+            error => store_class(error.code()),
+        };
+        let mut raised = Raised::new(class, error.code(), error.to_string());
+        if let StoreError::Io { source, .. } = &error {
+            raised.errno = source.raw_os_error();
+            if source.kind() == std::io::ErrorKind::PermissionDenied {
+                raised.class = "StorePermissionError";
+            }
+        }
+        raised.into()
+    }
+}
+
+impl From<IngestError> for Error {
+    fn from(error: IngestError) -> Self {
+        match error {
+            IngestError::Store(error) => error.into(),
+            error => Raised::new("ImportRefusedError", error.code(), error.to_string()).into(),
+        }
+    }
+}
+
+fn store_class(code: &str) -> &'static str {
+    match code {
+        "not_a_store" => "StoreNotFoundError",
+        "store_exists" | "signal_exists" | "occupied" => "StoreExistsError",
+        "read_only" | "sealed" => "StorePermissionError",
+        "locked" => "StoreLockedError",
+        "no_such_signal" | "signal_removed" | "no_such_event" => "StoreKeyError",
+        "out_of_bounds" => "StoreIndexError",
+        "gap_in_selection" | "clock_step_in_selection" => "GapError",
+        "dtype_mismatch" => "StoreTypeError",
+        "too_large" => "StoreMemoryError",
+        "io"
+        | "disk_full"
+        | "poisoned"
+        | "forked"
+        | "damaged_table"
+        | "damaged_file"
+        | "missing_samples"
+        | "foreign_shard"
+        | "undecodable"
+        | "newer_format"
+        | "network_file_system"
+        | "in_the_way"
+        | "needs_recovery" => "StoreOSError",
+        _ => "StoreValueError",
     }
 }
 

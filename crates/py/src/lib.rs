@@ -15,18 +15,54 @@
 use pyo3::prelude::*;
 
 mod errors;
+mod events;
+mod gaps;
+mod handle;
+mod ingest;
+mod json;
+mod key;
 mod memory;
+mod runs;
+mod scan;
 mod segment;
+mod selection;
+mod signal;
 mod span;
+mod store;
 mod time;
+mod timebase;
+mod view;
+mod writing;
 
 /// The native half of Isochrony; import `isochrony` instead.
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::events::{Event, Events};
+    #[pymodule_export]
+    use crate::gaps::{Gap, Gaps};
+    #[pymodule_export]
+    use crate::ingest::{Ingest, Layout};
+    #[pymodule_export]
+    use crate::runs::Run;
+    #[pymodule_export]
+    use crate::scan::window_stats;
+    #[pymodule_export]
     use crate::segment::Segment;
+    #[pymodule_export]
+    use crate::selection::Selection;
+    #[pymodule_export]
+    use crate::signal::{Counts, Signal};
     #[pymodule_export]
     use crate::span::{Span, span};
     #[pymodule_export]
+    use crate::store::{_reopen, Store, open};
+    #[pymodule_export]
     use crate::time::Time;
+    #[pymodule_export]
+    use crate::timebase::Timebase;
+    #[pymodule_export]
+    use crate::view::{View, verify};
+    #[pymodule_export]
+    use crate::writing::{Appended, Backfilled};
 }

@@ -245,7 +245,8 @@ fn overflow() -> Error {
     isochrony_time::TimeError::Overflow { what: "time" }.into()
 }
 
-fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
+/// Whole nanoseconds and a fraction in 2^-32 as one number.
+pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
     let whole = Fixed::from_i128(ns).ok_or_else(overflow)?;
     whole
         .checked_add(Fixed::from_parts(0, frac))
@@ -253,7 +254,7 @@ fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
 }
 
 /// Seconds as a Python `Fraction`, from counts of 2^-32 ns.
-fn seconds(py: Python<'_>, bits: i128) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn seconds(py: Python<'_>, bits: i128) -> PyResult<Bound<'_, PyAny>> {
     py.import("fractions")?
         .getattr("Fraction")?
         .call1((bits, ONE * 1_000_000_000))

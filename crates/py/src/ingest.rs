@@ -1,0 +1,435 @@
+//! Importing: the session that importers written in Python feed, and raw recordings.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use isochrony_ingest::{
+    Block, Follow, Preset, Problem, Progress, RawOptions, Session, SessionOptions, Spec, Summary,
+};
+use isochrony_segment::DType;
+use isochrony_time::{Fixed, Stamp};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::{Error, Raised, Result};
+use crate::memory;
+use crate::store::{Store, whole_ns};
+use crate::time::{RateArg, fixed};
+
+/// What the paths of a folder of recordings mean.
+///
+/// Parameters:
+///     template: path below the folder with fields in braces, such as
+///         `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`; the fields other than time, joined by `/`, name
+///         the signal.
+///
+/// Raises:
+///     isochrony.ImportRefusedError: not a template; the message names the field at fault.
+///
+/// >>> from isochrony._native import Layout
+/// >>> Layout("{station}/p_{epoch}.raw").match("stn_10/p_1267401600.raw")
+/// ('stn_10', 1267401600000000000, 1000000000)
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Layout {
+    layout: isochrony_ingest::Layout,
+}
+
+#[pymethods]
+impl Layout {
+    #[new]
+    #[pyo3(signature = (template, /))]
+    fn new(template: &str) -> Result<Self> {
+        let layout = template.parse()?;
+        Ok(Self { layout })
+    }
+
+    /// Reads the path of a file below the folder, with `/` between components.
+    ///
+    /// Returns:
+    ///     Signal name, time of the first sample in ns since 1970 and the resolution of that time in ns; None where the
+    ///     path does not fit the template, or the template tells no time.
+    #[pyo3(name = "match")]
+    fn read(&self, path: &str) -> Option<(String, i64, i64)> {
+        let found = self.layout.read(path).ok()?;
+        let stamp = found.stamp?;
+        Some((found.signal, stamp.ns, stamp.resolution_ns))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Layout({:?})", self.layout.to_string())
+    }
+}
+
+/// An import into a store: takes in blocks of samples from any importer, places them by their stamps, recognises what is
+/// known, duplicate or late, keeps provenance, and commits. Made by `Store.ingest`.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Ingest {
+    session: Mutex<Option<Session>>,
+}
+
+impl Ingest {
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(&mut Session) -> std::result::Result<T, isochrony_ingest::IngestError> + Send,
+    ) -> Result<T> {
+        py.detach(|| {
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(session) = session.as_mut() else {
+                return Err(finished());
+            };
+            Ok(body(session)?)
+        })
+    }
+}
+
+fn finished() -> Error {
+    let message = "this import is finished; begin another with store.ingest()".to_owned();
+    Raised::new("ImportRefusedError", "finished", message).into()
+}
+
+#[pymethods]
+impl Ingest {
+    /// Whether a source was imported whole before and is unchanged, so that it can be skipped.
+    ///
+    /// Parameters:
+    ///     source: how provenance names it, such as its absolute path.
+    ///     size: bytes.
+    ///     mtime_ns: time of its last change, ns since 1970.
+    fn known(&self, py: Python<'_>, source: &str, size: u64, mtime_ns: i64) -> Result<bool> {
+        self.with(py, |session| session.known(source, size, Some(mtime_ns)))
+    }
+
+    /// Takes in consecutive samples of one signal, which is created if it does not exist. Blocks of a signal come in
+    /// order of time; late ones fill their gap or become a run.
+    ///
+    /// Parameters:
+    ///     signal: its name.
+    ///     samples: 1-D array of a dtype that signals can have, at least one; not kept.
+    ///     rate: nominal rate in Hz, as for `Store.create`.
+    ///     start: when the first was taken, as whole ns since 1970 and a fraction in 2**-32 ns; None: they follow on.
+    ///     resolution: width of the stamp's last digit, likewise.
+    ///     unit: of the values.
+    ///     scale: units per count.
+    ///     offset: value of zero counts, in the unit.
+    ///     source: what provenance names.
+    ///     attrs: attributes of the signal, set when it is created.
+    ///
+    /// Raises:
+    ///     isochrony.IsochronyError: the block does not fit the signal, or the store cannot be written.
+    #[pyo3(signature = (signal, samples, *, rate, start=None, resolution=(0, 0), unit=None, scale=1.0, offset=0.0,
+                        source="", attrs=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn block(
+        &self,
+        py: Python<'_>,
+        signal: &str,
+        samples: &Bound<'_, PyAny>,
+        rate: RateArg,
+        start: Option<(i128, u32)>,
+        resolution: (i128, u32),
+        unit: Option<&str>,
+        scale: f64,
+        offset: f64,
+        source: &str,
+        attrs: Option<&Bound<'_, PyAny>>,
+    ) -> Result<()> {
+        let (buffer, dtype) = memory::adopt(samples, false)?;
+        let mut spec = Spec::new(dtype, rate.0);
+        spec.unit = unit.unwrap_or_default().to_owned();
+        if (scale, offset) != (1.0, 0.0) {
+            spec.calibration = Some((scale, offset));
+        }
+        if let Some(attrs) = attrs {
+            spec.attributes = crate::json::object(signal, attrs)?;
+        }
+        let stamp = match start {
+            Some((ns, frac)) => {
+                let resolution = fixed(resolution.0, resolution.1)?;
+                Some(Stamp::new(fixed(ns, frac)?, resolution))
+            }
+            None => None,
+        };
+        self.with(py, |session| {
+            session.block(&Block {
+                signal,
+                spec: &spec,
+                bytes: buffer.bytes(),
+                stamp,
+                source,
+            })
+        })
+    }
+
+    /// Says that all blocks of a source are in, which is when they may be committed; `known` tells it from then on.
+    fn done(&self, py: Python<'_>, source: &str, size: u64, mtime_ns: i64) -> Result<()> {
+        self.with(py, |session| session.done(source, size, Some(mtime_ns)))
+    }
+
+    /// Says that a source cannot be imported; the summary reports it.
+    fn reject(&self, py: Python<'_>, source: &str, reason: &str) -> Result<()> {
+        let problem = Problem {
+            path: source.to_owned(),
+            code: "rejected",
+            reason: reason.to_owned(),
+        };
+        self.with(py, |session| {
+            session.reject_as(problem);
+            Ok(())
+        })
+    }
+
+    /// Commits what is pending, and ends the import.
+    ///
+    /// Returns:
+    ///     The summary: a dict with "signals" (each with name, samples, gaps, runs, rate, rate_uncertainty, unit, start,
+    ///     end), "files", "skipped", "duplicates", "bytes", "seconds", "cancelled" and "problems" (path and reason).
+    fn finish<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
+        let summary = py.detach(|| -> Result<Summary> {
+            let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(session.take().ok_or_else(finished)?.finish()?)
+        })?;
+        Ok(describe(py, &summary)?)
+    }
+}
+
+fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyDict>> {
+    let signals = PyList::empty(py);
+    for one in &summary.signals {
+        let text = |time: Fixed| isochrony_time::civil::format(time);
+        let entry = PyDict::new(py);
+        entry.set_item("name", &one.name)?;
+        entry.set_item("samples", one.samples)?;
+        entry.set_item("added", one.added)?;
+        entry.set_item("gaps", one.gaps)?;
+        entry.set_item("runs", one.runs)?;
+        entry.set_item("rate", one.rate.map(|rate| rate.hz))?;
+        entry.set_item(
+            "rate_uncertainty",
+            one.rate.map(|rate| rate.hz * rate.uncertainty_ppm * 1e-6),
+        )?;
+        entry.set_item("unit", &one.unit)?;
+        entry.set_item("start", one.civil.map(|(start, _)| text(start)))?;
+        entry.set_item("end", one.civil.map(|(_, end)| text(end)))?;
+        signals.append(entry)?;
+    }
+    let problems = PyList::empty(py);
+    for problem in &summary.problems.list {
+        problems.append((&problem.path, &problem.reason))?;
+    }
+    if summary.problems.omitted > 0 {
+        problems.append((
+            "",
+            format!("{} more files were not imported", summary.problems.omitted),
+        ))?;
+    }
+    let out = PyDict::new(py);
+    out.set_item("signals", signals)?;
+    out.set_item("files", summary.files)?;
+    out.set_item("skipped", summary.known)?;
+    out.set_item("duplicates", summary.duplicates)?;
+    out.set_item("bytes", summary.bytes)?;
+    out.set_item("seconds", summary.seconds)?;
+    out.set_item("cancelled", summary.cancelled)?;
+    out.set_item("problems", problems)?;
+    Ok(out)
+}
+
+fn session_options(
+    gap_slip: Option<&Bound<'_, PyAny>>,
+    alpha: Option<f64>,
+    max_gap: Option<&Bound<'_, PyAny>>,
+    value_jump: Option<f64>,
+) -> Result<SessionOptions> {
+    Ok(SessionOptions {
+        gap_slip_ns: gap_slip.map(whole_ns).transpose()?,
+        alpha,
+        max_gap_ns: max_gap.map(whole_ns).transpose()?,
+        value_jump,
+        ..SessionOptions::default()
+    })
+}
+
+#[pymethods]
+impl Store {
+    /// Begins an import by any importer; see `Ingest`.
+    ///
+    /// Parameters:
+    ///     gap_slip: seconds that a stamp may be off before it is a gap or a clock step; None: from the stamps.
+    ///     alpha: weight of the past in the running estimate of the rate, above 0 and at most 1.
+    ///     max_gap: seconds of the longest gap that takes index of its own length; None: 30 days.
+    ///     value_jump: a larger difference, in the signal's unit, between blocks that follow on becomes an event.
+    #[pyo3(signature = (*, gap_slip=None, alpha=None, max_gap=None, value_jump=None))]
+    fn ingest(
+        &self,
+        gap_slip: Option<&Bound<'_, PyAny>>,
+        alpha: Option<f64>,
+        max_gap: Option<&Bound<'_, PyAny>>,
+        value_jump: Option<f64>,
+    ) -> Result<Ingest> {
+        let options = session_options(gap_slip, alpha, max_gap, value_jump)?;
+        let session = Session::new(&self.shared.store, options)?;
+        Ok(Ingest {
+            session: Mutex::new(Some(session)),
+        })
+    }
+
+    /// Imports a folder of raw recordings: headerless samples in files named by a layout. Running it again imports only
+    /// what is new.
+    ///
+    /// Parameters:
+    ///     src: the folder.
+    ///     layout: template of the paths; see `Layout`.
+    ///     preset: a known layout with its dtype and rate, such as "censam".
+    ///     dtype: NumPy spelling with byte order, such as "<i2".
+    ///     rate: nominal rate in Hz, as for `create`.
+    ///     unit: of the samples.
+    ///     gap_slip: as for `ingest`.
+    ///     alpha: as for `ingest`.
+    ///     max_gap: as for `ingest`.
+    ///     value_jump: as for `ingest`.
+    ///     partial: take the whole samples of truncated files instead of refusing them.
+    ///     follow: go on watching the folder until interrupted.
+    ///     progress: called at most ten times a second with bytes done, bytes in all, files done, files in all.
+    ///
+    /// Returns:
+    ///     The summary, as `Ingest.finish`.
+    ///
+    /// Raises:
+    ///     isochrony.ImportRefusedError: options that do not fit together, or a folder that cannot be listed.
+    ///     KeyboardInterrupt: unless `follow`; what was imported is committed.
+    #[pyo3(signature = (src, *, layout=None, preset=None, dtype=None, rate=None, unit=None, gap_slip=None, alpha=None,
+                        max_gap=None, value_jump=None, partial=false, follow=false, progress=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn import_raw<'py>(
+        &self,
+        py: Python<'py>,
+        src: PathBuf,
+        layout: Option<&str>,
+        preset: Option<&str>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        rate: Option<RateArg>,
+        unit: Option<&str>,
+        gap_slip: Option<&Bound<'py, PyAny>>,
+        alpha: Option<f64>,
+        max_gap: Option<&Bound<'py, PyAny>>,
+        value_jump: Option<f64>,
+        partial: bool,
+        follow: bool,
+        progress: Option<Py<PyAny>>,
+    ) -> Result<Bound<'py, PyDict>> {
+        let mut options = raw_options(layout, preset, dtype, rate)?;
+        if let Some(unit) = unit {
+            options.spec.unit = unit.to_owned();
+        }
+        options.session = session_options(gap_slip, alpha, max_gap, value_jump)?;
+        options.partial = partial;
+        options.follow = follow.then(|| Follow {
+            file_samples: preset
+                .and_then(|name| Preset::find(name).ok())
+                .and_then(|known| known.file_samples),
+            ..Follow::default()
+        });
+        let (summary, raised) = py.detach(|| self.watched(&src, &options, progress))?;
+        match raised {
+            Some(error) if !(follow && is_interrupt(py, &error)) => Err(error.into()),
+            _ => Ok(describe(py, &summary)?),
+        }
+    }
+}
+
+fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py)
+}
+
+fn raw_options(
+    layout: Option<&str>,
+    preset: Option<&str>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    rate: Option<RateArg>,
+) -> Result<RawOptions> {
+    let dtype = match dtype {
+        Some(dtype) => Some(DType::parse(&crate::store::dtype_text(dtype)?)?),
+        None => None,
+    };
+    let mut options = match preset {
+        Some(preset) => RawOptions::preset(preset)?,
+        None => {
+            let (Some(layout), Some((dtype, order)), Some(rate)) = (layout, dtype, &rate) else {
+                let message = "raw recordings need layout=, dtype= and rate=, or preset=; for example \
+                               layout=\"{station}/{station}_{epoch}.raw\", dtype=\"<i2\", rate=2000";
+                return Err(
+                    Raised::new("ImportRefusedError", "invalid_option", message.into()).into(),
+                );
+            };
+            RawOptions::new(layout.parse()?, dtype, order, rate.0)
+        }
+    };
+    if let Some(layout) = layout {
+        options.layout = layout.parse()?;
+    }
+    if let Some((dtype, order)) = dtype {
+        options.spec.dtype = dtype;
+        options.order = order;
+    }
+    if let Some(rate) = rate {
+        options.spec.rate = rate.0;
+    }
+    Ok(options)
+}
+
+/// Between two looks at Ctrl-C.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+impl Store {
+    /// Imports in a thread of its own, while this one tells progress and looks for Ctrl-C, which ends the import after
+    /// the file at hand. Gives the summary, and what Python raised meanwhile.
+    fn watched(
+        &self,
+        src: &std::path::Path,
+        options: &RawOptions,
+        progress: Option<Py<PyAny>>,
+    ) -> Result<(Summary, Option<PyErr>)> {
+        let (tell, told) = channel::<Progress>();
+        let store = &self.shared.store;
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(move || {
+                // Nobody listens any more only if the other side is unwinding.
+                let mut on = |progress: &Progress| {
+                    let _ = tell.send(*progress);
+                };
+                isochrony_ingest::import_raw(store, src, options, Some(&mut on))
+            });
+            let mut raised = None;
+            loop {
+                let news = match told.recv_timeout(LOOK_EVERY) {
+                    Ok(news) => Some(news),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                if raised.is_some() {
+                    continue;
+                }
+                let looked = Python::attach(|py| {
+                    py.check_signals()?;
+                    if let (Some(progress), Some(news)) = (&progress, news) {
+                        let bytes = (news.done_bytes, news.total_bytes);
+                        progress
+                            .call1(py, (bytes.0, bytes.1, news.done_files, news.total_files))?;
+                    }
+                    Ok(())
+                });
+                if let Err(error) = looked {
+                    raised = Some(error);
+                    options.cancel.cancel();
+                }
+            }
+            match worker.join() {
+                Ok(summary) => Ok((summary?, raised)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+}

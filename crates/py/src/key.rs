@@ -1,0 +1,158 @@
+//! What may stand between the brackets of a signal, or name a stretch of it elsewhere.
+
+use std::ops::Range;
+
+use isochrony_store::{Signal, Span as StoreSpan};
+use isochrony_time::Fixed;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt, PySlice};
+
+use crate::errors::{Error, Raised, Result};
+use crate::gaps::Gap;
+use crate::runs::Run;
+use crate::selection::Selection;
+use crate::span::Span;
+use crate::time::TimeArg;
+
+/// A stretch of a signal as the user named it.
+#[derive(Clone)]
+pub(crate) enum Stretch {
+    /// Indices of the signal itself.
+    Index(Range<i64>),
+    /// Civil time.
+    Civil(Range<Fixed>),
+    /// Indices of another signal.
+    Of(Box<Signal>, Range<i64>),
+}
+
+impl Stretch {
+    pub(crate) fn span(&self) -> StoreSpan<'_> {
+        match self {
+            Self::Index(range) => StoreSpan::Index(range.clone()),
+            Self::Civil(range) => StoreSpan::Civil(range.clone()),
+            Self::Of(signal, range) => StoreSpan::Of(signal, range.clone()),
+        }
+    }
+}
+
+/// Reads a stretch of `signal`: a slice of indices or of times, a span, another signal's selection, a run or a gap;
+/// None means all of it.
+pub(crate) fn stretch(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result<Stretch> {
+    let Some(key) = key else {
+        return Ok(Stretch::Index(0..signal.end_index()));
+    };
+    if let Ok(span) = key.cast::<Span>() {
+        return civil(signal, span.get());
+    }
+    if let Ok(slice) = key.cast::<PySlice>() {
+        return sliced(signal, slice);
+    }
+    if let Ok(other) = key.cast::<Selection>() {
+        let other = other.get();
+        return Ok(match other.stretch() {
+            Stretch::Index(range) => Stretch::Of(Box::new(other.signal().clone()), range),
+            other => other,
+        });
+    }
+    if let Ok(run) = key.cast::<Run>() {
+        return Ok(Stretch::Index(run.get().start..run.get().end));
+    }
+    if let Ok(gap) = key.cast::<Gap>() {
+        return Ok(Stretch::Index(gap.get().gap.range()));
+    }
+    Err(refuse(&format!("got {}", key.get_type().name()?)))
+}
+
+fn refuse(got: &str) -> Error {
+    let message = format!(
+        "{got} where a stretch of a signal is expected; give a slice of indices or of times without a step, \
+         isochrony.span(start, end), a run or a selection"
+    );
+    Raised::new("StoreTypeError", "bad_key", message).into()
+}
+
+fn sliced(signal: &Signal, slice: &Bound<'_, PySlice>) -> Result<Stretch> {
+    let (start, stop) = (slice.getattr("start")?, slice.getattr("stop")?);
+    let step = slice.getattr("step")?;
+    if !step.is_none() && !step.eq(1)? {
+        return Err(refuse(&format!("got a step of {step}")));
+    }
+    let index = |end: &Bound<'_, PyAny>| end.is_none() || is_index(end);
+    if index(&start) && index(&stop) {
+        // As everywhere in Python: negative counts from the end, beyond the ends is cut off.
+        let end = signal.end_index();
+        let place = |bound: &Bound<'_, PyAny>, missing: i64| -> Result<i64> {
+            if bound.is_none() {
+                return Ok(missing);
+            }
+            let index = as_index(bound)?;
+            let index = if index < 0 {
+                index.saturating_add(end)
+            } else {
+                index
+            };
+            Ok(index.clamp(0, end))
+        };
+        let first = place(&start, 0)?;
+        return Ok(Stretch::Index(first..place(&stop, end)?.max(first)));
+    }
+    if (is_index(&start) && !stop.is_none()) || (is_index(&stop) && !start.is_none()) {
+        return Err(refuse("got an index and a time in one slice"));
+    }
+    let time = |end: &Bound<'_, PyAny>| -> Result<_> {
+        Ok(if end.is_none() {
+            None
+        } else {
+            Some(end.extract::<TimeArg>()?.0)
+        })
+    };
+    let (start, end) = (time(&start)?, time(&stop)?);
+    civil(signal, &Span { start, end })
+}
+
+/// Open ends become those of the signal.
+fn civil(signal: &Signal, span: &Span) -> Result<Stretch> {
+    let mut range = match (span.start, span.end) {
+        (Some(start), Some(end)) => return Ok(Stretch::Civil(start.value..end.value)),
+        (start, end) => start.map(|t| t.value)..end.map(|t| t.value),
+    };
+    let runs = signal.runs()?;
+    let mut ends = runs.iter().filter_map(|run| run.civil);
+    let Some(first) = ends.next() else {
+        return Err(isochrony_store::StoreError::NoCivilTime {
+            signal: signal.name().into(),
+        }
+        .into());
+    };
+    let (least, most) = ends.fold(first, |have, run| (have.0.min(run.0), have.1.max(run.1)));
+    // An open end never lies on the wrong side of the other one.
+    let start = range
+        .start
+        .take()
+        .unwrap_or_else(|| range.end.map_or(least, |end| end.min(least)));
+    let end = range.end.take().unwrap_or_else(|| most.max(start));
+    Ok(Stretch::Civil(start..end))
+}
+
+/// Whether an object counts as an index: a whole number, but no bool.
+pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>()
+        || !object.is_instance_of::<PyBool>()
+            && object.hasattr("__index__").unwrap_or(false)
+            && !object.hasattr("__len__").unwrap_or(true)
+}
+
+/// An index; whole numbers of NumPy count, floats and bools do not.
+pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
+    if !is_index(object) {
+        let got = object.get_type().name()?;
+        let message = format!(
+            "got {got} where an index is expected; give a whole number, or a time to index_of()"
+        );
+        return Err(Raised::new("StoreTypeError", "bad_index", message).into());
+    }
+    object.extract().map_err(|_| {
+        let message = format!("index {object} is beyond 64 bits; indices count samples from 0");
+        Raised::new("StoreIndexError", "out_of_bounds", message).into()
+    })
+}

@@ -1,0 +1,103 @@
+//! `isochrony.Run`: one clock between two clock steps.
+
+use isochrony_store::{Signal, op::RunReason};
+use isochrony_time::RateEstimate;
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::time::Time;
+
+/// One clock between two clock steps; may contain gaps.
+#[pyclass(frozen, module = "isochrony", get_all)]
+pub(crate) struct Run {
+    /// Unique in the signal, in order of storing.
+    pub(crate) id: u32,
+    /// First index.
+    pub(crate) start: i64,
+    /// One past the last index.
+    pub(crate) end: i64,
+    /// Samples in it, without gaps.
+    pub(crate) sample_count: i64,
+    /// Why the run began: "first", "backward_step", "overlap", "late", "requested", "resumed" or
+    /// "leap_second".
+    pub(crate) reason: &'static str,
+    /// True sample rate in Hz as its stamps tell; None without civil time.
+    pub(crate) rate: Option<f64>,
+    /// Half-width in Hz of the interval around `rate` that holds the true one; None without civil time.
+    pub(crate) rate_uncertainty: Option<f64>,
+    /// Half-width in seconds of the interval around a civil time that holds the true one; None without civil time.
+    pub(crate) uncertainty: Option<f64>,
+    /// Civil time of the first sample; None without civil time.
+    pub(crate) start_time: Option<Time>,
+    /// Civil time at which the last sample ends; None without civil time.
+    pub(crate) end_time: Option<Time>,
+}
+
+#[pymethods]
+impl Run {
+    fn __repr__(&self) -> String {
+        let mut text = format!(
+            "<Run {} {}..{} {}",
+            self.id, self.start, self.end, self.reason
+        );
+        if let Some(rate) = self.rate {
+            text.push_str(&format!(" {rate} Hz"));
+        }
+        if let Some(time) = self.start_time {
+            text.push_str(&format!(
+                " from {}",
+                isochrony_time::civil::format(time.value)
+            ));
+        }
+        text + ">"
+    }
+}
+
+/// The runs of a signal, in index order.
+pub(crate) fn runs(signal: &Signal) -> Result<Vec<Run>> {
+    Ok(signal
+        .runs()?
+        .iter()
+        .map(|run| describe(signal, run))
+        .collect())
+}
+
+fn describe(signal: &Signal, run: &isochrony_store::Run) -> Run {
+    let time = |value| {
+        let mut time = Time::civil(value);
+        time.run = Some(run.id);
+        time.uncertainty = run.uncertainty_ns;
+        time
+    };
+    let missing = signal.gaps().missing_within(run.start..run.end);
+    Run {
+        id: run.id.0,
+        start: run.start,
+        end: run.end,
+        sample_count: run.end - run.start - missing,
+        reason: reason(run.reason),
+        rate: run.rate.map(hertz),
+        rate_uncertainty: run
+            .rate
+            .map(|rate| hertz(rate) * rate.uncertainty_ppm * 1e-6),
+        uncertainty: run.uncertainty_ns.map(|ns| ns * 1e-9),
+        start_time: run.civil.map(|(start, _)| time(start)),
+        end_time: run.civil.map(|(_, end)| time(end)),
+    }
+}
+
+fn hertz(rate: RateEstimate) -> f64 {
+    rate.hz
+}
+
+pub(crate) fn reason(reason: RunReason) -> &'static str {
+    match reason {
+        RunReason::First => "first",
+        RunReason::BackwardStep => "backward_step",
+        RunReason::Overlap => "overlap",
+        RunReason::Late => "late",
+        RunReason::LeapSecond => "leap_second",
+        RunReason::Resumed => "resumed",
+        _ => "requested",
+    }
+}

@@ -1,0 +1,537 @@
+//! `isochrony.Signal`: reading.
+
+use std::sync::Arc;
+
+use isochrony_store::Signal as StoreSignal;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors::{Raised, Result};
+use crate::events::Events;
+use crate::gaps::Gaps;
+use crate::handle::{Follower, Shared};
+use crate::key::{as_index, is_index, stretch};
+use crate::runs::{Run, runs};
+use crate::selection::{Selection, forward, overlap};
+use crate::time::{PreferArg, RoundArg, Time, TimeArg, rate_object};
+use crate::timebase::Timebase;
+use crate::writing::Writer;
+
+/// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
+///
+/// Indices count from 0 in the order of storing and include gaps. `signal[a:b]` with indices or times, or
+/// `signal[isochrony.span(...)]`, is a lazy `Selection`; as everywhere in Python negative indices count from the
+/// end and a slice is cut to what there is. `signal[i]` is one value in the signal's unit.
+///
+/// A signal follows its store: what this process appends shows at once, what another process commits shows after
+/// `refresh()`. It pickles as path, name and commit.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Signal {
+    pub(crate) follower: Follower,
+    pub(crate) writer: Writer,
+}
+
+impl Signal {
+    /// A signal of a store, ready to be written if the store is.
+    pub(crate) fn new(shared: &Arc<Shared>, signal: StoreSignal) -> Result<Self> {
+        let writer = if shared.store.is_writable() {
+            Writer::Stored(shared.store.writer(signal.name())?)
+        } else {
+            Writer::None
+        };
+        let live = matches!(writer, Writer::Stored(_));
+        let follower = Follower::new(shared, signal, live);
+        Ok(Self { follower, writer })
+    }
+
+    /// A signal that cannot be written, as it was at one moment until its store is refreshed.
+    pub(crate) fn snapshot(shared: &Arc<Shared>, signal: StoreSignal) -> Self {
+        Self {
+            follower: Follower::new(shared, signal, false),
+            writer: Writer::None,
+        }
+    }
+
+    pub(crate) fn get(&self, py: Python<'_>) -> Result<StoreSignal> {
+        self.follower.get(py)
+    }
+
+    pub(crate) fn pick(
+        &self,
+        py: Python<'_>,
+        key: Option<&Bound<'_, PyAny>>,
+        overlap: isochrony_store::Overlap,
+    ) -> Result<Selection> {
+        let signal = self.get(py)?;
+        let asked = stretch(&signal, key)?;
+        let selection = signal.select_with(asked.span(), overlap)?;
+        Ok(Selection::new(selection, asked, &self.follower.shared))
+    }
+}
+
+/// The time of an index, with the uncertainty of the piece of the fit that it lies on.
+pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
+    let mut time = Time::from(signal.time_of(index)?);
+    if let Some(civil) = signal.empirical()? {
+        let pieces = civil.pieces();
+        let after = pieces.partition_point(|piece| piece.index <= index);
+        time.uncertainty = pieces
+            .get(after.saturating_sub(1))
+            .map(|piece| piece.uncertainty_ns);
+    }
+    Ok(time)
+}
+
+#[pymethods]
+impl Signal {
+    /// Name in the store, `/` between components.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> Result<String> {
+        Ok(self.get(py)?.name().to_owned())
+    }
+
+    /// NumPy dtype of the raw samples.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let name = self.get(py)?.dtype().name();
+        Ok(py.import("numpy")?.call_method1("dtype", (name,))?)
+    }
+
+    /// Unit of the values; empty if unknown.
+    #[getter]
+    fn unit(&self, py: Python<'_>) -> Result<String> {
+        Ok(self.get(py)?.unit().to_owned())
+    }
+
+    /// Units per count; 1 if uncalibrated.
+    #[getter]
+    fn scale(&self, py: Python<'_>) -> Result<f64> {
+        Ok(self.get(py)?.calibration().scale())
+    }
+
+    /// Value of zero counts, in the unit; 0 if uncalibrated.
+    #[getter]
+    fn offset(&self, py: Python<'_>) -> Result<f64> {
+        Ok(self.get(py)?.calibration().offset())
+    }
+
+    /// Nominal sample rate in Hz: a float that knows its exact ratio. The true rate of each clock is in `runs()`.
+    #[getter]
+    fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(rate_object(py, self.get(py)?.rate())?)
+    }
+
+    /// Where there are no samples: a sequence of `Gap`, made as it is asked for.
+    #[getter]
+    fn gaps(&self, py: Python<'_>) -> Result<Gaps> {
+        Ok(Gaps::of(self.get(py)?))
+    }
+
+    /// What happened in it: a sequence of `Event` with `add`, `remove` and `find`.
+    #[getter]
+    fn events(slf: Py<Self>) -> Events {
+        Events { signal: slf }
+    }
+
+    /// The relation to civil time as it is stored; None if there is none yet.
+    #[getter]
+    fn timebase(&self, py: Python<'_>) -> Result<Option<Timebase>> {
+        let signal = self.get(py)?;
+        let known = signal.empirical()?.is_some();
+        Ok(known.then_some(Timebase { signal }))
+    }
+
+    /// Samples that exist, without gaps.
+    #[getter]
+    fn sample_count(&self, py: Python<'_>) -> Result<i64> {
+        Ok(self.get(py)?.sample_count())
+    }
+
+    /// First index: always 0.
+    #[getter]
+    fn start_index(&self, py: Python<'_>) -> Result<i64> {
+        Ok(self.get(py)?.start_index())
+    }
+
+    /// Index after the last one, gaps included.
+    #[getter]
+    fn end_index(&self, py: Python<'_>) -> Result<i64> {
+        Ok(self.get(py)?.end_index())
+    }
+
+    /// Compression of a sealed signal, "zstd" or "blosc"; empty while it grows.
+    #[getter]
+    fn codec(&self, py: Python<'_>) -> Result<String> {
+        Ok(self.get(py)?.codec().to_owned())
+    }
+
+    /// The clocks between clock steps, a list of `Run` in index order.
+    fn runs(&self, py: Python<'_>) -> Result<Vec<Run>> {
+        let signal = self.get(py)?;
+        py.detach(|| runs(&signal))
+    }
+
+    /// The same samples raw: `signal.counts[a:b]` is an array of `dtype` without a copy.
+    ///
+    /// Raises:
+    ///     isochrony.GapError: a slice across a gap or a clock step.
+    #[getter]
+    fn counts(slf: Py<Self>) -> Counts {
+        Counts { signal: slf }
+    }
+
+    /// Civil time of an index, extrapolated beyond the ends; it remembers its run, is flagged inside a gap and says how
+    /// far off it may be.
+    ///
+    /// Parameters:
+    ///     index: any whole number.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the signal knows no civil time.
+    fn time_of(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Result<Time> {
+        time_of(&self.get(py)?, as_index(index)?)
+    }
+
+    /// Index of a civil time, extrapolated beyond the ends; `index_of(time_of(i)) == i` for every index.
+    ///
+    /// Parameters:
+    ///     time: a time; one that `time_of` gave remembers its run.
+    ///     round: "nearest", "floor", "ceil", or "exact" (an error unless a sample has that time).
+    ///     prefer: run to take where two cover the time: "first", "last" or the id of a run.
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: ambiguous after a backward clock step and no `prefer`; not on a sample with "exact".
+    ///     isochrony.StoreError: the signal knows no civil time.
+    #[pyo3(signature = (time, *, round=None, prefer=None))]
+    fn index_of(
+        &self,
+        py: Python<'_>,
+        time: TimeArg,
+        round: Option<RoundArg>,
+        prefer: Option<PreferArg>,
+    ) -> Result<i64> {
+        let round = round.map(|round| round.0).unwrap_or_default();
+        let prefer = prefer.map(|prefer| prefer.0);
+        Ok(self
+            .get(py)?
+            .index_of(&time.0.native(), round, prefer)?
+            .index)
+    }
+
+    /// Whether a stretch is one piece: inside the signal, no gap, no clock step. Logarithmic in the number of gaps.
+    ///
+    /// Parameters:
+    ///     start: index or time; or a span, slice, run or selection, also of another signal, and no `end`.
+    ///     end: index or time after the last sample.
+    #[pyo3(signature = (start, end=None))]
+    fn contiguous(
+        &self,
+        py: Python<'_>,
+        start: &Bound<'_, PyAny>,
+        end: Option<&Bound<'_, PyAny>>,
+    ) -> Result<bool> {
+        let signal = self.get(py)?;
+        let asked = between(&signal, start, end)?;
+        Ok(signal.contiguous(asked.span())?)
+    }
+
+    /// Whether a stretch lies between the signal's ends; the parameters are those of `contiguous`.
+    #[pyo3(signature = (start, end=None))]
+    fn in_bounds(
+        &self,
+        py: Python<'_>,
+        start: &Bound<'_, PyAny>,
+        end: Option<&Bound<'_, PyAny>>,
+    ) -> Result<bool> {
+        let signal = self.get(py)?;
+        let asked = between(&signal, start, end)?;
+        Ok(signal.in_bounds(asked.span())?)
+    }
+
+    /// A lazy selection, as `signal[key]`, with a choice where runs overlap in civil time.
+    ///
+    /// Parameters:
+    ///     key: slice, span, run or selection; None: all.
+    ///     overlap: "first" or "last" stored run wins, or "all" samples run after run.
+    #[pyo3(signature = (key=None, *, overlap="first"))]
+    fn select(
+        &self,
+        py: Python<'_>,
+        key: Option<&Bound<'_, PyAny>>,
+        overlap: &str,
+    ) -> Result<Selection> {
+        self.pick(py, key, self::overlap(overlap)?)
+    }
+
+    /// All values in the signal's unit, `fill` in gaps; see `Selection.values`.
+    #[pyo3(signature = (fill=f64::NAN))]
+    fn values<'py>(slf: &Bound<'py, Self>, fill: f64) -> Result<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let all = slf.get().pick(py, None, Default::default())?;
+        Ok(Bound::new(py, all)?.call_method1("values", (fill,))?)
+    }
+
+    /// Takes in what another process committed; whether there was anything.
+    fn refresh(&self, py: Python<'_>) -> Result<bool> {
+        py.detach(|| self.follower.shared.refresh())
+    }
+
+    /// An `xarray.DataArray` over "time" with gaps as NaN.
+    ///
+    /// Parameters:
+    ///     gaps: "nan" keeps an element for every index and puts NaN in gaps; "drop" leaves gap indices out.
+    ///     chunks: samples a Dask chunk; None: backed by Dask if it is installed, else loaded; 0: loaded.
+    ///     overlap: as in `select`.
+    ///
+    /// Returns:
+    ///     Shape (n,), float64 (complex128), named after the signal, with the unit in `attrs["units"]`, a lazy
+    ///     coordinate "time" of datetime64[ns] and a coordinate "index".
+    ///
+    /// Raises:
+    ///     isochrony.MissingExtraError: xarray is not installed.
+    #[pyo3(signature = (**options))]
+    fn to_xarray<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        forward(slf.as_any(), "to_xarray", options)
+    }
+
+    /// An ObsPy `Stream`: one trace a gap-free segment, with exact start times.
+    ///
+    /// Parameters:
+    ///     masked: one trace a run instead, its gaps masked.
+    ///     counts: raw samples instead of values in the unit.
+    ///
+    /// Raises:
+    ///     isochrony.MissingExtraError: ObsPy is not installed (extra `seismic`).
+    #[pyo3(signature = (**options))]
+    fn to_obspy<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        forward(slf.as_any(), "to_obspy", options)
+    }
+
+    /// A picture of the signal with its gaps; see `isochrony.plots.plot`, whose other parameters it takes.
+    #[pyo3(signature = (*stretch, **options))]
+    fn plot<'py>(
+        slf: &Bound<'py, Self>,
+        stretch: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let plot = slf.py().import("isochrony.plots")?.getattr("plot")?;
+        let plot = slf
+            .py()
+            .import("functools")?
+            .call_method1("partial", (plot, slf))?;
+        plot.call(stretch, options)
+    }
+
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if !is_index(key) {
+            let selection = this.pick(py, Some(key), Default::default())?;
+            return Ok(Bound::new(py, selection)?.into_any());
+        }
+        let signal = this.get(py)?;
+        let array = crate::segment::values(py, &one(&signal, key)?)?;
+        Ok(array.get_item(0)?)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
+        Ok(usize::try_from(self.get(py)?.end_index()).unwrap_or(usize::MAX))
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let all = self.pick(py, None, Default::default())?;
+        let array = Bound::new(py, all)?;
+        Ok(array.call_method1("__array__", (dtype, copy))?)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> Result<bool> {
+        let (a, b) = (self.get(py)?, other.get(py)?);
+        Ok(a.id() == b.id()
+            && self.follower.shared.store.path() == other.follower.shared.store.path())
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> Result<u64> {
+        Ok(self.get(py)?.id().0)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> Result<(Bound<'py, PyAny>, (String, String, u64))> {
+        let py = slf.py();
+        let this = slf.get();
+        let store = &this.follower.shared.store;
+        let path = std::path::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned());
+        let reopen = py.import("isochrony._native")?.getattr("_reopen")?;
+        let name = this.get(py)?.name().to_owned();
+        let path = path.to_string_lossy().into_owned();
+        Ok((reopen, (path, name, store.sequence()?)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Result<String> {
+        let signal = self.get(py)?;
+        let unit = match signal.unit() {
+            "" => String::new(),
+            unit => format!(" in {unit}"),
+        };
+        Ok(format!(
+            "<Signal {} {}{unit} at {} Hz: {} samples, {} gaps, {} runs>",
+            signal.name(),
+            signal.dtype(),
+            signal.rate(),
+            signal.sample_count(),
+            signal.gaps().len(),
+            signal.state().runs.len(),
+        ))
+    }
+
+    /// User attributes: a mapping that writes itself back; see `isochrony.attributes.Attributes`.
+    #[getter]
+    fn attrs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let class = slf
+            .py()
+            .import("isochrony.attributes")?
+            .getattr("Attributes")?;
+        class.call1((slf,))
+    }
+
+    /// The signal as an HTML table, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("isochrony.notebook")?
+            .call_method1("signal_html", (slf,))
+    }
+
+    fn _times_of<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+    ) -> Result<Option<Bound<'py, PyAny>>> {
+        times_of(py, &self.get(py)?, indices)
+    }
+
+    fn _attributes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(crate::json::dict(py, &self.get(py)?.attributes())?)
+    }
+}
+
+/// The one-sample segment at an index, which may count from the end.
+fn one(signal: &StoreSignal, key: &Bound<'_, PyAny>) -> Result<isochrony_segment::SigSeg> {
+    let index = as_index(key)?;
+    let index = if index < 0 {
+        index.saturating_add(signal.end_index())
+    } else {
+        index
+    };
+    Ok(signal
+        .select(index..index.saturating_add(1))?
+        .as_segment()?)
+}
+
+/// `start` and `end` as one stretch; or `start` alone, which then names all of it.
+pub(crate) fn between(
+    signal: &StoreSignal,
+    start: &Bound<'_, PyAny>,
+    end: Option<&Bound<'_, PyAny>>,
+) -> Result<crate::key::Stretch> {
+    let Some(end) = end else {
+        return stretch(signal, Some(start));
+    };
+    if is_index(start) && is_index(end) {
+        // Not cut to the signal's ends, which is what the caller asks about.
+        return Ok(crate::key::Stretch::Index(as_index(start)?..as_index(end)?));
+    }
+    let (start, end) = (start.extract::<TimeArg>()?.0, end.extract::<TimeArg>()?.0);
+    Ok(crate::key::Stretch::Civil(start.value..end.value))
+}
+
+/// Raw samples of a signal by index or time; see `Signal.counts`.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Counts {
+    signal: Py<Signal>,
+}
+
+#[pymethods]
+impl Counts {
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let this = self.signal.get();
+        if is_index(key) {
+            let array = crate::segment::counts(py, &one(&this.get(py)?, key)?)?;
+            return Ok(array.get_item(0)?);
+        }
+        let selection = this.pick(py, Some(key), Default::default())?;
+        crate::segment::counts(py, &selection.selection.as_segment()?)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
+        self.signal.get().__len__(py)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let all = self.signal.get().pick(py, None, Default::default())?;
+        let seg = all.selection.as_segment()?;
+        let shared = seg.is_contiguous();
+        crate::segment::finish(crate::segment::counts(py, &seg)?, shared, dtype, copy)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Result<String> {
+        Ok(format!("<Counts of {}>", self.signal.get().name(py)?))
+    }
+}
+
+/// Civil times of indices as datetime64[ns], rounded to the nanosecond; None without civil time.
+pub(crate) fn times_of<'py>(
+    py: Python<'py>,
+    signal: &StoreSignal,
+    indices: &Bound<'py, PyAny>,
+) -> Result<Option<Bound<'py, PyAny>>> {
+    if signal.empirical()?.is_none() {
+        return Ok(None);
+    }
+    let (indices, dtype) = crate::memory::adopt(indices, false)?;
+    let Some(indices) = indices
+        .samples::<i64>()
+        .filter(|_| dtype == isochrony_segment::DType::I64)
+    else {
+        let message =
+            format!("indices must be int64, got {dtype}; convert them with astype(\"int64\")");
+        return Err(Raised::new("StoreTypeError", "bad_index", message).into());
+    };
+    let mut memory = isochrony_segment::BufferMut::zeroed_samples::<i64>(indices.len())?;
+    py.detach(|| -> Result<()> {
+        let mut times = vec![isochrony_time::Fixed::ZERO; indices.len()];
+        signal.civil_many(indices, &mut times)?;
+        for (out, time) in memory.samples_mut::<i64>().iter_mut().zip(times) {
+            let ns = time.round_i64();
+            *out = ns.ok_or(isochrony_time::TimeError::Overflow {
+                what: "datetime64[ns]",
+            })?;
+        }
+        Ok(())
+    })?;
+    let array = crate::memory::own(py, memory, isochrony_segment::DType::I64, None)?;
+    Ok(Some(array.call_method1("view", ("datetime64[ns]",))?))
+}

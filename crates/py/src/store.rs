@@ -1,0 +1,533 @@
+//! `isochrony.Store` and `isochrony.open`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use isochrony_segment::DType;
+use isochrony_store::{CreateOptions, Method, Mode, Store as RustStore};
+use isochrony_time::Fixed;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::errors::{Raised, Result};
+use crate::handle::Shared;
+use crate::signal::Signal;
+use crate::span::Span;
+use crate::time::{RateArg, TimeArg, duration_arg, option};
+
+/// A folder of signals, open for reading or for writing; made by `isochrony.open`.
+///
+/// A mapping from names to signals, sorted by name. As a context manager it commits and closes at the end; after an
+/// exception it closes as last committed. One process writes; any number read meanwhile and `refresh()` to follow.
+#[pyclass(frozen, mapping, module = "isochrony")]
+pub(crate) struct Store {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// Opens a store.
+///
+/// Parameters:
+///     path: the store's folder.
+///     mode: "r": read; "r+": read and write, it must exist; "a": read and write, created if missing; "x": created,
+///         refused if anything is there.
+///
+/// Raises:
+///     isochrony.StoreError: no store there (also FileNotFoundError), something there already (FileExistsError),
+///         another process writes to it (BlockingIOError, with its name), or the system refuses (OSError).
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> folder = tempfile.mkdtemp()
+/// >>> with iso.open(folder + "/water.iso", "x") as store:
+/// ...     w = store.create("stn_10/pressure", dtype="f4", rate=2000, unit="kPa", start="2010-03-01")
+/// ...     _ = w.append(np.arange(6000, dtype="f4"))
+/// >>> store = iso.open(folder + "/water.iso")
+/// >>> store["stn_10/pressure"]["2010-03-01T00:00:01":"2010-03-01T00:00:02"].sample_count
+/// 2000
+#[pyfunction]
+#[pyo3(signature = (path, mode="r"))]
+pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str) -> Result<Store> {
+    let mode = match mode {
+        "r" => Mode::Read,
+        "r+" => Mode::ReadWrite,
+        "a" => Mode::Append,
+        "x" => Mode::Create,
+        _ => return Err(option("mode", mode, "\"r\", \"r+\", \"a\" or \"x\"").into()),
+    };
+    let store = py.detach(|| RustStore::open(&path, mode))?;
+    Ok(Store {
+        shared: Shared::new(store),
+    })
+}
+
+/// What a pickled signal becomes: the signal of that name, in a store that has reached that commit at least.
+#[pyfunction]
+pub(crate) fn _reopen(py: Python<'_>, path: PathBuf, name: &str, sequence: u64) -> Result<Signal> {
+    py.detach(|| {
+        let store = RustStore::open(&path, Mode::Read)?;
+        let have = store.sequence()?;
+        if have < sequence {
+            let message = format!(
+                "signal {name:?} was pickled at commit {sequence} of {}, which is at commit {have}: an older copy or an \
+                 unpublished state; commit before pickling, or point at the same store",
+                path.display()
+            );
+            return Err(Raised::new("StoreValueError", "older_commit", message).into());
+        }
+        let signal = store.signal(name)?;
+        Signal::new(&Shared::new(store), signal)
+    })
+}
+
+/// Options of a new signal, as `create` and `scratch` take them.
+struct New<'py> {
+    dtype: Bound<'py, PyAny>,
+    rate: RateArg,
+    unit: String,
+    start: Option<TimeArg>,
+    scale: Option<f64>,
+    offset: Option<f64>,
+    alpha: Option<f64>,
+    gap_slip: Option<Bound<'py, PyAny>>,
+    max_gap: Option<Bound<'py, PyAny>>,
+    attrs: Option<Bound<'py, PyAny>>,
+    overwrite: bool,
+}
+
+/// Spelling of a dtype argument: NumPy dtype, scalar type or text.
+pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
+    Ok(match object.extract::<String>() {
+        Ok(text) => text,
+        Err(_) => object
+            .py()
+            .import("numpy")?
+            .call_method1("dtype", (object,))?
+            .getattr("str")?
+            .extract()?,
+    })
+}
+
+/// A duration argument in whole nanoseconds.
+pub(crate) fn whole_ns(object: &Bound<'_, PyAny>) -> Result<i64> {
+    let ns = duration_arg(object)?.round_i64();
+    Ok(ns.ok_or(isochrony_time::TimeError::Overflow { what: "duration" })?)
+}
+
+impl New<'_> {
+    fn options(self, name: &str) -> Result<CreateOptions> {
+        let mut options =
+            CreateOptions::new(DType::parse(&dtype_text(&self.dtype)?)?.0, self.rate.0);
+        options.unit = self.unit;
+        if self.scale.is_some() || self.offset.is_some() {
+            options.calibration = Some((self.scale.unwrap_or(1.0), self.offset.unwrap_or(0.0)));
+        }
+        options.start = self.start.map(|start| start.0.value);
+        if let Some(alpha) = self.alpha {
+            options.alpha = alpha;
+        }
+        options.gap_slip_ns = self.gap_slip.as_ref().map(whole_ns).transpose()?;
+        if let Some(max_gap) = &self.max_gap {
+            options.max_gap_ns = whole_ns(max_gap)?;
+        }
+        if let Some(attrs) = &self.attrs {
+            options.attributes = crate::json::object(name, attrs)?;
+        }
+        options.overwrite = self.overwrite;
+        Ok(options)
+    }
+}
+
+impl Store {
+    fn signal(&self, py: Python<'_>, name: &str) -> Result<Signal> {
+        py.detach(|| Signal::new(&self.shared, self.shared.store.signal(name)?))
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// The folder.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.shared.store.path().to_owned()
+    }
+
+    /// What it was opened for: "r", "r+", "a" or "x".
+    #[getter]
+    fn mode(&self) -> &'static str {
+        match self.shared.store.mode() {
+            Mode::Read => "r",
+            Mode::ReadWrite => "r+",
+            Mode::Append => "a",
+            Mode::Create => "x",
+        }
+    }
+
+    /// Whether `close` was called.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.shared.store.is_closed()
+    }
+
+    /// Number of the last commit seen.
+    #[getter]
+    fn sequence(&self) -> Result<u64> {
+        Ok(self.shared.store.sequence()?)
+    }
+
+    /// Identity of the store, kept by copies.
+    #[getter]
+    fn uuid(&self) -> Result<String> {
+        Ok(self.shared.store.uuid()?)
+    }
+
+    /// Whether only the last checkpoint can be shown: the writer crashed before the machine restarted, and this process
+    /// may not repair the store.
+    #[getter]
+    fn is_stale(&self) -> bool {
+        self.shared.store.is_stale()
+    }
+
+    // --- mapping ---
+
+    /// Names of all signals, sorted.
+    fn keys(&self) -> Result<Vec<String>> {
+        Ok(self.shared.store.names()?)
+    }
+
+    /// All signals, by name.
+    fn values(&self, py: Python<'_>) -> Result<Vec<Signal>> {
+        let names = self.keys()?;
+        names.iter().map(|name| self.signal(py, name)).collect()
+    }
+
+    /// Pairs of name and signal, by name.
+    fn items(&self, py: Python<'_>) -> Result<Vec<(String, Signal)>> {
+        let names = self.keys()?.into_iter();
+        names
+            .map(|name| {
+                let signal = self.signal(py, &name)?;
+                Ok((name, signal))
+            })
+            .collect()
+    }
+
+    /// The signal of that name, or `default` if there is none.
+    #[pyo3(signature = (name, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> Result<Option<Bound<'py, PyAny>>> {
+        if !self.shared.store.contains(name)? {
+            return Ok(default);
+        }
+        Ok(Some(Bound::new(py, self.signal(py, name)?)?.into_any()))
+    }
+
+    /// Signals whose name fits a pattern: `*` and `?` and `[a-z]` inside a component, `**` for any number of them.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: not a pattern.
+    fn find(&self, py: Python<'_>, pattern: &str) -> Result<Vec<Signal>> {
+        let names = self.shared.store.find(pattern)?;
+        names.iter().map(|name| self.signal(py, name)).collect()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, name: &str) -> Result<Signal> {
+        self.signal(py, name)
+    }
+
+    fn __delitem__(&self, name: &str) -> Result<()> {
+        self.delete(name)
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> Result<bool> {
+        match name.extract::<String>() {
+            Ok(name) => Ok(self.shared.store.contains(&name)?),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn __len__(&self) -> Result<usize> {
+        Ok(self.keys()?.len())
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(PyList::new(py, self.keys()?)?.try_iter()?.into_any())
+    }
+
+    // --- signals ---
+
+    /// A new signal, durable with the next commit.
+    ///
+    /// Parameters:
+    ///     name: components joined by `/`; a signal cannot contain another.
+    ///     dtype: bool, int8 to int64, uint8, uint16, float32, float64, complex64 or complex128, in NumPy's spellings.
+    ///     rate: nominal rate in Hz: a number, a Fraction, text such as "44100000/1001", or (samples, seconds).
+    ///     unit: of the values.
+    ///     start: civil time of the first sample, taken as exact; None: unknown until a stamp is given.
+    ///     scale: units per count; with `offset` None: counts are values.
+    ///     offset: value of zero counts, in the unit.
+    ///     alpha: weight of the past in the running estimate of the rate, above 0 and at most 1.
+    ///     gap_slip: seconds that a stamp may be off before it is a gap or a step; None: from the stamps.
+    ///     max_gap: seconds of the longest gap that takes index of its own length; None: 30 days.
+    ///     attrs: user attributes, JSON values by text keys.
+    ///     overwrite: replace a signal of this name.
+    ///
+    /// Returns:
+    ///     The signal, ready for `append`.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the name is taken (also FileExistsError) or refused, an option is outside its range, or
+    ///         the store is open for reading (PermissionError).
+    #[pyo3(signature = (name, *, dtype, rate, unit="", start=None, scale=None, offset=None, alpha=None, gap_slip=None,
+                        max_gap=None, attrs=None, overwrite=false))]
+    #[allow(clippy::too_many_arguments)] // A Python constructor: all but one by name.
+    fn create<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        dtype: Bound<'py, PyAny>,
+        rate: RateArg,
+        unit: &str,
+        start: Option<TimeArg>,
+        scale: Option<f64>,
+        offset: Option<f64>,
+        alpha: Option<f64>,
+        gap_slip: Option<Bound<'py, PyAny>>,
+        max_gap: Option<Bound<'py, PyAny>>,
+        attrs: Option<Bound<'py, PyAny>>,
+        overwrite: bool,
+    ) -> Result<Signal> {
+        let unit = unit.to_owned();
+        let new = New {
+            dtype,
+            rate,
+            unit,
+            start,
+            scale,
+            offset,
+            alpha,
+            gap_slip,
+            max_gap,
+            attrs,
+            overwrite,
+        };
+        let options = new.options(name)?;
+        let writer = py.detach(|| self.shared.store.create(name, &options))?;
+        Signal::writing(&self.shared, writer)
+    }
+
+    /// A temporary signal that no one else sees and that vanishes with its last reference; its samples may be
+    /// overwritten in place. The parameters are those of `create`.
+    #[pyo3(signature = (*, dtype, rate, unit="", start=None, scale=None, offset=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn scratch<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Bound<'py, PyAny>,
+        rate: RateArg,
+        unit: &str,
+        start: Option<TimeArg>,
+        scale: Option<f64>,
+        offset: Option<f64>,
+    ) -> Result<Signal> {
+        let unit = unit.to_owned();
+        let new = New {
+            dtype,
+            rate,
+            unit,
+            start,
+            scale,
+            offset,
+            alpha: None,
+            gap_slip: None,
+            max_gap: None,
+            attrs: None,
+            overwrite: false,
+        };
+        let options = new.options("scratch")?;
+        let scratch = py.detach(|| self.shared.store.scratch(&options))?;
+        Signal::temporary(&self.shared, scratch)
+    }
+
+    /// Gives a signal another name; signals that were looked up before follow.
+    fn rename(&self, py: Python<'_>, name: &str, to: &str) -> Result<()> {
+        Ok(py.detach(|| self.shared.store.rename(name, to))?)
+    }
+
+    /// Removes a signal and its samples with the next commit; views of its samples stay valid.
+    fn delete(&self, name: &str) -> Result<()> {
+        Ok(self.shared.store.remove(name)?)
+    }
+
+    // --- commits ---
+
+    /// Makes all changes since the last commit durable, all or none.
+    ///
+    /// Parameters:
+    ///     publish: show them to other Zarr readers at once, else within a second. Isochrony's readers see them anyway.
+    ///
+    /// Returns:
+    ///     The commit's number.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the disk is full or failing (also OSError): the store is then as last committed.
+    #[pyo3(signature = (*, publish=true))]
+    fn commit(&self, py: Python<'_>, publish: bool) -> Result<u64> {
+        Ok(py.detach(|| self.shared.store.commit(publish))?)
+    }
+
+    /// Makes deferred changes visible to other Zarr readers now; the same as `commit()`.
+    fn publish(&self, py: Python<'_>) -> Result<u64> {
+        self.commit(py, true)
+    }
+
+    /// Whether anything waits for a commit.
+    #[getter]
+    fn has_pending(&self) -> bool {
+        self.shared.store.has_pending()
+    }
+
+    /// Takes in what another process committed since; whether there was anything. Signals follow.
+    fn refresh(&self, py: Python<'_>) -> Result<bool> {
+        py.detach(|| self.shared.refresh())
+    }
+
+    /// Writes all tables and starts a new log; happens by itself at closing and when the log grows long.
+    fn checkpoint(&self, py: Python<'_>) -> Result<()> {
+        Ok(py.detach(|| self.shared.store.checkpoint())?)
+    }
+
+    /// Closes the store; views of its samples stay valid. Closing again does nothing.
+    ///
+    /// Parameters:
+    ///     commit: commit what is pending first; False forgets it.
+    #[pyo3(signature = (*, commit=true))]
+    fn close(&self, py: Python<'_>, commit: bool) -> Result<()> {
+        let store = &self.shared.store;
+        py.detach(|| {
+            if commit && !store.is_closed() && store.has_pending() {
+                // A failed commit leaves the store open, so that the changes are not lost with it.
+                store.commit(true)?;
+            }
+            Ok(store.close()?)
+        })
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, _value, _trace))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<Bound<'_, PyAny>>,
+        _value: Option<Bound<'_, PyAny>>,
+        _trace: Option<Bound<'_, PyAny>>,
+    ) -> Result<()> {
+        self.close(py, kind.is_none())
+    }
+
+    /// The signals as an HTML table, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("isochrony.notebook")?
+            .call_method1("store_html", (slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        let store = &self.shared.store;
+        let path = store.path().display();
+        match store.names() {
+            Ok(names) => format!(
+                "<Store {path} mode={:?}: {} signals>",
+                self.mode(),
+                names.len()
+            ),
+            Err(_) => format!("<Store {path} closed>"),
+        }
+    }
+
+    /// Refused: a store cannot be pickled, but its signals can.
+    fn __reduce__<'py>(&self) -> Result<Bound<'py, PyTuple>> {
+        let message = "a store cannot be pickled: it holds files and a lock; pickle its signals, or open it again by path";
+        Err(Raised::new("StoreTypeError", "not_picklable", message.into()).into())
+    }
+
+    /// Channels x time on one grid of civil time: grid point k lies at the span's start plus k / rate. A channel has a
+    /// value where its signal has samples, NaN elsewhere. Nothing is filtered: a grid coarser than a signal aliases.
+    ///
+    /// Parameters:
+    ///     pattern: as in `find`, or a list of names.
+    ///     span: `isochrony.span(start, end)`, or a pair of times.
+    ///     rate: grid points a second.
+    ///     method: "nearest" sample, up to half a sample period away, or "linear" between two.
+    ///     xarray: give an `xarray.DataArray` with coordinates "channel" and "time" instead.
+    ///
+    /// Returns:
+    ///     float64, shape (channels, points), in each signal's unit; rows in the order of the names.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: nothing fits the pattern, a signal without civil time or of complex samples, or more
+    ///         than memory holds.
+    #[pyo3(signature = (pattern, span, *, rate, method="nearest", xarray=false))]
+    fn gather<'py>(
+        slf: &Bound<'py, Self>,
+        pattern: &Bound<'py, PyAny>,
+        span: &Bound<'py, PyAny>,
+        rate: RateArg,
+        method: &str,
+        xarray: bool,
+    ) -> Result<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let method = match method {
+            "nearest" => Method::Nearest,
+            "linear" => Method::Linear,
+            _ => return Err(option("method", method, "\"nearest\" or \"linear\"").into()),
+        };
+        let names = match pattern.extract::<String>() {
+            Ok(pattern) => this.shared.store.find(&pattern)?,
+            Err(_) => pattern.extract()?,
+        };
+        if names.is_empty() {
+            let message = format!("no signal fits {pattern}; list the names with store.keys()");
+            return Err(Raised::new("StoreKeyError", "no_such_signal", message).into());
+        }
+        let (start, end) = ends(span)?;
+        let gathered =
+            py.detach(|| this.shared.store.gather(&names, start..end, rate.0, method))?;
+        let (rows, columns) = (gathered.names.len(), gathered.columns);
+        let array =
+            PyArray1::from_vec(py, gathered.values).call_method1("reshape", ((rows, columns),))?;
+        if !xarray {
+            return Ok(array);
+        }
+        let start = crate::time::Time::civil(gathered.start);
+        let rate = crate::time::rate_object(py, gathered.rate)?;
+        let units: Vec<String> = names
+            .iter()
+            .map(|name| Ok(this.shared.store.signal(name)?.unit().to_owned()))
+            .collect::<Result<_>>()?;
+        Ok(py.import("isochrony.convert")?.call_method1(
+            "gathered_to_xarray",
+            (array, gathered.names, units, start, rate),
+        )?)
+    }
+}
+
+/// Both ends of a span or of a pair of times.
+fn ends(span: &Bound<'_, PyAny>) -> Result<(Fixed, Fixed)> {
+    if let Ok(span) = span.cast::<Span>()
+        && let (Some(start), Some(end)) = (span.get().start, span.get().end)
+    {
+        return Ok((start.value, end.value));
+    }
+    if let Ok((start, end)) = span.extract::<(TimeArg, TimeArg)>() {
+        return Ok((start.0.value, end.0.value));
+    }
+    let message = "gather needs a start and an end; give isochrony.span(start, end)".to_owned();
+    Err(Raised::new("OptionError", "bad_option", message).into())
+}

@@ -1,0 +1,236 @@
+//! `isochrony.View`, sealing, sizes, verification.
+
+use std::path::PathBuf;
+
+use isochrony_store::VerifyOptions;
+use isochrony_store::views::SignalView;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::{Raised, Result};
+use crate::key::stretch;
+use crate::signal::Signal;
+
+/// What a plot of a stretch of a signal shows: statistics of consecutive columns, each exact for the samples
+/// `start..end` that it names. All are 1-D arrays, one entry a column; values are in the signal's unit.
+#[pyclass(frozen, module = "isochrony", get_all)]
+pub(crate) struct View {
+    /// First index of each column, int64.
+    start: Py<PyAny>,
+    /// Index after the last of each column, int64.
+    end: Py<PyAny>,
+    /// Civil time at which each column begins, whole ns since 1970, int64; without civil time from index 0 at the
+    /// nominal rate.
+    time_ns: Py<PyAny>,
+    /// Civil time at which each column ends, likewise.
+    end_ns: Py<PyAny>,
+    /// Least finite value, float64; NaN where there is none.
+    min: Py<PyAny>,
+    /// Greatest finite value, likewise.
+    max: Py<PyAny>,
+    /// Mean of the finite values, likewise.
+    mean: Py<PyAny>,
+    /// Population standard deviation of the finite values, likewise.
+    std: Py<PyAny>,
+    /// Finite samples, uint64.
+    count: Py<PyAny>,
+    /// Part of the column's indices that lies in gaps, 0 to 1, float64.
+    gap_fraction: Py<PyAny>,
+    /// Id of each column's run, uint32.
+    run: Py<PyAny>,
+    /// Unit of the values; empty if unknown.
+    unit: String,
+    /// Samples in a stored bucket that was used; 1 if all came from samples.
+    bucket: i64,
+}
+
+#[pymethods]
+impl View {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.start.bind(py).len()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<View of {} columns>", self.__len__(py)?))
+    }
+}
+
+#[pymethods]
+impl Signal {
+    /// Minimum, maximum, mean and deviation of a stretch in about `pixels` columns, at a cost that does not depend on
+    /// how long the stretch is. Gaps are never filled: see `gap_fraction`.
+    ///
+    /// Parameters:
+    ///     key: slice, span, run or selection; None: all.
+    ///     pixels: columns, 1 to 1,000,000; a few more or fewer may come.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: `pixels` out of range; complex samples whose calibration has an offset.
+    #[pyo3(signature = (key=None, *, pixels=2000))]
+    fn view(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>, pixels: usize) -> Result<View> {
+        let signal = self.get(py)?;
+        let asked = stretch(&signal, key)?;
+        let view = py.detach(|| signal.view(asked.span(), pixels))?;
+        describe(py, &signal, view)
+    }
+
+    /// Compresses the samples: the signal is rewritten whole, and the new array takes the old one's place at once.
+    /// Any Zarr reader reads it on; to append, `unseal` first.
+    ///
+    /// Parameters:
+    ///     codec: "zstd", "zstd:LEVEL", "blosc", "blosc:COMPRESSOR" or "blosc:COMPRESSOR:LEVEL".
+    ///
+    /// Returns:
+    ///     Bytes of the raw samples and bytes stored now.
+    #[pyo3(signature = (codec="zstd"))]
+    fn seal(&self, py: Python<'_>, codec: &str) -> Result<(u64, u64)> {
+        let codec = codec.parse()?;
+        let name = self.get(py)?.name().to_owned();
+        let sealed = py.detach(|| self.follower.shared.store.seal(&name, codec))?;
+        Ok((sealed.raw_bytes, sealed.stored_bytes))
+    }
+
+    /// Writes a sealed signal's samples as plain ones again, so that it can grow.
+    fn unseal(&self, py: Python<'_>) -> Result<()> {
+        let name = self.get(py)?.name().to_owned();
+        py.detach(|| self.follower.shared.store.unseal(&name))?;
+        Ok(())
+    }
+
+    /// Sizes in bytes: "samples" (as raw samples), "stored" (what the file system keeps for them), "codec" ("raw" if not
+    /// sealed).
+    fn sizes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
+        let name = self.get(py)?.name().to_owned();
+        // A name may hold what a pattern takes for a wildcard; then all are listed.
+        let pattern = (!name.contains(['*', '?', '['])).then_some(name.as_str());
+        let info = py.detach(|| self.follower.shared.store.info(pattern))?;
+        let Some(info) = info.signals.into_iter().find(|info| info.name == name) else {
+            return Err(isochrony_store::StoreError::SignalRemoved { name }.into());
+        };
+        let sizes = PyDict::new(py);
+        sizes.set_item("samples", info.raw_bytes)?;
+        sizes.set_item("stored", info.data.allocated)?;
+        sizes.set_item(
+            "codec",
+            if info.codec.is_empty() {
+                "raw"
+            } else {
+                &info.codec
+            },
+        )?;
+        Ok(sizes)
+    }
+}
+
+fn describe(py: Python<'_>, signal: &isochrony_store::Signal, view: SignalView) -> Result<View> {
+    let Some(values) = view.physical(signal.dtype()) else {
+        let message = format!(
+            "view of {:?} is refused: magnitudes of complex samples with an offset do not follow from stored ones; \
+             read the samples instead",
+            signal.name()
+        );
+        return Err(Raised::new("StoreValueError", "complex_offset", message).into());
+    };
+    let columns = view.columns;
+    let (time_ns, end_ns) = match &view.civil {
+        Some(civil) => (whole(&civil.start), whole(&civil.end)),
+        None => {
+            let nominal = |indices: &[i64]| -> Result<Vec<i64>> {
+                let times = indices
+                    .iter()
+                    .map(|index| Ok(signal.rate().duration_ns(*index)?));
+                Ok(whole(&times.collect::<Result<Vec<_>>>()?))
+            };
+            (nominal(&columns.start)?, nominal(&columns.end)?)
+        }
+    };
+    Ok(View {
+        start: array(py, columns.start),
+        end: array(py, columns.end),
+        time_ns: array(py, time_ns),
+        end_ns: array(py, end_ns),
+        min: array(py, values.min),
+        max: array(py, values.max),
+        mean: array(py, values.mean),
+        std: array(py, values.std),
+        count: array(py, columns.count),
+        gap_fraction: array(py, columns.gap_fraction),
+        run: array(py, view.run),
+        unit: signal.unit().to_owned(),
+        bucket: columns.bucket,
+    })
+}
+
+fn whole(times: &[isochrony_time::Fixed]) -> Vec<i64> {
+    // Times beyond the years 1677 to 2262 have no place in such an array; they stick to its ends.
+    let clamp = |ns: i128| ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    times.iter().map(|time| clamp(time.floor())).collect()
+}
+
+fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
+    PyArray1::from_vec(py, values).into_any().unbind()
+}
+
+/// Looks for damage in a store: checksums, tables, files, metadata, views.
+///
+/// Parameters:
+///     path: the store's folder; it need not open.
+///     signal: only signals that fit this pattern; None: all.
+///     repair: mend what can be mended without losing a sample.
+///     deep: read every sample to compare checksums; False looks at files and tables only.
+///
+/// Returns:
+///     A dict: "signals" looked at, "bytes" whose checksum was compared, and "damage": for each its "code", "path",
+///     "signal", "range" of indices, "what" is wrong, how to "mend" it, and whether it was "repaired".
+///
+/// Raises:
+///     isochrony.StoreError: no store there, or it cannot be written to for the repair.
+#[pyfunction]
+#[pyo3(signature = (path, *, signal=None, repair=false, deep=true))]
+pub(crate) fn verify<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    signal: Option<String>,
+    repair: bool,
+    deep: bool,
+) -> Result<Bound<'py, PyDict>> {
+    let options = VerifyOptions {
+        signals: signal,
+        deep,
+    };
+    let (before, after) = py.detach(|| -> Result<_> {
+        if !repair {
+            return Ok((isochrony_store::verify(&path, &options)?, None));
+        }
+        let store = isochrony_store::Store::open(&path, isochrony_store::Mode::ReadWrite)?;
+        let (before, after) = store.repair(&options)?;
+        store.close()?;
+        Ok((before, Some(after)))
+    })?;
+    let damage = PyList::empty(py);
+    for finding in &before.findings {
+        let left = after.as_ref().is_none_or(|after| {
+            after.findings.iter().any(|one| {
+                (one.code, &one.path, &one.range) == (finding.code, &finding.path, &finding.range)
+            })
+        });
+        let entry = PyDict::new(py);
+        entry.set_item("code", finding.code)?;
+        entry.set_item("path", finding.path.to_string_lossy())?;
+        entry.set_item("signal", &finding.signal)?;
+        entry.set_item(
+            "range",
+            finding.range.as_ref().map(|range| (range.start, range.end)),
+        )?;
+        entry.set_item("what", &finding.what)?;
+        entry.set_item("mend", &finding.mend)?;
+        entry.set_item("repaired", !left)?;
+        damage.append(entry)?;
+    }
+    let report = PyDict::new(py);
+    report.set_item("signals", before.signals)?;
+    report.set_item("bytes", before.bytes)?;
+    report.set_item("damage", damage)?;
+    Ok(report)
+}
