@@ -22,6 +22,10 @@ impl Shared {
     /// A failed sync poisons. Any other failure leaves the old log live, and what was done so far is harmless: tables
     /// and shards that are newer than the log's base become what they are when the log is replayed.
     pub(crate) fn checkpoint_with(&self, core: &mut Core) -> Result<(), StoreError> {
+        if !core.dirty.is_empty() {
+            // Tables are renamed out of it, and a rename is durable when both of its folders are.
+            core.folders.insert(layout::tmp_folder(&self.root));
+        }
         for id in core.dirty.clone() {
             if let Some(slot) = self.slot(id) {
                 self.settle(&mut slot.lock(), core.sequence)?;
@@ -37,6 +41,9 @@ impl Shared {
             // What cannot be removed now, recovery removes.
             let _ = media.remove_all(&path);
         }
+        for folder in std::mem::take(&mut core.emptied) {
+            self.prune(&folder);
+        }
         self.publish(core);
         Ok(())
     }
@@ -46,9 +53,10 @@ impl Shared {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
         for shard in slot.dirty.shards.clone() {
-            let open = slot.open_shard(media, &self.handles, &self.root, shard, false)?;
-            let synced = open.file.sync(Site::CheckpointShard);
-            self.must(synced.at("sync", &slot.data_shard(&self.root, shard)))?;
+            // The committed file, which is not the one that is written to while a replacement is pending.
+            let path = layout::shard_file(&slot.folder.join("data"), shard);
+            let file = media.open(&path, Access::Write).at("open", &path)?;
+            self.must(file.sync(Site::CheckpointShard).at("sync", &path))?;
             slot.dirty.shards.remove(&shard);
         }
         self.write_checksums(slot)?;
@@ -65,6 +73,8 @@ impl Shared {
             Arc::make_mut(state).mark_saved();
         }
         slot.gaps_unpublished = false;
+        // A commit that published before could not tell of checksums that were not at home yet.
+        let _ = slot.project(media, &tmp, "crc", &layout::zarr::crc_array(slot.crc_rows));
         Ok(())
     }
 
@@ -78,42 +88,65 @@ impl Shared {
 
     /// Writes committed checksums into the array `crc` and syncs it.
     fn write_checksums(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
-        let media = &*self.media;
         let flat = Flat::side();
-        let folder = slot.folder.join("crc");
-        let crcs: Vec<(u64, u32)> = slot.crcs.iter().map(|(chunk, crc)| (*chunk, *crc)).collect();
+        let rows = slot.full_chunks();
         let shard_of = |chunk: u64| chunk * 4 / flat.shard_bytes();
-        for group in crcs.chunk_by(|a, b| shard_of(a.0) == shard_of(b.0)) {
-            let shard = shard_of(group[0].0);
-            let path = layout::shard_file(&folder, shard);
-            let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
-            let file = match media.open(&path, Access::Write) {
-                Ok(file) => file,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    slot.subfolder(media, Path::new("crc/c"))?;
-                    slot.dirty.folders.insert("crc/c".into());
-                    media.open(&path, Access::CreateNew).at("create", &path)?
-                }
-                Err(error) => return Err(failed(error, "open", &path)),
-            };
-            file.read_at(0, &mut index).at("read", &path)?;
-            if flat.index_kind(&index) != IndexKind::Flat {
-                file.write_at(0, &flat.index()).at("write", &path)?;
-            }
-            let last = group[group.len() - 1].0;
-            let need = flat.file_len((last + 1) * 4 - shard * flat.shard_bytes());
-            if file.len().at("look at", &path)? < need {
-                file.set_len(need).at("extend", &path)?;
-            }
-            for run in group.chunk_by(|a, b| a.0 + 1 == b.0) {
-                let bytes: Vec<u8> = run.iter().flat_map(|(_, crc)| crc.to_le_bytes()).collect();
-                let offset = flat.payload_start + run[0].0 * 4 - shard * flat.shard_bytes();
-                file.write_at(offset, &bytes).at("write", &path)?;
-            }
-            self.must(file.sync(Site::CheckpointCrc).at("sync", &path))?;
+        let mut shards: BTreeSet<u64> = slot.crcs.keys().map(|chunk| shard_of(*chunk)).collect();
+        if rows != slot.crc_rows {
+            // The array grows, if only over a gap, and its file must hold every inner chunk that is part of it.
+            shards.insert(shard_of(slot.crc_rows));
+        }
+        for shard in shards {
+            self.write_crc_shard(slot, flat, shard, rows)?;
         }
         slot.crcs.clear();
+        slot.crc_rows = rows;
         Ok(())
+    }
+
+    fn write_crc_shard(
+        &self,
+        slot: &mut SlotInner,
+        flat: Flat,
+        shard: u64,
+        rows: u64,
+    ) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let path = layout::shard_file(&slot.folder.join("crc"), shard);
+        let start = shard * flat.shard_bytes();
+        let chunks = start / 4..(start + flat.shard_bytes()) / 4;
+        let crcs: Vec<(u64, u32)> = (slot.crcs.range(chunks))
+            .map(|(chunk, crc)| (*chunk, *crc))
+            .collect();
+        let file = match media.open(&path, Access::Write) {
+            Ok(file) => file,
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error, "open", &path));
+            }
+            Err(_) if crcs.is_empty() => return Ok(()),
+            Err(_) => {
+                slot.subfolder(media, Path::new("crc/c"))?;
+                slot.dirty.folders.insert("crc/c".into());
+                media.open(&path, Access::CreateNew).at("create", &path)?
+            }
+        };
+        let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
+        file.read_at(0, &mut index).at("read", &path)?;
+        if flat.index_kind(&index) != IndexKind::Flat {
+            file.write_at(0, &flat.index()).at("write", &path)?;
+        }
+        let last = crcs.last().map_or(0, |(chunk, _)| chunk + 1);
+        let used = (rows.max(last) * 4 - start).min(flat.shard_bytes());
+        let need = flat.file_len(used);
+        if file.len().at("look at", &path)? < need {
+            file.set_len(need).at("extend", &path)?;
+        }
+        for run in crcs.chunk_by(|a, b| a.0 + 1 == b.0) {
+            let bytes: Vec<u8> = run.iter().flat_map(|(_, crc)| crc.to_le_bytes()).collect();
+            let offset = flat.payload_start + run[0].0 * 4 - start;
+            file.write_at(offset, &bytes).at("write", &path)?;
+        }
+        self.must(file.sync(Site::CheckpointCrc).at("sync", &path))
     }
 
     /// Starts the next generation: from the rename of MANIFEST on, the new log counts.

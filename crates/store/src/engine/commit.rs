@@ -66,6 +66,7 @@ impl Shared {
         let media = &*self.media;
         for slot in held.iter_mut() {
             slot.ensure_folder(media)?;
+            slot.cover_pending(media, &self.handles, &self.root)?;
             slot.settle_checksums(media, &self.root)?;
         }
         for change in &core.structural {
@@ -96,9 +97,16 @@ impl Shared {
         slot.sync_folders(media, Site::BulkIdentity, Site::BulkFolder)
     }
 
-    fn sync_replacements(&self, slot: &SlotInner) -> Result<(), StoreError> {
+    fn sync_replacements(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
+        // What is moved into a folder that is lost is lost with it, and recovery makes folders anew from the log alone.
+        slot.subfolder(media, Path::new("data/c"))?;
+        slot.sync_folders(media, Site::BulkIdentity, Site::BulkFolder)?;
         let tmp = layout::tmp_folder(&self.root);
+        if let Some(name) = &slot.replaced_data {
+            let chunks = tmp.join(name).join("c");
+            media.make_folders(&tmp, &chunks).at("create", &chunks)?;
+        }
         for name in slot.replaced.values().chain(&slot.replaced_data) {
             sync_tree(media, &tmp.join(name))?;
         }

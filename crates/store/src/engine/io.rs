@@ -61,3 +61,9 @@ pub(crate) fn fresh_file(media: &dyn Media, path: &Path) -> Result<Arc<dyn Media
     }
     .at("create", path)
 }
+
+/// A path in a folder that nothing ever had. A name that was used twice could, after a power cut that keeps the later
+/// rename and loses the earlier one, bring one file's bytes to the other's place.
+pub(crate) fn unique(folder: &Path, kind: &str) -> std::path::PathBuf {
+    folder.join(format!("{kind}-{}", uuid::Uuid::new_v4().simple()))
+}

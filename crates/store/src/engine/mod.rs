@@ -13,7 +13,7 @@ mod checkpoint;
 mod commit;
 pub(crate) mod crc;
 pub(crate) mod io;
-mod lock;
+pub(crate) mod lock;
 pub(crate) mod log;
 pub(crate) mod manifest;
 mod open;
@@ -329,10 +329,7 @@ impl Engine {
     /// A fresh name for a file or folder under construction (for `Op::ReplaceShard`, `Op::ReplaceData`), and its path.
     #[must_use]
     pub fn new_tmp(&self) -> (String, PathBuf) {
-        let number = self.shared.next_tmp.fetch_add(1, Ordering::Relaxed);
-        let name = format!("new-{}-{number}", Uuid::new_v4().simple());
-        let path = layout::tmp_folder(&self.shared.root).join(&name);
-        (name, path)
+        self.shared.new_tmp()
     }
 
     /// The medium that the store lies on.
@@ -402,6 +399,13 @@ impl Drop for Engine {
 }
 
 impl Shared {
+    /// A name in `tmp/` that nothing ever had.
+    fn new_tmp(&self) -> (String, PathBuf) {
+        let path = io::unique(&layout::tmp_folder(&self.root), "new");
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        (name.unwrap_or_default(), path)
+    }
+
     fn rollback(&self) {
         let mut core = self.core();
         let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);

@@ -60,8 +60,14 @@ pub(crate) fn open(
         drop(log);
         shared.recover(&opening.base, ops)?;
     }
+    let metadata = root.join("zarr.json");
+    if shared.media.stat(&metadata).at("look at", &metadata)?.is_none() {
+        shared.publish_root();
+    }
     let shared = Arc::new(shared);
-    super::publish::start(&shared);
+    if shared.media.has_background() {
+        super::publish::start(&shared);
+    }
     Ok(shared)
 }
 
@@ -86,6 +92,7 @@ fn assemble(
         unpublished: BTreeSet::new(),
         trash: Vec::new(),
         folders: BTreeSet::new(),
+        emptied: BTreeSet::new(),
         lock,
     };
     let mut names = Names::default();

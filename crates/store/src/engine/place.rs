@@ -12,7 +12,7 @@ use super::shared::{Core, Shared};
 use super::slot::SlotInner;
 use crate::error::StoreError;
 use crate::layout::{self, zarr};
-use crate::media::Kind;
+use crate::media::{Kind, Site};
 use crate::op::SignalId;
 
 impl Shared {
@@ -24,6 +24,11 @@ impl Shared {
         let made = media
             .make_folders(&self.root, parent)
             .at("create", parent)?;
+        // What is moved into a folder that is lost is lost with it, however durable it was before.
+        for folder in made.iter().filter_map(|folder| folder.parent()) {
+            let synced = media.sync_folder(folder, Site::ParentFolder);
+            self.must(synced.at("sync", folder))?;
+        }
         for folder in made {
             // A projection, like all metadata: recovery writes it again.
             self.write_group(&folder);
@@ -37,7 +42,7 @@ impl Shared {
         if matches!(self.media.stat(&path), Ok(Some(Kind::File(len))) if len > 0) {
             return;
         }
-        let tmp = layout::tmp_folder(&self.root).join("zarr-group");
+        let tmp = super::io::unique(&layout::tmp_folder(&self.root), "zarr");
         let bytes = zarr::to_bytes(&zarr::group(serde_json::Map::new()));
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
     }
@@ -52,11 +57,10 @@ impl Shared {
         if core.structural.is_empty() {
             return Ok(());
         }
-        let mut left: Vec<PathBuf> = Vec::new();
         let moved: BTreeSet<SignalId> =
             (core.structural.iter()).map(|change| change.op.signal()).collect();
         for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
-            left.extend(self.stage(core, slot)?);
+            self.stage(core, slot)?;
         }
         for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
             if slot.removed {
@@ -66,21 +70,18 @@ impl Shared {
                 self.unstage(slot, &name)?;
             }
         }
-        for folder in left {
-            self.prune(&folder);
-        }
         Ok(())
     }
 
-    /// Moves a signal's folder to staging; gives the folder that it was in.
+    /// Moves a signal's folder to staging.
     pub(crate) fn stage(
         &self,
         core: &mut Core,
         slot: &mut SlotInner,
-    ) -> Result<Option<PathBuf>, StoreError> {
+    ) -> Result<(), StoreError> {
         let staged = layout::staged(&self.root, slot.id);
         if slot.folder == staged || !slot.exists {
-            return Ok(None);
+            return Ok(());
         }
         self.media
             .rename(&slot.folder, &staged)
@@ -88,11 +89,12 @@ impl Shared {
         let parent = slot.folder.parent().map(Path::to_path_buf);
         core.folders.insert(layout::staging_folder(&self.root));
         core.folders.extend(parent.clone());
+        core.emptied.extend(parent);
         slot.folder = staged;
         slot.dirty.parents.clear();
         self.handles.forget(slot.id);
         self.sources.forget(slot.id);
-        Ok(parent)
+        Ok(())
     }
 
     /// Moves a signal's folder from staging to its place.
@@ -116,8 +118,8 @@ impl Shared {
         slot.dirty.parents.extend(above);
     }
 
-    /// Removes plain groups that lost their last signal. Only tidiness: failing is fine.
-    fn prune(&self, folder: &Path) {
+    /// Removes plain groups that lost their last signal, once its move is durable. Only tidiness: failing is fine.
+    pub(crate) fn prune(&self, folder: &Path) {
         let mut at = folder;
         while at != self.root && at.starts_with(&self.root) {
             match self.media.list(at) {

@@ -43,8 +43,8 @@ impl Shared {
                 done &= self.project_table(slot, name, columns);
             }
         }
-        let chunks = state.end / state.meta.chunk_samples.max(1) as i64;
-        let crc = zarr::crc_array(chunks.max(0).cast_unsigned());
+        // Checksums come home with checkpoints only.
+        let crc = zarr::crc_array(slot.crc_rows);
         done &= slot.project(media, &tmp, "crc", &crc);
         if done && state.meta.codec.is_empty() {
             done &= slot.project(media, &tmp, "data", &zarr::data_array(&state.meta, state.end));
@@ -84,7 +84,7 @@ impl Shared {
             .and_then(|json| json.get("attributes")?.as_object().cloned())
             .unwrap_or_default();
         let bytes = zarr::to_bytes(&zarr::store_group(&self.uuid.to_string(), user));
-        let tmp = layout::tmp_folder(&self.root).join("zarr-store");
+        let tmp = super::io::unique(&layout::tmp_folder(&self.root), "zarr");
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
     }
 }

@@ -13,7 +13,7 @@ use super::slot::{Slot, SlotInner};
 use super::tables;
 use crate::error::StoreError;
 use crate::layout;
-use crate::layout::flat::IndexKind;
+use crate::layout::flat::{Flat, IndexKind};
 use crate::media::{Access, Kind, Media};
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
@@ -170,7 +170,8 @@ impl Shared {
                     if place != staged {
                         let parent = place.parent().map(Path::to_path_buf);
                         self.media.rename(&place, &staged).at("move", &place)?;
-                        core.folders.extend(parent);
+                        core.folders.extend(parent.clone());
+                        core.emptied.extend(parent);
                         core.folders.insert(layout::staging_folder(&self.root));
                     }
                     core.trash.push(staged);
@@ -207,7 +208,16 @@ impl Shared {
             for position in positions {
                 self.redo(core, &mut slot, &mut state, plan, position, &ops[position])?;
             }
+            let mut shards = slot.dirty.shards.clone();
+            let end = state.end;
+            if end != slot.base.end {
+                shards.insert(slot.shard_of(slot.base.end));
+            }
+            let flat = state.meta.codec.is_empty();
             slot.set_state(state);
+            if flat {
+                slot.cover(&*self.media, &self.handles, &self.root, shards, end)?;
+            }
             slot.pending = super::slot::Pending::default();
             slot.sums = super::crc::Checksums::default();
             // What exists may still be in the page cache only: the last writer may have been killed a moment ago.
@@ -324,9 +334,7 @@ impl Shared {
                 path: place.to_path_buf(),
             });
         }
-        let number = self.next_tmp.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let aside = layout::tmp_folder(&self.root).join(format!("remains-{number}"));
-        media.remove_all(&aside).at("remove", &aside)?;
+        let (_, aside) = self.new_tmp();
         media.rename(place, &aside).at("move", place)?;
         core.trash.push(aside);
         Ok(())
@@ -353,12 +361,31 @@ impl Shared {
                 self.handles.forget(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
                 slot.dirty.shards.remove(&shard);
+            } else if !is_sound(media, &path, flat, used - shard * flat.shard_bytes())?
+                && self.lies_in_a_gap(slot, shard)?
+            {
+                // The beginning of a fill that was never committed.
+                self.handles.forget(slot.id);
+                media.remove_file(&path).at("remove", &path)?;
+                slot.dirty.shards.remove(&shard);
             } else if shard == last {
                 trim(media, &path, flat, within)?;
                 self.handles.forget(slot.id);
             }
         }
         Ok(())
+    }
+
+    /// Whether no sample of a shard is valid.
+    fn lies_in_a_gap(&self, slot: &mut SlotInner, shard: u64) -> Result<bool, StoreError> {
+        let per_shard = super::shard_samples(&slot.base.meta);
+        let Some(state) = slot.committed_state(&*self.media)? else {
+            return Ok(false);
+        };
+        let start = (shard.cast_signed()).saturating_mul(per_shard);
+        let range = start..start.saturating_add(per_shard).min(state.end);
+        let length = range.end - range.start;
+        Ok(state.gaps.missing_within(range) == length)
     }
 
     /// Finds what nobody needs: files under construction, folders without a signal, logs of other generations.
@@ -386,15 +413,33 @@ impl Shared {
     }
 }
 
+/// Whether a shard is one that every reader can read: an index, and all inner chunks up to payload byte `used`.
+fn is_sound(
+    media: &dyn Media,
+    path: &Path,
+    flat: Flat,
+    used: u64,
+) -> Result<bool, StoreError> {
+    let file = media.open(path, Access::Read).at("open", path)?;
+    let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
+    let count = file.read_at(0, &mut index).at("read", path)?;
+    let long = file.len().at("look at", path)? >= flat.file_len(used.min(flat.shard_bytes()));
+    Ok(match flat.index_kind(&index[..count]) {
+        IndexKind::Flat => long,
+        IndexKind::Foreign => true,
+        IndexKind::Damaged => false,
+    })
+}
+
 /// Cuts a shard behind its last chunk in use and zeroes that chunk's unused rest.
 fn trim(
     media: &dyn Media,
     path: &Path,
-    flat: crate::layout::flat::Flat,
+    flat: Flat,
     within: u64,
 ) -> Result<(), StoreError> {
     let file = media.open(path, Access::Write).at("open", path)?;
-    let mut index = vec![0; crate::layout::flat::Flat::index_len(flat.chunks) as usize];
+    let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
     let count = file.read_at(0, &mut index).at("read", path)?;
     if flat.index_kind(&index[..count]) != IndexKind::Flat {
         return Ok(());

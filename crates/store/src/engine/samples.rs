@@ -1,6 +1,6 @@
 //! Writing samples into shards.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -143,6 +143,60 @@ impl SlotInner {
             self.pending.shards.insert(span.shard);
         }
         Ok(())
+    }
+
+    /// Extends shard files to the last inner chunk that the signal's length needs: a reader of the array asks for every
+    /// chunk that the index names, also for those in a gap. Shards that lie in gaps as a whole have no file.
+    pub(crate) fn cover(
+        &mut self,
+        media: &dyn Media,
+        handles: &Handles,
+        root: &Path,
+        shards: BTreeSet<u64>,
+        end: i64,
+    ) -> Result<(), StoreError> {
+        let flat = self.flat();
+        let used = byte_of(end, self.base.meta.dtype.size());
+        for shard in shards {
+            let within = used.saturating_sub(shard.saturating_mul(flat.shard_bytes()));
+            let path = self.data_shard(root, shard);
+            if within == 0 || media.stat(&path).at("look at", &path)?.is_none() {
+                continue;
+            }
+            let open = self.open_shard(media, handles, root, shard, false)?;
+            let need = flat.file_len(within.min(flat.shard_bytes()));
+            if open.len.load(Ordering::Relaxed) < need {
+                open.file.set_len(need).at("extend", &path)?;
+                open.len.store(need, Ordering::Relaxed);
+                self.dirty.shards.insert(shard);
+            }
+        }
+        Ok(())
+    }
+
+    /// Extends files for the next commit.
+    pub(crate) fn cover_pending(
+        &mut self,
+        media: &dyn Media,
+        handles: &Handles,
+        root: &Path,
+    ) -> Result<(), StoreError> {
+        let state = self.state(media)?;
+        let (end, sealed) = (state.end, !state.meta.codec.is_empty());
+        let mut shards = self.pending.shards.clone();
+        shards.extend(self.replaced.keys());
+        if end != self.base.end {
+            shards.insert(self.shard_of(self.base.end));
+        }
+        if sealed || shards.is_empty() {
+            return Ok(());
+        }
+        self.cover(media, handles, root, shards, end)
+    }
+
+    /// The shard that holds sample `index`.
+    pub(crate) fn shard_of(&self, index: i64) -> u64 {
+        byte_of(index, self.base.meta.dtype.size()) / self.flat().shard_bytes()
     }
 
     /// Notes written samples for the next commit: their bytes if they are few, else their shards; and checksums.

@@ -90,6 +90,8 @@ pub(crate) struct Core {
     pub(crate) unpublished: BTreeSet<SignalId>,
     /// Folders and files to remove once no log speaks of them.
     pub(crate) trash: Vec<PathBuf>,
+    /// Folders that signals were moved out of, to remove if nothing else is in them.
+    pub(crate) emptied: BTreeSet<PathBuf>,
     /// Folders, not of a signal, to sync at the next checkpoint.
     pub(crate) folders: BTreeSet<PathBuf>,
     pub(crate) lock: Box<dyn MediaLock>,
@@ -107,7 +109,6 @@ pub(crate) struct Shared {
     /// Signals with pending changes.
     pub(crate) active: Mutex<BTreeSet<SignalId>>,
     pub(crate) next_id: AtomicU64,
-    pub(crate) next_tmp: AtomicU64,
     pub(crate) handles: Handles,
     pub(crate) sources: Sources,
     poison: Mutex<Option<String>>,
@@ -134,7 +135,6 @@ impl Shared {
             core: Mutex::new(core),
             active: Mutex::default(),
             next_id: AtomicU64::new(next_id),
-            next_tmp: AtomicU64::new(0),
             handles: Handles::default(),
             sources: Sources::default(),
             poison: Mutex::new(None),

@@ -73,6 +73,8 @@ pub(crate) struct SlotInner {
     pub(crate) sums: Checksums,
     /// Committed checksums that the array `crc` lacks.
     pub(crate) crcs: BTreeMap<u64, u32>,
+    /// Rows of the array `crc` as of the last checkpoint.
+    pub(crate) crc_rows: u64,
     pub(crate) dirty: Dirty,
     /// Pending replacements of shards, by the name of the new file in `tmp/`.
     pub(crate) replaced: BTreeMap<u64, String>,
@@ -86,6 +88,7 @@ pub(crate) struct SlotInner {
 
 impl Slot {
     pub(crate) fn new(id: SignalId, folder: PathBuf, base: Base) -> Self {
+        let crc_rows = full_chunks(&base);
         let inner = SlotInner {
             id,
             folder,
@@ -99,6 +102,7 @@ impl Slot {
             pending: Pending::default(),
             sums: Checksums::default(),
             crcs: BTreeMap::new(),
+            crc_rows,
             dirty: Dirty::default(),
             replaced: BTreeMap::new(),
             replaced_data: None,
@@ -143,6 +147,15 @@ impl SlotInner {
             Some(state) => Ok(state),
             None => unreachable!("set above"),
         }
+    }
+
+    /// The state at the last commit, loaded if need be.
+    pub(crate) fn committed_state(
+        &mut self,
+        media: &dyn Media,
+    ) -> Result<Option<Arc<SignalState>>, StoreError> {
+        self.state(media)?;
+        Ok(self.committed_mut().cloned())
     }
 
     /// Forgets the state's tables, which nothing changed, for their memory.
@@ -226,6 +239,7 @@ impl SlotInner {
                 (first..=last).for_each(|chunk| self.sums.touch(chunk));
                 self.replaced.insert(*shard, tmp.clone());
             }
+            Op::Crc { chunk, crc, .. } => _ = self.sums.ready.insert(*chunk, *crc),
             Op::ReplaceData { tmp, .. } => {
                 self.replaced.clear();
                 self.replaced_data = Some(tmp.clone());
@@ -355,9 +369,18 @@ impl SlotInner {
         Ok(())
     }
 
+    /// Inner chunks of `data` that are full, as of the last commit.
+    pub(crate) fn full_chunks(&self) -> u64 {
+        full_chunks(&self.base)
+    }
+
     pub(crate) fn flat(&self) -> Flat {
         Flat::data(&self.base.meta)
     }
+}
+
+fn full_chunks(base: &Base) -> u64 {
+    base.end.max(0).cast_unsigned() / base.meta.chunk_samples.max(1)
 }
 
 /// Syncs a folder; one that was removed since needs no sync.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::io::{IoContext, fresh_file};
+use super::io::{IoContext, fresh_file, unique};
 use super::slot::{Base, SlotInner};
 use crate::error::StoreError;
 use crate::layout::table::{Geometry, ROWS, TEXT, TableFile};
@@ -154,7 +154,7 @@ impl SlotInner {
             self.subfolder(media, &inside)?;
             self.dirty.folders.insert(inside);
         }
-        let tmp = tmp.join(format!("table-{}", self.id.0));
+        let tmp = unique(tmp, "table");
         let file = fresh_file(media, &tmp)?;
         file.write_at(0, &encoded.head).at("write", &tmp)?;
         file.write_at(encoded.payload_start, &table.rows)
@@ -186,7 +186,7 @@ impl SlotInner {
         } else {
             self.folder.join(array)
         };
-        let tmp = tmp.join(format!("zarr-{}", self.id.0));
+        let tmp = unique(tmp, "zarr");
         let path = folder.join("zarr.json");
         let done = self.subfolder(media, Path::new(array)).is_ok()
             && super::io::replace_file(media, &tmp, &path, &bytes, None).is_ok();

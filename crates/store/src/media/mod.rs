@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 mod disk;
 mod platform;
+pub mod sim;
 
 pub use disk::DiskMedia;
 pub(crate) use platform::host_name;
@@ -36,6 +37,8 @@ pub enum Site {
     ReplacementFile,
     /// Folders of such files.
     ReplacementFolder,
+    /// Folders above a signal's, before it is moved into them.
+    ParentFolder,
     /// A shard of `data` with small samples, before the log that holds them goes.
     CheckpointShard,
     /// A shard of `crc`, likewise.
@@ -62,13 +65,14 @@ pub enum Site {
 
 impl Site {
     /// All that committed samples depend on.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::LogRecord,
         Self::BulkShard,
         Self::BulkIdentity,
         Self::BulkFolder,
         Self::ReplacementFile,
         Self::ReplacementFolder,
+        Self::ParentFolder,
         Self::CheckpointShard,
         Self::CheckpointCrc,
         Self::CheckpointIdentity,
@@ -156,6 +160,10 @@ pub trait Media: Send + Sync + fmt::Debug {
     fn network(&self, path: &Path) -> io::Result<Option<&'static str>>;
     /// Identity of the running system: changes when it restarts.
     fn boot_id(&self) -> String;
+    /// Whether a thread may work on it on its own; a simulation wants every call in a known order.
+    fn has_background(&self) -> bool {
+        true
+    }
 
     /// Reads a whole file; `None` if there is none.
     fn read(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {

@@ -1,0 +1,428 @@
+//! A simulated file system: a test double that loses, tears and reorders what was not synced.
+//!
+//! Two worlds run side by side. The *live* one is what system calls see. The *durable* one holds what syncs promised;
+//! everything since waits as a list of operations: writes per file, changes of names for the whole tree. A power cut
+//! keeps a random part of those lists, torn writes included. That is all that the engine may rely on:
+//! - syncing a file makes its earlier writes and its length durable, but not its name;
+//! - syncing a folder makes earlier changes of names in it durable; a rename needs both folders;
+//! - a rename is atomic;
+//! - everything else may be kept, lost or torn, in any order.
+//!
+//! A handle belongs to one *boot*; after a power cut or a kill the old ones fail, and [`SimMedia::restart`] gives a new
+//! one. All randomness comes from the seed.
+
+mod names;
+mod node;
+mod power;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Access, Kind, Media, MediaFile, MediaLock, Site};
+use names::NameOp;
+use node::{FileOp, Node};
+
+/// What shall go wrong.
+#[derive(Debug, Clone, Default)]
+pub struct Faults {
+    /// The power goes at this change of the medium, counted from 0 over the life of the medium.
+    pub cut_at: Option<u64>,
+    /// Syncs from this place in the protocol do nothing, and say that they did.
+    pub ignore: Option<Site>,
+    /// The n-th sync from now on fails, counted from 0.
+    pub fail_sync: Option<u64>,
+    /// From this change on, and for so many, every call that needs space fails.
+    pub full: Option<(u64, u64)>,
+}
+
+/// A small generator of random numbers (splitmix64): tests must not depend on anybody's choice of another one.
+#[derive(Debug, Clone)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// The next number.
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `limit`, which is above 0.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.roll() % limit
+    }
+
+    /// True in `percent` of all cases.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+#[derive(Debug)]
+struct Sim {
+    boot: u64,
+    running: bool,
+    nodes: Vec<Node>,
+    /// Changes of names that are not all durable, oldest first.
+    pending: Vec<NameOp>,
+    locked: BTreeSet<PathBuf>,
+    dice: Dice,
+    faults: Faults,
+    changes: u64,
+    syncs: BTreeSet<Site>,
+    trace: Option<Vec<String>>,
+}
+
+/// The simulated file system. Clones see the same one.
+#[derive(Debug, Clone)]
+pub struct SimMedia {
+    sim: Arc<Mutex<Sim>>,
+    boot: u64,
+}
+
+impl SimMedia {
+    /// An empty file system.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let sim = Sim {
+            boot: 0,
+            running: true,
+            nodes: vec![Node::folder()],
+            pending: Vec::new(),
+            locked: BTreeSet::new(),
+            dice: Dice(seed),
+            faults: Faults::default(),
+            changes: 0,
+            syncs: BTreeSet::new(),
+            trace: None,
+        };
+        Self {
+            sim: Arc::new(Mutex::new(sim)),
+            boot: 0,
+        }
+    }
+
+    /// As the trait object that the engine takes.
+    #[must_use]
+    pub fn media(&self) -> Arc<dyn Media> {
+        Arc::new(self.clone())
+    }
+
+    /// Sets what shall go wrong.
+    pub fn set_faults(&self, faults: Faults) {
+        self.any().faults = faults;
+    }
+
+    /// Changes so far.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.any().changes
+    }
+
+    /// Whether the power is on.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.any().running
+    }
+
+    /// Places that synced anything so far.
+    #[must_use]
+    pub fn syncs(&self) -> BTreeSet<Site> {
+        self.any().syncs.clone()
+    }
+
+    /// Starts to note every change; gives those noted so far.
+    pub fn trace(&self) -> Vec<String> {
+        self.any().trace.replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// Ends the power, if it is on, and turns it on again: a random part of what was not synced is there.
+    #[must_use]
+    pub fn restart(&self) -> Self {
+        let mut sim = self.any();
+        sim.cut();
+        sim.running = true;
+        sim.boot += 1;
+        sim.locked.clear();
+        Self {
+            sim: self.sim.clone(),
+            boot: sim.boot,
+        }
+    }
+
+    /// Kills the process that uses this handle: nothing is lost, but it does nothing more, and its locks are free.
+    #[must_use]
+    pub fn kill(&self) -> Self {
+        let mut sim = self.any();
+        sim.locked.clear();
+        // The boot stays the same for those who ask; only handles tell the processes apart.
+        sim.boot += 1 << 32;
+        sim.running = true;
+        Self {
+            sim: self.sim.clone(),
+            boot: sim.boot,
+        }
+    }
+
+    fn any(&self) -> MutexGuard<'_, Sim> {
+        self.sim.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file system, if this handle's process still runs.
+    fn sim(&self) -> io::Result<MutexGuard<'_, Sim>> {
+        let sim = self.any();
+        if sim.running && sim.boot == self.boot {
+            Ok(sim)
+        } else {
+            Err(io::Error::other("the power is off"))
+        }
+    }
+
+    /// As `sim`, for a change: counts it, and the power may go before or after it.
+    fn change<T>(
+        &self,
+        needs_space: bool,
+        note: impl FnOnce() -> String,
+        act: impl FnOnce(&mut Sim) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut sim = self.sim()?;
+        let number = sim.changes;
+        sim.changes += 1;
+        if let Some(trace) = &mut sim.trace {
+            trace.push(format!("{number} {}", note()));
+        }
+        let full = sim.faults.full;
+        if needs_space && full.is_some_and(|(from, count)| (from..from + count).contains(&number)) {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        if sim.faults.cut_at != Some(number) {
+            return act(&mut sim);
+        }
+        if sim.dice.chance(50) {
+            let _ = act(&mut sim);
+        }
+        sim.running = false;
+        Err(io::Error::other("the power went"))
+    }
+}
+
+#[derive(Debug)]
+struct SimFile {
+    media: SimMedia,
+    node: usize,
+}
+
+impl MediaFile for SimFile {
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+        let sim = self.media.sim()?;
+        let live = &sim.nodes[self.node].file()?.live;
+        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(live.len());
+        let count = bytes.len().min(live.len() - from);
+        bytes[..count].copy_from_slice(&live[from..from + count]);
+        Ok(count)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let note = || format!("write #{} {offset}+{}", self.node, bytes.len());
+        self.media.change(true, note, |sim| {
+            let op = FileOp::Write(offset, bytes.to_vec());
+            sim.nodes[self.node].file_mut()?.apply(op);
+            Ok(())
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let note = || format!("set length #{} {len}", self.node);
+        self.media.change(true, note, |sim| {
+            sim.nodes[self.node].file_mut()?.apply(FileOp::SetLen(len));
+            Ok(())
+        })
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        let sim = self.media.sim()?;
+        Ok(sim.nodes[self.node].file()?.live.len() as u64)
+    }
+
+    fn sync(&self, site: Site) -> io::Result<()> {
+        let note = || format!("sync #{} {site:?}", self.node);
+        self.media.change(false, note, |sim| {
+            let fails = sim.sync_fails();
+            let mut dice = sim.dice.clone();
+            let ignored = sim.note_sync(site);
+            let file = sim.nodes[self.node].file_mut()?;
+            if fails {
+                file.fail_sync(&mut dice);
+                sim.dice = dice;
+                return Err(io::Error::other("input/output error (simulated)"));
+            }
+            if !ignored {
+                file.sync();
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Sim {
+    /// Whether syncs from `site` do nothing.
+    fn note_sync(&mut self, site: Site) -> bool {
+        self.syncs.insert(site);
+        self.faults.ignore == Some(site)
+    }
+
+    fn sync_fails(&mut self) -> bool {
+        match &mut self.faults.fail_sync {
+            Some(0) => {
+                self.faults.fail_sync = None;
+                true
+            }
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+            None => false,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct SimLock {
+    media: SimMedia,
+    path: PathBuf,
+}
+
+impl MediaLock for SimLock {
+    fn write(&self, text: &str) -> io::Result<()> {
+        let file = self.media.open(&self.path, Access::Create)?;
+        file.set_len(0)?;
+        file.write_at(0, text.as_bytes())
+    }
+
+    fn release(&self) {
+        if let Ok(mut sim) = self.media.sim() {
+            sim.locked.remove(&self.path);
+        }
+    }
+}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Media for SimMedia {
+    fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>> {
+        let found = self.sim()?.find(path)?;
+        let node = match (found, access) {
+            (Some(_), Access::CreateNew) => {
+                return Err(io::Error::from(io::ErrorKind::AlreadyExists));
+            }
+            (Some(node), _) => {
+                self.sim()?.nodes[node].file()?;
+                node
+            }
+            (None, Access::Read | Access::Write) => {
+                return Err(io::Error::from(io::ErrorKind::NotFound));
+            }
+            (None, Access::Create | Access::CreateNew) => {
+                let note = || format!("create {}", path.display());
+                self.change(true, note, |sim| sim.add(path, Node::file_node()))?
+            }
+        };
+        Ok(Arc::new(SimFile {
+            media: self.clone(),
+            node,
+        }))
+    }
+
+    fn stat(&self, path: &Path) -> io::Result<Option<Kind>> {
+        let sim = self.sim()?;
+        Ok(sim.find(path)?.map(|node| match &sim.nodes[node] {
+            Node::File(file) => Kind::File(file.live.len() as u64),
+            Node::Folder { .. } => Kind::Folder,
+        }))
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
+        let sim = self.sim()?;
+        let node = sim.existing(folder)?;
+        Ok(sim.nodes[node].entries()?.keys().cloned().collect())
+    }
+
+    fn make_folder(&self, path: &Path) -> io::Result<bool> {
+        let found = self.sim()?.find(path)?;
+        if let Some(node) = found {
+            self.sim()?.nodes[node].entries()?;
+            return Ok(false);
+        }
+        let note = || format!("make folder {}", path.display());
+        self.change(true, note, |sim| sim.add(path, Node::folder()))?;
+        Ok(true)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let note = || format!("rename {} {}", from.display(), to.display());
+        self.change(false, note, |sim| sim.rename(from, to))
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let note = || format!("remove {}", path.display());
+        self.change(false, note, |sim| sim.remove(path, false))
+    }
+
+    fn remove_folder(&self, path: &Path) -> io::Result<()> {
+        let note = || format!("remove folder {}", path.display());
+        self.change(false, note, |sim| sim.remove(path, true))
+    }
+
+    fn sync_folder(&self, path: &Path, site: Site) -> io::Result<()> {
+        let note = || format!("sync folder {} {site:?}", path.display());
+        self.change(false, note, |sim| {
+            let folder = sim.existing(path)?;
+            sim.nodes[folder].entries()?;
+            if sim.sync_fails() {
+                return Err(io::Error::other("input/output error (simulated)"));
+            }
+            if !sim.note_sync(site) {
+                sim.sync_names(folder);
+            }
+            Ok(())
+        })
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {
+        if self.sim()?.locked.contains(path) {
+            return Ok(None);
+        }
+        self.open(path, Access::Create)?;
+        self.sim()?.locked.insert(path.to_path_buf());
+        let text = self.read(path)?.unwrap_or_default();
+        let lock = SimLock {
+            media: self.clone(),
+            path: path.to_path_buf(),
+        };
+        Ok(Some((Box::new(lock), String::from_utf8_lossy(&text).into_owned())))
+    }
+
+    fn network(&self, _path: &Path) -> io::Result<Option<&'static str>> {
+        Ok(None)
+    }
+
+    fn boot_id(&self) -> String {
+        // Kills change the upper half only.
+        format!("sim-{}", self.boot & 0xffff_ffff)
+    }
+
+    fn has_background(&self) -> bool {
+        false
+    }
+}

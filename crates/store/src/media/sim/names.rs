@@ -1,0 +1,173 @@
+//! The simulation's tree of names.
+
+use std::io;
+use std::path::{Component, Path};
+
+use super::Sim;
+use super::node::Node;
+
+/// A change of names. It is durable once every folder that it names was synced after it.
+#[derive(Debug, Clone)]
+pub(super) struct NameOp {
+    pub(super) change: NameChange,
+    /// Folders that were not synced since.
+    pub(super) waits_for: Vec<usize>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum NameChange {
+    Add {
+        folder: usize,
+        name: String,
+        node: usize,
+    },
+    Remove {
+        folder: usize,
+        name: String,
+    },
+    Rename {
+        from: (usize, String),
+        to: (usize, String),
+    },
+}
+
+/// Which of the two worlds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum World {
+    Live,
+    Durable,
+}
+
+impl Sim {
+    /// The node at a path, if there is one.
+    pub(super) fn find(&self, path: &Path) -> io::Result<Option<usize>> {
+        let mut at = 0;
+        for component in path.components() {
+            let Component::Normal(name) = component else {
+                continue;
+            };
+            let Node::Folder { live, .. } = &self.nodes[at] else {
+                return Ok(None);
+            };
+            match live.get(&*name.to_string_lossy()) {
+                Some(node) => at = *node,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(at))
+    }
+
+    pub(super) fn existing(&self, path: &Path) -> io::Result<usize> {
+        self.find(path)?
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn split(&self, path: &Path) -> io::Result<(usize, String)> {
+        let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
+        let name = path.file_name().ok_or_else(invalid)?;
+        let folder = self.existing(path.parent().ok_or_else(invalid)?)?;
+        self.nodes[folder].entries()?;
+        Ok((folder, name.to_string_lossy().into_owned()))
+    }
+
+    pub(super) fn add(&mut self, path: &Path, node: Node) -> io::Result<usize> {
+        let (folder, name) = self.split(path)?;
+        self.nodes.push(node);
+        let node = self.nodes.len() - 1;
+        self.change_names(NameChange::Add { folder, name, node }, vec![folder])?;
+        Ok(node)
+    }
+
+    pub(super) fn remove(&mut self, path: &Path, is_folder: bool) -> io::Result<()> {
+        let (folder, name) = self.split(path)?;
+        let node = self.existing(path)?;
+        match (&self.nodes[node], is_folder) {
+            (Node::File(_), true) => return Err(io::Error::from(io::ErrorKind::NotADirectory)),
+            (Node::Folder { .. }, false) => {
+                return Err(io::Error::from(io::ErrorKind::IsADirectory));
+            }
+            (Node::Folder { live, .. }, true) if !live.is_empty() => {
+                return Err(io::Error::from(io::ErrorKind::DirectoryNotEmpty));
+            }
+            _ => {}
+        }
+        self.change_names(NameChange::Remove { folder, name }, vec![folder])
+    }
+
+    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        self.existing(from)?;
+        let (from, to) = (self.split(from)?, self.split(to)?);
+        let mut waits_for = vec![from.0, to.0];
+        waits_for.dedup();
+        self.change_names(NameChange::Rename { from, to }, waits_for)
+    }
+
+    fn change_names(&mut self, change: NameChange, waits_for: Vec<usize>) -> io::Result<()> {
+        self.run(World::Live, &change)?;
+        self.pending.push(NameOp { change, waits_for });
+        Ok(())
+    }
+
+    pub(super) fn sync_names(&mut self, folder: usize) {
+        for op in &mut self.pending {
+            op.waits_for.retain(|waits| *waits != folder);
+        }
+        // What is durable, with nothing older undecided, need not be kept as a list.
+        let settled = self.pending.iter().take_while(|op| op.waits_for.is_empty());
+        let settled = settled.count();
+        let settled: Vec<NameOp> = self.pending.drain(..settled).collect();
+        for op in settled {
+            let _ = self.run(World::Durable, &op.change);
+        }
+    }
+
+    fn entries_of(
+        &mut self,
+        world: World,
+        folder: usize,
+    ) -> io::Result<&mut std::collections::BTreeMap<String, usize>> {
+        match (&mut self.nodes[folder], world) {
+            (Node::Folder { live, .. }, World::Live) => Ok(live),
+            (Node::Folder { durable, .. }, World::Durable) => Ok(durable),
+            (Node::File(_), _) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+        }
+    }
+
+    /// Carries out a change in one world. In the durable one it may have become impossible, because what it builds on
+    /// was lost.
+    pub(super) fn run(&mut self, world: World, change: &NameChange) -> io::Result<()> {
+        match change {
+            NameChange::Add { folder, name, node } => {
+                self.entries_of(world, *folder)?.insert(name.clone(), *node);
+            }
+            NameChange::Remove { folder, name } => {
+                let node = self.entries_of(world, *folder)?.get(name).copied();
+                if world == World::Live {
+                    self.refuse_full(world, node)?;
+                }
+                // A folder whose removal is durable takes along what was in it, whatever became of that.
+                self.entries_of(world, *folder)?.remove(name);
+            }
+            NameChange::Rename { from, to } => {
+                let node = self.entries_of(world, from.0)?.get(&from.1).copied();
+                let node = node.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+                let target = self.entries_of(world, to.0)?.get(&to.1).copied();
+                self.refuse_full(world, target)?;
+                self.entries_of(world, from.0)?.remove(&from.1);
+                self.entries_of(world, to.0)?.insert(to.1.clone(), node);
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder with anything in it is neither removed nor replaced.
+    fn refuse_full(&mut self, world: World, node: Option<usize>) -> io::Result<()> {
+        let Some(node) = node else { return Ok(()) };
+        match self.entries_of(world, node) {
+            Ok(entries) if !entries.is_empty() => {
+                Err(io::Error::from(io::ErrorKind::DirectoryNotEmpty))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Files and folders of the simulation.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::Dice;
+
+/// An operation on a file's bytes.
+#[derive(Debug, Clone)]
+pub(super) enum FileOp {
+    Write(u64, Vec<u8>),
+    SetLen(u64),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct FileNode {
+    /// What system calls see.
+    pub(super) live: Vec<u8>,
+    /// What the last sync promised.
+    pub(super) durable: Vec<u8>,
+    /// What happened since.
+    pub(super) pending: Vec<FileOp>,
+}
+
+#[derive(Debug)]
+pub(super) enum Node {
+    File(FileNode),
+    Folder {
+        live: BTreeMap<String, usize>,
+        durable: BTreeMap<String, usize>,
+    },
+}
+
+impl Node {
+    pub(super) fn folder() -> Self {
+        Self::Folder {
+            live: BTreeMap::new(),
+            durable: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn file_node() -> Self {
+        Self::File(FileNode::default())
+    }
+
+    pub(super) fn file(&self) -> io::Result<&FileNode> {
+        match self {
+            Self::File(file) => Ok(file),
+            Self::Folder { .. } => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        }
+    }
+
+    pub(super) fn file_mut(&mut self) -> io::Result<&mut FileNode> {
+        match self {
+            Self::File(file) => Ok(file),
+            Self::Folder { .. } => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        }
+    }
+
+    pub(super) fn entries(&self) -> io::Result<&BTreeMap<String, usize>> {
+        match self {
+            Self::Folder { live, .. } => Ok(live),
+            Self::File(_) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+        }
+    }
+
+    pub(super) fn entries_mut(&mut self) -> io::Result<&mut BTreeMap<String, usize>> {
+        match self {
+            Self::Folder { live, .. } => Ok(live),
+            Self::File(_) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+        }
+    }
+}
+
+fn run(bytes: &mut Vec<u8>, op: &FileOp) {
+    match op {
+        FileOp::SetLen(len) => bytes.resize(*len as usize, 0),
+        FileOp::Write(offset, new) => write(bytes, *offset as usize, new),
+    }
+}
+
+fn write(bytes: &mut Vec<u8>, at: usize, new: &[u8]) {
+    if bytes.len() < at + new.len() {
+        bytes.resize(at + new.len(), 0);
+    }
+    bytes[at..at + new.len()].copy_from_slice(new);
+}
+
+impl FileNode {
+    pub(super) fn apply(&mut self, op: FileOp) {
+        run(&mut self.live, &op);
+        self.pending.push(op);
+    }
+
+    pub(super) fn sync(&mut self) {
+        // Equal to replaying what is pending, unless an earlier sync failed: then the lost part stays lost.
+        for op in self.pending.drain(..) {
+            run(&mut self.durable, &op);
+        }
+    }
+
+    /// A sync that failed: the kernel takes the pages for clean, so that no later sync writes them.
+    pub(super) fn fail_sync(&mut self, dice: &mut Dice) {
+        self.settle(dice, 50);
+    }
+
+    /// Makes a random part of what is pending durable and forgets the rest.
+    fn settle(&mut self, dice: &mut Dice, keep: u64) {
+        for op in self.pending.drain(..) {
+            if dice.chance(keep) {
+                run(&mut self.durable, &op);
+                continue;
+            }
+            let FileOp::Write(offset, new) = &op else {
+                continue;
+            };
+            // A third of what is not kept is torn: some stretch of it arrives.
+            if keep > 0 && dice.chance(33) {
+                let from = dice.below(new.len() as u64) as usize;
+                let to = from + dice.below((new.len() - from) as u64 + 1) as usize;
+                let (from, to) = if dice.chance(50) { (0, to) } else { (from, to) };
+                write(&mut self.durable, *offset as usize + from, &new[from..to]);
+            }
+        }
+    }
+
+    /// The power goes: what remains is what was promised and a random part of the rest.
+    pub(super) fn cut(&mut self, dice: &mut Dice, keep: u64) {
+        self.settle(dice, keep);
+        self.live.clone_from(&self.durable);
+    }
+}
