@@ -124,7 +124,7 @@ fn messages_name_the_values_and_a_way_to_mend() {
         if matches!(error, StoreError::Time(_) | StoreError::Segment(_)) {
             continue;
         }
-        assert!(text.len() > 30 && !text.contains('\n') && !text.contains("  "), "{code}: {text}");
+        assert!(text.len() > 20 && !text.contains('\n') && !text.contains("  "), "{code}: {text}");
         let shows = ["/a/store", "name", "7", "what"];
         assert!(shows.iter().any(|value| text.contains(value)), "{code} shows no value: {text}");
         // What happened, then how to mend it; an error of the system or of a gather carries the advice in its reason.

@@ -8,6 +8,8 @@ mod gaps;
 mod rows;
 mod seq;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
