@@ -1,6 +1,7 @@
 //! From blocks to stored samples: the sources that are open, the blocks that are held, and what is told of both.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use isochrony_time::Stamp;
 
@@ -57,14 +58,12 @@ impl Session {
 
     /// The target of a signal, which is created if it does not exist.
     pub(crate) fn target(&mut self, signal: &str, spec: &Spec) -> Result<&mut Target, IngestError> {
-        if !self.targets.contains_key(signal) {
-            let target = Target::open(&self.store, signal, spec, &self.options)?;
-            self.targets.insert(signal.into(), target);
-        }
-        let target = self
-            .targets
-            .entry(signal.into())
-            .or_insert_with(|| unreachable!("inserted above"));
+        let target = match self.targets.entry(signal.into()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                new.insert(Target::open(&self.store, signal, spec, &self.options)?)
+            }
+        };
         target.check(spec)?;
         Ok(target)
     }
