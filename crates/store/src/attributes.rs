@@ -52,10 +52,14 @@ impl Store {
         let group = zarr::store_group(&self.uuid()?, attributes.clone());
         let (_, tmp) = engine.new_tmp();
         std::fs::write(&tmp, zarr::to_bytes(&group)).at("write", &tmp)?;
-        File::open(&tmp).and_then(|file| file.sync_all()).at("sync", &tmp)?;
+        File::open(&tmp)
+            .and_then(|file| file.sync_all())
+            .at("sync", &tmp)?;
         std::fs::rename(&tmp, &path).at("replace", &path)?;
         let folder = engine.root();
-        File::open(folder).and_then(|file| file.sync_all()).at("sync", folder)
+        File::open(folder)
+            .and_then(|file| file.sync_all())
+            .at("sync", folder)
     }
 
     fn metadata_path(&self) -> Result<PathBuf, StoreError> {

@@ -14,7 +14,7 @@ use crate::state::SignalState;
 
 enum Access {
     Writer(Engine),
-    Reader(Reader),
+    Reader(Box<Reader>),
 }
 
 /// An open store.
@@ -40,7 +40,7 @@ impl Backend {
     }
 
     pub(crate) fn reader(path: &Path, reader: Reader) -> Self {
-        Self::new(path, Access::Reader(reader))
+        Self::new(path, Access::Reader(Box::new(reader)))
     }
 
     fn new(path: &Path, access: Access) -> Self {
@@ -98,7 +98,12 @@ impl Backend {
     }
 
     /// Bytes of samples that lie in one shard.
-    pub(crate) fn read(&self, id: SignalId, start: i64, count: usize) -> Result<Buffer, StoreError> {
+    pub(crate) fn read(
+        &self,
+        id: SignalId,
+        start: i64,
+        count: usize,
+    ) -> Result<Buffer, StoreError> {
         either!(self, "read samples", x => x.read(id, start, count))
     }
 

@@ -97,7 +97,11 @@ impl SignalWriter {
                 return Ok(stored);
             }
             let tolerance = late.tolerance;
-            if stamp.civil.checked_add(tolerance).is_none_or(|time| time >= expected) {
+            if stamp
+                .civil
+                .checked_add(tolerance)
+                .is_none_or(|time| time >= expected)
+            {
                 let appended = append_stamped(state, writer, change, bytes, stamp, None)?;
                 return Ok(Backfilled::Appended(appended));
             }
@@ -148,7 +152,10 @@ impl<'a> Late<'a> {
         let state = signal.state();
         let slip = match state.meta.clock.gap_slip_ns {
             Some(ns) => Fixed::from_int(ns),
-            None => signal.rate().duration_ns(5).map(|ns| Fixed::from_bits(ns.to_bits() / 2))?,
+            None => signal
+                .rate()
+                .duration_ns(5)
+                .map(|ns| Fixed::from_bits(ns.to_bits() / 2))?,
         };
         Ok(Self {
             signal,
@@ -163,7 +170,10 @@ impl<'a> Late<'a> {
     /// Middle of the interval that the stamp states.
     fn middle(&self) -> Fixed {
         let half = Fixed::from_bits(self.stamp.resolution.to_bits() / 2);
-        self.stamp.civil.checked_add(half).unwrap_or(self.stamp.civil)
+        self.stamp
+            .civil
+            .checked_add(half)
+            .unwrap_or(self.stamp.civil)
     }
 
     fn find_gap(&self) -> Result<Option<Fill>, StoreError> {
@@ -176,7 +186,8 @@ impl<'a> Late<'a> {
             }
             // Where the stamp lies on the run's axis, and the gaps about there.
             let near = self.signal.index_in_run(&run, self.middle())?;
-            let around = near.saturating_sub(slack).max(run.start)..near.saturating_add(slack).min(run.end);
+            let around =
+                near.saturating_sub(slack).max(run.start)..near.saturating_add(slack).min(run.end);
             for gap in state.gaps.positions(state.gaps.overlapping(around)) {
                 let start = gap.start.max(run.start);
                 let gap = Gap {
@@ -203,7 +214,9 @@ impl<'a> Late<'a> {
         // How long after the gap's start the samples begin, and how long before its end they end.
         let before = minus(self.middle(), left);
         let after = minus(minus(right, self.middle()), self.duration);
-        let least = Fixed::ZERO.checked_sub(self.tolerance).unwrap_or(Fixed::ZERO);
+        let least = Fixed::ZERO
+            .checked_sub(self.tolerance)
+            .unwrap_or(Fixed::ZERO);
         if before < least || after < least {
             return Ok(None);
         }
@@ -229,7 +242,11 @@ impl<'a> Late<'a> {
         let (index, run) = (fill.index, fill.run);
         let end = index + self.samples;
         change.write(index, self.bytes);
-        change.ops.push(Op::Valid { id, start: index, end });
+        change.ops.push(Op::Valid {
+            id,
+            start: index,
+            end,
+        });
         let point = Point {
             index,
             civil: self.stamp.civil,
@@ -237,7 +254,11 @@ impl<'a> Late<'a> {
             use_: PointUse::Used,
         };
         change.point(run.id, &point)?;
-        let pieces: Vec<Piece> = state.fit.of_run(run.id).map(|row| clock::piece(run.id, &row)).collect();
+        let pieces: Vec<Piece> = state
+            .fit
+            .of_run(run.id)
+            .map(|row| clock::piece(run.id, &row))
+            .collect();
         if let Some(pieces) = self.with_piece(fill, pieces) {
             change.fit(state, run.id, &pieces, 0)?;
         }
@@ -269,7 +290,10 @@ impl<'a> Late<'a> {
             residual_ns: 0.0,
             ..left
         };
-        let takes = piece.civil_at(Fixed::from_int(end)).ok()?.checked_sub(earliest)?;
+        let takes = piece
+            .civil_at(Fixed::from_int(end))
+            .ok()?
+            .checked_sub(earliest)?;
         let latest = match next {
             Some(next) => next.checked_sub(takes)?,
             None => Fixed::MAX,
@@ -297,16 +321,19 @@ impl<'a> Late<'a> {
     }
 
     /// Behind the end: on with the late run there if the samples follow on it, else as a new one.
-    fn append(&self, writer: &mut WriterState, change: &mut Change<'a>) -> Result<Appended, StoreError> {
+    fn append(
+        &self,
+        writer: &mut WriterState,
+        change: &mut Change<'a>,
+    ) -> Result<Appended, StoreError> {
         let state = self.signal.state();
         let count = self.samples.unsigned_abs();
         let mut continued = None;
-        if let Some(tail) = state.runs.last().filter(is_late) {
-            if let Some(clock) = clock::of_run(state, &tail)? {
-                if clock.place(self.stamp, count, None)? == Placement::Contiguous {
-                    continued = Some((tail, clock, Placement::Contiguous));
-                }
-            }
+        if let Some(tail) = state.runs.last().filter(is_late)
+            && let Some(clock) = clock::of_run(state, &tail)?
+            && clock.place(self.stamp, count, None)? == Placement::Contiguous
+        {
+            continued = Some((tail, clock, Placement::Contiguous));
         }
         let (mut run, mut clock, placement) = match continued {
             Some(continued) => continued,

@@ -77,7 +77,9 @@ pub enum StoreError {
         name: String,
     },
     /// One signal would lie inside another.
-    #[error("signal {name:?} cannot be beside {other:?}: a signal cannot contain another; choose a name that is no prefix of the other")]
+    #[error(
+        "signal {name:?} cannot be beside {other:?}: a signal cannot contain another; choose a name that is no prefix of the other"
+    )]
     SignalInsideSignal {
         /// The name as given.
         name: String,
@@ -91,7 +93,9 @@ pub enum StoreError {
         name: String,
     },
     /// A pattern that is no glob.
-    #[error("pattern {pattern:?} is refused: {reason}; use *, ? and [a-z] inside a component and ** for any number of components")]
+    #[error(
+        "pattern {pattern:?} is refused: {reason}; use *, ? and [a-z] inside a component and ** for any number of components"
+    )]
     InvalidPattern {
         /// The pattern as given.
         pattern: String,
@@ -111,7 +115,9 @@ pub enum StoreError {
         end: String,
     },
     /// An index range that reaches outside the signal.
-    #[error("samples {start}..{end} were asked for, but signal {signal:?} holds {have_start}..{have_end}; ask within it")]
+    #[error(
+        "samples {start}..{end} were asked for, but signal {signal:?} holds {have_start}..{have_end}; ask within it"
+    )]
     OutOfBounds {
         /// The signal.
         signal: String,
@@ -125,7 +131,9 @@ pub enum StoreError {
         have_end: i64,
     },
     /// One contiguous array was asked for, but the selection covers a gap.
-    #[error("the selection from signal {signal:?} covers a gap of {length} samples at index {start}{civil}; iterate over its segments, or ask for values with a fill")]
+    #[error(
+        "the selection from signal {signal:?} covers a gap of {length} samples at index {start}{civil}; iterate over its segments, or ask for values with a fill"
+    )]
     GapInSelection {
         /// The signal.
         signal: String,
@@ -137,7 +145,9 @@ pub enum StoreError {
         civil: String,
     },
     /// One contiguous array was asked for, but the selection spans a clock step.
-    #[error("the selection from signal {signal:?} spans a clock step at index {index} (run {before} to run {after}); iterate over its segments")]
+    #[error(
+        "the selection from signal {signal:?} spans a clock step at index {index} (run {before} to run {after}); iterate over its segments"
+    )]
     ClockStepInSelection {
         /// The signal.
         signal: String,
@@ -149,7 +159,9 @@ pub enum StoreError {
         after: u32,
     },
     /// The signal has no relation to civil time yet.
-    #[error("signal {signal:?} has no civil time: it was created without a start and no stamp was given; create it with a start or append with a stamp")]
+    #[error(
+        "signal {signal:?} has no civil time: it was created without a start and no stamp was given; create it with a start or append with a stamp"
+    )]
     NoCivilTime {
         /// The signal.
         signal: String,
@@ -197,7 +209,9 @@ pub enum StoreError {
         max: i64,
     },
     /// In-place writing over a gap.
-    #[error("cannot write samples {start}..{end} of signal {signal:?} in place: {gap_start}..{gap_end} is a gap; fill it with a backfill, or write the parts around it")]
+    #[error(
+        "cannot write samples {start}..{end} of signal {signal:?} in place: {gap_start}..{gap_end} is a gap; fill it with a backfill, or write the parts around it"
+    )]
     WriteIntoGap {
         /// The signal.
         signal: String,
@@ -211,7 +225,9 @@ pub enum StoreError {
         gap_end: i64,
     },
     /// User attributes that are no JSON object.
-    #[error("attributes of {owner:?} are refused: {reason}; give a JSON object whose keys are not \"isochrony\"")]
+    #[error(
+        "attributes of {owner:?} are refused: {reason}; give a JSON object whose keys are not \"isochrony\""
+    )]
     InvalidAttributes {
         /// Signal name, or "store".
         owner: String,
@@ -231,7 +247,9 @@ pub enum StoreError {
         legal: &'static str,
     },
     /// More would be held in memory than is sensible.
-    #[error("{what} needs {bytes} bytes, more than {limit}; ask for a shorter span, a lower rate or fewer signals")]
+    #[error(
+        "{what} needs {bytes} bytes, more than {limit}; ask for a shorter span, a lower rate or fewer signals"
+    )]
     TooLarge {
         /// What was asked for.
         what: &'static str,
@@ -251,7 +269,9 @@ pub enum StoreError {
 
     // --- damage ---
     /// A stored table that says something impossible.
-    #[error("table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; run `isochrony verify --repair`")]
+    #[error(
+        "table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; run `isochrony verify --repair`"
+    )]
     DamagedTable {
         /// The signal.
         signal: String,
@@ -345,7 +365,9 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A codec that signals cannot be sealed with.
-    #[error("codec {codec:?} is refused; give \"zstd:LEVEL\" with level 1 to 22, or \"blosc:COMPRESSOR:LEVEL\" with blosclz, lz4, lz4hc, zlib or zstd and level 0 to 9")]
+    #[error(
+        "codec {codec:?} is refused; give \"zstd:LEVEL\" with level 1 to 22, or \"blosc:COMPRESSOR:LEVEL\" with blosclz, lz4, lz4hc, zlib or zstd and level 0 to 9"
+    )]
     InvalidCodec {
         /// The codec as given.
         codec: String,
@@ -367,7 +389,9 @@ pub enum StoreError {
         codec: String,
     },
     /// Samples would overwrite committed ones.
-    #[error("cannot write samples {start}..{end} of signal {signal:?}: {at} already holds a committed sample; append, fill a gap, or write in place")]
+    #[error(
+        "cannot write samples {start}..{end} of signal {signal:?}: {at} already holds a committed sample; append, fill a gap, or write in place"
+    )]
     Occupied {
         /// The signal.
         signal: String,

@@ -7,47 +7,192 @@ use super::*;
 /// One of each variant. The match in [`position`] does not compile without a new one.
 fn examples() -> Vec<StoreError> {
     vec![
-        StoreError::NotAStore { path: "/a/store".into(), reason: "name".into() },
-        StoreError::StoreExists { path: "/a/store".into() },
-        StoreError::ReadOnly { path: "/a/store".into(), action: "what" },
-        StoreError::Closed { path: "/a/store".into(), action: "what" },
-        StoreError::Io { action: "what", path: "/a/store".into(), source: std::io::Error::other("no luck") },
-        StoreError::InvalidName { name: "name".into(), component: "name".into(), rule: "what" },
-        StoreError::NoSuchSignal { name: "name".into(), hint: "name".into() },
-        StoreError::SignalExists { name: "name".into() },
-        StoreError::SignalInsideSignal { name: "name".into(), other: "name".into() },
-        StoreError::SignalRemoved { name: "name".into() },
-        StoreError::InvalidPattern { pattern: "name".into(), reason: "what" },
-        StoreError::InvalidRange { signal: "name".into(), start: "name".into(), end: "name".into() },
-        StoreError::OutOfBounds { signal: "name".into(), start: 7, end: 7, have_start: 7, have_end: 7 },
-        StoreError::GapInSelection { signal: "name".into(), start: 7, length: 7, civil: "name".into() },
-        StoreError::ClockStepInSelection { signal: "name".into(), index: 7, before: 7, after: 7 },
-        StoreError::NoCivilTime { signal: "name".into() },
-        StoreError::NoSuchEvent { signal: "name".into(), event: 7 },
-        StoreError::DTypeMismatch { signal: "name".into(), expected: DType::I16, got: DType::I16 },
-        StoreError::PartialSample { signal: "name".into(), bytes: 7, dtype: DType::I16 },
-        StoreError::InvalidLength { signal: "name".into(), action: "what", length: 7, max: 7 },
-        StoreError::WriteIntoGap { signal: "name".into(), start: 7, end: 7, gap_start: 7, gap_end: 7 },
-        StoreError::InvalidAttributes { owner: "name".into(), reason: "name".into() },
-        StoreError::InvalidOption { signal: "name".into(), option: "what", got: "name".into(), legal: "what" },
-        StoreError::TooLarge { what: "what", bytes: 7, limit: 7 },
-        StoreError::CannotGather { signal: "name".into(), reason: "what" },
-        StoreError::DamagedTable { signal: "name".into(), table: "what", row: 7, reason: "what" },
-        StoreError::Locked { path: "/a/store".into(), holder: "name".into() },
-        StoreError::NetworkFileSystem { path: "/a/store".into(), kind: "what" },
-        StoreError::DiskFull { action: "what", path: "/a/store".into() },
-        StoreError::Poisoned { path: "/a/store".into(), action: "what", reason: "name".into() },
-        StoreError::Forked { path: "/a/store".into(), action: "what", owner: 7 },
-        StoreError::NewerFormat { path: "/a/store".into(), got: 7, supported: 7 },
-        StoreError::DamagedFile { path: "/a/store".into(), offset: 7, reason: "what" },
-        StoreError::MissingSamples { path: "/a/store".into(), have: 7, need: 7 },
-        StoreError::ForeignShard { path: "/a/store".into() },
-        StoreError::InvalidCodec { codec: "name".into() },
-        StoreError::Undecodable { path: "/a/store".into(), reason: "name".into() },
-        StoreError::Sealed { signal: "name".into(), codec: "name".into() },
-        StoreError::Occupied { signal: "name".into(), start: 7, end: 7, at: 7 },
-        StoreError::InTheWay { signal: "name".into(), path: "/a/store".into() },
-        StoreError::NeedsRecovery { path: "/a/store".into() },
+        StoreError::NotAStore {
+            path: "/a/store".into(),
+            reason: "name".into(),
+        },
+        StoreError::StoreExists {
+            path: "/a/store".into(),
+        },
+        StoreError::ReadOnly {
+            path: "/a/store".into(),
+            action: "what",
+        },
+        StoreError::Closed {
+            path: "/a/store".into(),
+            action: "what",
+        },
+        StoreError::Io {
+            action: "what",
+            path: "/a/store".into(),
+            source: std::io::Error::other("no luck"),
+        },
+        StoreError::InvalidName {
+            name: "name".into(),
+            component: "name".into(),
+            rule: "what",
+        },
+        StoreError::NoSuchSignal {
+            name: "name".into(),
+            hint: "name".into(),
+        },
+        StoreError::SignalExists {
+            name: "name".into(),
+        },
+        StoreError::SignalInsideSignal {
+            name: "name".into(),
+            other: "name".into(),
+        },
+        StoreError::SignalRemoved {
+            name: "name".into(),
+        },
+        StoreError::InvalidPattern {
+            pattern: "name".into(),
+            reason: "what",
+        },
+        StoreError::InvalidRange {
+            signal: "name".into(),
+            start: "name".into(),
+            end: "name".into(),
+        },
+        StoreError::OutOfBounds {
+            signal: "name".into(),
+            start: 7,
+            end: 7,
+            have_start: 7,
+            have_end: 7,
+        },
+        StoreError::GapInSelection {
+            signal: "name".into(),
+            start: 7,
+            length: 7,
+            civil: "name".into(),
+        },
+        StoreError::ClockStepInSelection {
+            signal: "name".into(),
+            index: 7,
+            before: 7,
+            after: 7,
+        },
+        StoreError::NoCivilTime {
+            signal: "name".into(),
+        },
+        StoreError::NoSuchEvent {
+            signal: "name".into(),
+            event: 7,
+        },
+        StoreError::DTypeMismatch {
+            signal: "name".into(),
+            expected: DType::I16,
+            got: DType::I16,
+        },
+        StoreError::PartialSample {
+            signal: "name".into(),
+            bytes: 7,
+            dtype: DType::I16,
+        },
+        StoreError::InvalidLength {
+            signal: "name".into(),
+            action: "what",
+            length: 7,
+            max: 7,
+        },
+        StoreError::WriteIntoGap {
+            signal: "name".into(),
+            start: 7,
+            end: 7,
+            gap_start: 7,
+            gap_end: 7,
+        },
+        StoreError::InvalidAttributes {
+            owner: "name".into(),
+            reason: "name".into(),
+        },
+        StoreError::InvalidOption {
+            signal: "name".into(),
+            option: "what",
+            got: "name".into(),
+            legal: "what",
+        },
+        StoreError::TooLarge {
+            what: "what",
+            bytes: 7,
+            limit: 7,
+        },
+        StoreError::CannotGather {
+            signal: "name".into(),
+            reason: "what",
+        },
+        StoreError::DamagedTable {
+            signal: "name".into(),
+            table: "what",
+            row: 7,
+            reason: "what",
+        },
+        StoreError::Locked {
+            path: "/a/store".into(),
+            holder: "name".into(),
+        },
+        StoreError::NetworkFileSystem {
+            path: "/a/store".into(),
+            kind: "what",
+        },
+        StoreError::DiskFull {
+            action: "what",
+            path: "/a/store".into(),
+        },
+        StoreError::Poisoned {
+            path: "/a/store".into(),
+            action: "what",
+            reason: "name".into(),
+        },
+        StoreError::Forked {
+            path: "/a/store".into(),
+            action: "what",
+            owner: 7,
+        },
+        StoreError::NewerFormat {
+            path: "/a/store".into(),
+            got: 7,
+            supported: 7,
+        },
+        StoreError::DamagedFile {
+            path: "/a/store".into(),
+            offset: 7,
+            reason: "what",
+        },
+        StoreError::MissingSamples {
+            path: "/a/store".into(),
+            have: 7,
+            need: 7,
+        },
+        StoreError::ForeignShard {
+            path: "/a/store".into(),
+        },
+        StoreError::InvalidCodec {
+            codec: "name".into(),
+        },
+        StoreError::Undecodable {
+            path: "/a/store".into(),
+            reason: "name".into(),
+        },
+        StoreError::Sealed {
+            signal: "name".into(),
+            codec: "name".into(),
+        },
+        StoreError::Occupied {
+            signal: "name".into(),
+            start: 7,
+            end: 7,
+            at: 7,
+        },
+        StoreError::InTheWay {
+            signal: "name".into(),
+            path: "/a/store".into(),
+        },
+        StoreError::NeedsRecovery {
+            path: "/a/store".into(),
+        },
         StoreError::Time(TimeError::Overflow { what: "a test" }),
         StoreError::Segment(SegmentError::OutOfMemory { bytes: 7 }),
     ]
@@ -124,12 +269,24 @@ fn messages_name_the_values_and_a_way_to_mend() {
         if matches!(error, StoreError::Time(_) | StoreError::Segment(_)) {
             continue;
         }
-        assert!(text.len() > 20 && !text.contains('\n') && !text.contains("  "), "{code}: {text}");
+        assert!(
+            text.len() > 20 && !text.contains('\n') && !text.contains("  "),
+            "{code}: {text}"
+        );
         let shows = ["/a/store", "name", "7", "what"];
-        assert!(shows.iter().any(|value| text.contains(value)), "{code} shows no value: {text}");
+        assert!(
+            shows.iter().any(|value| text.contains(value)),
+            "{code} shows no value: {text}"
+        );
         // What happened, then how to mend it; an error of the system or of a gather carries the advice in its reason.
-        if !matches!(error, StoreError::Io { .. } | StoreError::CannotGather { .. }) {
-            assert!(text.contains(';') || text.contains(", or "), "{code} offers no way to mend: {text}");
+        if !matches!(
+            error,
+            StoreError::Io { .. } | StoreError::CannotGather { .. }
+        ) {
+            assert!(
+                text.contains(';') || text.contains(", or "),
+                "{code} offers no way to mend: {text}"
+            );
         }
     }
 }

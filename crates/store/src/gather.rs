@@ -157,7 +157,12 @@ impl Grid {
     }
 }
 
-fn fill_row(signal: &Signal, grid: &Grid, method: Method, row: &mut [f64]) -> Result<(), StoreError> {
+fn fill_row(
+    signal: &Signal,
+    grid: &Grid,
+    method: Method,
+    row: &mut [f64],
+) -> Result<(), StoreError> {
     let Some(civil) = signal.empirical()? else {
         return Err(StoreError::NoCivilTime {
             signal: signal.name().into(),
@@ -203,7 +208,12 @@ struct Block {
 
 impl Block {
     /// The value of a sample of `within`, reading a block that starts with it if need be.
-    fn value(&mut self, signal: &Signal, within: &Range<i64>, index: i64) -> Result<f64, StoreError> {
+    fn value(
+        &mut self,
+        signal: &Signal,
+        within: &Range<i64>,
+        index: i64,
+    ) -> Result<f64, StoreError> {
         if !self.range.contains(&index) {
             // One sample back: the next look may be at the left neighbour of this one.
             let start = (index - 1).max(within.start);

@@ -6,9 +6,7 @@
 use crate::error::StoreError;
 
 /// Names of the folders that a signal has: no component may be one of them.
-pub const RESERVED: [&str; 7] = [
-    "data", "crc", "gaps", "runs", "events", "timebase", "views",
-];
+pub const RESERVED: [&str; 7] = ["data", "crc", "gaps", "runs", "events", "timebase", "views"];
 
 /// Longest component in bytes that every file system takes.
 const LONGEST: usize = 255;
@@ -148,9 +146,7 @@ impl Pattern {
             |c| matches!(c, Component::Any),
             |c, part| match c {
                 Component::Any => true,
-                Component::One(tokens) => {
-                    wildcard(tokens, part, |t| *t == Token::Many, token_fits)
-                }
+                Component::One(tokens) => wildcard(tokens, part, |t| *t == Token::Many, token_fits),
             },
         )
     }
@@ -304,7 +300,11 @@ mod tests {
             );
         }
         for bad in ["", "a//b", "a**", "[abc", "[]"] {
-            assert_eq!(Pattern::new(bad).unwrap_err().code(), "invalid_pattern", "{bad}");
+            assert_eq!(
+                Pattern::new(bad).unwrap_err().code(),
+                "invalid_pattern",
+                "{bad}"
+            );
         }
     }
 

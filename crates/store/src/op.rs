@@ -21,7 +21,11 @@ pub struct SignalId(pub u64);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Op {
     /// The signal exists, under this name, with this metadata and no samples (if it did not exist before).
-    Create { id: SignalId, name: String, meta: Box<SignalMeta> },
+    Create {
+        id: SignalId,
+        name: String,
+        meta: Box<SignalMeta>,
+    },
     /// The signal does not exist; its directory goes.
     Remove { id: SignalId },
     /// The signal's name, and so its directory, is `to`.
@@ -48,16 +52,29 @@ pub enum Op {
     /// The stamp of run and index is this.
     Point { id: SignalId, point: PointRow },
     /// The fit of `run` from sample `from` on consists of these pieces; earlier pieces stay.
-    Fit { id: SignalId, run: u32, from: i64, pieces: Vec<PieceRow> },
+    Fit {
+        id: SignalId,
+        run: u32,
+        from: i64,
+        pieces: Vec<PieceRow>,
+    },
     /// The event with `event.id` is this.
     Event { id: SignalId, event: EventRow },
     /// There is no event with this id.
     EventRemove { id: SignalId, event: u64 },
     /// Shard file `shard` of `data` is the file `tmp` (a name inside the engine's `tmp/`), synced before.
-    ReplaceShard { id: SignalId, shard: u64, tmp: String },
+    ReplaceShard {
+        id: SignalId,
+        shard: u64,
+        tmp: String,
+    },
     /// The array `data` is the directory `tmp` (inside the engine's `tmp/`), synced before; `codec` names its sealing
     /// ("zstd", "blosc") or is empty for the flat layout.
-    ReplaceData { id: SignalId, tmp: String, codec: String },
+    ReplaceData {
+        id: SignalId,
+        tmp: String,
+        codec: String,
+    },
 }
 
 /// One clock between two clock steps; may contain gaps. `[start, end)` on the index axis.

@@ -85,7 +85,11 @@ impl CreateOptions {
             return Err(refuse("alpha", self.alpha.to_string(), legal));
         }
         if let Some(slip) = self.gap_slip_ns.filter(|slip| *slip < 0) {
-            return Err(refuse("gap_slip", format!("{slip} ns"), "it must not be negative"));
+            return Err(refuse(
+                "gap_slip",
+                format!("{slip} ns"),
+                "it must not be negative",
+            ));
         }
         if self.max_gap_ns <= 0 {
             let legal = "it must be above zero";
@@ -118,14 +122,19 @@ fn chunk_samples(dtype: DType, rate: Rate) -> u64 {
     let size = dtype.size() as u64;
     let (least, most) = ((64 << 10) / size, (1 << 20) / size);
     let mut samples = least;
-    while samples < most && u128::from(samples * 2) * u128::from(rate.den()) <= 64 * u128::from(rate.num()) {
+    while samples < most
+        && u128::from(samples * 2) * u128::from(rate.den()) <= 64 * u128::from(rate.num())
+    {
         samples *= 2;
     }
     samples
 }
 
 /// User attributes as they are stored.
-pub(crate) fn attributes_text(owner: &str, attributes: &Map<String, Value>) -> Result<String, StoreError> {
+pub(crate) fn attributes_text(
+    owner: &str,
+    attributes: &Map<String, Value>,
+) -> Result<String, StoreError> {
     if attributes.contains_key("isochrony") {
         return Err(StoreError::InvalidAttributes {
             owner: owner.into(),
@@ -174,7 +183,10 @@ mod tests {
         assert_eq!(refused(&|o| o.alpha = f64::NAN), "invalid_option");
         assert_eq!(refused(&|o| o.gap_slip_ns = Some(-1)), "invalid_option");
         assert_eq!(refused(&|o| o.max_gap_ns = 0), "invalid_option");
-        assert_eq!(refused(&|o| o.calibration = Some((0.0, 1.0))), "invalid_calibration");
+        assert_eq!(
+            refused(&|o| o.calibration = Some((0.0, 1.0))),
+            "invalid_calibration"
+        );
         let reserved = |o: &mut CreateOptions| {
             o.attributes.insert("isochrony".into(), Value::Null);
         };

@@ -41,7 +41,12 @@ impl Shared {
         let Ok(engine) = self.backend.engine("close") else {
             return;
         };
-        if engine.has_pending() && engine.rollback().is_ok() {
+        let pending = engine.has_pending();
+        // Refused in a fork, whose parent owns the files, and after a failed sync.
+        if engine.rollback().is_err() {
+            return;
+        }
+        if pending {
             self.views.after_rollback();
         }
         let _ = self.views.sync(&self.backend);
@@ -233,7 +238,11 @@ impl Store {
         let engine = self.shared.backend.engine("create a signal")?;
         check_name(name)?;
         let meta = Box::new(options.meta(name)?);
-        let _whole = self.shared.gate.read().unwrap_or_else(PoisonError::into_inner);
+        let _whole = self
+            .shared
+            .gate
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         match engine.find(name) {
             Some(old) if options.overwrite => engine.queue(Op::Remove { id: old })?,
             Some(_) => return Err(StoreError::SignalExists { name: name.into() }),
@@ -260,7 +269,11 @@ impl Store {
         if name == to {
             return Ok(());
         }
-        let _whole = self.shared.gate.read().unwrap_or_else(PoisonError::into_inner);
+        let _whole = self
+            .shared
+            .gate
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         engine.queue(Op::Rename { id, to: to.into() })
     }
 
@@ -271,7 +284,11 @@ impl Store {
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
         let engine = self.shared.backend.engine("remove a signal")?;
         let id = self.id_of(name)?;
-        let _whole = self.shared.gate.read().unwrap_or_else(PoisonError::into_inner);
+        let _whole = self
+            .shared
+            .gate
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
         engine.queue(Op::Remove { id })
     }
 
@@ -293,10 +310,16 @@ impl Store {
     /// pending, unless a failed sync made the writer unusable until reopened.
     pub fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         let engine = self.shared.backend.engine("commit")?;
-        let _alone = self.shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self
+            .shared
+            .gate
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         self.shared.views.before_commit()?;
         let sequence = engine.commit(publish)?;
-        self.shared.views.after_commit(&self.shared.backend, publish);
+        self.shared
+            .views
+            .after_commit(&self.shared.backend, publish);
         Ok(sequence)
     }
 
@@ -324,7 +347,11 @@ impl Store {
     /// As [`commit`](Self::commit).
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         let engine = self.shared.backend.engine("checkpoint")?;
-        let _alone = self.shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self
+            .shared
+            .gate
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         engine.checkpoint()?;
         self.shared.views.sync(&self.shared.backend)
     }
@@ -335,7 +362,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::Io`].
     pub fn close(&self) -> Result<(), StoreError> {
-        let _alone = self.shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self
+            .shared
+            .gate
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
         self.shared.forget_writers();
         self.shared.settle_views();
         self.shared.backend.close()

@@ -72,7 +72,10 @@ fn a_million_gaps_open_at_once_and_answer_in_microseconds() {
         let store = Store::open(&path, Mode::Read).unwrap();
         assert_eq!(store.signal("many").unwrap().gaps().len(), GAPS as usize);
     });
-    assert!(opening < bound(Duration::from_millis(300)), "opening took {opening:?}");
+    assert!(
+        opening < bound(Duration::from_millis(300)),
+        "opening took {opening:?}"
+    );
 
     let store = Store::open(&path, Mode::Read).unwrap();
     let signal = store.signal("many").unwrap();
@@ -88,7 +91,10 @@ fn a_million_gaps_open_at_once_and_answer_in_microseconds() {
         }
     });
     let each = asking / (questions as u32 * 3);
-    assert!(each < bound(Duration::from_micros(3)), "one answer took {each:?}");
+    assert!(
+        each < bound(Duration::from_micros(3)),
+        "one answer took {each:?}"
+    );
     let missing = signal.select(1..GAPS * 4 - 1).unwrap().sample_count();
     assert_eq!(missing, GAPS * 2 - 2);
 }
@@ -111,7 +117,10 @@ fn appending_to_a_million_gaps_costs_no_more_than_to_none() {
         })
     };
     let (many, none) = (cost(&many), cost(&none));
-    assert!(many < none * 4 + Duration::from_millis(2), "{many:?} with gaps, {none:?} without");
+    assert!(
+        many < none * 4 + Duration::from_millis(2),
+        "{many:?} with gaps, {none:?} without"
+    );
 }
 
 #[test]
@@ -136,10 +145,17 @@ fn a_sparse_terabyte_opens_in_milliseconds() {
         let store = Store::open(&path, Mode::Read).unwrap();
         let signal = store.signal("long").unwrap();
         assert_eq!(signal.end_index(), 2 * half + 7);
-        let segment = signal.select(half + 3..half + 6).unwrap().as_segment().unwrap();
+        let segment = signal
+            .select(half + 3..half + 6)
+            .unwrap()
+            .as_segment()
+            .unwrap();
         assert_eq!(segment.to_vec::<i16>().unwrap(), [4, 5, 6]);
     });
-    assert!(opening < bound(Duration::from_millis(10)), "opening took {opening:?}");
+    assert!(
+        opening < bound(Duration::from_millis(10)),
+        "opening took {opening:?}"
+    );
     let used: u64 = walk(&path);
     assert!(used < 64 << 20, "{used} bytes on disk");
 }
@@ -151,7 +167,11 @@ fn walk(path: &Path) -> u64 {
         .map(|entry| {
             let entry = entry.unwrap();
             let kind = entry.metadata().unwrap();
-            if kind.is_dir() { walk(&entry.path()) } else { kind.blocks() * 512 }
+            if kind.is_dir() {
+                walk(&entry.path())
+            } else {
+                kind.blocks() * 512
+            }
         })
         .sum()
 }

@@ -4,7 +4,9 @@ use isochrony_segment::DType;
 use isochrony_store::{
     Backfilled, CreateOptions, Method, Mode, Overlap, RunReason, SignalWriter, Span, Store, Values,
 };
-use isochrony_time::{Fixed, Placement, Prefer, Range, Rate, Round, Stamp, Time, TimebaseId, civil};
+use isochrony_time::{
+    Fixed, Placement, Prefer, Range, Rate, Round, Stamp, Time, TimebaseId, civil,
+};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -73,17 +75,35 @@ fn names_are_listed_found_renamed_and_removed() {
         store.create(name, &options(10)).unwrap();
     }
     store.commit(true).unwrap();
-    assert_eq!(store.names().unwrap(), ["stn_1/flow", "stn_1/pressure", "stn_2/pressure"]);
-    assert_eq!(store.find("stn_*/pressure").unwrap(), ["stn_1/pressure", "stn_2/pressure"]);
+    assert_eq!(
+        store.names().unwrap(),
+        ["stn_1/flow", "stn_1/pressure", "stn_2/pressure"]
+    );
+    assert_eq!(
+        store.find("stn_*/pressure").unwrap(),
+        ["stn_1/pressure", "stn_2/pressure"]
+    );
     assert_eq!(store.find("**/flow").unwrap(), ["stn_1/flow"]);
     let error = store.signal("stn_1/presure").unwrap_err().to_string();
     assert!(error.contains("stn_1/pressure"), "{error}");
 
-    assert_eq!(code(store.create("stn_1/flow", &options(10))), "signal_exists");
-    assert_eq!(code(store.create("stn_1/flow/deep", &options(10))), "signal_inside_signal");
-    assert_eq!(code(store.create("stn_1", &options(10))), "signal_inside_signal");
+    assert_eq!(
+        code(store.create("stn_1/flow", &options(10))),
+        "signal_exists"
+    );
+    assert_eq!(
+        code(store.create("stn_1/flow/deep", &options(10))),
+        "signal_inside_signal"
+    );
+    assert_eq!(
+        code(store.create("stn_1", &options(10))),
+        "signal_inside_signal"
+    );
     assert_eq!(code(store.create("../up", &options(10))), "invalid_name");
-    assert_eq!(code(store.rename("stn_1/flow", "stn_2/pressure")), "signal_exists");
+    assert_eq!(
+        code(store.rename("stn_1/flow", "stn_2/pressure")),
+        "signal_exists"
+    );
     let writer = store.writer("stn_1/flow").unwrap();
     store.rename("stn_1/flow", "other/flow").unwrap();
     assert_eq!(writer.signal().unwrap().name(), "other/flow");
@@ -99,7 +119,13 @@ fn overwriting_replaces_a_signal_whose_views_stay_valid() {
     let old = store.create("x", &options(10)).unwrap();
     old.append(&[1i16, 2, 3]).unwrap();
     store.commit(true).unwrap();
-    let segment = store.signal("x").unwrap().select(0..3).unwrap().as_segment().unwrap();
+    let segment = store
+        .signal("x")
+        .unwrap()
+        .select(0..3)
+        .unwrap()
+        .as_segment()
+        .unwrap();
     let mut anew = options(10);
     anew.overwrite = true;
     let new = store.create("x", &anew).unwrap();
@@ -116,7 +142,13 @@ fn a_segment_outlives_signal_and_store() {
     let writer = store.create("x", &options(10)).unwrap();
     writer.append(&[1i16, 2, 3]).unwrap();
     store.commit(true).unwrap();
-    let segment = writer.signal().unwrap().select(1..3).unwrap().as_segment().unwrap();
+    let segment = writer
+        .signal()
+        .unwrap()
+        .select(1..3)
+        .unwrap()
+        .as_segment()
+        .unwrap();
     store.close().unwrap();
     drop((writer, store));
     drop(folder);
@@ -150,7 +182,13 @@ fn writing_in_place_keeps_what_segments_show() {
     let writer = store.create("x", &options(10)).unwrap();
     writer.append(&[1i16, 2, 3, 4]).unwrap();
     store.commit(true).unwrap();
-    let before = writer.signal().unwrap().select(0..4).unwrap().as_segment().unwrap();
+    let before = writer
+        .signal()
+        .unwrap()
+        .select(0..4)
+        .unwrap()
+        .as_segment()
+        .unwrap();
     writer.write(1, &[8i16, 9]).unwrap();
     writer.append(&[5i16]).unwrap();
     assert_eq!(values(&writer, 0..5), [1, 8, 9, 4, 5]);
@@ -162,7 +200,10 @@ fn writing_in_place_keeps_what_segments_show() {
     drop((writer, store));
     let store = Store::open(path, Mode::Read).unwrap();
     let signal = store.signal("x").unwrap();
-    assert_eq!(signal.select(0..5).unwrap().counts(0i16).unwrap(), [1, 8, 9, 4, 5]);
+    assert_eq!(
+        signal.select(0..5).unwrap().counts(0i16).unwrap(),
+        [1, 8, 9, 4, 5]
+    );
 }
 
 #[test]
@@ -221,7 +262,14 @@ fn calibrated_values_are_physical_and_gaps_take_the_fill() {
     assert!(values[1].is_nan());
     assert_eq!(signal.unit(), "kPa");
     writer.set_calibration("Pa", None).unwrap();
-    let Values::Real(values) = writer.signal().unwrap().select(0..3).unwrap().values(0.0).unwrap() else {
+    let Values::Real(values) = writer
+        .signal()
+        .unwrap()
+        .select(0..3)
+        .unwrap()
+        .values(0.0)
+        .unwrap()
+    else {
         panic!("complex values of a real signal");
     };
     assert_eq!(values, [2.0, 0.0, 4.0]);
@@ -240,9 +288,19 @@ fn a_stated_start_is_exact_and_follows_on_without_stamps() {
     writer.append(&[1i16]).unwrap();
     let signal = writer.signal().unwrap();
     for index in [0i64, 1, 99_999, 100_007] {
-        let exact = at(0).checked_add(third.rate.duration_ns(index).unwrap()).unwrap();
-        let off = signal.time_of(index).unwrap().value.checked_sub(exact).unwrap();
-        assert!(off.to_f64().abs() < 1e-6, "sample {index} is off by {off} ns");
+        let exact = at(0)
+            .checked_add(third.rate.duration_ns(index).unwrap())
+            .unwrap();
+        let off = signal
+            .time_of(index)
+            .unwrap()
+            .value
+            .checked_sub(exact)
+            .unwrap();
+        assert!(
+            off.to_f64().abs() < 1e-6,
+            "sample {index} is off by {off} ns"
+        );
     }
     assert!(signal.time_of(100_003).unwrap().in_gap);
 }
@@ -255,10 +313,22 @@ fn stamps_decide_between_gap_and_clock_step() {
     assert_eq!(writer.append_at(&block, &exact(0)).unwrap().index, 0);
     assert_eq!(writer.append_at(&block, &exact(SECOND)).unwrap().index, 100);
     let after = writer.append_at(&block, &exact(4 * SECOND)).unwrap();
-    assert!(matches!(after.placement, Placement::Gap { samples: Some(200), .. }), "{after:?}");
+    assert!(
+        matches!(
+            after.placement,
+            Placement::Gap {
+                samples: Some(200),
+                ..
+            }
+        ),
+        "{after:?}"
+    );
     assert_eq!((after.index, after.new_run), (400, None));
     let back = writer.append_at(&block, &exact(2 * SECOND)).unwrap();
-    assert_eq!((back.index, back.new_run), (500, Some(RunReason::BackwardStep)));
+    assert_eq!(
+        (back.index, back.new_run),
+        (500, Some(RunReason::BackwardStep))
+    );
     let signal = writer.signal().unwrap();
     assert_eq!(signal.gaps().len(), 1);
     let runs = signal.runs().unwrap();
@@ -267,10 +337,14 @@ fn stamps_decide_between_gap_and_clock_step() {
     assert!((runs[0].rate.unwrap().hz - 100.0).abs() < 1e-3);
     assert!((signal.true_rate().unwrap().unwrap().hz - 100.0).abs() < 1e-3);
     // 2 s to 3 s lies in the first run's gap and in the second run's samples: samples win.
-    let found = signal.index_of(&Time::civil(at(5 * SECOND / 2)), Round::Nearest, None).unwrap();
+    let found = signal
+        .index_of(&Time::civil(at(5 * SECOND / 2)), Round::Nearest, None)
+        .unwrap();
     assert_eq!(found.index, 550);
     let first = Some(Prefer::Run(runs[0].id));
-    let found = signal.index_of(&Time::civil(at(5 * SECOND / 2)), Round::Nearest, first).unwrap();
+    let found = signal
+        .index_of(&Time::civil(at(5 * SECOND / 2)), Round::Nearest, first)
+        .unwrap();
     assert_eq!((found.index, found.in_gap), (250, true));
 }
 
@@ -287,10 +361,21 @@ fn a_gap_beyond_max_gap_takes_one_chunk_and_keeps_its_duration() {
     assert_eq!(gap.range(), 100..100 + chunk);
     writer.append(&[2i16; 100]).unwrap();
     let stamped = writer.append_at(&[3i16; 100], &exact(3 * hour)).unwrap();
-    assert!(matches!(stamped.placement, Placement::Gap { samples: None, .. }), "{stamped:?}");
+    assert!(
+        matches!(stamped.placement, Placement::Gap { samples: None, .. }),
+        "{stamped:?}"
+    );
     assert_eq!(stamped.index, 200 + 2 * chunk);
     let signal = writer.signal().unwrap();
-    let time = |index: i64| signal.time_of(index).unwrap().value.checked_sub(at(0)).unwrap().to_f64();
+    let time = |index: i64| {
+        signal
+            .time_of(index)
+            .unwrap()
+            .value
+            .checked_sub(at(0))
+            .unwrap()
+            .to_f64()
+    };
     let resumed = time(100 + chunk) - (SECOND + hour) as f64;
     assert!(resumed.abs() < 1e3, "off by {resumed} ns");
     assert!((time(stamped.index) - 3.0 * hour as f64).abs() < 1e3);
@@ -303,7 +388,9 @@ fn a_gap_beyond_max_gap_takes_one_chunk_and_keeps_its_duration() {
     drop((writer, store));
     let store = Store::open(path, Mode::ReadWrite).unwrap();
     let writer = store.writer("x").unwrap();
-    let next = writer.append_at(&[4i16], &exact(3 * hour + SECOND)).unwrap();
+    let next = writer
+        .append_at(&[4i16], &exact(3 * hour + SECOND))
+        .unwrap();
     assert_eq!(next.placement, Placement::Contiguous);
 }
 
@@ -315,15 +402,35 @@ fn late_samples_fill_their_gap_or_become_a_run() {
     writer.append_at(&[2i16; 100], &exact(6 * SECOND)).unwrap();
     let late = bytes(&[3; 100]);
     let filled = writer.backfill(&late, &exact(4 * SECOND)).unwrap();
-    assert!(matches!(filled, Backfilled::Filled { samples: 100, .. }), "{filled:?}");
-    assert_eq!(writer.matches(&late, &exact(4 * SECOND)).unwrap().map(|range| range.end - range.start), Some(100));
+    assert!(
+        matches!(filled, Backfilled::Filled { samples: 100, .. }),
+        "{filled:?}"
+    );
+    assert_eq!(
+        writer
+            .matches(&late, &exact(4 * SECOND))
+            .unwrap()
+            .map(|range| range.end - range.start),
+        Some(100)
+    );
     assert_eq!(writer.matches(&late, &exact(2 * SECOND)).unwrap(), None);
-    assert_eq!(writer.matches(&bytes(&[4; 100]), &exact(4 * SECOND)).unwrap(), None);
+    assert_eq!(
+        writer
+            .matches(&bytes(&[4; 100]), &exact(4 * SECOND))
+            .unwrap(),
+        None
+    );
     // Overlapping what is there, then following on it.
-    let over = writer.backfill(&bytes(&[5; 100]), &exact(3 * SECOND / 2)).unwrap();
-    let Backfilled::Appended(over) = over else { panic!("{over:?}") };
+    let over = writer
+        .backfill(&bytes(&[5; 100]), &exact(3 * SECOND / 2))
+        .unwrap();
+    let Backfilled::Appended(over) = over else {
+        panic!("{over:?}")
+    };
     assert_eq!(over.new_run, Some(RunReason::Overlap));
-    let on = writer.backfill(&bytes(&[6; 200]), &exact(5 * SECOND / 2)).unwrap();
+    let on = writer
+        .backfill(&bytes(&[6; 200]), &exact(5 * SECOND / 2))
+        .unwrap();
     let on_run = match on {
         Backfilled::Appended(on) => on.run,
         other => panic!("{other:?}"),
@@ -337,13 +444,22 @@ fn late_samples_fill_their_gap_or_become_a_run() {
     assert_eq!(time, at(7 * SECOND));
     let first = signal.select(at(SECOND)..at(3 * SECOND)).unwrap();
     let flat = |selection: &isochrony_store::Selection| -> Vec<i16> {
-        selection.segments().flat_map(|segment| segment.unwrap().to_vec::<i16>().unwrap()).collect()
+        selection
+            .segments()
+            .flat_map(|segment| segment.unwrap().to_vec::<i16>().unwrap())
+            .collect()
     };
     let ones = flat(&first);
     assert_eq!((ones.len(), ones[0], ones[99], ones[100]), (200, 1, 1, 5));
-    let last = flat(&signal.select_with(at(SECOND)..at(3 * SECOND), Overlap::Last).unwrap());
+    let last = flat(
+        &signal
+            .select_with(at(SECOND)..at(3 * SECOND), Overlap::Last)
+            .unwrap(),
+    );
     assert_eq!((last.len(), last[49], last[50]), (200, 1, 5));
-    let all = signal.select_with(at(SECOND)..at(3 * SECOND), Overlap::All).unwrap();
+    let all = signal
+        .select_with(at(SECOND)..at(3 * SECOND), Overlap::All)
+        .unwrap();
     assert_eq!(all.sample_count(), 250);
 }
 
@@ -352,7 +468,8 @@ fn ranges_may_be_given_in_any_timebase() {
     let (_folder, store) = new_store();
     let a = store.create("a", &options(100)).unwrap();
     let b = store.create("b", &options(10)).unwrap();
-    a.append(&(0..1000).map(|k| k as i16).collect::<Vec<_>>()).unwrap();
+    a.append(&(0..1000).map(|k| k as i16).collect::<Vec<_>>())
+        .unwrap();
     b.append_at(&[1i16; 100], &exact(SECOND / 20)).unwrap();
     let (a, b) = (a.signal().unwrap(), b.signal().unwrap());
     let part = a.select(Span::Of(&b, 10..20)).unwrap();
@@ -364,9 +481,17 @@ fn ranges_may_be_given_in_any_timebase() {
     let range = Range::new(Time::new(10, id), Time::new(20, id)).unwrap();
     let part = a.select(Span::In(&graph, range)).unwrap();
     assert_eq!(part.parts()[0].range, 105..205);
-    let there = graph.convert(Time::new(10, id), graph.id("a").unwrap()).unwrap();
+    let there = graph
+        .convert(Time::new(10, id), graph.id("a").unwrap())
+        .unwrap();
     assert_eq!(there.value, Fixed::from_int(105));
-    assert_eq!(graph.convert(Time::new(0, id), TimebaseId::CIVIL).unwrap().value, at(SECOND / 20));
+    assert_eq!(
+        graph
+            .convert(Time::new(0, id), TimebaseId::CIVIL)
+            .unwrap()
+            .value,
+        at(SECOND / 20)
+    );
     let mut unknown = options(10);
     unknown.start = None;
     let c = store.create("c", &unknown).unwrap();
@@ -383,11 +508,18 @@ fn events_are_found_by_range_and_ids_never_come_back() {
     writer.append(&[0i16; 100]).unwrap();
     let fields = |text: &str| Map::from_iter([("note".to_owned(), json!(text))]);
     let long = writer.add_event("burst", 10..60, &fields("long")).unwrap();
-    let point = writer.add_event("mark", 30..30, &fields("instant")).unwrap();
+    let point = writer
+        .add_event("mark", 30..30, &fields("instant"))
+        .unwrap();
     let late = writer.add_event("burst", 80..90, &fields("late")).unwrap();
     let kinds = |range: std::ops::Range<i64>| -> Vec<u64> {
         let signal = writer.signal().unwrap();
-        signal.events_in(range).unwrap().into_iter().map(|event| event.id).collect()
+        signal
+            .events_in(range)
+            .unwrap()
+            .into_iter()
+            .map(|event| event.id)
+            .collect()
     };
     assert_eq!(kinds(30..31), [long, point]);
     assert_eq!(kinds(31..80), [long]);
@@ -405,7 +537,10 @@ fn events_are_found_by_range_and_ids_never_come_back() {
     let events: Vec<_> = writer.signal().unwrap().events().cloned().collect();
     assert_eq!(events.len(), 2);
     let stored: Value = serde_json::from_str(&events[0].fields).unwrap();
-    assert_eq!((events[0].kind.as_str(), &stored["note"]), ("burst", &json!("long")));
+    assert_eq!(
+        (events[0].kind.as_str(), &stored["note"]),
+        ("burst", &json!("long"))
+    );
     assert!(writer.add_event("new", 0..1, &Map::new()).unwrap() > late);
 }
 
@@ -432,33 +567,71 @@ fn attributes_of_signals_and_store_survive() {
 fn gather_puts_signals_of_any_rate_on_one_grid() {
     let (_folder, store) = new_store();
     let ramp = store.create("stn_1/ramp", &options(100)).unwrap();
-    ramp.append(&(0..100).map(|k| k as i16 * 10).collect::<Vec<_>>()).unwrap();
+    ramp.append(&(0..100).map(|k| k as i16 * 10).collect::<Vec<_>>())
+        .unwrap();
     ramp.append_gap(100).unwrap();
     ramp.append(&[7i16; 100]).unwrap();
     let slow = store.create("stn_2/slow", &options(10)).unwrap();
-    slow.append_at(&(0..30).map(|k| k as i16 * 100).collect::<Vec<_>>(), &exact(0)).unwrap();
+    slow.append_at(
+        &(0..30).map(|k| k as i16 * 100).collect::<Vec<_>>(),
+        &exact(0),
+    )
+    .unwrap();
     let names = store.find("stn_*/*").unwrap();
     let rate = Rate::from_hz(20).unwrap();
-    let grid = store.gather(&names, at(0)..at(3 * SECOND), rate, Method::Linear).unwrap();
+    let grid = store
+        .gather(&names, at(0)..at(3 * SECOND), rate, Method::Linear)
+        .unwrap();
     assert_eq!((grid.columns, grid.names.len()), (60, 2));
     let (ramp, slow) = (grid.row(0), grid.row(1));
     for k in 0..60 {
         let t = k as f64 / 20.0;
-        let expected = if t <= 0.99 { t * 1000.0 } else if t < 2.0 { f64::NAN } else { 7.0 };
+        let expected = if t <= 0.99 {
+            t * 1000.0
+        } else if t < 2.0 {
+            f64::NAN
+        } else {
+            7.0
+        };
         let same = |a: f64, b: f64| (a.is_nan() && b.is_nan()) || (a - b).abs() < 1e-3;
-        assert!(same(ramp[k], expected), "ramp at {t}: {} not {expected}", ramp[k]);
+        assert!(
+            same(ramp[k], expected),
+            "ramp at {t}: {} not {expected}",
+            ramp[k]
+        );
         let expected = if t <= 2.9 { t * 1000.0 } else { f64::NAN };
-        assert!(same(slow[k], expected), "slow at {t}: {} not {expected}", slow[k]);
+        assert!(
+            same(slow[k], expected),
+            "slow at {t}: {} not {expected}",
+            slow[k]
+        );
     }
     // A grid that is off by a quarter of a sample takes the nearest one.
     let off = at(SECOND / 400)..at(SECOND / 400 + SECOND);
-    let nearest = store.gather(&names[..1], off, Rate::from_hz(100).unwrap(), Method::Nearest).unwrap();
+    let nearest = store
+        .gather(
+            &names[..1],
+            off,
+            Rate::from_hz(100).unwrap(),
+            Method::Nearest,
+        )
+        .unwrap();
     let expected: Vec<f64> = (0..100).map(|k| f64::from(k) * 10.0).collect();
     assert_eq!(nearest.row(0), expected);
-    let none = store.gather(&names, at(-9 * SECOND)..at(-8 * SECOND), rate, Method::Nearest).unwrap();
+    let none = store
+        .gather(
+            &names,
+            at(-9 * SECOND)..at(-8 * SECOND),
+            rate,
+            Method::Nearest,
+        )
+        .unwrap();
     assert!(none.values.iter().all(|value| value.is_nan()));
     let huge = Rate::from_hz(1_000_000_000).unwrap();
-    assert_eq!(code(store.gather(&names, at(0)..at(i64::MAX - T0), huge, Method::Nearest)), "too_large");
+    assert_eq!(
+        code(store.gather(&names, at(0)..at(i64::MAX - T0), huge, Method::Nearest)),
+        "too_large"
+    );
 }
 
 #[test]
@@ -472,7 +645,10 @@ fn a_requested_run_keeps_the_rate_but_not_the_time() {
     let signal = writer.signal().unwrap();
     assert_eq!(signal.gaps().len(), 0);
     assert!(!signal.contiguous(99..101).unwrap());
-    assert_eq!(code(signal.select(0..200).unwrap().as_segment()), "clock_step_in_selection");
+    assert_eq!(
+        code(signal.select(0..200).unwrap().as_segment()),
+        "clock_step_in_selection"
+    );
     assert_eq!(signal.runs().unwrap()[1].reason, RunReason::Requested);
     assert_eq!(signal.time_of(100).unwrap().value, at(90 * SECOND));
 }
@@ -492,6 +668,12 @@ fn a_reader_follows_what_is_committed_and_no_more() {
     let before = signal.clone();
     assert!(signal.refresh().unwrap());
     assert_eq!((before.end_index(), signal.end_index()), (2, 3));
-    assert_eq!(signal.select(0..3).unwrap().counts(0i16).unwrap(), [1, 2, 3]);
-    assert_eq!(civil::format(signal.time_of(2).unwrap().value), "2010-03-01T00:00:00.200Z");
+    assert_eq!(
+        signal.select(0..3).unwrap().counts(0i16).unwrap(),
+        [1, 2, 3]
+    );
+    assert_eq!(
+        civil::format(signal.time_of(2).unwrap().value),
+        "2010-03-01T00:00:00.200Z"
+    );
 }

@@ -43,7 +43,10 @@ impl Signal {
             }
         }
         parts.sort_by_key(|(start, run, _)| (*start, *run));
-        Ok(parts.into_iter().map(|(_, run, part)| (run, part)).collect())
+        Ok(parts
+            .into_iter()
+            .map(|(_, run, part)| (run, part))
+            .collect())
     }
 
     /// Whether the samples of `part` reach from end to end of `range`.
@@ -92,7 +95,9 @@ impl Signal {
         for part in parts {
             let times = self.covered(&part.range)?;
             match groups.last_mut() {
-                Some(group) if latest.is_some_and(|latest| times.start < latest) => group.push(part),
+                Some(group) if latest.is_some_and(|latest| times.start < latest) => {
+                    group.push(part)
+                }
                 _ => groups.push(vec![part]),
             }
             latest = latest.max(Some(times.end));
@@ -164,11 +169,7 @@ fn part_of(civil: &Empirical, run: &RunRow, range: &Times) -> Result<Range<i64>,
 }
 
 /// First index in `within`, of one run, whose time is not before `time`; the end if there is none.
-fn first_not_before(
-    civil: &Empirical,
-    within: Range<i64>,
-    time: Fixed,
-) -> Result<i64, StoreError> {
+fn first_not_before(civil: &Empirical, within: Range<i64>, time: Fixed) -> Result<i64, StoreError> {
     let (mut low, mut high) = (within.start, within.end);
     while low < high {
         let middle = low + (high - low) / 2;

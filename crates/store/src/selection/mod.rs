@@ -45,7 +45,11 @@ pub struct Selection {
 }
 
 impl Selection {
-    pub(crate) fn new(signal: Signal, span: Resolved, overlap: Overlap) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        signal: Signal,
+        span: Resolved,
+        overlap: Overlap,
+    ) -> Result<Self, StoreError> {
         let parts = match &span {
             Resolved::Index(range) => by_index(&signal, range)?,
             Resolved::Civil(range) => signal.civil_selection(range, overlap)?,
@@ -114,9 +118,10 @@ impl Selection {
                 let end = signal.time_of(stretch.range.start)?.value;
                 if end.checked_sub(start).is_some_and(|hole| hole > half) {
                     let between = before.range.end..stretch.range.start;
-                    let gap = signal.gaps().at(before.range.end).filter(|gap| {
-                        before.run == stretch.run && gap.range() == between
-                    });
+                    let gap = signal
+                        .gaps()
+                        .at(before.range.end)
+                        .filter(|gap| before.run == stretch.run && gap.range() == between);
                     holes.push(Hole {
                         times: GapTimes { start, end },
                         gap,

@@ -49,10 +49,7 @@ impl RunTable {
     #[must_use]
     pub fn by_id(&self, id: u32) -> Option<RunRow> {
         let position = self.rows.partition_point(|run| run.id < id);
-        self.rows
-            .get(position)
-            .copied()
-            .filter(|run| run.id == id)
+        self.rows.get(position).copied().filter(|run| run.id == id)
     }
 
     /// The run that holds `index`; the nearest one if `index` lies outside all.
@@ -186,9 +183,7 @@ impl FitTable {
     pub fn of_run(&self, run: u32) -> impl Iterator<Item = PieceRow> + '_ {
         let first = self.rows.partition_point(|row| row.run < run);
         let end = self.rows.partition_point(|row| row.run <= run);
-        self.rows
-            .range(first..end.max(first))
-            .map(|row| row.piece)
+        self.rows.range(first..end.max(first)).map(|row| row.piece)
     }
 
     /// Number of pieces of one run.
@@ -224,9 +219,7 @@ impl FitTable {
     }
 
     pub(super) fn from_sorted(rows: impl IntoIterator<Item = (u32, PieceRow)>) -> Self {
-        let rows = rows
-            .into_iter()
-            .map(|(run, piece)| RunPiece { run, piece });
+        let rows = rows.into_iter().map(|(run, piece)| RunPiece { run, piece });
         Self {
             rows: rows.collect(),
         }

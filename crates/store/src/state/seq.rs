@@ -53,10 +53,7 @@ impl<T: Row> Entry<T> {
 
     /// Position and aggregate behind this chunk.
     fn after(&self) -> (usize, i64) {
-        (
-            self.first + self.rows.len(),
-            T::join(self.before, self.own),
-        )
+        (self.first + self.rows.len(), T::join(self.before, self.own))
     }
 }
 

@@ -142,7 +142,10 @@ impl SignalState {
             if Table::columns_of(table.name) != Some(table.columns)
                 || !table.rows.len().is_multiple_of(table.columns.max(1))
             {
-                return Err(damaged((0, "the number of columns is not that of this table")));
+                return Err(damaged((
+                    0,
+                    "the number of columns is not that of this table",
+                )));
             }
             let rows = table.rows.as_slice();
             match table.name {
@@ -191,10 +194,9 @@ fn read_runs(rows: &[i64]) -> Result<RunTable, BadRow> {
         if run.start < 0 || run.end < run.start {
             return Err((row, "the run ends before it starts"));
         }
-        if let Some(before) = out.last() {
-            if run.id <= before.id || run.start < before.end {
-                return Err((row, "runs are out of order or overlap"));
-            }
+        let follows = |before: &RunRow| before.id < run.id && before.end <= run.start;
+        if !out.last().is_none_or(follows) {
+            return Err((row, "runs are out of order or overlap"));
         }
         out.push(run);
     }
@@ -338,7 +340,8 @@ fn read_events(rows: &[i64], text: &[u8]) -> Result<EventTable, BadRow> {
             .zip(usize::try_from(x[4]).ok())
             .and_then(|(from, length)| text.get(from..from.checked_add(length)?))
             .ok_or((row, "the text lies outside the stored text"))?;
-        let json: serde_json::Value = serde_json::from_slice(slice).map_err(|_| (row, "the text is no JSON"))?;
+        let json: serde_json::Value =
+            serde_json::from_slice(slice).map_err(|_| (row, "the text is no JSON"))?;
         table.set(EventRow {
             id,
             start: x[1],

@@ -47,7 +47,14 @@ fn piece(index: i64, end: i64, num: u64) -> PieceRow {
 
 /// Operations as a writer makes them: the axis and the runs grow, everything else may change anywhere.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
-    let one = (0u8..9, 0i64..400, 1i64..60, 0u32..6, 1u64..9, "[a-z\"\\\\é]{0,6}");
+    let one = (
+        0u8..9,
+        0i64..400,
+        1i64..60,
+        0u32..6,
+        1u64..9,
+        "[a-z\"\\\\é]{0,6}",
+    );
     proptest::collection::vec(one, 0..80).prop_map(|steps| {
         let (mut end, mut runs) = (0i64, 0u32);
         let mut ops = Vec::new();
@@ -66,13 +73,30 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
                         _ => None,
                     });
                     let reason = RunReason::Late;
-                    let run = RunRow { id: runs - 1, start: first.unwrap_or(from), end, reason };
-                    ops.push(Op::Valid { id: ID, start: from, end });
+                    let run = RunRow {
+                        id: runs - 1,
+                        start: first.unwrap_or(from),
+                        end,
+                        reason,
+                    };
+                    ops.push(Op::Valid {
+                        id: ID,
+                        start: from,
+                        end,
+                    });
                     ops.push(Op::End { id: ID, end });
                     ops.push(Op::Run { id: ID, run });
                 }
-                2 | 3 if start < stop => ops.push(Op::Gap { id: ID, start, end: stop }),
-                4 if start < stop => ops.push(Op::Valid { id: ID, start, end: stop }),
+                2 | 3 if start < stop => ops.push(Op::Gap {
+                    id: ID,
+                    start,
+                    end: stop,
+                }),
+                4 if start < stop => ops.push(Op::Valid {
+                    id: ID,
+                    start,
+                    end: stop,
+                }),
                 5 => ops.push(Op::Point {
                     id: ID,
                     point: PointRow {
@@ -89,7 +113,9 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
                     id: ID,
                     run: small,
                     from: at,
-                    pieces: (0..num as i64 % 4).map(|k| piece(at + k * length, at + (k + 1) * length, num)).collect(),
+                    pieces: (0..num as i64 % 4)
+                        .map(|k| piece(at + k * length, at + (k + 1) * length, num))
+                        .collect(),
                 }),
                 7 => ops.push(Op::Event {
                     id: ID,
@@ -101,7 +127,10 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
                         fields: serde_json::json!({ "note": text }).to_string(),
                     },
                 }),
-                _ => ops.push(Op::EventRemove { id: ID, event: u64::from(small) + num }),
+                _ => ops.push(Op::EventRemove {
+                    id: ID,
+                    event: u64::from(small) + num,
+                }),
             }
         }
         ops
@@ -215,12 +244,21 @@ proptest! {
 #[test]
 fn a_snapshot_of_a_million_rows_costs_nothing() {
     let rows: Vec<i64> = (0..1_000_000).flat_map(|k| [k * 4, 2]).collect();
-    let gaps = Table { name: GAPS, columns: 2, rows, text: Vec::new() };
+    let gaps = Table {
+        name: GAPS,
+        columns: 2,
+        rows,
+        text: Vec::new(),
+    };
     let mut state = SignalState::from_tables(ID, "x", meta(), 4_000_000, &[gaps]).unwrap();
     let start = std::time::Instant::now();
     for k in 0..1_000 {
         let snapshot = state.clone();
-        state.apply(&Op::Gap { id: ID, start: 4_000_000 + k * 4, end: 4_000_002 + k * 4 });
+        state.apply(&Op::Gap {
+            id: ID,
+            start: 4_000_000 + k * 4,
+            end: 4_000_002 + k * 4,
+        });
         assert_eq!(snapshot.gaps.len() as i64, 1_000_000 + k);
     }
     // Copying the rows would take some 10 ms each time.
@@ -241,12 +279,24 @@ fn rejects_impossible_tables_and_names_the_row() {
         (EVENTS, vec![1, 5, 2, 0, 0], 0),
     ] {
         let columns = Table::columns_of(name).unwrap();
-        let table = Table { name, columns, rows, text: Vec::new() };
+        let table = Table {
+            name,
+            columns,
+            rows,
+            text: Vec::new(),
+        };
         match SignalState::from_tables(ID, "x", meta(), 100, &[table]) {
-            Err(StoreError::DamagedTable { table, row: got, .. }) => assert_eq!((table, got), (name, row)),
+            Err(StoreError::DamagedTable {
+                table, row: got, ..
+            }) => assert_eq!((table, got), (name, row)),
             other => panic!("{name}: {other:?}"),
         }
     }
-    let odd = Table { name: GAPS, columns: 2, rows: vec![1, 2, 3], text: Vec::new() };
+    let odd = Table {
+        name: GAPS,
+        columns: 2,
+        rows: vec![1, 2, 3],
+        text: Vec::new(),
+    };
     assert!(SignalState::from_tables(ID, "x", meta(), 100, &[odd]).is_err());
 }

@@ -37,7 +37,11 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let n = || (0i64..9).prop_map(|n| n * 10);
-    let delta = prop_oneof![Just(0), (1i64..30).prop_map(|d| d * 10), (-20i64..0).prop_map(|d| d * 10)];
+    let delta = prop_oneof![
+        Just(0),
+        (1i64..30).prop_map(|d| d * 10),
+        (-20i64..0).prop_map(|d| d * 10)
+    ];
     prop_oneof![
         4 => n().prop_map(Step::Append),
         6 => (n(), delta).prop_map(|(n, delta)| Step::AppendAt(n, delta)),
@@ -118,7 +122,10 @@ impl Pair {
                 self.plain.gap(n);
             }
             Step::GapDuration(n) => {
-                let gap = self.writer().append_gap_duration(Fixed::from_int(n * GRID)).unwrap();
+                let gap = self
+                    .writer()
+                    .append_gap_duration(Fixed::from_int(n * GRID))
+                    .unwrap();
                 assert_eq!(gap.length, n);
                 self.plain.gap(n);
             }
@@ -193,7 +200,12 @@ impl Pair {
         assert_eq!(signal.sample_count(), plain.sample_count());
         let gaps: Vec<_> = signal.gaps().iter().map(|gap| gap.range()).collect();
         assert_eq!(gaps, plain.gaps());
-        let runs: Vec<_> = signal.state().runs.iter().map(|run| run.start..run.end).collect();
+        let runs: Vec<_> = signal
+            .state()
+            .runs
+            .iter()
+            .map(|run| run.start..run.end)
+            .collect();
         assert_eq!(runs, plain.run_ranges());
         let all = signal.select(0..plain.end()).unwrap();
         assert_eq!(all.counts(i16::MIN).unwrap(), plain.filled(i16::MIN));
@@ -208,7 +220,10 @@ impl Pair {
         for (index, time) in plain.sample_times() {
             let got = signal.time_of(index).unwrap();
             let off = got.value.checked_sub(civil(time)).unwrap().to_f64();
-            assert!(off.abs() < GRID as f64 / 4.0, "sample {index} is off by {off} ns");
+            assert!(
+                off.abs() < GRID as f64 / 4.0,
+                "sample {index} is off by {off} ns"
+            );
             let back = signal.index_of(&got, Default::default(), None).unwrap();
             assert_eq!(back.index, index);
         }
@@ -219,9 +234,16 @@ impl Pair {
         // By index, in thousandths of the signal.
         let (low, high) = (a.min(b), a.max(b));
         let range = plain.end() * low / 1000..plain.end() * high / 1000;
-        assert_eq!(signal.contiguous(range.clone()).unwrap(), plain.contiguous(&range), "{range:?}");
+        assert_eq!(
+            signal.contiguous(range.clone()).unwrap(),
+            plain.contiguous(&range),
+            "{range:?}"
+        );
         let part = signal.select(range.clone()).unwrap();
-        assert_eq!(part.counts(-1i16).unwrap(), &plain.filled(-1)[range.start as usize..range.end as usize]);
+        assert_eq!(
+            part.counts(-1i16).unwrap(),
+            &plain.filled(-1)[range.start as usize..range.end as usize]
+        );
         assert_eq!(part.as_segment().is_ok(), plain.contiguous(&range));
 
         // By time, a quarter of a sample off the grid.
@@ -231,12 +253,18 @@ impl Pair {
         let quarter = Fixed::from_int(GRID / 4);
         let at = |time: i64| civil(time).checked_sub(quarter).unwrap();
         for overlap in [Overlap::First, Overlap::Last, Overlap::All] {
-            let selection = signal.select_with(at(span.start)..at(span.end), overlap).unwrap();
+            let selection = signal
+                .select_with(at(span.start)..at(span.end), overlap)
+                .unwrap();
             let mut values: Vec<i16> = Vec::new();
             for segment in selection.segments() {
                 values.extend(segment.unwrap().to_vec::<i16>().unwrap());
             }
-            assert_eq!(values, plain.by_time(&span, overlap), "{span:?} {overlap:?}");
+            assert_eq!(
+                values,
+                plain.by_time(&span, overlap),
+                "{span:?} {overlap:?}"
+            );
             assert_eq!(selection.sample_count(), values.len() as i64);
         }
     }

@@ -169,7 +169,10 @@ impl Plain {
     }
 
     pub fn sample_count(&self) -> i64 {
-        self.cells.iter().filter(|cell| cell.value.is_some()).count() as i64
+        self.cells
+            .iter()
+            .filter(|cell| cell.value.is_some())
+            .count() as i64
     }
 
     pub fn gaps(&self) -> Vec<Range<i64>> {
@@ -181,7 +184,10 @@ impl Plain {
     }
 
     pub fn filled(&self, fill: i16) -> Vec<i16> {
-        self.cells.iter().map(|cell| cell.value.unwrap_or(fill)).collect()
+        self.cells
+            .iter()
+            .map(|cell| cell.value.unwrap_or(fill))
+            .collect()
     }
 
     pub fn stretches(&self) -> Vec<Range<i64>> {
@@ -200,7 +206,11 @@ impl Plain {
     }
 
     pub fn contiguous(&self, range: &Range<i64>) -> bool {
-        range.is_empty() || self.stretches().iter().any(|s| s.start <= range.start && range.end <= s.end)
+        range.is_empty()
+            || self
+                .stretches()
+                .iter()
+                .any(|s| s.start <= range.start && range.end <= s.end)
     }
 
     pub fn sample_times(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
@@ -228,7 +238,9 @@ impl Plain {
                 // A run's place is that of its first index in the span, sample or not.
                 let cells = &self.cells[run.range.start as usize..run.range.end as usize];
                 let first = cells.iter().find(|cell| span.contains(&cell.time));
-                let inside = samples(run).into_iter().filter(|(time, _)| span.contains(time));
+                let inside = samples(run)
+                    .into_iter()
+                    .filter(|(time, _)| span.contains(time));
                 if let Some(first) = first {
                     runs.push((first.time, id, inside.map(|(_, value)| value).collect()));
                 }
@@ -244,7 +256,11 @@ impl Plain {
         let mut out: Vec<(i64, i16)> = Vec::new();
         for run in preferred {
             let of_run = samples(run);
-            out.extend(of_run.iter().filter(|(time, _)| span.contains(time) && !taken.contains(time)));
+            out.extend(
+                of_run
+                    .iter()
+                    .filter(|(time, _)| span.contains(time) && !taken.contains(time)),
+            );
             taken.extend(of_run.iter().map(|(time, _)| *time));
         }
         out.sort_by_key(|(time, _)| *time);

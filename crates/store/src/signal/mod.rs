@@ -1,22 +1,24 @@
 //! One signal as it was at one moment.
 
+mod runs;
+mod time;
+
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use isochrony_segment::{Calibration, DType, SigSeg, Stream, StreamId};
-use isochrony_time::{
-    Empirical, Fixed, IndexAt, Lookup, Prefer, Rate, RateEstimate, Round, RunId, Time, TimebaseId,
-};
+use isochrony_time::{Empirical, Rate, TimebaseId};
 use serde_json::{Map, Value};
 
-use crate::clock;
 use crate::error::StoreError;
-use crate::op::{EventRow, RunReason, RunRow, SignalId};
+use crate::op::{EventRow, SignalId};
 use crate::selection::Selection;
 use crate::span::{Overlap, Resolved, Span};
-use crate::state::{Gap, GapTable, SignalState};
+use crate::state::{GapTable, SignalState};
 use crate::store::{Shared, parse_attributes};
+
+pub use runs::{GapTimes, Run};
 
 /// A signal as it was when this handle was made or last refreshed. Cheap to clone; it holds no samples.
 ///
@@ -27,43 +29,6 @@ pub struct Signal {
     state: Arc<SignalState>,
     stream: StreamId,
     civil: Arc<OnceLock<Option<Arc<Empirical>>>>,
-}
-
-/// One clock between two clock steps.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Run {
-    /// Unique in the signal, in order of storing.
-    pub id: RunId,
-    /// First index.
-    pub start: i64,
-    /// One past the last index.
-    pub end: i64,
-    /// Why the run began.
-    pub reason: RunReason,
-    /// Civil time of its first index and after its last, if known.
-    pub civil: Option<(Fixed, Fixed)>,
-    /// Its true rate, if there is civil time.
-    pub rate: Option<RateEstimate>,
-    /// Half-width of the interval around a civil time that holds the true one, ns; the largest of the run's pieces.
-    pub uncertainty_ns: Option<f64>,
-}
-
-/// When a gap was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GapTimes {
-    /// End of the last sample before the gap.
-    pub start: Fixed,
-    /// Time of the first sample after it.
-    pub end: Fixed,
-}
-
-impl GapTimes {
-    /// Duration in ns.
-    #[must_use]
-    pub fn duration_ns(&self) -> Fixed {
-        self.end.checked_sub(self.start).unwrap_or(Fixed::ZERO)
-    }
 }
 
 impl Signal {
@@ -199,26 +164,6 @@ impl Signal {
         &self.state.gaps
     }
 
-    /// When a gap was; `None` without civil time.
-    ///
-    /// # Errors
-    /// [`StoreError::Time`].
-    pub fn gap_times(&self, gap: Gap) -> Result<Option<GapTimes>, StoreError> {
-        if self.empirical()?.is_none() {
-            return Ok(None);
-        }
-        let start = match gap.start.checked_sub(1).filter(|last| *last >= 0) {
-            Some(last) if self.run_at(last) == self.run_at(gap.start) => self.end_of_sample(last)?,
-            _ => self.time_of(gap.start)?.value,
-        };
-        let end = if gap.end() < self.state.end && self.run_at(gap.end()) == self.run_at(gap.start) {
-            self.time_of(gap.end())?.value
-        } else {
-            self.end_of_sample(gap.end() - 1)?
-        };
-        Ok(Some(GapTimes { start, end }))
-    }
-
     /// Events by start index.
     pub fn events(&self) -> impl Iterator<Item = &EventRow> + '_ {
         self.state.events.iter().map(|event| &**event)
@@ -232,155 +177,16 @@ impl Signal {
         let parts = self.parts_unbounded(span.into())?;
         let mut events: Vec<EventRow> = Vec::new();
         for part in parts {
-            events.extend(self.state.events.within(part).map(|event| (**event).clone()));
+            events.extend(
+                self.state
+                    .events
+                    .within(part)
+                    .map(|event| (**event).clone()),
+            );
         }
         events.sort_by_key(|event| (event.start, event.id));
         events.dedup_by_key(|event| event.id);
         Ok(events)
-    }
-
-    /// The clocks, in index order.
-    ///
-    /// # Errors
-    /// [`StoreError::Time`].
-    pub fn runs(&self) -> Result<Vec<Run>, StoreError> {
-        self.state.runs.iter().map(|run| self.describe(run)).collect()
-    }
-
-    fn describe(&self, run: RunRow) -> Result<Run, StoreError> {
-        let known = self.state.fit.of_run(run.id).next().is_some();
-        let civil = if known && run.start < run.end {
-            Some((self.time_of(run.start)?.value, self.end_of_sample(run.end - 1)?))
-        } else {
-            None
-        };
-        let clock = clock::of_run(&self.state, &run)?;
-        let uncertain = self.state.fit.of_run(run.id).map(|piece| piece.uncertainty_ps);
-        Ok(Run {
-            id: RunId(run.id),
-            start: run.start,
-            end: run.end,
-            reason: run.reason,
-            civil,
-            rate: clock.map(|clock| clock.rate()),
-            uncertainty_ns: uncertain.max().map(|ps| ps as f64 / 1e3),
-        })
-    }
-
-    /// The true rate: the estimate of the run that knows it best. `None` without civil time.
-    ///
-    /// # Errors
-    /// [`StoreError::Time`].
-    pub fn true_rate(&self) -> Result<Option<RateEstimate>, StoreError> {
-        let mut best: Option<RateEstimate> = None;
-        for run in self.state.runs.iter() {
-            let Some(clock) = clock::of_run(&self.state, &run)? else {
-                continue;
-            };
-            let rate = clock.rate();
-            if best.is_none_or(|best| rate.uncertainty_ppm < best.uncertainty_ppm) {
-                best = Some(rate);
-            }
-        }
-        Ok(best)
-    }
-
-    // --- time ---
-
-    /// The relation of indices to civil time; `None` if there is none yet. Built on first use.
-    ///
-    /// # Errors
-    /// [`StoreError::Time`] if the stored fit is impossible.
-    pub fn empirical(&self) -> Result<Option<&Arc<Empirical>>, StoreError> {
-        if let Some(civil) = self.civil.get() {
-            return Ok(civil.as_ref());
-        }
-        let built = clock::empirical(&self.state)?.map(Arc::new);
-        Ok(self.civil.get_or_init(|| built).as_ref())
-    }
-
-    fn civil(&self) -> Result<&Empirical, StoreError> {
-        let civil = self.empirical()?.map(|civil| &**civil);
-        civil.ok_or_else(|| StoreError::NoCivilTime {
-            signal: self.name().into(),
-        })
-    }
-
-    /// Civil time of a sample, extrapolated beyond the ends. It remembers its run, and is flagged inside a gap.
-    ///
-    /// # Errors
-    /// [`StoreError::NoCivilTime`], [`StoreError::Time`] on overflow.
-    pub fn time_of(&self, index: i64) -> Result<Time, StoreError> {
-        let mut time = self.civil()?.time_of(index)?;
-        time.in_gap |= self.state.gaps.at(index).is_some();
-        Ok(time)
-    }
-
-    /// Civil time at which sample `index` ends: its own plus one period of its clock.
-    pub(crate) fn end_of_sample(&self, index: i64) -> Result<Fixed, StoreError> {
-        let start = self.time_of(index)?.value;
-        let period = self.rate().duration_ns(1)?;
-        start.checked_add(period).ok_or_else(|| overflow("end of a sample"))
-    }
-
-    /// Index of a time in any timebase of the store's: an index as it is, a civil time by the clock's fit.
-    ///
-    /// # Errors
-    /// [`StoreError::NoCivilTime`], [`StoreError::Time`]: ambiguous after a backward step unless `prefer` is given,
-    /// not on a sample with [`Round::Exact`], unknown timebase.
-    pub fn index_of(
-        &self,
-        time: &Time,
-        round: Round,
-        prefer: Option<Prefer>,
-    ) -> Result<IndexAt, StoreError> {
-        let mut at = self.civil()?.index_of_time(time, Lookup { round, prefer })?;
-        at.in_gap |= self.state.gaps.at(at.index).is_some();
-        Ok(at)
-    }
-
-    /// Index of a civil time on the axis of one run, extrapolated beyond its ends.
-    pub(crate) fn index_in_run(&self, run: &RunRow, civil: Fixed) -> Result<i64, StoreError> {
-        let lookup = Lookup {
-            round: Round::Nearest,
-            prefer: Some(Prefer::Run(RunId(run.id))),
-        };
-        Ok(self.civil()?.index_of(civil, lookup)?.index)
-    }
-
-    /// The timebase of this signal's indices.
-    #[must_use]
-    pub fn timebase(&self) -> TimebaseId {
-        timebase(self.id())
-    }
-
-    /// Civil times of `out.len()` indices from `start` in steps of `step`, whole ns.
-    ///
-    /// # Errors
-    /// [`StoreError::NoCivilTime`], [`StoreError::Time`] outside the years 1677 to 2262.
-    pub fn civil_grid_ns(&self, start: i64, step: i64, out: &mut [i64]) -> Result<(), StoreError> {
-        Ok(self.civil()?.civil_ns_grid(start, step, out)?)
-    }
-
-    /// Civil times of many indices.
-    ///
-    /// # Errors
-    /// As [`time_of`](Self::time_of).
-    pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), StoreError> {
-        Ok(self.civil()?.civil_many(indices, out)?)
-    }
-
-    /// Indices of many civil times.
-    ///
-    /// # Errors
-    /// As [`index_of`](Self::index_of).
-    pub fn index_many(
-        &self,
-        civil: &[Fixed],
-        lookup: Lookup,
-        out: &mut Vec<IndexAt>,
-    ) -> Result<(), StoreError> {
-        Ok(self.civil()?.index_many(civil, lookup, out)?)
     }
 
     // --- ranges ---

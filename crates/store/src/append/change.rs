@@ -1,0 +1,125 @@
+//! One change of one signal: samples to write, and the operations that say what is true once they are written.
+
+use isochrony_time::{Piece, Point};
+
+use crate::clock;
+use crate::engine::Engine;
+use crate::error::StoreError;
+use crate::op::{Op, PieceRow, RunRow, SignalId};
+use crate::state::SignalState;
+use crate::store::Shared;
+use crate::write::replace_shards;
+
+/// Bytes that are written at a time: a whole number of samples of any type.
+const BLOCK: usize = 256 << 10;
+
+/// One change of one signal: what to write and what it means.
+pub(crate) struct Change<'a> {
+    id: SignalId,
+    samples: Option<(i64, &'a [u8])>,
+    pub(crate) ops: Vec<Op>,
+}
+
+impl<'a> Change<'a> {
+    pub(crate) fn new(id: SignalId) -> Self {
+        Self {
+            id,
+            samples: None,
+            ops: Vec::with_capacity(8),
+        }
+    }
+
+    /// Bytes to write at `index`.
+    pub(crate) fn write(&mut self, index: i64, bytes: &'a [u8]) {
+        self.samples = Some((index, bytes)).filter(|_| !bytes.is_empty());
+    }
+
+    /// Samples or a gap behind the end, as a part of `run`, whose `end` is set.
+    pub(crate) fn extend(&mut self, run: &mut RunRow, from: i64, end: i64) {
+        let id = self.id;
+        run.end = end;
+        self.ops.push(Op::Valid {
+            id,
+            start: from,
+            end,
+        });
+        self.ops.push(Op::End { id, end });
+        self.ops.push(Op::Run { id, run: *run });
+    }
+
+    pub(crate) fn point(&mut self, run: u32, point: &Point) -> Result<(), StoreError> {
+        let point = clock::point_row(run, point)?;
+        self.ops.push(Op::Point { id: self.id, point });
+        Ok(())
+    }
+
+    /// The run's pieces from position `settled` on, up to which the stored ones are the same: stores them from the first
+    /// that differs.
+    pub(crate) fn fit(
+        &mut self,
+        state: &SignalState,
+        run: u32,
+        pieces: &[Piece],
+        settled: usize,
+    ) -> Result<(), StoreError> {
+        let mut same = settled;
+        let mut rows: Vec<PieceRow> = Vec::new();
+        for piece in pieces {
+            let row = clock::piece_row(piece)?;
+            if rows.is_empty() && state.fit.nth_of_run(run, same) == Some(row) {
+                same += 1;
+            } else {
+                rows.push(row);
+            }
+        }
+        // Stored pieces from the first changed one on are replaced, whichever of the two begins earlier.
+        let stale = state.fit.nth_of_run(run, same).map(|row| row.index);
+        let first = rows.first().map(|row| row.index);
+        if let Some(from) = first.into_iter().chain(stale).min() {
+            self.ops.push(Op::Fit {
+                id: self.id,
+                run,
+                from,
+                pieces: rows,
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes samples, then queues what they mean.
+    pub(crate) fn apply(mut self, shared: &Shared, engine: &Engine) -> Result<(), StoreError> {
+        let Shared { backend, views, .. } = shared;
+        // Samples are refused by the engine; a gap must not lengthen a sealed array either.
+        if self.samples.is_none() && self.ops.iter().any(|op| matches!(op, Op::End { .. })) {
+            let state = engine.state(self.id)?;
+            if !state.meta.codec.is_empty() {
+                return Err(StoreError::Sealed {
+                    signal: (*state.name).into(),
+                    codec: state.meta.codec.clone(),
+                });
+            }
+        }
+        if let Some((start, bytes)) = self.samples {
+            // Block by block, so that checksums and views find the samples in the cache.
+            let mut index = start;
+            for block in bytes.chunks(BLOCK) {
+                match engine.write_samples(self.id, index, block) {
+                    Ok(()) => index = views.feed(backend, self.id, index, block),
+                    // A gap that is not committed yet: until it is, its samples must stay as they are.
+                    Err(StoreError::Occupied { .. }) => {
+                        let state = engine.state(self.id)?;
+                        let exchange = replace_shards(engine, &state, start, bytes)?;
+                        self.ops.splice(0..0, exchange);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        for op in self.ops {
+            views.observe(backend, &op)?;
+            engine.queue(op)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,286 @@
+//! Appending: samples that follow on, samples with a stamp, gaps, and new runs.
+//!
+//! The *live* run is the latest that was not opened for late samples: whatever is appended continues its clock. If late
+//! samples were stored behind it, the index axis cannot go on where it stopped, so a new run takes over its clock.
+//!
+//! An append decides everything first, then writes samples, then queues what they mean; a failure in between leaves
+//! bytes that nothing counts. Clocks are kept between appends and made anew from stored rows after any failure.
+
+mod change;
+mod gap;
+mod live;
+mod stamped;
+
+use std::sync::{Arc, PoisonError, RwLockReadGuard};
+
+use isochrony_segment::{DType, Sample};
+use isochrony_time::{Fixed, Piece, Placement, RunId, Stamp};
+
+use crate::error::StoreError;
+use crate::op::{RunReason, RunRow, SignalId};
+use crate::signal::{Signal, overflow};
+use crate::state::{Gap, SignalState};
+use crate::store::{Shared, lock};
+
+pub(crate) use change::Change;
+use gap::{check_gap, gap_behind, jump};
+pub(crate) use live::{WriterState, expected, is_late, live_clock};
+use live::{extend_clock, follow_on, live_tail};
+pub(crate) use stamped::append_stamped;
+
+/// A handle for changing one signal. Clones and further handles of the same signal may be used from several threads.
+///
+/// Changes are seen by [`signal`](Self::signal) at once and by everyone else after [`Store::commit`](crate::Store::commit).
+#[derive(Clone)]
+pub struct SignalWriter {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: SignalId,
+}
+
+/// Where appended samples went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Appended {
+    /// Index of the first sample.
+    pub index: i64,
+    /// Number of samples.
+    pub samples: i64,
+    /// The run that they belong to.
+    pub run: RunId,
+    /// What their stamp meant; `Contiguous` without one.
+    pub placement: Placement,
+    /// Whether they began a run, and why.
+    pub new_run: Option<RunReason>,
+}
+
+impl SignalWriter {
+    pub(crate) fn new(shared: &Arc<Shared>, id: SignalId) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            id,
+        }
+    }
+
+    /// The signal as it is now, with what is not committed yet.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`], [`StoreError::SignalRemoved`].
+    pub fn signal(&self) -> Result<Signal, StoreError> {
+        Signal::load(&self.shared, self.id)
+    }
+
+    /// Appends samples that follow on the last ones without pause.
+    ///
+    /// # Errors
+    /// [`StoreError::DTypeMismatch`], [`StoreError::ReadOnly`], [`StoreError::Io`].
+    pub fn append<T: Sample>(&self, samples: &[T]) -> Result<Appended, StoreError> {
+        self.check_dtype(T::DTYPE)?;
+        self.append_bytes(bytemuck::cast_slice(samples))
+    }
+
+    /// Appends samples whose first was taken at `stamp`: they follow on, or after a gap, or begin a run where the
+    /// clock stepped back.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and [`StoreError::Time`] for a stamp that no clock can have.
+    pub fn append_at<T: Sample>(
+        &self,
+        samples: &[T],
+        stamp: &Stamp,
+    ) -> Result<Appended, StoreError> {
+        self.check_dtype(T::DTYPE)?;
+        self.append_bytes_at(bytemuck::cast_slice(samples), stamp, None)
+    }
+
+    /// As [`append`](Self::append), from bytes in this machine's order.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append), and [`StoreError::PartialSample`].
+    pub fn append_bytes(&self, bytes: &[u8]) -> Result<Appended, StoreError> {
+        self.change("append", |state, writer, change| {
+            let samples = sample_count(state, bytes)?;
+            let (mut run, new_run) = live_tail(state, writer)?;
+            if samples > 0 {
+                let end = checked_end(state.end, samples)?;
+                change.write(state.end, bytes);
+                change.extend(&mut run, state.end, end);
+                follow_on(state, writer, change, &run, samples)?;
+            }
+            Ok(Appended {
+                index: state.end,
+                samples,
+                run: RunId(run.id),
+                placement: Placement::Contiguous,
+                new_run,
+            })
+        })
+    }
+
+    /// As [`append_at`](Self::append_at), from bytes in this machine's order. `next` is the stamp of what comes after,
+    /// if known: it tells a wrong stamp from a step.
+    ///
+    /// # Errors
+    /// As [`append_at`](Self::append_at), and [`StoreError::PartialSample`].
+    pub fn append_bytes_at(
+        &self,
+        bytes: &[u8],
+        stamp: &Stamp,
+        next: Option<&Stamp>,
+    ) -> Result<Appended, StoreError> {
+        self.change("append", |state, writer, change| {
+            append_stamped(state, writer, change, bytes, stamp, next)
+        })
+    }
+
+    /// Appends a gap of `samples` (above zero), which lasts as long as so many samples.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidLength`], [`StoreError::ReadOnly`], [`StoreError::Io`].
+    pub fn append_gap(&self, samples: i64) -> Result<Gap, StoreError> {
+        self.change("append a gap", |state, writer, change| {
+            check_gap(state, samples)?;
+            let gap = gap_behind(state, writer, change, samples)?;
+            extend_clock(writer, samples)?;
+            Ok(gap)
+        })
+    }
+
+    /// Appends a gap that lasts `ns` (above zero), to the nearest sample of the running rate. One longer than the
+    /// signal's `max_gap` takes one inner chunk of index; its duration is kept all the same.
+    ///
+    /// # Errors
+    /// As [`append_gap`](Self::append_gap).
+    pub fn append_gap_duration(&self, ns: Fixed) -> Result<Gap, StoreError> {
+        self.change("append a gap", |state, writer, change| {
+            let clock = live_clock(state, writer)?;
+            let rate = clock.map_or(state.meta.rate.to_f64(), |clock| clock.rate().hz);
+            let samples = (ns.to_f64() * rate / 1e9).round() as i64;
+            check_gap(state, samples)?;
+            if ns <= Fixed::from_int(state.meta.clock.max_gap_ns) {
+                let gap = gap_behind(state, writer, change, samples)?;
+                extend_clock(writer, samples)?;
+                return Ok(gap);
+            }
+            let resumes = match expected(state, writer)? {
+                Some(expected) => {
+                    let resumes = expected.checked_add(ns);
+                    Some(resumes.ok_or_else(|| overflow("end of a gap"))?)
+                }
+                None => None,
+            };
+            let gap = gap_behind(
+                state,
+                writer,
+                change,
+                state.meta.chunk_samples.cast_signed(),
+            )?;
+            if let Some(resumes) = resumes {
+                jump(state, writer, change, gap, resumes)?;
+            }
+            Ok(gap)
+        })
+    }
+
+    /// Begins a run: the clock of what follows has nothing to do with that of what came before, but for its rate.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`].
+    pub fn begin_run(&self) -> Result<RunId, StoreError> {
+        self.change("begin a run", |state, writer, change| {
+            let mut run = new_run(state, RunReason::Requested);
+            change.extend(&mut run, state.end, state.end);
+            if let Some(clock) = live_clock(state, writer)? {
+                *clock = clock.next_run(RunId(run.id));
+            }
+            Ok(RunId(run.id))
+        })
+    }
+
+    /// States the civil time of the first sample to come, for a signal that has none yet.
+    pub(crate) fn begin_at(&self, start: Fixed) -> Result<(), StoreError> {
+        let engine = self.shared.backend.engine("create a signal")?;
+        let state = engine.state(self.id)?;
+        let mut change = Change::new(self.id);
+        let mut run = new_run(&state, RunReason::First);
+        change.extend(&mut run, state.end, state.end);
+        let piece = Piece::nominal(RunId(run.id), state.end, start, state.meta.rate);
+        change.fit(&state, run.id, &[piece], 0)?;
+        drop(state);
+        change.apply(&self.shared, engine)
+    }
+
+    pub(crate) fn check_dtype(&self, got: DType) -> Result<(), StoreError> {
+        let state = self.shared.backend.state(self.id)?;
+        if got != state.meta.dtype {
+            return Err(StoreError::DTypeMismatch {
+                signal: (*state.name).into(),
+                expected: state.meta.dtype,
+                got,
+            });
+        }
+        Ok(())
+    }
+
+    /// Decides on one change with the signal's state and clocks, then makes it, between commits.
+    pub(crate) fn change<'a, T>(
+        &self,
+        action: &'static str,
+        decide: impl FnOnce(&SignalState, &mut WriterState, &mut Change<'a>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let engine = self.shared.backend.engine(action)?;
+        let _between = self.between_commits();
+        let writer = self.shared.writer_state(self.id);
+        let mut writer = lock(&writer);
+        let mut change = Change::new(self.id);
+        // The state goes before it changes: nothing then shares its tables, and they need no copy.
+        let decided = engine
+            .state(self.id)
+            .and_then(|state| decide(&state, &mut writer, &mut change));
+        let outcome =
+            decided.and_then(|decided| change.apply(&self.shared, engine).map(|()| decided));
+        if outcome.is_err() {
+            *writer = WriterState::default();
+        }
+        outcome
+    }
+
+    pub(crate) fn between_commits(&self) -> RwLockReadGuard<'_, ()> {
+        self.shared
+            .gate
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Samples in `bytes`.
+pub(crate) fn sample_count(state: &SignalState, bytes: &[u8]) -> Result<i64, StoreError> {
+    let dtype = state.meta.dtype;
+    if !bytes.len().is_multiple_of(dtype.size()) {
+        return Err(StoreError::PartialSample {
+            signal: (*state.name).into(),
+            bytes: bytes.len(),
+            dtype,
+        });
+    }
+    Ok((bytes.len() / dtype.size()).cast_signed() as i64)
+}
+
+pub(crate) fn checked_end(start: i64, samples: i64) -> Result<i64, StoreError> {
+    start
+        .checked_add(samples)
+        .ok_or_else(|| overflow("end of the index axis"))
+}
+
+/// An empty run at the end.
+pub(crate) fn new_run(state: &SignalState, reason: RunReason) -> RunRow {
+    RunRow {
+        id: state.runs.next_id(),
+        start: state.end,
+        end: state.end,
+        reason: if state.runs.is_empty() {
+            RunReason::First
+        } else {
+            reason
+        },
+    }
+}

@@ -1,0 +1,128 @@
+//! The clocks of a signal, and when its gaps were.
+
+use isochrony_time::{Fixed, RateEstimate, RunId};
+
+use super::Signal;
+use crate::clock;
+use crate::error::StoreError;
+use crate::op::{RunReason, RunRow};
+use crate::state::Gap;
+
+/// One clock between two clock steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Run {
+    /// Unique in the signal, in order of storing.
+    pub id: RunId,
+    /// First index.
+    pub start: i64,
+    /// One past the last index.
+    pub end: i64,
+    /// Why the run began.
+    pub reason: RunReason,
+    /// Civil time of its first index and after its last, if known.
+    pub civil: Option<(Fixed, Fixed)>,
+    /// Its true rate, if there is civil time.
+    pub rate: Option<RateEstimate>,
+    /// Half-width of the interval around a civil time that holds the true one, ns; the largest of the run's pieces.
+    pub uncertainty_ns: Option<f64>,
+}
+
+/// When a gap was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GapTimes {
+    /// End of the last sample before the gap.
+    pub start: Fixed,
+    /// Time of the first sample after it.
+    pub end: Fixed,
+}
+
+impl GapTimes {
+    /// Duration in ns.
+    #[must_use]
+    pub fn duration_ns(&self) -> Fixed {
+        self.end.checked_sub(self.start).unwrap_or(Fixed::ZERO)
+    }
+}
+
+impl Signal {
+    /// When a gap was; `None` without civil time.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`].
+    pub fn gap_times(&self, gap: Gap) -> Result<Option<GapTimes>, StoreError> {
+        if self.empirical()?.is_none() {
+            return Ok(None);
+        }
+        let start = match gap.start.checked_sub(1).filter(|last| *last >= 0) {
+            Some(last) if self.run_at(last) == self.run_at(gap.start) => {
+                self.end_of_sample(last)?
+            }
+            _ => self.time_of(gap.start)?.value,
+        };
+        let end = if gap.end() < self.state.end && self.run_at(gap.end()) == self.run_at(gap.start)
+        {
+            self.time_of(gap.end())?.value
+        } else {
+            self.end_of_sample(gap.end() - 1)?
+        };
+        Ok(Some(GapTimes { start, end }))
+    }
+
+    /// The clocks, in index order.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`].
+    pub fn runs(&self) -> Result<Vec<Run>, StoreError> {
+        self.state
+            .runs
+            .iter()
+            .map(|run| self.describe(run))
+            .collect()
+    }
+
+    fn describe(&self, run: RunRow) -> Result<Run, StoreError> {
+        let known = self.state.fit.of_run(run.id).next().is_some();
+        let civil = if known && run.start < run.end {
+            Some((
+                self.time_of(run.start)?.value,
+                self.end_of_sample(run.end - 1)?,
+            ))
+        } else {
+            None
+        };
+        let clock = clock::of_run(&self.state, &run)?;
+        let uncertain = self
+            .state
+            .fit
+            .of_run(run.id)
+            .map(|piece| piece.uncertainty_ps);
+        Ok(Run {
+            id: RunId(run.id),
+            start: run.start,
+            end: run.end,
+            reason: run.reason,
+            civil,
+            rate: clock.map(|clock| clock.rate()),
+            uncertainty_ns: uncertain.max().map(|ps| ps as f64 / 1e3),
+        })
+    }
+
+    /// The true rate: the estimate of the run that knows it best. `None` without civil time.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`].
+    pub fn true_rate(&self) -> Result<Option<RateEstimate>, StoreError> {
+        let mut best: Option<RateEstimate> = None;
+        for run in self.state.runs.iter() {
+            let Some(clock) = clock::of_run(&self.state, &run)? else {
+                continue;
+            };
+            let rate = clock.rate();
+            if best.is_none_or(|best| rate.uncertainty_ppm < best.uncertainty_ppm) {
+                best = Some(rate);
+            }
+        }
+        Ok(best)
+    }
+}

@@ -1,0 +1,112 @@
+//! Between a signal's indices and civil time.
+
+use std::sync::Arc;
+
+use isochrony_time::{Empirical, Fixed, IndexAt, Lookup, Prefer, Round, RunId, Time, TimebaseId};
+
+use super::{Signal, overflow, timebase};
+use crate::clock;
+use crate::error::StoreError;
+use crate::op::RunRow;
+
+impl Signal {
+    /// The relation of indices to civil time; `None` if there is none yet. Built on first use.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`] if the stored fit is impossible.
+    pub fn empirical(&self) -> Result<Option<&Arc<Empirical>>, StoreError> {
+        if let Some(civil) = self.civil.get() {
+            return Ok(civil.as_ref());
+        }
+        let built = clock::empirical(&self.state)?.map(Arc::new);
+        Ok(self.civil.get_or_init(|| built).as_ref())
+    }
+
+    pub(super) fn civil(&self) -> Result<&Empirical, StoreError> {
+        let civil = self.empirical()?.map(|civil| &**civil);
+        civil.ok_or_else(|| StoreError::NoCivilTime {
+            signal: self.name().into(),
+        })
+    }
+
+    /// Civil time of a sample, extrapolated beyond the ends. It remembers its run, and is flagged inside a gap.
+    ///
+    /// # Errors
+    /// [`StoreError::NoCivilTime`], [`StoreError::Time`] on overflow.
+    pub fn time_of(&self, index: i64) -> Result<Time, StoreError> {
+        let mut time = self.civil()?.time_of(index)?;
+        time.in_gap |= self.state.gaps.at(index).is_some();
+        Ok(time)
+    }
+
+    /// Civil time at which sample `index` ends: its own plus one period of its clock.
+    pub(crate) fn end_of_sample(&self, index: i64) -> Result<Fixed, StoreError> {
+        let start = self.time_of(index)?.value;
+        let period = self.rate().duration_ns(1)?;
+        start
+            .checked_add(period)
+            .ok_or_else(|| overflow("end of a sample"))
+    }
+
+    /// Index of a time in any timebase of the store's: an index as it is, a civil time by the clock's fit.
+    ///
+    /// # Errors
+    /// [`StoreError::NoCivilTime`], [`StoreError::Time`]: ambiguous after a backward step unless `prefer` is given,
+    /// not on a sample with [`Round::Exact`], unknown timebase.
+    pub fn index_of(
+        &self,
+        time: &Time,
+        round: Round,
+        prefer: Option<Prefer>,
+    ) -> Result<IndexAt, StoreError> {
+        let mut at = self
+            .civil()?
+            .index_of_time(time, Lookup { round, prefer })?;
+        at.in_gap |= self.state.gaps.at(at.index).is_some();
+        Ok(at)
+    }
+
+    /// Index of a civil time on the axis of one run, extrapolated beyond its ends.
+    pub(crate) fn index_in_run(&self, run: &RunRow, civil: Fixed) -> Result<i64, StoreError> {
+        let lookup = Lookup {
+            round: Round::Nearest,
+            prefer: Some(Prefer::Run(RunId(run.id))),
+        };
+        Ok(self.civil()?.index_of(civil, lookup)?.index)
+    }
+
+    /// The timebase of this signal's indices.
+    #[must_use]
+    pub fn timebase(&self) -> TimebaseId {
+        timebase(self.id())
+    }
+
+    /// Civil times of `out.len()` indices from `start` in steps of `step`, whole ns.
+    ///
+    /// # Errors
+    /// [`StoreError::NoCivilTime`], [`StoreError::Time`] outside the years 1677 to 2262.
+    pub fn civil_grid_ns(&self, start: i64, step: i64, out: &mut [i64]) -> Result<(), StoreError> {
+        Ok(self.civil()?.civil_ns_grid(start, step, out)?)
+    }
+
+    /// Civil times of many indices.
+    ///
+    /// # Errors
+    /// As [`time_of`](Self::time_of).
+    pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), StoreError> {
+        Ok(self.civil()?.civil_many(indices, out)?)
+    }
+
+    /// Indices of many civil times.
+    ///
+    /// # Errors
+    /// As [`index_of`](Self::index_of).
+    pub fn index_many(
+        &self,
+        civil: &[Fixed],
+        lookup: Lookup,
+        out: &mut Vec<IndexAt>,
+    ) -> Result<(), StoreError> {
+        Ok(self.civil()?.index_many(civil, lookup, out)?)
+    }
+}
