@@ -3,6 +3,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from isochrony.cli import main
 from isochrony.cli.completion import _commands
 from isochrony.cli.main import COMMANDS, build_parser
 from isochrony.cli.scan import parse_stats, window_samples
+from isochrony.cli.summary import print_refused
 from isochrony.cli.tables import render
 from isochrony.errors import IsochronyError, MissingExtraError, UsageError
 
@@ -137,6 +139,17 @@ def test_tables_align_numbers_right_and_text_left() -> None:
     assert (
         render(("name", "n"), [("a", 5), ("bb", 1234), ("c", None)]) == "name     n\na        5\nbb    1234\nc        –"
     )
+
+
+def test_many_files_refused_for_one_reason_take_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    print_refused([*((f"a{i}", "needs x") for i in range(90)), ("b", "is empty"), ("", "5 more")], sys.stdout)
+    assert capsys.readouterr().out.splitlines() == [
+        "refused: 90 files, such as a0: needs x",
+        "refused: b: is empty",
+        "refused: : 5 more",
+    ]
+    print_refused([(f"a{i}", f"reason {i}") for i in range(30)], sys.stdout)
+    assert capsys.readouterr().out.splitlines()[-1] == "refused: 10 more; --json lists them all"
 
 
 def complete(words: list[str]) -> list[str]:

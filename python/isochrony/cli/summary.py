@@ -10,7 +10,8 @@ from .tables import render
 
 __all__ = ["print_refused", "print_summary", "rate_text"]
 
-_PROBLEMS_SHOWN = 20
+_LINES_SHOWN = 20
+_SAME_SHOWN = 3
 
 
 def rate_text(rate: float | None, error: float | None) -> str | None:
@@ -46,8 +47,17 @@ def print_summary(summary: Mapping[str, Any]) -> None:
 
 
 def print_refused(problems: Sequence[tuple[str, str]], stream: TextIO) -> None:
-    """Files that were not imported, with their reasons, up to a screenful."""
-    for path, reason in problems[:_PROBLEMS_SHOWN]:
-        print(f"refused: {path}: {reason}", file=stream)
-    if len(problems) > _PROBLEMS_SHOWN:
-        print(f"refused: {len(problems) - _PROBLEMS_SHOWN} more; --json lists them all", file=stream)
+    """Files that were not imported, with their reasons, up to a screenful; many for one reason in one line."""
+    by_reason: dict[str, list[str]] = {}
+    for path, reason in problems:
+        by_reason.setdefault(reason, []).append(path)
+    lines = []
+    for reason, paths in by_reason.items():
+        if len(paths) > _SAME_SHOWN:
+            lines.append(f"refused: {len(paths)} files, such as {paths[0]}: {reason}")
+        else:
+            lines += [f"refused: {path}: {reason}" for path in paths]
+    for line in lines[:_LINES_SHOWN]:
+        print(line, file=stream)
+    if len(lines) > _LINES_SHOWN:
+        print(f"refused: {len(lines) - _LINES_SHOWN} more; --json lists them all", file=stream)
