@@ -144,8 +144,9 @@ fn describe(signal: &Signal, folder: &Path) -> Result<SignalInfo, StoreError> {
     let state = signal.state();
     let (data, views) = (room(&folder.join("data"))?, room(&folder.join("views"))?);
     let mut tables = room(folder)?;
-    tables.files -= data.files + views.files;
-    tables.bytes -= data.bytes + views.bytes;
+    // A writer may be at work while we count.
+    tables.files = tables.files.saturating_sub(data.files + views.files);
+    tables.bytes = tables.bytes.saturating_sub(data.bytes + views.bytes);
     tables.allocated = tables
         .allocated
         .saturating_sub(data.allocated + views.allocated);

@@ -108,6 +108,7 @@ fn every_dtype_comes_back_sealed_and_unsealed_to_us_and_to_zarrs() {
             let error = writer.append_bytes(&vec![0; size]).expect_err("sealed");
             assert_eq!(error.code(), "sealed");
             assert!(error.to_string().contains("unseal"), "{error}");
+            assert_eq!(writer.append_gap(5).expect_err("sealed").code(), "sealed");
             store.commit(true).expect("nothing was left pending");
         }
         store.unseal(&name).expect("unsealed");

@@ -6,6 +6,7 @@
 
 mod codec;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
@@ -14,6 +15,8 @@ use zarrs::array::{Array, ArrayBytes, ArrayMetadata, CodecOptions};
 use zarrs::storage::store::MemoryStore;
 use zarrs::storage::{ReadableStorageTraits, StoreKey, WritableStorageTraits};
 
+use crate::backend::Backend;
+use crate::engine::crc;
 use crate::engine::io::IoContext;
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
@@ -99,7 +102,8 @@ impl Store {
             Ok(bytes)
         });
         if queued.is_err() {
-            // Whatever is left of it goes with the next recovery at the latest.
+            // Nothing else is pending. Whatever is left of the files goes with the next recovery at the latest.
+            let _ = engine.rollback();
             let _ = media.remove_all(&path);
         }
         Ok(Sealed {
@@ -107,6 +111,39 @@ impl Store {
             stored_bytes: queued?,
         })
     }
+}
+
+/// Checksums of the chunks that a new gap of a sealed signal covers in part. The engine computes those of plain
+/// signals from their files; of sealed ones it cannot.
+pub(crate) fn checksums_after_gap(
+    backend: &Backend,
+    state: &SignalState,
+    gap: &Range<i64>,
+) -> Result<Vec<Op>, StoreError> {
+    let length = state.meta.chunk_samples.max(1).cast_signed();
+    let size = state.meta.dtype.size();
+    let mut after = state.clone();
+    after.gaps.set_gap(gap.clone());
+    let samples = StoredSamples::new(backend, &after)?;
+    let mut ops = Vec::new();
+    let (first, last) = (gap.start / length, (gap.end - 1) / length);
+    for chunk in std::iter::once(first).chain((last > first).then_some(last)) {
+        let range = chunk * length..(chunk + 1) * length;
+        if range.end > state.end {
+            continue;
+        }
+        let mut bytes = vec![0; length.cast_unsigned() as usize * size];
+        samples.visit(range.clone(), &mut |index, part| {
+            let at = (index - range.start).cast_unsigned() as usize * size;
+            bytes[at..at + part.len()].copy_from_slice(part);
+            Ok(())
+        })?;
+        if let Some(crc) = crc::masked(&mut bytes, range.start, size, &after.gaps) {
+            let (id, chunk) = (state.id, chunk.cast_unsigned());
+            ops.push(Op::Crc { id, chunk, crc });
+        }
+    }
+    Ok(ops)
 }
 
 /// `zarr.json` of a sealed array.

@@ -23,9 +23,7 @@ pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
         Ok(found) => found,
         Err(error) => return Some(format!("it is no JSON: {error}")),
     };
-    let Some(fields) = expected.as_object() else {
-        return None;
-    };
+    let fields = expected.as_object()?;
     for (key, want) in fields {
         let got = found.get(key).unwrap_or(&Value::Null);
         if key == "attributes" {

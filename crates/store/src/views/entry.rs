@@ -100,6 +100,24 @@ impl Entry {
         }
     }
 
+    /// Computes the rows of everything touched anew. The builder may be younger than some of it.
+    pub(super) fn renew(
+        &mut self,
+        backend: &Backend,
+        state: &SignalState,
+        boot: &str,
+    ) -> Result<(), StoreError> {
+        let touched = std::mem::take(&mut self.touched);
+        let built = self.builder(backend, state, boot).map(|builder| {
+            for (start, end) in &touched {
+                builder.invalidate(*start..*end);
+            }
+        });
+        self.touched = touched;
+        built?;
+        self.refresh(backend, state)
+    }
+
     /// Says durably which rows the coming commit makes wrong.
     pub(super) fn before_commit(&mut self, boot: &str) -> Result<(), StoreError> {
         let built = self
@@ -131,12 +149,8 @@ impl Entry {
     ) -> Result<(), StoreError> {
         if !self.touched.is_empty() {
             // Again, even where a view was asked for meanwhile: what takes a shard's place is seen only now.
-            let touched = std::mem::take(&mut self.touched);
-            let builder = self.builder(backend, state, boot)?;
-            touched
-                .iter()
-                .for_each(|(start, end)| builder.invalidate(*start..*end));
-            self.refresh(backend, state)?;
+            self.renew(backend, state, boot)?;
+            self.touched.clear();
         }
         if self.fed >= SYNC_EVERY {
             return self.sync(state.end, boot);

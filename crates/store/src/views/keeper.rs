@@ -291,8 +291,7 @@ impl Keeper {
         if !entry.touched.is_empty() {
             // Rows are about to show what is not committed and may never be.
             entry.before_commit(&self.boot)?;
-            entry.builder(backend, &state, &self.boot)?;
-            entry.refresh(backend, &state)?;
+            entry.renew(backend, &state, &self.boot)?;
         }
         let built = match &entry.builder {
             Some(builder) => builder.built(),

@@ -110,7 +110,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         for l in 0..LEVELS {
             let level = &mut self.levels[l];
             level.push(&summary);
-            let full = level.row() % FACTOR == 0;
+            let full = level.row().is_multiple_of(FACTOR);
             let Some(parent) = self.levels.get_mut(l + 1) else {
                 break;
             };

@@ -117,6 +117,9 @@ pub trait RowsMut: Rows {
     ) -> Result<(), StoreError>;
 }
 
+/// Takes an index and the bytes of the samples from there on.
+pub type OnPiece<'a> = dyn FnMut(i64, &[u8]) -> Result<(), StoreError> + 'a;
+
 /// Where the samples of one signal are.
 pub trait Samples {
     /// Calls `piece` with the index and the bytes of every stretch of `range` that lies in no gap, in order; a stretch
@@ -124,11 +127,7 @@ pub trait Samples {
     ///
     /// # Errors
     /// Reading failed, or `piece` did.
-    fn visit(
-        &self,
-        range: Range<i64>,
-        piece: &mut dyn FnMut(i64, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError>;
+    fn visit(&self, range: Range<i64>, piece: &mut OnPiece<'_>) -> Result<(), StoreError>;
 
     /// Number of indices of `range` that lie in gaps.
     fn missing(&self, range: Range<i64>) -> i64;

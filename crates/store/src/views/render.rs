@@ -128,8 +128,8 @@ impl<'a, T: Viewed> Renderer<'a, T> {
             start.extend_from_slice(&edges[..edges.len() - 1]);
             end.extend_from_slice(&edges[1..]);
             match level {
-                Some(level) => self.from_rows(level, &edges)?,
-                None => self.from_samples(&edges)?,
+                Some(level) => self.columns_of_rows(level, &edges)?,
+                None => self.columns_of_samples(&edges)?,
             }
         }
         self.finish(start, end, coarsest)
@@ -145,7 +145,7 @@ impl<'a, T: Viewed> Renderer<'a, T> {
     }
 
     /// Columns between `edges`, read in one go.
-    fn from_samples(&mut self, edges: &[i64]) -> Result<(), StoreError> {
+    fn columns_of_samples(&mut self, edges: &[i64]) -> Result<(), StoreError> {
         let first = self.columns.len();
         self.columns.resize(first + edges.len() - 1, Summary::EMPTY);
         let columns = &mut self.columns[first..];
@@ -180,7 +180,7 @@ impl<'a, T: Viewed> Renderer<'a, T> {
     }
 
     /// Columns between `edges`, of which all but the first and last are multiples of the bucket of `level`.
-    fn from_rows(&mut self, level: usize, edges: &[i64]) -> Result<(), StoreError> {
+    fn columns_of_rows(&mut self, level: usize, edges: &[i64]) -> Result<(), StoreError> {
         let bucket = bucket(T::DTYPE, level);
         let body = self.whole(level, edges[0]..edges[edges.len() - 1]);
         let rows = self.read(level, &body)?;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Builder, MOMENTS, Rows, RowsMut, Samples, Source, bucket, rows_stored};
+use super::{Builder, MOMENTS, OnPiece, Rows, RowsMut, Samples, Source, bucket, rows_stored};
 use crate::StoreError;
 use crate::backend::Backend;
 use crate::state::SignalState;
@@ -26,11 +26,7 @@ impl<'a> StoredSamples<'a> {
 }
 
 impl Samples for StoredSamples<'_> {
-    fn visit(
-        &self,
-        range: Range<i64>,
-        piece: &mut dyn FnMut(i64, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn visit(&self, range: Range<i64>, piece: &mut OnPiece<'_>) -> Result<(), StoreError> {
         let (mut at, end) = (range.start.max(0), range.end.min(self.state.end));
         while at < end {
             let stop = match self.state.gaps.first_within(at..end) {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use isochrony_segment::{DType, Sample};
 
 use crate::StoreError;
-use crate::views::{EXTREMA, LEVELS, Rows, RowsMut, Samples, extreme_dtype};
+use crate::views::{EXTREMA, LEVELS, OnPiece, Rows, RowsMut, Samples, extreme_dtype};
 
 /// Rows in memory; counts bytes written.
 #[derive(Default, Clone, PartialEq)]
@@ -98,11 +98,7 @@ impl<T: Sample> Model<T> {
 }
 
 impl<T: Sample> Samples for Model<T> {
-    fn visit(
-        &self,
-        range: Range<i64>,
-        piece: &mut dyn FnMut(i64, &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn visit(&self, range: Range<i64>, piece: &mut OnPiece<'_>) -> Result<(), StoreError> {
         let mut index = range.start as usize;
         for group in
             self.valid[index..(range.end as usize).min(self.valid.len())].chunk_by(|a, b| a == b)

@@ -128,7 +128,7 @@ pub(super) fn real(x: u64) -> f64 {
     }
 }
 noise! {
-    Bool8: |x| Bool8::from(x % 3 == 0);
+    Bool8: |x| Bool8::from(x.is_multiple_of(3));
     i8: |x| x as i8;
     i16: |x| x as i16;
     i32: |x| x as i32;
