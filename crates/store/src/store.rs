@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::append::{SignalWriter, WriterState};
 use crate::backend::Backend;
+use crate::engine::io::IoContext;
 use crate::engine::{Engine, OpenMode, Reader};
 use crate::error::StoreError;
 use crate::names::{Pattern, check_name, nearest};
@@ -106,7 +107,9 @@ impl Store {
     /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::Io`], and for writing the name of the
     /// holder if another process writes already.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, StoreError> {
+        // Absolute, so that a later change of the working directory means nothing.
         let path = path.as_ref();
+        let path = &std::path::absolute(path).at("look at", path)?;
         let wanted = match mode {
             Mode::Read => {
                 let reader = Reader::open(path)?;
@@ -134,7 +137,7 @@ impl Store {
         }
     }
 
-    /// The folder, as given to [`open`](Self::open).
+    /// The folder, absolute.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.shared.backend.path()

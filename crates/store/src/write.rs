@@ -23,9 +23,13 @@ impl SignalWriter {
     /// # Errors
     /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`].
     pub fn mark_invalid(&self, range: Range<i64>) -> Result<(), StoreError> {
+        let backend = &self.shared.backend;
         self.change("mark samples as invalid", |state, _, change| {
             check_bounds(state, &range)?;
             if !range.is_empty() {
+                if !state.meta.codec.is_empty() {
+                    change.ops = crate::seal::checksums_after_gap(backend, state, &range)?;
+                }
                 change.ops.push(Op::Gap {
                     id: state.id,
                     start: range.start,
@@ -140,7 +144,11 @@ impl SignalWriter {
     ///
     /// # Errors
     /// [`StoreError::Segment`] unless scale is finite and not zero and offset is finite; [`StoreError::ReadOnly`].
-    pub fn set_calibration(&self, unit: &str, calibration: Option<(f64, f64)>) -> Result<(), StoreError> {
+    pub fn set_calibration(
+        &self,
+        unit: &str,
+        calibration: Option<(f64, f64)>,
+    ) -> Result<(), StoreError> {
         if let Some((scale, offset)) = calibration {
             Calibration::new(scale, offset, unit)?;
         }
