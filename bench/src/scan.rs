@@ -66,7 +66,8 @@ pub fn run(
         table
     };
     let ours = || {
-        let plan = scan(select().segments())
+        let all = select();
+        let plan = scan(all.segments())
             .rewindow(WINDOW as u64)
             .expect("a window");
         plan.stats([Stat::Min, Stat::Max, Stat::Mean])
