@@ -125,7 +125,7 @@ impl Shared {
         let count = core.structural.len()
             + held
                 .iter()
-                .map(|slot| slot.pending.small.len() + slot.ops.len() + sums(slot))
+                .map(|slot| slot.ops.len() + sums(slot))
                 .sum::<usize>();
         let mut record = std::mem::take(&mut core.record);
         log::begin(&mut record, count);
@@ -133,7 +133,7 @@ impl Shared {
             log::push(&mut record, &change.op);
         }
         for slot in held {
-            for op in slot.pending.small.iter().chain(&slot.ops) {
+            for op in &slot.ops {
                 log::push(&mut record, op);
             }
             for (&chunk, &crc) in &slot.sums.ready {

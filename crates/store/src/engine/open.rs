@@ -58,7 +58,7 @@ pub(crate) fn open(
     let shared = assemble(root, media, &manifest, &opening, &ops, sequence, lock)?;
     if dirty {
         drop(log);
-        shared.recover(&opening.base, ops)?;
+        shared.recover(&opening, ops)?;
     }
     let metadata = root.join("zarr.json");
     if shared.media.stat(&metadata).at("look at", &metadata)?.is_none() {

@@ -361,6 +361,9 @@ impl Reader {
         start: i64,
         count: usize,
     ) -> Result<Buffer, StoreError> {
+        if let Some(buffer) = self.read_mapped(view, id, start, count)? {
+            return Ok(buffer);
+        }
         let folder = self.folder(view, id)?;
         let staged = layout::staged(&self.root, id);
         let known = view.known(id)?;
@@ -394,6 +397,24 @@ impl Reader {
         let found =
             (self.sources).read(&*self.media, key, flat, paths, place.offset, place.len)?;
         found.map_or_else(decode, Ok)
+    }
+
+    /// The usual case, which names no file and allocates nothing: the shard is flat, and mapped already.
+    fn read_mapped(
+        &self,
+        view: &mut View,
+        id: SignalId,
+        start: i64,
+        count: usize,
+    ) -> Result<Option<Buffer>, StoreError> {
+        let known = view.known(id)?;
+        let meta = &known.base.meta;
+        if !meta.codec.is_empty() {
+            return Ok(None);
+        }
+        let bounds = Bounds::new(&known.base.name, known.end, start, count)?;
+        let place = bounds.place(Flat::data(meta), meta.dtype.size());
+        Ok(self.sources.mapped((id, place.shard), place.offset, place.len))
     }
 
     /// As [`Engine::shard_samples`].

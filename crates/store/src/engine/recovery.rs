@@ -4,10 +4,12 @@
 //! stay as they are, and nothing is removed that the log speaks of.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::io::IoContext;
+use super::log::Opening;
 use super::shared::{Core, Shared};
 use super::slot::{Slot, SlotInner};
 use super::tables;
@@ -16,11 +18,11 @@ use crate::layout;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::media::{Access, Kind, Media};
 use crate::op::{Op, SignalId};
-use crate::state::SignalState;
+use crate::state::{GapTable, SignalState};
 
 /// What the log says about places: names that signals had, who came and went, which replacement is a file's last.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+struct Plan {
     /// Every name that a signal had since the log's base, in order.
     names: HashMap<SignalId, Vec<String>>,
     created: BTreeSet<SignalId>,
@@ -34,12 +36,17 @@ pub(crate) struct Plan {
     replaced_data: HashMap<SignalId, usize>,
     /// Largest length that a signal ever had.
     longest: HashMap<SignalId, i64>,
+    /// Sequence of the log's base.
+    base_sequence: u64,
 }
 
 impl Plan {
-    pub(crate) fn new(base: &[Op], ops: &[Op]) -> Self {
-        let mut plan = Self::default();
-        for op in base {
+    fn new(opening: &Opening, ops: &[Op]) -> Self {
+        let mut plan = Self {
+            base_sequence: opening.sequence,
+            ..Self::default()
+        };
+        for op in &opening.base {
             match op {
                 Op::Create { id, name, .. } => {
                     plan.names.entry(*id).or_default().push(name.clone());
@@ -89,15 +96,15 @@ impl Plan {
         by_shard.into_iter().chain(by_data).any(|at| *at > position)
     }
 
-    pub(crate) fn longest(&self, id: SignalId) -> i64 {
+    fn longest(&self, id: SignalId) -> i64 {
         self.longest.get(&id).copied().unwrap_or(0)
     }
 }
 
 impl Shared {
     /// Replays `ops` over the store and checkpoints it.
-    pub(crate) fn recover(&self, base: &[Op], ops: Vec<Op>) -> Result<(), StoreError> {
-        let plan = Plan::new(base, &ops);
+    pub(crate) fn recover(&self, opening: &Opening, ops: Vec<Op>) -> Result<(), StoreError> {
+        let plan = Plan::new(opening, &ops);
         let mut core = self.core();
         let core = &mut *core;
         for id in &plan.created {
@@ -112,8 +119,10 @@ impl Shared {
         self.replay(core, &plan, &ops)?;
         drop(ops);
         self.place_folders(core, &plan)?;
-        for (_, slot) in self.all_slots() {
-            self.trim_tail(&mut slot.lock())?;
+        for (id, slot) in self.all_slots() {
+            if !plan.touched.contains(&id) {
+                self.trim_tail(&mut slot.lock())?;
+            }
         }
         self.note_leftovers(core)?;
         self.checkpoint_with(core)?;
@@ -205,17 +214,25 @@ impl Shared {
             }
             let raw = tables::read(&*self.media, &slot.folder, id)?;
             let mut state = raw.state(id, &slot.base, plan.longest(id))?;
+            if raw.sequence > plan.base_sequence {
+                // Renamed into place by a writer that was killed before it synced the folder, and then nothing that is
+                // replayed may change it any more.
+                state.mark_unsaved();
+            }
+            let kept = kept_samples(ops, &positions, slot.base.meta.dtype.size());
             for position in positions {
-                self.redo(core, &mut slot, &mut state, plan, position, &ops[position])?;
+                let kept = kept.get(&position).map_or(&[][..], Vec::as_slice);
+                let at = Redo { plan, position, kept };
+                self.redo(core, &mut slot, &mut state, &at, &ops[position])?;
             }
-            let mut shards = slot.dirty.shards.clone();
-            let end = state.end;
-            if end != slot.base.end {
-                shards.insert(slot.shard_of(slot.base.end));
-            }
-            let flat = state.meta.codec.is_empty();
+            let grew = state.end != slot.base.end;
+            let old_last = slot.shard_of(slot.base.end);
             slot.set_state(state);
-            if flat {
+            self.trim_tail(&mut slot)?;
+            if slot.base.meta.codec.is_empty() {
+                let mut shards = slot.dirty.shards.clone();
+                shards.extend(grew.then_some(old_last));
+                let end = slot.base.end;
                 slot.cover(&*self.media, &self.handles, &self.root, shards, end)?;
             }
             slot.pending = super::slot::Pending::default();
@@ -239,16 +256,14 @@ impl Shared {
         core: &mut Core,
         slot: &mut SlotInner,
         state: &mut SignalState,
-        plan: &Plan,
-        position: usize,
+        at: &Redo<'_>,
         op: &Op,
     ) -> Result<(), StoreError> {
         let media = &*self.media;
+        let Redo { plan, position, .. } = *at;
         state.apply(op);
         match op {
-            Op::Samples { id, index, bytes } => {
-                self.redo_samples(slot, plan, position, *id, *index, bytes)?;
-            }
+            Op::Samples { index, bytes, .. } => self.redo_samples(slot, at, *index, bytes)?,
             Op::Crc { chunk, crc, .. } => _ = slot.crcs.insert(*chunk, *crc),
             Op::ReplaceShard { id, shard, tmp } if !plan.superseded(*id, *shard, position) => {
                 let from = layout::tmp_folder(&self.root).join(tmp);
@@ -273,37 +288,48 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes samples again, but for the shards that a later replacement holds as a whole.
+    /// Writes samples again, but not where a later operation took them away: by a gap, which a bulk of other samples may
+    /// have filled since, or by a replacement of the shard, which holds all that came before it.
     fn redo_samples(
         &self,
         slot: &mut SlotInner,
-        plan: &Plan,
-        position: usize,
-        id: SignalId,
+        at: &Redo<'_>,
         index: i64,
         bytes: &[u8],
     ) -> Result<(), StoreError> {
         let flat = slot.flat();
         let size = slot.base.meta.dtype.size();
-        let Some(start) = u64::try_from(index).ok().and_then(|index| index.checked_mul(size as u64)) else {
-            return Ok(());
-        };
-        let mut rest = bytes;
-        let mut index = index;
-        for span in flat.spans(start, bytes.len() as u64) {
-            let (part, later) = rest.split_at(span.len as usize);
-            rest = later;
-            if !plan.superseded(id, span.shard, position) {
-                slot.write(&*self.media, &self.handles, &self.root, index, part, true)?;
-                slot.dirty.shards.insert(span.shard);
+        for kept in at.kept {
+            let from = (kept.start - index) as usize * size;
+            let mut rest = &bytes[from..(kept.end - index) as usize * size];
+            let mut index = kept.start;
+            for span in flat.spans(kept.start.cast_unsigned() * size as u64, rest.len() as u64) {
+                let (part, later) = rest.split_at(span.len as usize);
+                rest = later;
+                if !at.plan.superseded(slot.id, span.shard, at.position) {
+                    slot.write(&*self.media, &self.handles, &self.root, index, part, true)?;
+                    slot.dirty.shards.insert(span.shard);
+                }
+                index += (part.len() / size) as i64;
             }
-            index += (part.len() / size) as i64;
         }
         Ok(())
     }
 
-    /// Takes signals from staging to where their names say.
+    /// Takes signals from staging to where their names say, and clears away what is left where signals were.
     fn place_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
+        let left = plan.moved.iter().filter_map(|id| plan.names.get(id)).flatten();
+        for name in left {
+            let place = layout::signal_folder(&self.root, name);
+            let theirs = self.identity_at(&place).is_some_and(|id| self.slot(id).is_some());
+            if !theirs && matches!(self.media.stat(&place), Ok(Some(Kind::Folder))) {
+                match self.clear_away(core, name, &place) {
+                    // Not remains, but a group with other signals in it.
+                    Err(StoreError::InTheWay { .. }) => {}
+                    other => other?,
+                }
+            }
+        }
         for &id in &plan.moved {
             let Some(slot) = self.slot(id) else { continue };
             let mut slot = slot.lock();
@@ -411,6 +437,49 @@ impl Shared {
         core.trash.retain(|path| *path != next);
         Ok(())
     }
+}
+
+/// Where in the log an operation is, and which of its samples no later one takes away.
+struct Redo<'a> {
+    plan: &'a Plan,
+    position: usize,
+    kept: &'a [Range<i64>],
+}
+
+/// For each operation of a signal that holds samples, the ranges of them that no later operation makes a gap.
+fn kept_samples(ops: &[Op], positions: &[usize], sample_bytes: usize) -> HashMap<usize, Vec<Range<i64>>> {
+    let mut later = GapTable::default();
+    let mut kept = HashMap::new();
+    for &position in positions.iter().rev() {
+        match &ops[position] {
+            Op::Gap { start, end, .. } => later.set_gap((*start).max(0)..*end),
+            Op::Samples { index, bytes, .. } => {
+                let end = index.saturating_add((bytes.len() / sample_bytes) as i64);
+                // An offset in bytes must be one in a file, too.
+                if *index >= 0 && end <= i64::MAX / (2 * sample_bytes as i64) {
+                    kept.insert(position, without(*index..end, &later));
+                }
+            }
+            _ => {}
+        }
+    }
+    kept
+}
+
+/// The parts of `range` that lie in no gap.
+fn without(range: Range<i64>, gaps: &GapTable) -> Vec<Range<i64>> {
+    let mut kept = Vec::new();
+    let mut at = range.start;
+    for gap in gaps.within(range.clone()) {
+        if gap.start > at {
+            kept.push(at..gap.start);
+        }
+        at = gap.end();
+    }
+    if at < range.end {
+        kept.push(at..range.end);
+    }
+    kept
 }
 
 /// Whether a shard is one that every reader can read: an index, and all inner chunks up to payload byte `used`.

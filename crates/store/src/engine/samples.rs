@@ -207,22 +207,27 @@ impl SlotInner {
         let pending = &mut self.pending;
         pending.small_bytes += bytes.len();
         if pending.bulk || pending.small_bytes > SMALL_BYTES {
+            if !pending.bulk {
+                self.ops.retain(|op| !matches!(op, Op::Samples { .. }));
+            }
             pending.bulk = true;
-            pending.small = Vec::new();
             return;
         }
+        // Samples keep their place among the other operations: recovery leaves out what a later gap took away.
+        let last = pending.last_samples.and_then(|at| self.ops.get_mut(at));
         if let Some(Op::Samples {
             index: first,
             bytes: have,
             ..
-        }) = pending.small.last_mut()
+        }) = last
         {
             if *first + (have.len() / sample_bytes) as i64 == index {
                 have.extend_from_slice(bytes);
                 return;
             }
         }
-        pending.small.push(Op::Samples {
+        pending.last_samples = Some(self.ops.len());
+        self.ops.push(Op::Samples {
             id: self.id,
             index,
             bytes: bytes.to_vec(),
@@ -243,8 +248,7 @@ impl SlotInner {
         let sample_bytes = state.meta.dtype.size();
         let chunk_samples = state.meta.chunk_samples.max(1) as i64;
         if !state.meta.codec.is_empty() {
-            // Sealing changes no sample.
-            self.sums.recheck.clear();
+            // What is compressed is not to be read here; unsealing brings the files that can be.
             return Ok(());
         }
         let full = (state.end / chunk_samples).max(0).cast_unsigned();

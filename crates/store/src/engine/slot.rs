@@ -38,10 +38,12 @@ pub(crate) struct Dirty {
 /// Samples written since the last commit.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    /// `Op::Samples`, while they are few.
-    pub(crate) small: Vec<Op>,
+    /// Bytes written. While they are few, they are among the operations.
     pub(crate) small_bytes: usize,
+    /// They are not: their shards are synced instead.
     pub(crate) bulk: bool,
+    /// The operation that contiguous samples may join: no gap and no replacement came since.
+    pub(crate) last_samples: Option<usize>,
     /// Shards written to.
     pub(crate) shards: BTreeSet<u64>,
 }
@@ -226,7 +228,10 @@ impl SlotInner {
         let Some(state) = &self.state else { return };
         let chunk_samples = state.meta.chunk_samples.max(1) as i64;
         match op {
-            Op::Gap { start, end, .. } => self.sums.gap(chunk_samples, *start..*end),
+            Op::Gap { start, end, .. } => {
+                self.pending.last_samples = None;
+                self.sums.gap(chunk_samples, *start..*end);
+            }
             Op::Valid { start, end, .. } => {
                 for gap in state.gaps.within(*start..*end) {
                     self.sums.filled(chunk_samples, gap.range());
@@ -238,11 +243,13 @@ impl SlotInner {
                 let last = (state.end / chunk_samples).min(first.saturating_add(per_shard - 1));
                 (first..=last).for_each(|chunk| self.sums.touch(chunk));
                 self.replaced.insert(*shard, tmp.clone());
+                self.pending.last_samples = None;
             }
             Op::Crc { chunk, crc, .. } => _ = self.sums.ready.insert(*chunk, *crc),
             Op::ReplaceData { tmp, .. } => {
                 self.replaced.clear();
                 self.replaced_data = Some(tmp.clone());
+                self.pending.last_samples = None;
             }
             _ => {}
         }

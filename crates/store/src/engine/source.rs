@@ -103,6 +103,14 @@ impl Sources {
         }
     }
 
+    /// Bytes of a shard that is mapped already and long enough.
+    pub(crate) fn mapped(&self, key: (SignalId, u64), offset: u64, len: usize) -> Option<Buffer> {
+        match &*self.get(key)? {
+            Shard::Mapped(mapping) => mapping.view(offset, len),
+            _ => None,
+        }
+    }
+
     fn get(&self, key: (SignalId, u64)) -> Option<Arc<Shard>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.0 += 1;
