@@ -677,3 +677,61 @@ fn a_reader_follows_what_is_committed_and_no_more() {
         "2010-03-01T00:00:00.200Z"
     );
 }
+
+#[test]
+fn a_commit_never_holds_half_an_append() {
+    let (_folder, store) = new_store();
+    let names = ["a", "b", "c"];
+    let writers = names.map(|name| store.create(name, &options(100)).unwrap());
+    store.commit(false).unwrap();
+    let reader = Store::open(store.path(), Mode::Read).unwrap();
+    let block = [1i16; 10];
+    let blocks = 60i64;
+    std::thread::scope(|scope| {
+        for writer in &writers {
+            let block = &block;
+            scope.spawn(move || {
+                for k in 0..blocks {
+                    // Every other block comes after a gap.
+                    let stamp = exact((k * 10 + k / 2 * 30) * SECOND / 100);
+                    writer.append_at(block, &stamp).unwrap();
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..40 {
+                store.commit(false).unwrap();
+            }
+        });
+        for _ in 0..200 {
+            reader.refresh().unwrap();
+            for name in names {
+                let signal = reader.signal(name).unwrap();
+                let state = signal.state();
+                assert_eq!(signal.sample_count() % 10, 0);
+                assert_eq!(state.points.len() as i64 * 10, signal.sample_count());
+                assert_eq!(
+                    state.runs.last().map(|run| run.end),
+                    Some(signal.end_index())
+                );
+                assert_eq!(signal.gaps().len(), (state.points.len().max(1) - 1) / 2);
+                let all = signal
+                    .select(0..signal.end_index())
+                    .unwrap()
+                    .counts(1i16)
+                    .unwrap();
+                assert!(
+                    all.iter().all(|&value| value == 1),
+                    "no torn or missing sample"
+                );
+            }
+        }
+    });
+    store.commit(false).unwrap();
+    reader.refresh().unwrap();
+    assert!(
+        names
+            .iter()
+            .all(|name| reader.signal(name).unwrap().sample_count() == blocks * 10)
+    );
+}

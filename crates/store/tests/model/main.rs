@@ -270,8 +270,14 @@ impl Pair {
     }
 }
 
+/// More at night: `PROPTEST_CASES`.
+fn cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(128)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), max_shrink_iters: 2_000, ..ProptestConfig::default() })]
     #[test]
     fn the_store_does_what_the_model_says(
         steps in proptest::collection::vec(step(), 1..40),
