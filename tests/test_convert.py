@@ -43,7 +43,7 @@ class TestXarray:
         np.testing.assert_array_equal(array["index"].values, np.arange(650))
         np.testing.assert_array_equal(array[280:420:7].values, expected()[280:420:7])
         np.testing.assert_array_equal(array[::-1].values, expected()[::-1])
-        assert array[299].item() == 299
+        assert array[299].values.item() == 299
         assert float(array.mean()) == np.nanmean(expected())
         if chunks == 64:
             assert array.chunks[0][0] == 64

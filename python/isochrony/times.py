@@ -52,7 +52,7 @@ class Rate(float):
 
     >>> rate = Rate(44_100_000, 1001)
     >>> rate.fraction, round(rate, 3)
-    (Fraction(44100000, 1001), 44055.944)
+    (Fraction(6300000, 143), 44055.944)
     """
 
     __slots__ = ("fraction",)

@@ -130,7 +130,10 @@ impl Gaps {
 
     fn at(&self, position: usize) -> Option<isochrony_store::state::Gap> {
         match &self.items {
-            Items::Positions(range) => self.signal.gaps().get(range.start + position),
+            Items::Positions(range) => {
+                let position = Some(position).filter(|position| *position < range.len())?;
+                self.signal.gaps().get(range.start + position)
+            }
             Items::Listed(gaps) => gaps.get(position).copied(),
         }
     }

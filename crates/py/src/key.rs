@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use isochrony_store::{Signal, Span as StoreSpan};
 use isochrony_time::Fixed;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PySlice};
 
@@ -41,11 +42,11 @@ pub(crate) fn stretch(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result
     let Some(key) = key else {
         return Ok(Stretch::Index(0..signal.end_index()));
     };
-    if let Ok(span) = key.cast::<Span>() {
-        return civil(signal, span.get());
-    }
     if let Ok(slice) = key.cast::<PySlice>() {
         return sliced(signal, slice);
+    }
+    if let Ok(span) = key.cast::<Span>() {
+        return civil(signal, span.get());
     }
     if let Ok(other) = key.cast::<Selection>() {
         let other = other.get();
@@ -72,29 +73,20 @@ fn refuse(got: &str) -> Error {
 }
 
 fn sliced(signal: &Signal, slice: &Bound<'_, PySlice>) -> Result<Stretch> {
-    let (start, stop) = (slice.getattr("start")?, slice.getattr("stop")?);
-    let step = slice.getattr("step")?;
+    // As everywhere in Python: negative counts from the end, beyond the ends is cut off.
+    let length = isize::try_from(signal.end_index()).unwrap_or(isize::MAX);
+    if let Ok(indices) = slice.indices(length)
+        && indices.step == 1
+    {
+        let (start, stop) = (indices.start as i64, indices.stop as i64);
+        return Ok(Stretch::Index(start..stop.max(start)));
+    }
+    // Times, or something that is wrong.
+    let py = slice.py();
+    let (start, stop) = (slice.getattr(intern!(py, "start"))?, slice.getattr(intern!(py, "stop"))?);
+    let step = slice.getattr(intern!(py, "step"))?;
     if !step.is_none() && !step.eq(1)? {
         return Err(refuse(&format!("got a step of {step}")));
-    }
-    let index = |end: &Bound<'_, PyAny>| end.is_none() || is_index(end);
-    if index(&start) && index(&stop) {
-        // As everywhere in Python: negative counts from the end, beyond the ends is cut off.
-        let end = signal.end_index();
-        let place = |bound: &Bound<'_, PyAny>, missing: i64| -> Result<i64> {
-            if bound.is_none() {
-                return Ok(missing);
-            }
-            let index = as_index(bound)?;
-            let index = if index < 0 {
-                index.saturating_add(end)
-            } else {
-                index
-            };
-            Ok(index.clamp(0, end))
-        };
-        let first = place(&start, 0)?;
-        return Ok(Stretch::Index(first..place(&stop, end)?.max(first)));
     }
     if (is_index(&start) && !stop.is_none()) || (is_index(&stop) && !start.is_none()) {
         return Err(refuse("got an index and a time in one slice"));
@@ -136,6 +128,10 @@ fn civil(signal: &Signal, span: &Span) -> Result<Stretch> {
 
 /// Whether an object counts as an index: a whole number, but no bool.
 pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
+    // Asking for an attribute that is not there is slow, so the commonest other key is told first.
+    if object.is_instance_of::<PySlice>() {
+        return false;
+    }
     object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>()
         || !object.is_instance_of::<PyBool>()
             && object.hasattr("__index__").unwrap_or(false)
