@@ -50,7 +50,6 @@ pub fn meta() -> SignalMeta {
 }
 
 /// One workload: what it knows, and what it did.
-#[derive(Debug)]
 pub struct Work {
     pub dice: Dice,
     /// With pending changes.
@@ -59,6 +58,10 @@ pub struct Work {
     pub acknowledged: Model,
     /// Whether a commit began and was not acknowledged.
     pub in_doubt: bool,
+    /// Commits acknowledged.
+    pub commits: u64,
+    /// Called when a commit begins.
+    pub before_commit: Option<Box<dyn FnMut()>>,
     /// Operations queued so far, for those who debug a seed.
     pub steps: Vec<String>,
     next_value: i16,
@@ -73,6 +76,8 @@ impl Work {
             model: Model::new(),
             acknowledged: Model::new(),
             in_doubt: false,
+            commits: 0,
+            before_commit: None,
             steps: Vec::new(),
             next_value: 1,
             next_event: 0,
@@ -123,10 +128,12 @@ impl Work {
 
     pub fn commit(&mut self, engine: &Engine) -> Result<(), StoreError> {
         self.in_doubt = true;
+        self.before_commit.iter_mut().for_each(|tell| tell());
         let publish = self.dice.chance(50);
         engine.commit(publish)?;
         self.acknowledged.clone_from(&self.model);
         self.in_doubt = false;
+        self.commits += 1;
         self.steps.push("committed".into());
         Ok(())
     }
@@ -261,10 +268,13 @@ impl Work {
         let shards = (content.samples.len() as i64 / SHARD + 1) as u64;
         let shard = self.dice.below(shards);
         let media = engine.media().clone();
-        let old = engine.data_shard_path(id, shard)?;
-        if media.stat(&old).unwrap_or(None).is_none() {
+        let from = shard as i64 * SHARD;
+        let to = (from + SHARD).min(content.samples.len() as i64);
+        // Decided by the model alone, so that the same seed does the same on any medium.
+        if from >= to || content.samples[from as usize..to as usize].iter().all(Option::is_none) {
             return Ok(());
         }
+        let old = engine.data_shard_path(id, shard)?;
         let (tmp, path) = engine.new_tmp();
         let place = |source| StoreError::Io {
             action: "copy",
@@ -274,18 +284,14 @@ impl Work {
         let bytes = media.read(&old).map_err(place)?.unwrap_or_default();
         let file = media.open(&path, Access::CreateNew).map_err(place)?;
         file.write_at(0, &bytes).map_err(place)?;
-        let from = shard as i64 * SHARD;
-        let to = (from + SHARD).min(content.samples.len() as i64);
-        if from < to {
-            let start = from + self.dice.below((to - from) as u64) as i64;
-            let count = 1 + self.dice.below(((to - start) as u64).min(100)) as i64;
-            for (at, value) in (start..).zip(self.values(count)) {
-                let samples = &mut self.model.get_mut(name).unwrap().samples;
-                if samples[at as usize].is_some() {
-                    let offset = 65_536 + 2 * (at - from) as u64;
-                    file.write_at(offset, &value.to_le_bytes()).map_err(place)?;
-                    samples[at as usize] = Some(value);
-                }
+        let start = from + self.dice.below((to - from) as u64) as i64;
+        let count = 1 + self.dice.below(((to - start) as u64).min(100)) as i64;
+        for (at, value) in (start..).zip(self.values(count)) {
+            let samples = &mut self.model.get_mut(name).unwrap().samples;
+            if samples[at as usize].is_some() {
+                let offset = 65_536 + 2 * (at - from) as u64;
+                file.write_at(offset, &value.to_le_bytes()).map_err(place)?;
+                samples[at as usize] = Some(value);
             }
         }
         engine.queue(Op::ReplaceShard { id, shard, tmp })
@@ -368,6 +374,49 @@ impl Work {
         content.events.insert(event.id, event.kind.clone());
         engine.queue(Op::Event { id, event })
     }
+}
+
+/// Puts a model into an empty store; gives it with the numbers that the signals have there.
+pub fn rebuild(engine: &Engine, model: &Model) -> Model {
+    let mut rebuilt = model.clone();
+    for (name, content) in &mut rebuilt {
+        let id = engine.new_id();
+        content.id = id.0;
+        let (name, meta) = (name.clone(), Box::new(meta()));
+        engine.queue(Op::Create { id, name, meta }).unwrap();
+        let mut start = 0;
+        for stretch in content.samples.chunk_by(|a, b| a.is_some() == b.is_some()) {
+            let end = start + stretch.len() as i64;
+            if stretch[0].is_some() {
+                let bytes: Vec<u8> = stretch.iter().flat_map(|x| x.unwrap().to_le_bytes()).collect();
+                engine.write_samples(id, start, &bytes).unwrap();
+                engine.queue(Op::Valid { id, start, end }).unwrap();
+            } else {
+                engine.queue(Op::Gap { id, start, end }).unwrap();
+            }
+            engine.queue(Op::End { id, end }).unwrap();
+            start = end;
+        }
+        for (event, kind) in &content.events {
+            let event = EventRow {
+                id: *event,
+                start: 0,
+                end: 1,
+                kind: kind.clone(),
+                fields: "{}".into(),
+            };
+            engine.queue(Op::Event { id, event }).unwrap();
+        }
+    }
+    engine.commit(false).unwrap();
+    rebuilt
+}
+
+/// The model without the signals' numbers, which depend on what else the store went through.
+pub fn without_ids(model: &Model) -> Model {
+    let mut model = model.clone();
+    model.values_mut().for_each(|content| content.id = 0);
+    model
 }
 
 /// What an opened store says.

@@ -1,0 +1,120 @@
+//! Kill -9: a child process works on a store on the real disk and tells what it does; it is killed at a random moment.
+//! No acknowledged sample is lost, and a commit that was under way is there as a whole or not at all.
+//!
+//! A kill leaves the page cache intact, so this says nothing about syncs (`crash_power` does); it shows that no order of
+//! system calls leaves something on disk that recovery cannot read.
+
+mod crash;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crash::{Model, Work, check_crcs, difference, read_back, rebuild, without_ids};
+use isochrony_store::engine::{Engine, OpenMode};
+use isochrony_store::media::sim::{Dice, SimMedia};
+
+const KILLS: u64 = 200;
+const CHILD: &str = "ISOCHRONY_CRASH_CHILD";
+
+/// The child's life: a seeded workload on what is in the store. The parent can repeat it, so the journal needs to tell
+/// only how far it got: one byte per commit begun (`b`) and done (`d`).
+fn child(root: &Path, seed: u64) {
+    let engine = Engine::open(root, OpenMode::CreateIfMissing).unwrap();
+    let mut journal = File::options().append(true).create(true).open(root.with_extension("journal")).unwrap();
+    let mut work = Work::new(seed);
+    // What is in the store was checked by the parent.
+    work.model = read_back(&engine).unwrap();
+    work.acknowledged.clone_from(&work.model);
+    let mut intents = journal.try_clone().unwrap();
+    work.before_commit = Some(Box::new(move || intents.write_all(b"b").unwrap()));
+    loop {
+        let commits = work.commits;
+        work.step(&engine).unwrap();
+        if work.commits > commits {
+            journal.write_all(b"d").unwrap();
+        }
+    }
+}
+
+/// Repeats in memory what a child did up to `begun` and `done` commits, on a store without effect on the real one.
+fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Model>) {
+    let media = SimMedia::new(0);
+    let engine = Engine::open_on(Path::new("/shadow"), OpenMode::CreateNew, media.media()).unwrap();
+    let mut work = Work::new(seed);
+    work.model = rebuild(&engine, before);
+    work.acknowledged.clone_from(&work.model);
+    while work.commits < done {
+        work.step(&engine).unwrap();
+    }
+    let acknowledged = work.acknowledged.clone();
+    let in_doubt = (begun > done).then(|| {
+        while work.commits < begun {
+            work.step(&engine).unwrap();
+        }
+        work.acknowledged.clone()
+    });
+    (acknowledged, in_doubt)
+}
+
+#[test]
+fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
+    if let Ok(seed) = std::env::var(CHILD) {
+        let root = std::env::var("ISOCHRONY_CRASH_ROOT").unwrap();
+        child(Path::new(&root), seed.parse().unwrap());
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut dice = Dice(7);
+    let mut before = Model::new();
+    let mut root = folder.path().join("0.iso");
+    let (mut lives, mut commits) = (0, 0);
+    for kill in 0..KILLS {
+        if kill % 10 == 0 {
+            // Short histories: a store that lives through a few kills, then a new one.
+            root = folder.path().join(format!("{kill}.iso"));
+            before = Model::new();
+        }
+        let journal = root.with_extension("journal");
+        let _ = std::fs::remove_file(&journal);
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "no_kill_loses_a_committed_sample_or_splits_a_commit", "--nocapture"])
+            .env(CHILD, kill.to_string())
+            .env("ISOCHRONY_CRASH_ROOT", &root)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(3_000 + dice.below(40_000)));
+        process.kill().unwrap();
+        let status = process.wait().unwrap();
+        let mut said = String::new();
+        process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(status.signal(), Some(9), "kill {kill}: the child ended by itself: {said}");
+
+        let journal = std::fs::read(&journal).unwrap_or_default();
+        let count = |what: u8| journal.iter().filter(|byte| **byte == what).count() as u64;
+        let (begun, done) = (count(b'b'), count(b'd'));
+        lives += u64::from(begun > 0);
+        commits += done;
+        let (acknowledged, in_doubt) = replay(&before, kill, begun, done);
+        let engine = Engine::open(&root, OpenMode::CreateIfMissing).unwrap();
+        let have = read_back(&engine).unwrap();
+        let plain = without_ids(&have);
+        if let Some(different) = difference(&plain, &without_ids(&acknowledged)) {
+            let Some(whole) = in_doubt else {
+                panic!("kill {kill} after {done} commits: {different}");
+            };
+            if let Some(also) = difference(&plain, &without_ids(&whole)) {
+                panic!("kill {kill} after {done} commits: {different}; nor the one begun: {also}");
+            }
+        }
+        check_crcs(&engine, &have).unwrap();
+        before = have;
+    }
+    println!("{KILLS} kills, {lives} of them in a child at work, {commits} commits acknowledged");
+    assert!(lives > KILLS / 4, "the children were killed before they did anything: {lives}");
+}
