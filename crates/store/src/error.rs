@@ -160,7 +160,7 @@ pub enum StoreError {
     },
     /// The signal has no relation to civil time yet.
     #[error(
-        "signal {signal:?} has no civil time: it was created without a start and no stamp was given; create it with a start or append with a stamp"
+        "signal {signal:?} has no civil time here: no start was stated and no stamp was given; create it with a start, or append with stamps"
     )]
     NoCivilTime {
         /// The signal.

@@ -651,6 +651,54 @@ fn a_requested_run_keeps_the_rate_but_not_the_time() {
     );
     assert_eq!(signal.runs().unwrap()[1].reason, RunReason::Requested);
     assert_eq!(signal.time_of(100).unwrap().value, at(90 * SECOND));
+    // Without a stamp nothing is known of when its samples were.
+    writer.begin_run().unwrap();
+    writer.append(&[3i16; 100]).unwrap();
+    let signal = writer.signal().unwrap();
+    assert_eq!(code(signal.time_of(200)), "no_civil_time");
+    assert_eq!(
+        signal
+            .select(at(0)..at(3600 * SECOND))
+            .unwrap()
+            .sample_count(),
+        200
+    );
+    let told = writer
+        .append_at(&[4i16; 100], &exact(200 * SECOND))
+        .unwrap();
+    assert_eq!((told.index, told.new_run), (300, None));
+    assert_eq!(
+        writer.signal().unwrap().time_of(200).unwrap().value,
+        at(199 * SECOND)
+    );
+}
+
+#[test]
+fn a_signal_without_samples_answers_questions() {
+    let (_folder, store) = new_store();
+    let signal = store.create("x", &options(100)).unwrap().signal().unwrap();
+    assert_eq!((signal.sample_count(), signal.end_index()), (0, 0));
+    assert_eq!(signal.time_of(0).unwrap().value, at(0));
+    assert!(!signal.in_bounds(at(0)..at(SECOND)).unwrap());
+    assert!(signal.contiguous(0..0).unwrap());
+    assert!(
+        signal
+            .select(0..0)
+            .unwrap()
+            .as_segment()
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(
+        signal.select(at(0)..at(SECOND)).unwrap().segments().count(),
+        0
+    );
+    let rate = Rate::from_hz(10).unwrap();
+    let none = store
+        .gather(&["x"], at(0)..at(SECOND), rate, Method::Nearest)
+        .unwrap();
+    assert!(none.values.iter().all(|value| value.is_nan()));
+    assert_eq!(signal.true_rate().unwrap(), None);
 }
 
 #[test]

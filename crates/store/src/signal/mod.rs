@@ -225,8 +225,10 @@ impl Signal {
             Resolved::Index(range) => Ok(self.has_indices(&range)),
             Resolved::Civil(range) => {
                 let civil = self.civil()?;
-                let first = civil.runs().iter().map(|run| run.civil).min();
-                let last = civil.runs().iter().map(|run| run.civil_end).max();
+                // One that is open holds nothing yet.
+                let runs = || civil.runs().iter().filter(|run| run.end.is_some());
+                let first = runs().map(|run| run.civil).min();
+                let last = runs().map(|run| run.civil_end).max();
                 Ok(first.is_some_and(|first| first <= range.start)
                     && last.is_some_and(|last| range.end <= last))
             }

@@ -24,9 +24,13 @@ impl Signal {
 
     pub(super) fn civil(&self) -> Result<&Empirical, StoreError> {
         let civil = self.empirical()?.map(|civil| &**civil);
-        civil.ok_or_else(|| StoreError::NoCivilTime {
+        civil.ok_or_else(|| self.no_civil_time())
+    }
+
+    fn no_civil_time(&self) -> StoreError {
+        StoreError::NoCivilTime {
             signal: self.name().into(),
-        })
+        }
     }
 
     /// Civil time of a sample, extrapolated beyond the ends. It remembers its run, and is flagged inside a gap.
@@ -34,7 +38,13 @@ impl Signal {
     /// # Errors
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`] on overflow.
     pub fn time_of(&self, index: i64) -> Result<Time, StoreError> {
-        let mut time = self.civil()?.time_of(index)?;
+        let civil = self.civil()?;
+        // A run that no stamp was given for is not the run's before it to extrapolate.
+        let known = |run: RunRow| self.state.fit.last_of_run(run.id).is_some();
+        if !self.state.runs.at(index).is_none_or(known) {
+            return Err(self.no_civil_time());
+        }
+        let mut time = civil.time_of(index)?;
         time.in_gap |= self.state.gaps.at(index).is_some();
         Ok(time)
     }
