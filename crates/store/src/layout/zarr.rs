@@ -106,12 +106,13 @@ pub fn crc_array(chunks: u64) -> Value {
 /// A table of int64 rows.
 #[must_use]
 pub fn table_array(name: &str, columns: u64, rows: u64, geometry: Geometry) -> Value {
-    let row = match name {
-        "gaps" => "gap",
-        "runs" => "run",
-        "timebase/points" => "point",
-        "timebase/fit" => "piece",
-        _ => "event",
+    // Dimensions of one name have one length within a group, or xarray refuses the group.
+    let [row, field] = match name {
+        "gaps" => ["gap", "gap_field"],
+        "runs" => ["run", "run_field"],
+        "timebase/points" => ["point", "point_field"],
+        "timebase/fit" => ["piece", "piece_field"],
+        _ => ["event", "event_field"],
     };
     array(
         &[rows, columns],
@@ -119,7 +120,7 @@ pub fn table_array(name: &str, columns: u64, rows: u64, geometry: Geometry) -> V
         8,
         &[geometry.chunk_rows, columns],
         geometry.chunks,
-        &[row, "field"],
+        &[row, field],
     )
 }
 
@@ -136,16 +137,22 @@ pub fn text_array(bytes: u64, geometry: Geometry) -> Value {
     )
 }
 
-/// An array of a view, `shape` in rows and columns, in shards of `chunks` inner chunks.
+/// An array of a view, `shape` in rows and columns called `field`, in shards of `chunks` inner chunks.
 #[must_use]
-pub fn view_array(dtype: DType, shape: [u64; 2], chunk: [u64; 2], chunks: u64) -> Value {
+pub fn view_array(
+    dtype: DType,
+    field: &str,
+    shape: [u64; 2],
+    chunk: [u64; 2],
+    chunks: u64,
+) -> Value {
     let mut array = array(
         &shape,
         dtype.name(),
         dtype.component_size(),
         &chunk,
         chunks,
-        &["bucket", "field"],
+        &["bucket", field],
     );
     if dtype == DType::Bool {
         array["fill_value"] = json!(false);

@@ -80,7 +80,11 @@ impl Array {
         let dtype = self.dtype(signal);
         let shape = [rows, self.columns()];
         let chunk = [CHUNK_ROWS, self.columns()];
-        zarr::view_array(dtype, shape, chunk, SHARD_CHUNKS)
+        let field = match self {
+            Self::Extrema => "extremum",
+            Self::Moments => "moment",
+        };
+        zarr::view_array(dtype, field, shape, chunk, SHARD_CHUNKS)
     }
 }
 
