@@ -13,7 +13,7 @@ from isochrony.cli.completion import _commands
 from isochrony.cli.main import COMMANDS, build_parser
 from isochrony.cli.scan import parse_stats, window_samples
 from isochrony.cli.summary import print_refused
-from isochrony.cli.tables import render
+from isochrony.cli.tables import render, short_time
 from isochrony.errors import IsochronyError, MissingExtraError, UsageError
 
 
@@ -139,6 +139,13 @@ def test_tables_align_numbers_right_and_text_left() -> None:
     assert (
         render(("name", "n"), [("a", 5), ("bb", 1234), ("c", None)]) == "name     n\na        5\nbb    1234\nc        –"
     )
+
+
+def test_times_on_the_screen_are_whole_microseconds() -> None:
+    assert short_time("2010-03-01T00:00:00.13741804383852809Z") == "2010-03-01T00:00:00.137418Z"
+    assert short_time("2010-03-01T00:00:00.0000001Z") == "2010-03-01T00:00:00Z"
+    assert short_time("2010-03-01T00:00:00Z") == "2010-03-01T00:00:00Z"
+    assert short_time(None) is None
 
 
 def test_many_files_refused_for_one_reason_take_one_line(capsys: pytest.CaptureFixture[str]) -> None:

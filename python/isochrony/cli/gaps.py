@@ -7,7 +7,7 @@ from typing import Any
 
 from .describe import describe_run, gap_rows
 from .exits import Exit
-from .tables import print_json, render
+from .tables import print_json, render, short_time
 from .target import open_store, parse_target, signals_of
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         rows = [
             (
                 gap["signal"],
-                gap["start"],
-                gap["end"],
+                short_time(gap["start"]),
+                short_time(gap["end"]),
                 None if gap["seconds"] is None else f"{gap['seconds']:.6f}",
                 gap["start_index"],
                 gap["length"],
@@ -61,4 +61,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _step_row(step: dict[str, Any]) -> tuple[Any, ...]:
-    return step["signal"], step["id"], step["start"], step["start_index"], step["reason"]
+    return step["signal"], step["id"], short_time(step["start"]), step["start_index"], step["reason"]

@@ -8,8 +8,8 @@ from typing import Any
 from ..progress import bytes_text
 from .describe import describe
 from .exits import Exit
-from .summary import rate_text
-from .tables import print_json, render
+from .summary import best_rate_text, rate_text
+from .tables import print_json, render, short_time
 from .target import open_store, parse_target, signals_of
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
@@ -63,8 +63,8 @@ def _print_table(found: list[dict[str, Any]]) -> None:
             f"{one['samples']:,}",
             one["gaps"],
             len(one["runs"]),
-            f"{one['rate_hz']:.9g}",
-            one["start"],
+            best_rate_text(one),
+            short_time(one["start"]),
             bytes_text(one["stored_bytes"]),
             _ratio(one),
         )
@@ -81,7 +81,7 @@ def _print_one(one: dict[str, Any]) -> None:
             f"{one['samples']:,} on indices {one['start_index']:,} to {one['end_index']:,}",
         ),
         ("nominal rate", f"{one['rate']} Hz"),
-        ("civil time", f"{one['start']} to {one['end']}" if one["start"] else "unknown"),
+        ("civil time", f"{short_time(one['start'])} to {short_time(one['end'])}" if one["start"] else "unknown"),
         ("gaps", f"{one['gaps']:,}"),
         ("stored", f"{bytes_text(one['stored_bytes'])}, {_ratio(one)} of its samples' size"),
         ("codec", one["codec"]),
@@ -96,8 +96,8 @@ def _print_one(one: dict[str, Any]) -> None:
             run["id"],
             f"{run['samples']:,}",
             rate_text(run["rate_hz"], run["rate_error_hz"]),
-            run["start"],
-            run["end"],
+            short_time(run["start"]),
+            short_time(run["end"]),
             run["reason"],
         )
         for run in one["runs"]

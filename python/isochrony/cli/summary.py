@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from .tables import render
+from .tables import render, short_time
 
-__all__ = ["print_refused", "print_summary", "rate_text"]
+__all__ = ["best_rate_text", "print_refused", "print_summary", "rate_text"]
 
 _LINES_SHOWN = 20
 _SAME_SHOWN = 3
@@ -26,6 +26,15 @@ def rate_text(rate: float | None, error: float | None) -> str | None:
     return f"{rate:.{digits}f} ± {error:.{digits}f}"
 
 
+def best_rate_text(described: Mapping[str, Any]) -> str:
+    """The rate of a described signal's longest run, else its nominal one, in Hz."""
+    known = [run for run in described["runs"] if run["rate_hz"]]
+    if not known:
+        return f"{described['rate_hz']:.9g}"
+    longest = max(known, key=lambda run: run["samples"])
+    return rate_text(longest["rate_hz"], longest["rate_error_hz"]) or "–"
+
+
 def print_summary(summary: Mapping[str, Any]) -> None:
     """Signals on stdout, problems on stderr."""
     rows = [
@@ -35,8 +44,8 @@ def print_summary(summary: Mapping[str, Any]) -> None:
             one["gaps"],
             one["runs"],
             rate_text(one["rate"], one["rate_uncertainty"]),
-            one["start"],
-            one["end"],
+            short_time(one["start"]),
+            short_time(one["end"]),
         )
         for one in summary["signals"]
     ]

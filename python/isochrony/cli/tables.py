@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["print_json", "render"]
+__all__ = ["print_json", "render", "short_time"]
 
 
 def render(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "") -> str:
@@ -35,6 +35,15 @@ def render(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = 
 
 def _numeric(cell: str) -> bool:
     return cell == "–" or cell[:1].isdigit() or (cell[:1] in "+-−±<" and cell[1:2].isdigit())
+
+
+def short_time(text: str | None) -> str | None:
+    """An exact ISO time as people read it: whole microseconds, rounded down."""
+    if text is None or "." not in text:
+        return text
+    whole, _, fraction = text.rstrip("Z").partition(".")
+    digits = fraction[:6].rstrip("0")
+    return f"{whole}.{digits}Z" if digits else f"{whole}Z"
 
 
 def print_json(value: Any) -> None:

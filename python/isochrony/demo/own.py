@@ -14,8 +14,8 @@ from typing import Any
 from ..civil import knows_civil_time
 from ..cli.describe import describe
 from ..cli.exits import Exit
-from ..cli.summary import print_refused, rate_text
-from ..cli.tables import render
+from ..cli.summary import best_rate_text, print_refused
+from ..cli.tables import render, short_time
 from ..errors import UsageError
 from ..importers import find_sources, import_files
 from ..progress import ImportProgress, bytes_text, duration_text
@@ -95,22 +95,14 @@ def _print_signals(described: Sequence[dict[str, Any]]) -> None:
             f"{one['samples']:,}",
             one["gaps"],
             len(one["runs"]),
-            _rate(one),
-            one["start"] or "no civil time",
+            best_rate_text(one),
+            short_time(one["start"]) or "no civil time",
         )
         for one in described[:_ROWS_SHOWN]
     ]
     print(render(("signal", "dtype", "samples", "gaps", "runs", "rate (Hz)", "start"), rows, "  "))
     if len(described) > _ROWS_SHOWN:
         print(f"  … and {len(described) - _ROWS_SHOWN} more: isochrony info lists all")
-
-
-def _rate(one: dict[str, Any]) -> str:
-    runs = [run for run in one["runs"] if run["rate_hz"]]
-    if not runs:
-        return f"{one['rate_hz']:.9g}"
-    longest = max(runs, key=lambda run: run["samples"])
-    return rate_text(longest["rate_hz"], longest["rate_error_hz"]) or "–"
 
 
 def phase_groups(signals: Sequence[Any]) -> dict[tuple[float, int], list[str]]:
