@@ -18,12 +18,12 @@ mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gather;
+mod info;
 #[doc(hidden)]
 pub mod layout;
 #[doc(hidden)]
 pub mod media;
 pub mod meta;
-mod info;
 mod names;
 pub mod op;
 mod options;
