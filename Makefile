@@ -54,7 +54,7 @@ $(VENV)/.test-env: $(LOCK) | $(BIN)/python
 	$(PIP) install -q --only-binary :all: -r $(LOCK)
 	touch $@ $(VENV)/.demo-env
 
-DEVELOP = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked --skip-install-deps
+DEVELOP = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 
 build-release: $(VENV)/.demo-env
 	$(DEVELOP) --release
