@@ -181,7 +181,7 @@ impl<'a> Late<'a> {
         let slack = self.signal.rate().samples_in(self.tolerance)?;
         let slack = slack.ceil_i64().unwrap_or(i64::MAX / 4).saturating_add(1);
         for run in state.runs.iter() {
-            if state.fit.of_run(run.id).next().is_none() {
+            if run.start == run.end || state.fit.of_run(run.id).next().is_none() {
                 continue;
             }
             // Where the stamp lies on the run's axis, and the gaps about there.
