@@ -19,6 +19,32 @@ from .attributes import Attributes
 from .table import Table
 from .times import Rate
 
+__all__ = [
+    "Appended",
+    "Backfilled",
+    "Counts",
+    "Event",
+    "Events",
+    "Gap",
+    "Gaps",
+    "Ingest",
+    "Layout",
+    "Run",
+    "Segment",
+    "Selection",
+    "Signal",
+    "Span",
+    "Store",
+    "Time",
+    "Timebase",
+    "View",
+    "_reopen",
+    "open",
+    "span",
+    "verify",
+    "window_stats",
+]
+
 # A time: ISO 8601 text, datetime (naive: UTC), datetime64, pandas Timestamp, ObsPy UTCDateTime (both by duck typing).
 _Time: TypeAlias = Time | str | date | datetime | np.datetime64 | Any
 # Seconds as a number, or a difference of times.
@@ -59,6 +85,7 @@ class Time:
     def __sub__(self, other: Time, /) -> Fraction: ...
     @overload
     def __sub__(self, other: _Duration, /) -> Time: ...
+    def __rsub__(self, value: Any, /) -> Any: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     def __lt__(self, other: Time, /) -> bool: ...
@@ -503,7 +530,7 @@ class Ingest:
         *,
         rate: _Rate,
         start: tuple[int, int] | None = None,
-        resolution: tuple[int, int] = (0, 0),
+        resolution: tuple[int, int] | None = None,
         unit: str | None = None,
         scale: float = 1.0,
         offset: float = 0.0,

@@ -1,6 +1,7 @@
 //! `isochrony.Gaps`: where a signal has no samples.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use isochrony_segment::BufferMut;
 use isochrony_store::Signal;
@@ -159,6 +160,13 @@ impl Gaps {
         self.len()
     }
 
+    fn __iter__(slf: Py<Self>) -> GapIterator {
+        GapIterator {
+            gaps: slf,
+            next: AtomicUsize::new(0),
+        }
+    }
+
     fn __getitem__<'py>(
         slf: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,
@@ -223,5 +231,25 @@ impl Gaps {
             self.signal.name(),
             self.missing()
         )
+    }
+}
+
+/// Makes one gap after the other.
+#[pyclass(frozen, module = "isochrony._native", name = "_GapIterator")]
+struct GapIterator {
+    gaps: Py<Gaps>,
+    next: AtomicUsize,
+}
+
+#[pymethods]
+impl GapIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Gap> {
+        let gaps = self.gaps.get();
+        let gap = gaps.at(self.next.fetch_add(1, Ordering::Relaxed))?;
+        Some(Gap::new(gap, &gaps.signal))
     }
 }

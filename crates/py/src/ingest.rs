@@ -110,7 +110,7 @@ impl Ingest {
     ///     samples: 1-D array of a dtype that signals can have, at least one; not kept.
     ///     rate: nominal rate in Hz, as for `Store.create`.
     ///     start: when the first was taken, as whole ns since 1970 and a fraction in 2**-32 ns; None: they follow on.
-    ///     resolution: width of the stamp's last digit, likewise.
+    ///     resolution: width of the stamp's last digit, likewise; None: the stamp is exact.
     ///     unit: of the values.
     ///     scale: units per count.
     ///     offset: value of zero counts, in the unit.
@@ -119,7 +119,7 @@ impl Ingest {
     ///
     /// Raises:
     ///     isochrony.IsochronyError: the block does not fit the signal, or the store cannot be written.
-    #[pyo3(signature = (signal, samples, *, rate, start=None, resolution=(0, 0), unit=None, scale=1.0, offset=0.0,
+    #[pyo3(signature = (signal, samples, *, rate, start=None, resolution=None, unit=None, scale=1.0, offset=0.0,
                         source="", attrs=None))]
     #[allow(clippy::too_many_arguments)]
     fn block(
@@ -129,7 +129,7 @@ impl Ingest {
         samples: &Bound<'_, PyAny>,
         rate: RateArg,
         start: Option<(i128, u32)>,
-        resolution: (i128, u32),
+        resolution: Option<(i128, u32)>,
         unit: Option<&str>,
         scale: f64,
         offset: f64,
@@ -147,7 +147,8 @@ impl Ingest {
         }
         let stamp = match start {
             Some((ns, frac)) => {
-                let resolution = fixed(resolution.0, resolution.1)?;
+                let (whole, part) = resolution.unwrap_or_default();
+                let resolution = fixed(whole, part)?;
                 Some(Stamp::new(fixed(ns, frac)?, resolution))
             }
             None => None,

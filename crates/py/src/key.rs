@@ -83,7 +83,10 @@ fn sliced(signal: &Signal, slice: &Bound<'_, PySlice>) -> Result<Stretch> {
     }
     // Times, or something that is wrong.
     let py = slice.py();
-    let (start, stop) = (slice.getattr(intern!(py, "start"))?, slice.getattr(intern!(py, "stop"))?);
+    let (start, stop) = (
+        slice.getattr(intern!(py, "start"))?,
+        slice.getattr(intern!(py, "stop"))?,
+    );
     let step = slice.getattr(intern!(py, "step"))?;
     if !step.is_none() && !step.eq(1)? {
         return Err(refuse(&format!("got a step of {step}")));
