@@ -62,6 +62,9 @@ pub(crate) fn span(
     Ok(Span { start, end })
 }
 
+/// What a span is made of again after pickling.
+type Ends = (Option<Time>, Option<Time>);
+
 #[pymethods]
 impl Span {
     /// First time inside; None: open.
@@ -102,9 +105,7 @@ impl Span {
         format!("span({}, {})", text(self.start), text(self.end))
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Option<Time>, Option<Time>))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Ends)> {
         let span = slf.get();
         let function = slf.py().import("isochrony")?.getattr("span")?;
         Ok((function, (span.start, span.end)))

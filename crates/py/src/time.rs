@@ -137,13 +137,15 @@ impl Time {
     }
 
     /// A `datetime` in UTC, rounded down to the microsecond.
-    fn to_datetime<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(name = "to_datetime")]
+    fn as_datetime<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("isochrony.times")?
             .call_method1("to_datetime", (self.value.floor(),))
     }
 
     /// A `numpy.datetime64` in nanoseconds, rounded down; years 1678 to 2262.
-    fn to_datetime64<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+    #[pyo3(name = "to_datetime64")]
+    fn as_datetime64<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let Some(ns) = self.value.floor_i64() else {
             let text = self.isoformat();
             return Err(Raised::new(
