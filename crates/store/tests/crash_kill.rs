@@ -24,7 +24,11 @@ const CHILD: &str = "ISOCHRONY_CRASH_CHILD";
 /// only how far it got: one byte per commit begun (`b`) and done (`d`).
 fn child(root: &Path, seed: u64) {
     let engine = Engine::open(root, OpenMode::CreateIfMissing).unwrap();
-    let mut journal = File::options().append(true).create(true).open(root.with_extension("journal")).unwrap();
+    let mut journal = File::options()
+        .append(true)
+        .create(true)
+        .open(root.with_extension("journal"))
+        .unwrap();
     let mut work = Work::new(seed);
     // What is in the store was checked by the parent.
     work.model = read_back(&engine).unwrap();
@@ -81,7 +85,11 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
         let journal = root.with_extension("journal");
         let _ = std::fs::remove_file(&journal);
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "no_kill_loses_a_committed_sample_or_splits_a_commit", "--nocapture"])
+            .args([
+                "--exact",
+                "no_kill_loses_a_committed_sample_or_splits_a_commit",
+                "--nocapture",
+            ])
             .env(CHILD, kill.to_string())
             .env("ISOCHRONY_CRASH_ROOT", &root)
             .stdout(Stdio::null())
@@ -92,8 +100,17 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
         process.kill().unwrap();
         let status = process.wait().unwrap();
         let mut said = String::new();
-        process.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!(status.signal(), Some(9), "kill {kill}: the child ended by itself: {said}");
+        process
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert_eq!(
+            status.signal(),
+            Some(9),
+            "kill {kill}: the child ended by itself: {said}"
+        );
 
         let journal = std::fs::read(&journal).unwrap_or_default();
         let count = |what: u8| journal.iter().filter(|byte| **byte == what).count() as u64;
@@ -116,5 +133,8 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
         before = have;
     }
     println!("{KILLS} kills, {lives} of them in a child at work, {commits} commits acknowledged");
-    assert!(lives > KILLS / 4, "the children were killed before they did anything: {lives}");
+    assert!(
+        lives > KILLS / 4,
+        "the children were killed before they did anything: {lives}"
+    );
 }

@@ -23,7 +23,11 @@ fn open_through_cuts(
 ) -> Result<Engine, String> {
     for left in (0..=cuts).rev() {
         let cut_at = (left > 0).then(|| media.changes() + dice.below(60));
-        media.set_faults(Faults { cut_at, ignore, ..Faults::default() });
+        media.set_faults(Faults {
+            cut_at,
+            ignore,
+            ..Faults::default()
+        });
         match open(Path::new(ROOT), media.media()) {
             Ok(engine) => return Ok(engine),
             Err(_) if !media.is_running() => *media = media.restart(),
@@ -59,8 +63,10 @@ fn live(seed: u64, ignore: Option<Site>) -> Result<(), String> {
     let mut dice = Dice(seed ^ 0x5eed);
     let mut media = SimMedia::new(seed);
     let disk = media.media();
-    disk.make_folder(Path::new("/disk")).map_err(|e| e.to_string())?;
-    disk.sync_folder(Path::new("/"), Site::StoreFolder).map_err(|e| e.to_string())?;
+    disk.make_folder(Path::new("/disk"))
+        .map_err(|e| e.to_string())?;
+    disk.sync_folder(Path::new("/"), Site::StoreFolder)
+        .map_err(|e| e.to_string())?;
     let tell = std::env::var_os("ISOCHRONY_CRASH_SEED").is_some();
     let mut work = Work::new(seed);
     for _life in 0..4 {
@@ -68,14 +74,23 @@ fn live(seed: u64, ignore: Option<Site>) -> Result<(), String> {
         let engine = open_through_cuts(&mut media, &mut dice, ignore, cuts)?;
         if tell {
             media.trace().iter().for_each(|line| println!("{line}"));
-            println!("opened; steps before: {:?}", std::mem::take(&mut work.steps));
-            crash::files_below(&media.media(), Path::new(ROOT)).iter().for_each(|path| println!("{}", path.display()));
+            println!(
+                "opened; steps before: {:?}",
+                std::mem::take(&mut work.steps)
+            );
+            crash::files_below(&media.media(), Path::new(ROOT))
+                .iter()
+                .for_each(|path| println!("{}", path.display()));
         }
         settle(&engine, &mut work)?;
         // Short lives often, long ones sometimes.
         let span = [20, 100, 400][dice.below(3) as usize];
         let cut_at = Some(media.changes() + dice.below(span));
-        media.set_faults(Faults { cut_at, ignore, ..Faults::default() });
+        media.set_faults(Faults {
+            cut_at,
+            ignore,
+            ..Faults::default()
+        });
         let steps = 5 + dice.below(60);
         for _ in 0..steps {
             match work.step(&engine) {
@@ -109,7 +124,9 @@ fn live(seed: u64, ignore: Option<Site>) -> Result<(), String> {
     }
     let engine = open_through_cuts(&mut media, &mut dice, ignore, 0)?;
     settle(&engine, &mut work)?;
-    engine.close().map_err(|error| format!("closing: {error}"))?;
+    engine
+        .close()
+        .map_err(|error| format!("closing: {error}"))?;
     drop(engine);
     // What a reader sees of the closed store is the same.
     let reader = Reader::open_on(Path::new(ROOT), media.media()).map_err(|e| e.to_string())?;
@@ -123,7 +140,9 @@ fn live(seed: u64, ignore: Option<Site>) -> Result<(), String> {
 #[test]
 fn no_power_cut_loses_a_committed_sample_or_splits_a_commit() {
     // `ISOCHRONY_CRASH_SEED=7` runs one case, and says what the medium saw.
-    let only: Option<u64> = std::env::var("ISOCHRONY_CRASH_SEED").ok().and_then(|seed| seed.parse().ok());
+    let only: Option<u64> = std::env::var("ISOCHRONY_CRASH_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     for seed in only.map_or(0..CASES, |seed| seed..seed + 1) {
         if let Err(loss) = live(seed, None) {
             panic!("seed {seed}: {loss}");
@@ -135,7 +154,10 @@ fn no_power_cut_loses_a_committed_sample_or_splits_a_commit() {
 fn without_any_single_sync_the_same_cases_find_loss() {
     let needless: Vec<Site> = Site::ALL
         .into_iter()
-        .filter(|site| (0..CASES).all(|seed| live(seed, Some(*site)).is_ok()))
+        .filter(|site| (0..8 * CASES).all(|seed| live(seed, Some(*site)).is_ok()))
         .collect();
-    assert!(needless.is_empty(), "no case needs the syncs of {needless:?}");
+    assert!(
+        needless.is_empty(),
+        "no case needs the syncs of {needless:?}"
+    );
 }

@@ -10,9 +10,9 @@ use super::manifest::Manifest;
 use super::shared::{Core, Shared};
 use super::slot::{SlotInner, sync_if_there};
 use crate::error::StoreError;
-use crate::layout::flat::{Flat, IndexKind};
-use crate::layout::zarr::FORMAT;
 use crate::layout;
+use crate::layout::flat::Flat;
+use crate::layout::zarr::FORMAT;
 use crate::media::{Access, Site};
 use crate::op::{Op, SignalId};
 
@@ -78,14 +78,6 @@ impl Shared {
         Ok(())
     }
 
-    /// A table's sync that failed left a file that nobody uses; the table that it would have replaced is whole. But the
-    /// medium is not to be trusted any more.
-    fn poison_if_sync(&self, error: &StoreError) {
-        if matches!(error, StoreError::Io { action: "sync", .. }) {
-            self.poison(error);
-        }
-    }
-
     /// Writes committed checksums into the array `crc` and syncs it.
     fn write_checksums(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let flat = Flat::side();
@@ -130,11 +122,8 @@ impl Shared {
                 media.open(&path, Access::CreateNew).at("create", &path)?
             }
         };
-        let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
-        file.read_at(0, &mut index).at("read", &path)?;
-        if flat.index_kind(&index) != IndexKind::Flat {
-            file.write_at(0, &flat.index()).at("write", &path)?;
-        }
+        // Each time, since it costs nothing: an earlier sync may have failed and left it in the page cache alone.
+        file.write_at(0, &flat.index()).at("write", &path)?;
         let last = crcs.last().map_or(0, |(chunk, _)| chunk + 1);
         let used = (rows.max(last) * 4 - start).min(flat.shard_bytes());
         let need = flat.file_len(used);

@@ -76,10 +76,12 @@ impl Shared {
         }
         for slot in held.iter_mut() {
             if slot.pending.bulk {
-                self.must(self.sync_bulk(slot))?;
+                self.sync_bulk(slot)
+                    .inspect_err(|error| self.poison_if_sync(error))?;
             }
             if !slot.replaced.is_empty() || slot.replaced_data.is_some() {
-                self.must(self.sync_replacements(slot))?;
+                self.sync_replacements(slot)
+                    .inspect_err(|error| self.poison_if_sync(error))?;
             }
         }
         Ok(())
@@ -235,6 +237,7 @@ impl Shared {
         media.rename(&tmp.join(name), &data).at("replace", &data)?;
         slot.dirty.folders.insert("".into());
         slot.dirty.shards.clear();
+        slot.uproot(Path::new("data"));
         slot.projected.remove("data");
         Ok(aside)
     }

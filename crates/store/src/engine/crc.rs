@@ -28,13 +28,15 @@ impl Checksums {
         let mut at = start;
         while !bytes.is_empty() {
             let (chunk, within) = (at / size, at % size);
-            let take = usize::try_from(size - within).map_or(bytes.len(), |room| room.min(bytes.len()));
+            let take =
+                usize::try_from(size - within).map_or(bytes.len(), |room| room.min(bytes.len()));
             let (part, rest) = bytes.split_at(take);
             let before = match self.stream {
                 Some((streaming, seen, crc)) if (streaming, seen) == (chunk, within) => Some(crc),
                 _ => {
                     // Whatever was begun stays unfinished.
-                    self.recheck.extend(self.stream.take().map(|(chunk, ..)| chunk));
+                    self.recheck
+                        .extend(self.stream.take().map(|(chunk, ..)| chunk));
                     (within == 0 && !self.ready.contains_key(&chunk)).then_some(0)
                 }
             };
@@ -71,7 +73,11 @@ impl Checksums {
         let (first, last) = (range.start / chunk_samples, (range.end - 1) / chunk_samples);
         if let (Ok(first), Ok(last)) = (u64::try_from(first), u64::try_from(last)) {
             if first + 1 < last {
-                let inner: Vec<u64> = self.ready.range(first + 1..last).map(|(chunk, _)| *chunk).collect();
+                let inner: Vec<u64> = self
+                    .ready
+                    .range(first + 1..last)
+                    .map(|(chunk, _)| *chunk)
+                    .collect();
                 inner.iter().for_each(|chunk| _ = self.ready.remove(chunk));
             }
         }
@@ -83,8 +89,11 @@ impl Checksums {
             return;
         }
         for chunk in range.start / chunk_samples..=(range.end - 1) / chunk_samples {
-            let whole = chunk * chunk_samples >= range.start && (chunk + 1) * chunk_samples <= range.end;
-            let streamed = chunk.try_into().is_ok_and(|chunk: u64| self.ready.contains_key(&chunk));
+            let whole =
+                chunk * chunk_samples >= range.start && (chunk + 1) * chunk_samples <= range.end;
+            let streamed = chunk
+                .try_into()
+                .is_ok_and(|chunk: u64| self.ready.contains_key(&chunk));
             if !(whole && streamed) {
                 self.touch(chunk);
             }
@@ -93,9 +102,11 @@ impl Checksums {
 
     /// Forgets what is not committed.
     pub(crate) fn rollback(&mut self) {
-        self.recheck.extend(self.stream.take().map(|(chunk, ..)| chunk));
+        self.recheck
+            .extend(self.stream.take().map(|(chunk, ..)| chunk));
         // Recomputing a chunk that did not change after all gives the value that it has.
-        self.recheck.extend(std::mem::take(&mut self.ready).into_keys());
+        self.recheck
+            .extend(std::mem::take(&mut self.ready).into_keys());
     }
 
     pub(crate) fn touch(&mut self, chunk: i64) {
@@ -106,7 +117,12 @@ impl Checksums {
 }
 
 /// Checksum of a chunk whose first sample has index `first`: samples in gaps count as zero. `None` if all are.
-pub(crate) fn masked(bytes: &mut [u8], first: i64, sample_bytes: usize, gaps: &GapTable) -> Option<u32> {
+pub(crate) fn masked(
+    bytes: &mut [u8],
+    first: i64,
+    sample_bytes: usize,
+    gaps: &GapTable,
+) -> Option<u32> {
     let samples = (bytes.len() / sample_bytes) as i64;
     let range = first..first + samples;
     if gaps.missing_within(range.clone()) >= samples {

@@ -74,8 +74,7 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Damage> {
     let at = (20 + len as usize).next_multiple_of(8);
     let (sequence, payload, records_at) =
         record_at(bytes, at).ok_or((at as u64, "the base record is missing or damaged"))?;
-    let base =
-        decode(payload).ok_or((at as u64, "the base record's operations make no sense"))?;
+    let base = decode(payload).ok_or((at as u64, "the base record's operations make no sense"))?;
     Ok(Opening {
         header,
         base,
@@ -150,8 +149,13 @@ fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let crc = u32_at(bytes, at + 4)?;
     let sequence = u64_at(bytes, at + 8)?;
     let payload = bytes.get(at + RECORD_HEAD..(at + RECORD_HEAD).checked_add(len)?)?;
-    (record_crc(len as u32, sequence, payload) == crc)
-        .then(|| (sequence, payload, (at + RECORD_HEAD + len).next_multiple_of(8)))
+    (record_crc(len as u32, sequence, payload) == crc).then(|| {
+        (
+            sequence,
+            payload,
+            (at + RECORD_HEAD + len).next_multiple_of(8),
+        )
+    })
 }
 
 fn record_crc(len: u32, sequence: u64, payload: &[u8]) -> u32 {
@@ -161,11 +165,15 @@ fn record_crc(len: u32, sequence: u64, payload: &[u8]) -> u32 {
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+    Some(u32::from_le_bytes(
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+    Some(u64::from_le_bytes(
+        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
+    ))
 }
 
 fn decode(payload: &[u8]) -> Option<Vec<Op>> {
@@ -246,15 +254,17 @@ pub(crate) enum Failure {
 
 impl Log {
     /// Writes and syncs a new log.
-    pub(crate) fn create(
-        media: &dyn Media,
-        path: &Path,
-        opening: &[u8],
-    ) -> Result<Self, Failure> {
+    pub(crate) fn create(media: &dyn Media, path: &Path, opening: &[u8]) -> Result<Self, Failure> {
         // What an interrupted checkpoint left there.
-        let stale = media.stat(path).at("look at", path).map_err(Failure::Refused)?;
+        let stale = media
+            .stat(path)
+            .at("look at", path)
+            .map_err(Failure::Refused)?;
         if stale.is_some() {
-            media.remove_file(path).at("remove", path).map_err(Failure::Refused)?;
+            media
+                .remove_file(path)
+                .at("remove", path)
+                .map_err(Failure::Refused)?;
         }
         let file = media
             .open(path, Access::CreateNew)
@@ -262,7 +272,9 @@ impl Log {
             .map_err(Failure::Refused)?;
         let mut bytes = opening.to_vec();
         bytes.resize(bytes.len() + AHEAD.0 as usize, 0);
-        file.write_at(0, &bytes).at("write", path).map_err(Failure::Refused)?;
+        file.write_at(0, &bytes)
+            .at("write", path)
+            .map_err(Failure::Refused)?;
         file.sync(Site::NewLog)
             .at("sync", path)
             .map_err(Failure::Unsure)?;

@@ -29,7 +29,6 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -38,8 +37,8 @@ use isochrony_segment::Buffer;
 use uuid::Uuid;
 
 use crate::error::StoreError;
-use crate::layout::flat::Flat;
 use crate::layout;
+use crate::layout::flat::Flat;
 use crate::media::Media;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
@@ -47,8 +46,8 @@ use crate::state::SignalState;
 use io::IoContext;
 pub use reader::Reader;
 use shared::{Shared, Structural};
-pub use tables::table_files;
 use slot::{Slot, SlotInner};
+pub use tables::table_files;
 
 /// What an [`Engine`] may find where it is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,11 +82,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_on(
-        root: &Path,
-        mode: OpenMode,
-        media: Arc<dyn Media>,
-    ) -> Result<Self, StoreError> {
+    pub fn open_on(root: &Path, mode: OpenMode, media: Arc<dyn Media>) -> Result<Self, StoreError> {
         let root = std::path::absolute(root).at("look at", root)?;
         let shared = open::open(&root, mode, media)?;
         Ok(Self { shared })
@@ -155,7 +150,14 @@ impl Engine {
         if bytes.is_empty() {
             return Ok(());
         }
-        slot.write(&*shared.media, &shared.handles, &shared.root, index, bytes, false)?;
+        slot.write(
+            &*shared.media,
+            &shared.handles,
+            &shared.root,
+            index,
+            bytes,
+            false,
+        )?;
         slot.note_written(index, bytes);
         drop(slot);
         shared.mark_active(id);
@@ -171,7 +173,9 @@ impl Engine {
         shared.check("change a signal")?;
         let id = op.signal();
         match op {
-            Op::Create { .. } | Op::Remove { .. } | Op::Rename { .. } => self.queue_structural(op)?,
+            Op::Create { .. } | Op::Remove { .. } | Op::Rename { .. } => {
+                self.queue_structural(op)?
+            }
             op => {
                 let slot = shared.existing(id)?;
                 let mut slot = slot.lock();
@@ -238,7 +242,10 @@ impl Engine {
             return Ok(());
         }
         // A group that lost its signals, or a signal whose removal or renaming is pending, makes way.
-        let ours = shared.all_slots().iter().any(|(_, slot)| slot.lock().folder == path);
+        let ours = shared
+            .all_slots()
+            .iter()
+            .any(|(_, slot)| slot.lock().folder == path);
         let names = shared.media.list(&path).unwrap_or_default();
         if ours || (!names.is_empty() && names.iter().all(|name| name == "zarr.json")) {
             return Ok(());
@@ -363,7 +370,10 @@ impl Engine {
         let place = bounds.place(flat, meta.dtype.size());
         let path = || vec![slot.data_shard(&shared.root, place.shard)];
         let key = (id, place.shard);
-        let found = shared.sources.read(&*shared.media, key, flat, path, place.offset, place.len)?;
+        let found =
+            shared
+                .sources
+                .read(&*shared.media, key, flat, path, place.offset, place.len)?;
         found.map_or_else(|| decode(&slot), Ok)
     }
 
@@ -402,7 +412,9 @@ impl Shared {
     /// A name in `tmp/` that nothing ever had.
     fn new_tmp(&self) -> (String, PathBuf) {
         let path = io::unique(&layout::tmp_folder(&self.root), "new");
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         (name.unwrap_or_default(), path)
     }
 
@@ -499,7 +511,9 @@ struct Place {
 
 impl Bounds {
     fn new(signal: &str, have_end: i64, start: i64, count: usize) -> Result<Self, StoreError> {
-        let end = i64::try_from(count).ok().and_then(|count| start.checked_add(count));
+        let end = i64::try_from(count)
+            .ok()
+            .and_then(|count| start.checked_add(count));
         match end {
             Some(end) if start >= 0 && end <= have_end => Ok(Self { start, count }),
             _ => Err(StoreError::OutOfBounds {
@@ -523,7 +537,10 @@ impl Bounds {
 }
 
 fn shard_samples(meta: &crate::meta::SignalMeta) -> i64 {
-    let samples = meta.chunk_samples.max(1).saturating_mul(meta.shard_chunks.max(1));
+    let samples = meta
+        .chunk_samples
+        .max(1)
+        .saturating_mul(meta.shard_chunks.max(1));
     i64::try_from(samples).unwrap_or(i64::MAX)
 }
 
@@ -542,4 +559,3 @@ fn stored_crc(media: &dyn Media, folder: &Path, chunk: u64) -> Result<Option<u32
     let count = file.read_at(offset, &mut bytes).at("read", &path)?;
     Ok((count == 4).then(|| u32::from_le_bytes(bytes)))
 }
-

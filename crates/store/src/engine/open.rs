@@ -35,6 +35,7 @@ pub(crate) fn open(
     }
     refuse_network(&*media, root)?;
     let (lock, crashed) = lock::acquire(&*media, root)?;
+    restore_folders(&*media, root)?;
     let manifest = Manifest::read(&*media, root)?.ok_or_else(|| not_a_store(&*media, root))?;
     let log = read_log(&*media, root, &manifest)?;
     let path = layout::log_file(root, manifest.generation);
@@ -51,7 +52,10 @@ pub(crate) fn open(
         ops.extend(record.map_err(damaged)?.1);
     }
     if let Some(offset) = records.damage() {
-        return Err(damaged((offset, "a record is damaged and whole ones follow it")));
+        return Err(damaged((
+            offset,
+            "a record is damaged and whole ones follow it",
+        )));
     }
     let sequence = records.sequence;
     let dirty = crashed || !ops.is_empty() || opening.header.boot != media.boot_id();
@@ -61,7 +65,12 @@ pub(crate) fn open(
         shared.recover(&opening, ops)?;
     }
     let metadata = root.join("zarr.json");
-    if shared.media.stat(&metadata).at("look at", &metadata)?.is_none() {
+    if shared
+        .media
+        .stat(&metadata)
+        .at("look at", &metadata)?
+        .is_none()
+    {
         shared.publish_root();
     }
     let shared = Arc::new(shared);
@@ -69,6 +78,22 @@ pub(crate) fn open(
         super::publish::start(&shared);
     }
     Ok(shared)
+}
+
+/// Makes the engine's folders that are empty as a rule: many ways of copying a store leave such out.
+fn restore_folders(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
+    let mut made = false;
+    for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
+        if media.stat(&folder).at("look at", &folder)?.is_none() {
+            made |= media.make_folder(&folder).at("create", &folder)?;
+        }
+    }
+    if made {
+        let folder = layout::engine_folder(root);
+        let synced = media.sync_folder(&folder, Site::StoreFolder);
+        synced.at("sync", &folder)?;
+    }
+    Ok(())
 }
 
 /// The writer's parts, before any recovery.
@@ -258,10 +283,16 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
     let opening = log::opening_bytes(&header, 0, [].iter()).unwrap_or_default();
     let made = Log::create(media, &layout::log_file(root, 1), &opening);
     made.map_err(log::Failure::into_error)?;
-    media.sync_folder(&engine, Site::NewLogFolder).at("sync", &engine)?;
+    media
+        .sync_folder(&engine, Site::NewLogFolder)
+        .at("sync", &engine)?;
     // Up to the folder that was there before; at least the store's own name, which an interrupted creation may have
     // made.
-    let last = if above.starts_with(root) { root.parent() } else { Some(above.as_path()) };
+    let last = if above.starts_with(root) {
+        root.parent()
+    } else {
+        Some(above.as_path())
+    };
     for folder in engine.ancestors().skip(1) {
         sync_if_there(media, folder, Site::StoreFolder)?;
         if Some(folder) == last {
@@ -274,7 +305,9 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
         generation: 1,
     };
     manifest.write(media, root)?;
-    media.sync_folder(&engine, Site::ManifestFolder).at("sync", &engine)?;
+    media
+        .sync_folder(&engine, Site::ManifestFolder)
+        .at("sync", &engine)?;
     // Not a crash: whoever opens the store next has nothing to recover.
     let cleared = lock.write("");
     lock.release();
@@ -283,9 +316,17 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
 
 /// The nearest folder above `path` that exists.
 fn existing_above(media: &dyn Media, path: &Path) -> Result<PathBuf, StoreError> {
-    let start = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let start = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
     for above in start.ancestors() {
-        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        let above = if above.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            above
+        };
         if media.stat(above).at("look at", above)?.is_some() {
             return Ok(above.to_path_buf());
         }

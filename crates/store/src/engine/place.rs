@@ -21,17 +21,19 @@ impl Shared {
         let media = &*self.media;
         let path = layout::signal_folder(&self.root, name);
         let parent = path.parent().unwrap_or(&self.root);
-        let made = media
-            .make_folders(&self.root, parent)
-            .at("create", parent)?;
-        // What is moved into a folder that is lost is lost with it, however durable it was before.
-        for folder in made.iter().filter_map(|folder| folder.parent()) {
-            let synced = media.sync_folder(folder, Site::ParentFolder);
-            self.must(synced.at("sync", folder))?;
-        }
-        for folder in made {
+        let mut above: Vec<&Path> = parent.ancestors().collect();
+        above.retain(|folder| folder.starts_with(&self.root) && *folder != self.root);
+        for folder in above.into_iter().rev() {
+            if media.stat(folder).at("look at", folder)?.is_some() {
+                continue;
+            }
+            media.make_folder(folder).at("create", folder)?;
+            // What is moved into a folder that is lost is lost with it, however durable it was before.
+            let parent = folder.parent().unwrap_or(&self.root);
+            let synced = media.sync_folder(parent, Site::ParentFolder);
+            self.must(synced.at("sync", parent))?;
             // A projection, like all metadata: recovery writes it again.
-            self.write_group(&folder);
+            self.write_group(folder);
         }
         Ok(())
     }
@@ -57,8 +59,9 @@ impl Shared {
         if core.structural.is_empty() {
             return Ok(());
         }
-        let moved: BTreeSet<SignalId> =
-            (core.structural.iter()).map(|change| change.op.signal()).collect();
+        let moved: BTreeSet<SignalId> = (core.structural.iter())
+            .map(|change| change.op.signal())
+            .collect();
         for slot in held.iter_mut().filter(|slot| moved.contains(&slot.id)) {
             self.stage(core, slot)?;
         }
@@ -74,11 +77,7 @@ impl Shared {
     }
 
     /// Moves a signal's folder to staging.
-    pub(crate) fn stage(
-        &self,
-        core: &mut Core,
-        slot: &mut SlotInner,
-    ) -> Result<(), StoreError> {
+    pub(crate) fn stage(&self, core: &mut Core, slot: &mut SlotInner) -> Result<(), StoreError> {
         let staged = layout::staged(&self.root, slot.id);
         if slot.folder == staged || !slot.exists {
             return Ok(());
@@ -104,7 +103,9 @@ impl Shared {
         self.media.rename(&slot.folder, &path).at("move", &path)?;
         slot.folder = path;
         self.mark_way(slot);
-        slot.dirty.parents.insert(layout::staging_folder(&self.root));
+        slot.dirty
+            .parents
+            .insert(layout::staging_folder(&self.root));
         self.handles.forget(slot.id);
         self.sources.forget(slot.id);
         Ok(())

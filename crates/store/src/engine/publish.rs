@@ -27,13 +27,21 @@ impl Shared {
             return false;
         };
         let mut done = slot.project(media, &tmp, "", &zarr::signal_group(slot.id, &state.meta));
-        done &= slot.project(media, &tmp, "timebase", &zarr::group(serde_json::Map::new()));
+        done &= slot.project(
+            media,
+            &tmp,
+            "timebase",
+            &zarr::group(serde_json::Map::new()),
+        );
         if slot.projected.contains_key(TEXT_ARRAY) || !state.events.is_empty() {
             done &= slot.project(media, &tmp, "events", &zarr::group(serde_json::Map::new()));
         }
         if slot.gaps_unpublished {
             // Without them a reader would take for samples what lies in gaps that the new length brings.
-            if slot.write_table(media, &tmp, &tables::gaps(&state), sequence).is_err() {
+            if slot
+                .write_table(media, &tmp, &tables::gaps(&state), sequence)
+                .is_err()
+            {
                 return false;
             }
             slot.gaps_unpublished = false;
@@ -47,7 +55,12 @@ impl Shared {
         let crc = zarr::crc_array(slot.crc_rows);
         done &= slot.project(media, &tmp, "crc", &crc);
         if done && state.meta.codec.is_empty() {
-            done &= slot.project(media, &tmp, "data", &zarr::data_array(&state.meta, state.end));
+            done &= slot.project(
+                media,
+                &tmp,
+                "data",
+                &zarr::data_array(&state.meta, state.end),
+            );
         }
         done
     }

@@ -292,7 +292,9 @@ impl Reader {
                 return Ok(state.clone());
             }
             let staged = layout::staged(&self.root, id);
-            let folder = [folder, staged].into_iter().find(|place| self.is_of(place, id));
+            let folder = [folder, staged]
+                .into_iter()
+                .find(|place| self.is_of(place, id));
             if let Some(folder) = &folder {
                 let raw = tables::read(&*self.media, folder, id);
                 // The folder may have gone while its tables were read, which then look empty.
@@ -390,12 +392,15 @@ impl Reader {
             replaced
                 .map(|name| tmp.join(name))
                 .into_iter()
-                .chain(arrays.iter().map(|array| layout::shard_file(array, place.shard)))
+                .chain(
+                    arrays
+                        .iter()
+                        .map(|array| layout::shard_file(array, place.shard)),
+                )
                 .collect()
         };
         let key = (id, place.shard);
-        let found =
-            (self.sources).read(&*self.media, key, flat, paths, place.offset, place.len)?;
+        let found = (self.sources).read(&*self.media, key, flat, paths, place.offset, place.len)?;
         found.map_or_else(decode, Ok)
     }
 
@@ -414,7 +419,9 @@ impl Reader {
         }
         let bounds = Bounds::new(&known.base.name, known.end, start, count)?;
         let place = bounds.place(Flat::data(meta), meta.dtype.size());
-        Ok(self.sources.mapped((id, place.shard), place.offset, place.len))
+        Ok(self
+            .sources
+            .mapped((id, place.shard), place.offset, place.len))
     }
 
     /// As [`Engine::shard_samples`].
@@ -443,7 +450,10 @@ impl Reader {
     /// # Errors
     /// [`StoreError::SignalRemoved`].
     pub fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
-        Ok(layout::shard_file(&self.signal_path(id)?.join("data"), shard))
+        Ok(layout::shard_file(
+            &self.signal_path(id)?.join("data"),
+            shard,
+        ))
     }
 
     /// The signal's folder.
@@ -494,8 +504,7 @@ impl View {
     fn open(media: &dyn Media, root: &Path) -> Result<(Self, Uuid, String), StoreError> {
         let began = Instant::now();
         loop {
-            let manifest =
-                Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
+            let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
             let path = layout::log_file(root, manifest.generation);
             let bytes = match read_log(media, root, &manifest) {
                 // The generation flipped between the two reads.

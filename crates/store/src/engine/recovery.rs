@@ -111,7 +111,10 @@ impl Shared {
             if let (Some(name), false) = (self.first_name(*id, &ops), plan.removed.contains(id)) {
                 let slot = Slot::created(&self.root, *id, &name.0, &name.1);
                 slot.lock().created = false;
-                let mut slots = self.slots.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let mut slots = self
+                    .slots
+                    .write()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
                 slots.insert(*id, Arc::new(slot));
             }
         }
@@ -141,7 +144,9 @@ impl Shared {
 
     fn first_name(&self, id: SignalId, ops: &[Op]) -> Option<(String, crate::meta::SignalMeta)> {
         ops.iter().find_map(|op| match op {
-            Op::Create { id: of, name, meta } if *of == id => Some((name.clone(), (**meta).clone())),
+            Op::Create { id: of, name, meta } if *of == id => {
+                Some((name.clone(), (**meta).clone()))
+            }
             _ => None,
         })
     }
@@ -151,9 +156,18 @@ impl Shared {
         for &id in &plan.moved {
             let staged = layout::staged(&self.root, id);
             let names = plan.names.get(&id).map_or(&[][..], Vec::as_slice);
-            let mut places = names.iter().rev().map(|name| layout::signal_folder(&self.root, name));
-            let found = std::iter::once(staged.clone())
-                .chain(places.by_ref())
+            let places: Vec<PathBuf> = (names.iter().rev())
+                .map(|name| layout::signal_folder(&self.root, name))
+                .collect();
+            // Moved by a writer that was killed before it synced: no move is durable before both of its folders are.
+            core.folders.insert(layout::staging_folder(&self.root));
+            core.folders.extend(
+                places
+                    .iter()
+                    .filter_map(|place| place.parent())
+                    .map(Path::to_path_buf),
+            );
+            let found = (std::iter::once(staged.clone()).chain(places))
                 .find(|place| self.identity_at(place) == Some(id));
             match (self.slot(id), found) {
                 (Some(slot), Some(place)) => {
@@ -177,11 +191,8 @@ impl Shared {
                 }
                 (None, Some(place)) => {
                     if place != staged {
-                        let parent = place.parent().map(Path::to_path_buf);
                         self.media.rename(&place, &staged).at("move", &place)?;
-                        core.folders.extend(parent.clone());
-                        core.emptied.extend(parent);
-                        core.folders.insert(layout::staging_folder(&self.root));
+                        core.emptied.extend(place.parent().map(Path::to_path_buf));
                     }
                     core.trash.push(staged);
                 }
@@ -205,7 +216,12 @@ impl Shared {
             let Some(slot) = self.slot(id) else { continue };
             let mut slot = slot.lock();
             slot.ensure_folder(&*self.media)?;
-            if self.media.stat(&slot.folder).at("look at", &slot.folder)?.is_none() {
+            if self
+                .media
+                .stat(&slot.folder)
+                .at("look at", &slot.folder)?
+                .is_none()
+            {
                 return Err(StoreError::DamagedFile {
                     path: slot.folder.clone(),
                     offset: 0,
@@ -222,7 +238,11 @@ impl Shared {
             let kept = kept_samples(ops, &positions, slot.base.meta.dtype.size());
             for position in positions {
                 let kept = kept.get(&position).map_or(&[][..], Vec::as_slice);
-                let at = Redo { plan, position, kept };
+                let at = Redo {
+                    plan,
+                    position,
+                    kept,
+                };
                 self.redo(core, &mut slot, &mut state, &at, &ops[position])?;
             }
             let grew = state.end != slot.base.end;
@@ -238,10 +258,8 @@ impl Shared {
             slot.pending = super::slot::Pending::default();
             slot.sums = super::crc::Checksums::default();
             // What exists may still be in the page cache only: the last writer may have been killed a moment ago.
-            slot.dirty.identity = true;
-            for inside in ["", "data", "data/c", "crc", "crc/c"] {
-                slot.dirty.folders.insert(PathBuf::from(inside));
-            }
+            slot.write_identity(&*self.media)?;
+            slot.dirty.folders.extend(tables::folders());
             self.mark_way(&mut slot);
             core.folders.insert(layout::tmp_folder(&self.root));
             core.folders.insert(layout::staging_folder(&self.root));
@@ -318,10 +336,16 @@ impl Shared {
 
     /// Takes signals from staging to where their names say, and clears away what is left where signals were.
     fn place_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
-        let left = plan.moved.iter().filter_map(|id| plan.names.get(id)).flatten();
+        let left = plan
+            .moved
+            .iter()
+            .filter_map(|id| plan.names.get(id))
+            .flatten();
         for name in left {
             let place = layout::signal_folder(&self.root, name);
-            let theirs = self.identity_at(&place).is_some_and(|id| self.slot(id).is_some());
+            let theirs = self
+                .identity_at(&place)
+                .is_some_and(|id| self.slot(id).is_some());
             if !theirs && matches!(self.media.stat(&place), Ok(Some(Kind::Folder))) {
                 match self.clear_away(core, name, &place) {
                     // Not remains, but a group with other signals in it.
@@ -333,7 +357,9 @@ impl Shared {
         for &id in &plan.moved {
             let Some(slot) = self.slot(id) else { continue };
             let mut slot = slot.lock();
-            let Some(name) = slot.latest_name() else { continue };
+            let Some(name) = slot.latest_name() else {
+                continue;
+            };
             let place = layout::signal_folder(&self.root, &name);
             if self.media.stat(&place).at("look at", &place)?.is_some() {
                 self.clear_away(core, &name, &place)?;
@@ -370,7 +396,8 @@ impl Shared {
     fn trim_tail(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
         let folder = slot.folder.join("data");
-        if !slot.base.meta.codec.is_empty() || media.stat(&folder).at("look at", &folder)?.is_none() {
+        if !slot.base.meta.codec.is_empty() || media.stat(&folder).at("look at", &folder)?.is_none()
+        {
             return Ok(());
         }
         let flat = slot.flat();
@@ -381,11 +408,14 @@ impl Shared {
             return Ok(());
         }
         for name in media.list(&chunks).at("list", &chunks)? {
-            let Ok(shard) = name.parse::<u64>() else { continue };
+            let Ok(shard) = name.parse::<u64>() else {
+                continue;
+            };
             let path = chunks.join(&name);
             if shard > last || (shard == last && within == 0) {
                 self.handles.forget(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
+                slot.uproot(&Path::new("data/c").join(&name));
                 slot.dirty.shards.remove(&shard);
             } else if !is_sound(media, &path, flat, used - shard * flat.shard_bytes())?
                 && self.lies_in_a_gap(slot, shard)?
@@ -393,6 +423,7 @@ impl Shared {
                 // The beginning of a fill that was never committed.
                 self.handles.forget(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
+                slot.uproot(&Path::new("data/c").join(&name));
                 slot.dirty.shards.remove(&shard);
             } else if shard == last {
                 trim(media, &path, flat, within)?;
@@ -417,8 +448,15 @@ impl Shared {
     /// Finds what nobody needs: files under construction, folders without a signal, logs of other generations.
     fn note_leftovers(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
-        let live: BTreeSet<PathBuf> = self.all_slots().iter().map(|(_, slot)| slot.lock().folder.clone()).collect();
-        for folder in [layout::tmp_folder(&self.root), layout::staging_folder(&self.root)] {
+        let live: BTreeSet<PathBuf> = self
+            .all_slots()
+            .iter()
+            .map(|(_, slot)| slot.lock().folder.clone())
+            .collect();
+        for folder in [
+            layout::tmp_folder(&self.root),
+            layout::staging_folder(&self.root),
+        ] {
             for name in media.list(&folder).at("list", &folder)? {
                 let path = folder.join(name);
                 if !live.contains(&path) && !core.trash.contains(&path) {
@@ -447,7 +485,11 @@ struct Redo<'a> {
 }
 
 /// For each operation of a signal that holds samples, the ranges of them that no later operation makes a gap.
-fn kept_samples(ops: &[Op], positions: &[usize], sample_bytes: usize) -> HashMap<usize, Vec<Range<i64>>> {
+fn kept_samples(
+    ops: &[Op],
+    positions: &[usize],
+    sample_bytes: usize,
+) -> HashMap<usize, Vec<Range<i64>>> {
     let mut later = GapTable::default();
     let mut kept = HashMap::new();
     for &position in positions.iter().rev() {
@@ -483,12 +525,7 @@ fn without(range: Range<i64>, gaps: &GapTable) -> Vec<Range<i64>> {
 }
 
 /// Whether a shard is one that every reader can read: an index, and all inner chunks up to payload byte `used`.
-fn is_sound(
-    media: &dyn Media,
-    path: &Path,
-    flat: Flat,
-    used: u64,
-) -> Result<bool, StoreError> {
+fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<bool, StoreError> {
     let file = media.open(path, Access::Read).at("open", path)?;
     let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
     let count = file.read_at(0, &mut index).at("read", path)?;
@@ -501,12 +538,7 @@ fn is_sound(
 }
 
 /// Cuts a shard behind its last chunk in use and zeroes that chunk's unused rest.
-fn trim(
-    media: &dyn Media,
-    path: &Path,
-    flat: Flat,
-    within: u64,
-) -> Result<(), StoreError> {
+fn trim(media: &dyn Media, path: &Path, flat: Flat, within: u64) -> Result<(), StoreError> {
     let file = media.open(path, Access::Write).at("open", path)?;
     let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
     let count = file.read_at(0, &mut index).at("read", path)?;

@@ -73,6 +73,10 @@ impl SlotInner {
             return Ok(open);
         }
         self.ensure_folder(media)?;
+        for name in ["data", "data/c"] {
+            self.root_name(Path::new(name));
+        }
+        self.root_name(Path::new(&format!("data/c/{shard}")));
         let path = self.data_shard(root, shard);
         let flat = self.flat();
         let file = match media.open(&path, Access::Write) {
@@ -80,10 +84,11 @@ impl SlotInner {
                 let mut found = vec![0; Flat::index_len(flat.chunks) as usize];
                 let count = file.read_at(0, &mut found).at("read", &path)?;
                 match flat.index_kind(&found[..count]) {
-                    IndexKind::Flat => {}
-                    IndexKind::Damaged if repair => {
+                    // Also if it looks right: a failed sync may have left it in the page cache alone.
+                    IndexKind::Flat | IndexKind::Damaged if repair => {
                         file.write_at(0, &flat.index()).at("write", &path)?;
                     }
+                    IndexKind::Flat => {}
                     IndexKind::Foreign => return Err(StoreError::ForeignShard { path }),
                     IndexKind::Damaged => {
                         return Err(StoreError::DamagedFile {
@@ -97,13 +102,13 @@ impl SlotInner {
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 self.subfolder(media, Path::new("data/c"))?;
+                self.dirty.folders.insert("data/c".into());
                 let file = media.open(&path, Access::CreateNew).at("create", &path)?;
                 if let Err(error) = file.write_at(0, &flat.index()) {
                     // A shard without an index would be taken for damage.
                     let _ = media.remove_file(&path);
                     return Err(failed(error, "write", &path));
                 }
-                self.dirty.folders.insert("data/c".into());
                 file
             }
             Err(error) => return Err(failed(error, "open", &path)),
@@ -314,7 +319,9 @@ impl SlotInner {
             return Ok(());
         };
         let within = index..end.min(committed.end);
-        if within.start < within.end && committed.gaps.missing_within(within.clone()) < within.end - within.start {
+        if within.start < within.end
+            && committed.gaps.missing_within(within.clone()) < within.end - within.start
+        {
             let gap = committed.gaps.first_within(within.clone());
             let at = match gap {
                 Some(gap) if gap.start <= index => gap.end(),

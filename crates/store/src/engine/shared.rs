@@ -195,6 +195,16 @@ impl Shared {
         result.inspect_err(|error| self.poison(error))
     }
 
+    /// Poisons if a sync failed. Whatever else fails before the commit point changes nothing that counts.
+    pub(crate) fn poison_if_sync(&self, error: &StoreError) {
+        if matches!(
+            error,
+            StoreError::Io { action: "sync", .. } | StoreError::DiskFull { action: "sync", .. }
+        ) {
+            self.poison(error);
+        }
+    }
+
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::crc::Checksums;
-use super::io::{IoContext, fresh_file};
+use super::io::IoContext;
 use super::tables;
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat};
-use crate::media::{Media, Site};
+use crate::media::{Access, Media, Site};
 use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
@@ -31,6 +31,8 @@ pub(crate) struct Dirty {
     pub(crate) shards: BTreeSet<u64>,
     pub(crate) identity: bool,
     pub(crate) folders: BTreeSet<PathBuf>,
+    /// Names that are durable once those folders are synced.
+    pub(crate) rooting: BTreeSet<PathBuf>,
     /// Folders above the signal's, as paths.
     pub(crate) parents: BTreeSet<PathBuf>,
 }
@@ -78,6 +80,8 @@ pub(crate) struct SlotInner {
     /// Rows of the array `crc` as of the last checkpoint.
     pub(crate) crc_rows: u64,
     pub(crate) dirty: Dirty,
+    /// Names inside the signal's folder that this writer knows to be durable.
+    rooted: BTreeSet<PathBuf>,
     /// Pending replacements of shards, by the name of the new file in `tmp/`.
     pub(crate) replaced: BTreeMap<u64, String>,
     /// Pending replacement of the array.
@@ -106,6 +110,7 @@ impl Slot {
             crcs: BTreeMap::new(),
             crc_rows,
             dirty: Dirty::default(),
+            rooted: BTreeSet::new(),
             replaced: BTreeMap::new(),
             replaced_data: None,
             projected: BTreeMap::new(),
@@ -328,29 +333,60 @@ impl SlotInner {
             return Ok(());
         }
         media.remove_all(&self.folder).at("remove", &self.folder)?;
-        media.make_folder(&self.folder).at("create", &self.folder)?;
         if let Some(parent) = self.folder.parent() {
             self.dirty.parents.insert(parent.to_path_buf());
         }
-        self.exists = true;
+        media.make_folder(&self.folder).at("create", &self.folder)?;
         self.subfolder(media, Path::new("crc"))?;
-        let path = self.folder.join(layout::IDENTITY);
-        let file = fresh_file(media, &path)?;
-        file.write_at(0, layout::identity(self.id).as_bytes())
-            .at("write", &path)?;
-        self.dirty.identity = true;
         self.dirty.folders.insert(PathBuf::from("crc"));
+        self.write_identity(media)?;
+        self.exists = true;
         Ok(())
     }
 
-    /// Makes a folder inside the signal's.
+    /// Writes the identity file, over an old one with the same text if there is one.
+    pub(crate) fn write_identity(&mut self, media: &dyn Media) -> Result<(), StoreError> {
+        let path = self.folder.join(layout::IDENTITY);
+        let file = media.open(&path, Access::Create).at("open", &path)?;
+        file.write_at(0, layout::identity(self.id).as_bytes())
+            .at("write", &path)?;
+        self.dirty.identity = true;
+        Ok(())
+    }
+
+    /// Makes a folder inside the signal's, if need be.
     pub(crate) fn subfolder(&mut self, media: &dyn Media, inside: &Path) -> Result<(), StoreError> {
-        let path = self.folder.join(inside);
-        for made in media.make_folders(&self.folder, &path).at("create", &path)? {
-            let parent = made.strip_prefix(&self.folder).ok().and_then(Path::parent);
-            self.dirty.folders.extend(parent.map(Path::to_path_buf));
+        let mut above: Vec<&Path> = inside.ancestors().collect();
+        above.reverse();
+        for folder in above.into_iter().skip(1) {
+            self.root_name(folder);
+            let path = self.folder.join(folder);
+            if media.stat(&path).at("look at", &path)?.is_none() {
+                // Noted first: if the disk is full half-way, the next attempt finds this one made already.
+                self.dirty
+                    .folders
+                    .extend(folder.parent().map(Path::to_path_buf));
+                media.make_folder(&path).at("create", &path)?;
+            }
         }
         Ok(())
+    }
+
+    /// Notes that a name inside the signal's folder counts from now on. That it is there says nothing: the last writer
+    /// may have been killed right after it made it, so its folder is synced once by every writer.
+    pub(crate) fn root_name(&mut self, inside: &Path) {
+        if !self.rooted.contains(inside) {
+            self.dirty
+                .folders
+                .extend(inside.parent().map(Path::to_path_buf));
+            self.dirty.rooting.insert(inside.to_path_buf());
+        }
+    }
+
+    /// Takes back what `root_name` noted of the array `data`, or of what `inside` it is.
+    pub(crate) fn uproot(&mut self, inside: &Path) {
+        self.rooted.retain(|name| !name.starts_with(inside));
+        self.dirty.rooting.retain(|name| !name.starts_with(inside));
     }
 
     /// Makes the identity file and all folders with new names durable.
@@ -362,7 +398,7 @@ impl SlotInner {
     ) -> Result<(), StoreError> {
         if self.dirty.identity {
             let path = self.folder.join(layout::IDENTITY);
-            let file = media.open(&path, crate::media::Access::Write).at("open", &path)?;
+            let file = media.open(&path, Access::Write).at("open", &path)?;
             file.sync(identity).at("sync", &path)?;
             self.dirty.identity = false;
         }
@@ -370,6 +406,8 @@ impl SlotInner {
             let path = self.folder.join(inside);
             sync_if_there(media, &path, folder)?;
         }
+        let rooting = std::mem::take(&mut self.dirty.rooting);
+        self.rooted.extend(rooting);
         for path in std::mem::take(&mut self.dirty.parents) {
             sync_if_there(media, &path, folder)?;
         }

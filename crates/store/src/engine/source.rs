@@ -84,7 +84,8 @@ impl Sources {
             Shard::Foreign => Ok(None),
             Shard::Mapped(mapping) => mapping.view(offset, len).map(Some).ok_or_else(|| {
                 let have = mapping.len.load(Ordering::Relaxed);
-                let path = std::path::PathBuf::from(format!("shard {} of signal #{}", key.1, key.0.0));
+                let path =
+                    std::path::PathBuf::from(format!("shard {} of signal #{}", key.1, key.0.0));
                 StoreError::MissingSamples { path, have, need }
             }),
             Shard::File(file) => {

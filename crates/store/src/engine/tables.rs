@@ -1,6 +1,6 @@
 //! Tables between a signal's state and its files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::io::{IoContext, fresh_file, unique};
 use super::slot::{Base, SlotInner};
@@ -226,6 +226,23 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
         .collect()
 }
 
+/// Every folder that a signal may have and whose names count, inside its own.
+pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
+    let tables = [GAPS, RUNS, POINTS, FIT, EVENTS].map(|name| format!("{name}/c/0"));
+    let arrays = [
+        "data/c".to_owned(),
+        "crc/c".to_owned(),
+        format!("{TEXT_ARRAY}/c"),
+    ];
+    tables.into_iter().chain(arrays).flat_map(|path| {
+        let all: Vec<PathBuf> = Path::new(&path)
+            .ancestors()
+            .map(Path::to_path_buf)
+            .collect();
+        all
+    })
+}
+
 /// Tables as foreign readers find them: path inside the signal's folder, columns.
 pub(crate) fn arrays() -> impl Iterator<Item = (&'static str, usize)> {
     [GAPS, RUNS, POINTS, FIT]
@@ -238,7 +255,6 @@ pub(crate) fn arrays() -> impl Iterator<Item = (&'static str, usize)> {
 pub fn table_files() -> [(&'static str, String); 5] {
     [GAPS, RUNS, POINTS, FIT, EVENTS].map(|name| (name, file_of(name)))
 }
-
 
 /// The table of gaps alone: the others of a long signal are not worth building for it.
 pub(crate) fn gaps(state: &SignalState) -> Table {

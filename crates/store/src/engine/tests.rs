@@ -30,7 +30,13 @@ pub(crate) fn meta(dtype: DType, chunk_samples: u64, shard_chunks: u64) -> Signa
 fn create(engine: &Engine, name: &str, meta: SignalMeta) -> SignalId {
     let id = engine.new_id();
     let meta = Box::new(meta);
-    engine.queue(Op::Create { id, name: name.into(), meta }).unwrap();
+    engine
+        .queue(Op::Create {
+            id,
+            name: name.into(),
+            meta,
+        })
+        .unwrap();
     id
 }
 
@@ -56,7 +62,9 @@ fn open(root: &Path, mode: OpenMode) -> Engine {
 }
 
 fn numbers(count: usize, from: usize) -> Vec<u8> {
-    (from..from + count).flat_map(|x| (x as i16).to_le_bytes()).collect()
+    (from..from + count)
+        .flat_map(|x| (x as i16).to_le_bytes())
+        .collect()
 }
 
 #[test]
@@ -80,7 +88,10 @@ fn samples_gaps_and_names_survive_closing_and_dropping() {
     let state = engine.state(id).unwrap();
     assert_eq!((state.end, state.gaps.rows()), (50_700, vec![100, 500]));
     assert_eq!(engine.read(id, 0, 100).unwrap().bytes(), numbers(100, 0));
-    assert_eq!(engine.read(id, 600, 100).unwrap().bytes(), numbers(100, 1000));
+    assert_eq!(
+        engine.read(id, 600, 100).unwrap().bytes(),
+        numbers(100, 1000)
+    );
     let reader = Reader::open(&root).unwrap();
     assert_eq!(reader.state(id).unwrap().end, 50_700);
     assert_eq!(reader.read(id, 768, 256).unwrap().bytes(), numbers(256, 68));
@@ -109,21 +120,44 @@ fn checksums_are_of_full_chunks_with_gaps_as_zero() {
         _ => None,
     };
     for chunk in [0, 1, 6, 8] {
-        assert_eq!(engine.chunk_crc(id, chunk).unwrap(), expected(chunk), "{chunk}");
+        assert_eq!(
+            engine.chunk_crc(id, chunk).unwrap(),
+            expected(chunk),
+            "{chunk}"
+        );
     }
     engine.close().unwrap();
     drop(engine);
     let engine = open(&root, OpenMode::Existing);
     for chunk in [0, 1, 6] {
-        assert_eq!(engine.chunk_crc(id, chunk).unwrap(), expected(chunk), "{chunk}");
+        assert_eq!(
+            engine.chunk_crc(id, chunk).unwrap(),
+            expected(chunk),
+            "{chunk}"
+        );
     }
     // A fill, and a range taken back.
     engine.write_samples(id, 74, &numbers(54, 500)).unwrap();
-    engine.queue(Op::Valid { id, start: 74, end: 128 }).unwrap();
-    engine.queue(Op::Gap { id, start: 0, end: 3 }).unwrap();
+    engine
+        .queue(Op::Valid {
+            id,
+            start: 74,
+            end: 128,
+        })
+        .unwrap();
+    engine
+        .queue(Op::Gap {
+            id,
+            start: 0,
+            end: 3,
+        })
+        .unwrap();
     engine.commit(true).unwrap();
     let filled = [numbers(10, 69), numbers(54, 500)].concat();
-    assert_eq!(engine.chunk_crc(id, 1).unwrap(), Some(crc32c::crc32c(&filled)));
+    assert_eq!(
+        engine.chunk_crc(id, 1).unwrap(),
+        Some(crc32c::crc32c(&filled))
+    );
     let cut = [zeros(3), numbers(61, 8)].concat();
     assert_eq!(engine.chunk_crc(id, 0).unwrap(), Some(crc32c::crc32c(&cut)));
 }
@@ -135,10 +169,17 @@ fn a_second_writer_is_refused_with_the_holders_name() {
     let engine = open(&root, OpenMode::CreateNew);
     let refused = Engine::open(&root, OpenMode::Existing).unwrap_err();
     assert_eq!(refused.code(), "locked");
-    assert!(refused.to_string().contains(&format!("process {}", std::process::id())));
+    assert!(
+        refused
+            .to_string()
+            .contains(&format!("process {}", std::process::id()))
+    );
     engine.close().unwrap();
     open(&root, OpenMode::Existing);
-    assert_eq!(Engine::open(&root, OpenMode::CreateNew).unwrap_err().code(), "store_exists");
+    assert_eq!(
+        Engine::open(&root, OpenMode::CreateNew).unwrap_err().code(),
+        "store_exists"
+    );
 }
 
 #[test]
@@ -156,7 +197,10 @@ fn signals_swap_names_within_one_commit() {
     }
     engine.commit(true).unwrap();
     assert_eq!(engine.read(a, 0, 5).unwrap().bytes(), numbers(5, 1));
-    assert_eq!(engine.catalogue(), [(b, "n/a".to_owned()), (a, "n/b".to_owned())]);
+    assert_eq!(
+        engine.catalogue(),
+        [(b, "n/a".to_owned()), (a, "n/b".to_owned())]
+    );
     engine.queue(Op::Remove { id: b }).unwrap();
     engine.commit(true).unwrap();
     drop(engine);
@@ -177,7 +221,12 @@ fn rollback_forgets_samples_signals_and_names() {
     engine.commit(true).unwrap();
     append(&engine, a, &numbers(100, 500));
     create(&engine, "b", meta(DType::I16, 64, 4));
-    engine.queue(Op::Rename { id: a, to: "c".into() }).unwrap();
+    engine
+        .queue(Op::Rename {
+            id: a,
+            to: "c".into(),
+        })
+        .unwrap();
     engine.rollback().unwrap();
     assert!(!engine.has_pending());
     assert_eq!(engine.catalogue(), [(a, "a".to_owned())]);

@@ -69,7 +69,9 @@ impl Flat {
     #[must_use]
     pub fn data(meta: &SignalMeta) -> Self {
         Self::new(
-            meta.chunk_samples.max(1).saturating_mul(meta.dtype.size() as u64),
+            meta.chunk_samples
+                .max(1)
+                .saturating_mul(meta.dtype.size() as u64),
             meta.shard_chunks,
         )
     }
@@ -203,7 +205,10 @@ mod tests {
     fn tells_our_index_from_a_foreign_one_and_from_damage() {
         let flat = Flat::new(100, 4);
         assert_eq!(flat.index_kind(&flat.index()), IndexKind::Flat);
-        assert_eq!(flat.index_kind(&Flat::new(200, 4).index()), IndexKind::Foreign);
+        assert_eq!(
+            flat.index_kind(&Flat::new(200, 4).index()),
+            IndexKind::Foreign
+        );
         let mut torn = flat.index();
         torn[3] ^= 1;
         assert_eq!(flat.index_kind(&torn), IndexKind::Damaged);

@@ -251,7 +251,10 @@ mod tests {
             assert!(TableFile::decode(&bad, 16, &ROWS).is_err(), "byte {at}");
         }
         for len in [0, 10, header + 4, payload, payload + 5, good.len() - 1] {
-            assert!(TableFile::decode(&good[..len], 16, &ROWS).is_err(), "cut at {len}");
+            assert!(
+                TableFile::decode(&good[..len], 16, &ROWS).is_err(),
+                "cut at {len}"
+            );
         }
     }
 

@@ -15,7 +15,10 @@ pub(crate) fn boot_id() -> String {
 
 /// Name of this machine.
 pub(crate) fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The network file system that `path` is on, if it is on one.

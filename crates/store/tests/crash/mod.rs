@@ -185,7 +185,13 @@ impl Work {
     }
 
     /// Writes new samples over the end or a gap.
-    fn put(&mut self, engine: &Engine, name: &str, start: i64, count: i64) -> Result<(), StoreError> {
+    fn put(
+        &mut self,
+        engine: &Engine,
+        name: &str,
+        start: i64,
+        count: i64,
+    ) -> Result<(), StoreError> {
         let values = self.values(count);
         let content = self.model.get_mut(name).unwrap();
         let id = SignalId(content.id);
@@ -236,9 +242,12 @@ impl Work {
         let Some(first) = (0..content.samples.len()).find(|at| free(*at)) else {
             return Ok(());
         };
-        let room = (first..content.samples.len()).take_while(|at| free(*at)).count() as u64;
+        let room = (first..content.samples.len())
+            .take_while(|at| free(*at))
+            .count() as u64;
         let from = first as u64 + self.dice.below(room);
-        let most = (first as u64 + room - from).min(if self.dice.chance(15) { 40_000 } else { 300 });
+        let most =
+            (first as u64 + room - from).min(if self.dice.chance(15) { 40_000 } else { 300 });
         let count = 1 + self.dice.below(most) as i64;
         self.put(engine, name, from as i64, count)
     }
@@ -271,7 +280,11 @@ impl Work {
         let from = shard as i64 * SHARD;
         let to = (from + SHARD).min(content.samples.len() as i64);
         // Decided by the model alone, so that the same seed does the same on any medium.
-        if from >= to || content.samples[from as usize..to as usize].iter().all(Option::is_none) {
+        if from >= to
+            || content.samples[from as usize..to as usize]
+                .iter()
+                .all(Option::is_none)
+        {
             return Ok(());
         }
         let old = engine.data_shard_path(id, shard)?;
@@ -286,15 +299,17 @@ impl Work {
         file.write_at(0, &bytes).map_err(place)?;
         let start = from + self.dice.below((to - from) as u64) as i64;
         let count = 1 + self.dice.below(((to - start) as u64).min(100)) as i64;
+        let mut samples = self.model[name].samples.clone();
         for (at, value) in (start..).zip(self.values(count)) {
-            let samples = &mut self.model.get_mut(name).unwrap().samples;
             if samples[at as usize].is_some() {
                 let offset = 65_536 + 2 * (at - from) as u64;
                 file.write_at(offset, &value.to_le_bytes()).map_err(place)?;
                 samples[at as usize] = Some(value);
             }
         }
-        engine.queue(Op::ReplaceShard { id, shard, tmp })
+        engine.queue(Op::ReplaceShard { id, shard, tmp })?;
+        self.model.get_mut(name).unwrap().samples = samples;
+        Ok(())
     }
 
     /// Puts a copy of the whole array in its place, as sealing does.
@@ -334,7 +349,8 @@ impl Work {
                 engine.queue(Op::Rename { id, to: to.into() })?;
             }
             let (x, y) = (self.model.remove(name), self.model.remove(&other));
-            self.model.extend([(name.to_owned(), y.unwrap()), (other, x.unwrap())]);
+            self.model
+                .extend([(name.to_owned(), y.unwrap()), (other, x.unwrap())]);
             return Ok(());
         }
         let to = format!("moved/{}", self.dice.below(3));
@@ -388,7 +404,10 @@ pub fn rebuild(engine: &Engine, model: &Model) -> Model {
         for stretch in content.samples.chunk_by(|a, b| a.is_some() == b.is_some()) {
             let end = start + stretch.len() as i64;
             if stretch[0].is_some() {
-                let bytes: Vec<u8> = stretch.iter().flat_map(|x| x.unwrap().to_le_bytes()).collect();
+                let bytes: Vec<u8> = stretch
+                    .iter()
+                    .flat_map(|x| x.unwrap().to_le_bytes())
+                    .collect();
                 engine.write_samples(id, start, &bytes).unwrap();
                 engine.queue(Op::Valid { id, start, end }).unwrap();
             } else {
@@ -429,11 +448,24 @@ pub fn read_back(engine: &Engine) -> Result<Model, String> {
             return Err(format!("{name} says it is {}", state.name));
         }
         let samples = samples(&state.gaps, state.end, |start, count| {
-            engine.read(id, start, count).map(|buffer| buffer.bytes().to_vec())
+            engine
+                .read(id, start, count)
+                .map(|buffer| buffer.bytes().to_vec())
         })?;
-        let events = state.events.iter().map(|event| (event.id, event.kind.clone())).collect();
+        let events = state
+            .events
+            .iter()
+            .map(|event| (event.id, event.kind.clone()))
+            .collect();
         let id = id.0;
-        model.insert(name, Content { id, samples, events });
+        model.insert(
+            name,
+            Content {
+                id,
+                samples,
+                events,
+            },
+        );
     }
     Ok(model)
 }
@@ -445,10 +477,23 @@ pub fn read_by_reader(reader: &Reader) -> Result<Model, String> {
     for (id, name) in reader.catalogue() {
         let state = reader.state(id).map_err(say)?;
         let samples = samples(&state.gaps, state.end, |start, count| {
-            reader.read(id, start, count).map(|buffer| buffer.bytes().to_vec())
+            reader
+                .read(id, start, count)
+                .map(|buffer| buffer.bytes().to_vec())
         })?;
-        let events = state.events.iter().map(|event| (event.id, event.kind.clone())).collect();
-        model.insert(name, Content { id: id.0, samples, events });
+        let events = state
+            .events
+            .iter()
+            .map(|event| (event.id, event.kind.clone()))
+            .collect();
+        model.insert(
+            name,
+            Content {
+                id: id.0,
+                samples,
+                events,
+            },
+        );
     }
     Ok(model)
 }
@@ -462,9 +507,12 @@ fn samples(
     let mut at = 0;
     while at < end {
         let gap = gaps.first_within(at..end);
-        let stop = gap.map_or(end, |gap| gap.start).min((at / SHARD + 1) * SHARD);
+        let stop = gap
+            .map_or(end, |gap| gap.start)
+            .min((at / SHARD + 1) * SHARD);
         if stop > at {
-            let bytes = read(at, (stop - at) as usize).map_err(|error| format!("{at}..{stop}: {error}"))?;
+            let bytes =
+                read(at, (stop - at) as usize).map_err(|error| format!("{at}..{stop}: {error}"))?;
             for (slot, pair) in out[at as usize..].iter_mut().zip(bytes.chunks_exact(2)) {
                 *slot = Some(i16::from_le_bytes([pair[0], pair[1]]));
             }
@@ -495,7 +543,10 @@ fn check_signal_crcs(
         if values.iter().all(Option::is_none) {
             continue;
         }
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.unwrap_or(0).to_le_bytes()).collect();
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|x| x.unwrap_or(0).to_le_bytes())
+            .collect();
         let found = crc_of(chunk as u64).map_err(|error| error.to_string())?;
         if found != Some(crc32c::crc32c(&bytes)) {
             return Err(format!("checksum of {name} chunk {chunk} is {found:?}"));
@@ -518,13 +569,23 @@ pub fn difference(have: &Model, want: &Model) -> Option<String> {
             return Some(format!("{name} is signal {}, not {}", a.id, b.id));
         }
         if a.samples.len() != b.samples.len() {
-            return Some(format!("{name} has {} samples, not {}", a.samples.len(), b.samples.len()));
+            return Some(format!(
+                "{name} has {} samples, not {}",
+                a.samples.len(),
+                b.samples.len()
+            ));
         }
         if let Some(at) = (0..a.samples.len()).find(|at| a.samples[*at] != b.samples[*at]) {
-            return Some(format!("{name}[{at}] is {:?}, not {:?}", a.samples[at], b.samples[at]));
+            return Some(format!(
+                "{name}[{at}] is {:?}, not {:?}",
+                a.samples[at], b.samples[at]
+            ));
         }
         if a.events != b.events {
-            return Some(format!("{name} has events {:?}, not {:?}", a.events, b.events));
+            return Some(format!(
+                "{name} has events {:?}, not {:?}",
+                a.events, b.events
+            ));
         }
     }
     None

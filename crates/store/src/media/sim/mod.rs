@@ -220,7 +220,9 @@ impl MediaFile for SimFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let sim = self.media.sim()?;
         let live = &sim.nodes[self.node].file()?.live;
-        let from = usize::try_from(offset).unwrap_or(usize::MAX).min(live.len());
+        let from = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(live.len());
         let count = bytes.len().min(live.len() - from);
         bytes[..count].copy_from_slice(&live[from..from + count]);
         Ok(count)
@@ -410,7 +412,10 @@ impl Media for SimMedia {
             media: self.clone(),
             path: path.to_path_buf(),
         };
-        Ok(Some((Box::new(lock), String::from_utf8_lossy(&text).into_owned())))
+        Ok(Some((
+            Box::new(lock),
+            String::from_utf8_lossy(&text).into_owned(),
+        )))
     }
 
     fn network(&self, _path: &Path) -> io::Result<Option<&'static str>> {
