@@ -14,14 +14,19 @@
 
 use pyo3::prelude::*;
 
+mod counts;
 mod errors;
 mod events;
+mod foreign;
 mod gaps;
+mod gather;
 mod handle;
 mod ingest;
 mod json;
 mod key;
 mod memory;
+mod options;
+mod raw;
 mod runs;
 mod scan;
 mod segment;
@@ -38,6 +43,8 @@ mod writing;
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::counts::Counts;
+    #[pymodule_export]
     use crate::events::{Event, Events};
     #[pymodule_export]
     use crate::gaps::{Gap, Gaps};
@@ -52,7 +59,7 @@ mod _native {
     #[pymodule_export]
     use crate::selection::Selection;
     #[pymodule_export]
-    use crate::signal::{Counts, Signal};
+    use crate::signal::Signal;
     #[pymodule_export]
     use crate::span::{Span, span};
     #[pymodule_export]

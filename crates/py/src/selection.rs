@@ -252,7 +252,7 @@ impl Selection {
         py: Python<'py>,
         indices: &Bound<'py, PyAny>,
     ) -> Result<Option<Bound<'py, PyAny>>> {
-        crate::signal::times_of(py, self.signal(), indices)
+        crate::foreign::times_of(py, self.signal(), indices)
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -3,18 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use isochrony_segment::DType;
-use isochrony_store::{CreateOptions, Method, Mode, Store as RustStore};
-use isochrony_time::Fixed;
-use numpy::PyArray1;
+use isochrony_store::{Mode, Store as RustStore};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::{Raised, Result};
 use crate::handle::Shared;
+use crate::options::New;
 use crate::signal::Signal;
-use crate::span::Span;
-use crate::time::{RateArg, TimeArg, duration_arg, option};
+use crate::time::{RateArg, TimeArg, option};
 
 /// A folder of signals, open for reading or for writing; made by `isochrony.open`.
 ///
@@ -77,64 +74,6 @@ pub(crate) fn _reopen(py: Python<'_>, path: PathBuf, name: &str, sequence: u64) 
         let signal = store.signal(name)?;
         Signal::new(&Shared::new(store), signal)
     })
-}
-
-/// Options of a new signal, as `create` and `scratch` take them.
-struct New<'py> {
-    dtype: Bound<'py, PyAny>,
-    rate: RateArg,
-    unit: String,
-    start: Option<TimeArg>,
-    scale: Option<f64>,
-    offset: Option<f64>,
-    alpha: Option<f64>,
-    gap_slip: Option<Bound<'py, PyAny>>,
-    max_gap: Option<Bound<'py, PyAny>>,
-    attrs: Option<Bound<'py, PyAny>>,
-    overwrite: bool,
-}
-
-/// Spelling of a dtype argument: NumPy dtype, scalar type or text.
-pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
-    Ok(match object.extract::<String>() {
-        Ok(text) => text,
-        Err(_) => object
-            .py()
-            .import("numpy")?
-            .call_method1("dtype", (object,))?
-            .getattr("str")?
-            .extract()?,
-    })
-}
-
-/// A duration argument in whole nanoseconds.
-pub(crate) fn whole_ns(object: &Bound<'_, PyAny>) -> Result<i64> {
-    let ns = duration_arg(object)?.round_i64();
-    Ok(ns.ok_or(isochrony_time::TimeError::Overflow { what: "duration" })?)
-}
-
-impl New<'_> {
-    fn options(self, name: &str) -> Result<CreateOptions> {
-        let mut options =
-            CreateOptions::new(DType::parse(&dtype_text(&self.dtype)?)?.0, self.rate.0);
-        options.unit = self.unit;
-        if self.scale.is_some() || self.offset.is_some() {
-            options.calibration = Some((self.scale.unwrap_or(1.0), self.offset.unwrap_or(0.0)));
-        }
-        options.start = self.start.map(|start| start.0.value);
-        if let Some(alpha) = self.alpha {
-            options.alpha = alpha;
-        }
-        options.gap_slip_ns = self.gap_slip.as_ref().map(whole_ns).transpose()?;
-        if let Some(max_gap) = &self.max_gap {
-            options.max_gap_ns = whole_ns(max_gap)?;
-        }
-        if let Some(attrs) = &self.attrs {
-            options.attributes = crate::json::object(name, attrs)?;
-        }
-        options.overwrite = self.overwrite;
-        Ok(options)
-    }
 }
 
 impl Store {
@@ -456,78 +395,4 @@ impl Store {
         let message = "a store cannot be pickled: it holds files and a lock; pickle its signals, or open it again by path";
         Err(Raised::new("StoreTypeError", "not_picklable", message.into()).into())
     }
-
-    /// Channels x time on one grid of civil time: grid point k lies at the span's start plus k / rate. A channel has a
-    /// value where its signal has samples, NaN elsewhere. Nothing is filtered: a grid coarser than a signal aliases.
-    ///
-    /// Parameters:
-    ///     pattern: as in `find`, or a list of names.
-    ///     span: `isochrony.span(start, end)`, or a pair of times.
-    ///     rate: grid points a second.
-    ///     method: "nearest" sample, up to half a sample period away, or "linear" between two.
-    ///     xarray: give an `xarray.DataArray` with coordinates "channel" and "time" instead.
-    ///
-    /// Returns:
-    ///     float64, shape (channels, points), in each signal's unit; rows in the order of the names.
-    ///
-    /// Raises:
-    ///     isochrony.StoreError: nothing fits the pattern, a signal without civil time or of complex samples, or more
-    ///         than memory holds.
-    #[pyo3(signature = (pattern, span, *, rate, method="nearest", xarray=false))]
-    fn gather<'py>(
-        slf: &Bound<'py, Self>,
-        pattern: &Bound<'py, PyAny>,
-        span: &Bound<'py, PyAny>,
-        rate: RateArg,
-        method: &str,
-        xarray: bool,
-    ) -> Result<Bound<'py, PyAny>> {
-        let (py, this) = (slf.py(), slf.get());
-        let method = match method {
-            "nearest" => Method::Nearest,
-            "linear" => Method::Linear,
-            _ => return Err(option("method", method, "\"nearest\" or \"linear\"").into()),
-        };
-        let names = match pattern.extract::<String>() {
-            Ok(pattern) => this.shared.store.find(&pattern)?,
-            Err(_) => pattern.extract()?,
-        };
-        if names.is_empty() {
-            let message = format!("no signal fits {pattern}; list the names with store.keys()");
-            return Err(Raised::new("StoreKeyError", "no_such_signal", message).into());
-        }
-        let (start, end) = ends(span)?;
-        let gathered =
-            py.detach(|| this.shared.store.gather(&names, start..end, rate.0, method))?;
-        let (rows, columns) = (gathered.names.len(), gathered.columns);
-        let array =
-            PyArray1::from_vec(py, gathered.values).call_method1("reshape", ((rows, columns),))?;
-        if !xarray {
-            return Ok(array);
-        }
-        let start = crate::time::Time::civil(gathered.start);
-        let rate = crate::time::rate_object(py, gathered.rate)?;
-        let units: Vec<String> = names
-            .iter()
-            .map(|name| Ok(this.shared.store.signal(name)?.unit().to_owned()))
-            .collect::<Result<_>>()?;
-        Ok(py.import("isochrony.convert")?.call_method1(
-            "gathered_to_xarray",
-            (array, gathered.names, units, start, rate),
-        )?)
-    }
-}
-
-/// Both ends of a span or of a pair of times.
-fn ends(span: &Bound<'_, PyAny>) -> Result<(Fixed, Fixed)> {
-    if let Ok(span) = span.cast::<Span>()
-        && let (Some(start), Some(end)) = (span.get().start, span.get().end)
-    {
-        return Ok((start.value, end.value));
-    }
-    if let Ok((start, end)) = span.extract::<(TimeArg, TimeArg)>() {
-        return Ok((start.0.value, end.0.value));
-    }
-    let message = "gather needs a start and an end; give isochrony.span(start, end)".to_owned();
-    Err(Raised::new("OptionError", "bad_option", message).into())
 }
