@@ -63,13 +63,6 @@ impl Node {
             Self::File(_) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
         }
     }
-
-    pub(super) fn entries_mut(&mut self) -> io::Result<&mut BTreeMap<String, usize>> {
-        match self {
-            Self::Folder { live, .. } => Ok(live),
-            Self::File(_) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
-        }
-    }
 }
 
 fn run(bytes: &mut Vec<u8>, op: &FileOp) {
