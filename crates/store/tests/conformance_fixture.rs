@@ -101,7 +101,7 @@ fn format_1_is_read_and_written() {
         );
         assert_eq!(flat.attributes()["station"], "STN10");
         let gaps: Vec<_> = flat.gaps().iter().map(|gap| gap.range()).collect();
-        assert_eq!(gaps, [3000..4000]);
+        assert_eq!(gaps, std::slice::from_ref(&(3000..4000)));
         let runs = flat.runs().expect("runs");
         let ranges: Vec<_> = runs.iter().map(|run| run.start..run.end).collect();
         assert_eq!(ranges, [0..6000, 6000..9000]);

@@ -121,6 +121,21 @@ fn live(seed: u64, ignore: Option<Site>) -> Result<(), String> {
         } else {
             media = media.restart();
         }
+        if dice.chance(20) {
+            // A reader is the first to come: it recovers the store, since it may.
+            media.set_faults(Faults {
+                ignore,
+                ..Faults::default()
+            });
+            if let Ok(reader) = Reader::open_on(Path::new(ROOT), media.media()) {
+                let have = read_by_reader(&reader)?;
+                let known = difference(&have, &work.acknowledged).is_none();
+                let whole = work.in_doubt && difference(&have, &work.model).is_none();
+                if !known && !whole {
+                    return Err("the first reader sees something else".into());
+                }
+            }
+        }
     }
     let engine = open_through_cuts(&mut media, &mut dice, ignore, 0)?;
     settle(&engine, &mut work)?;

@@ -213,7 +213,7 @@ fn shards_that_another_program_rewrote_are_read_by_decoding() {
     // zarrs rewrites the first shard, a full one, with one changed sample: a new file, other offsets.
     let foreign = Arc::new(FilesystemStore::new(&path).expect("a folder"));
     let array = Array::open(foreign, "/s/data").expect("an array");
-    let changed = ArraySubset::new_with_ranges(&[5..6]);
+    let changed = ArraySubset::new_with_start_shape(vec![5], vec![1]).expect("one sample");
     array
         .store_array_subset(&changed, &[-1i16])
         .expect("stored");

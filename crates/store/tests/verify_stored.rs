@@ -208,7 +208,7 @@ fn foreign_writes_are_named_and_rewritten_where_nothing_changed() {
             zarrs::filesystem::FilesystemStore::new(&case.path).expect("a folder"),
         );
         let array = Array::open(store, "/n/s/data").expect("an array");
-        let one = ArraySubset::new_with_ranges(&[10..11]);
+        let one = ArraySubset::new_with_start_shape(vec![10], vec![1]).expect("one sample");
         array.store_array_subset(&one, &[value]).expect("stored");
     };
     rewrite(10);

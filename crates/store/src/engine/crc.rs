@@ -72,14 +72,8 @@ impl Checksums {
         // Chunks in between have no samples, and so no checksum.
         let (first, last) = (range.start / chunk_samples, (range.end - 1) / chunk_samples);
         if let (Ok(first), Ok(last)) = (u64::try_from(first), u64::try_from(last)) {
-            if first + 1 < last {
-                let inner: Vec<u64> = self
-                    .ready
-                    .range(first + 1..last)
-                    .map(|(chunk, _)| *chunk)
-                    .collect();
-                inner.iter().for_each(|chunk| _ = self.ready.remove(chunk));
-            }
+            self.ready
+                .retain(|chunk, _| *chunk <= first || *chunk >= last);
         }
     }
 

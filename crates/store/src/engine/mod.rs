@@ -20,6 +20,7 @@ mod open;
 mod place;
 mod publish;
 mod reader;
+mod recent;
 mod recovery;
 mod samples;
 mod shared;

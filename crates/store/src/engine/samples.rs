@@ -1,11 +1,12 @@
 //! Writing samples into shards.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use super::io::{IoContext, failed};
+use super::recent::Recent;
 use super::slot::{SMALL_BYTES, SlotInner};
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, IndexKind};
@@ -22,38 +23,20 @@ pub(crate) struct OpenShard {
     len: AtomicU64,
 }
 
-/// Open shard files of all signals; the one used longest ago is closed when there are too many.
-#[derive(Debug, Default)]
-pub(crate) struct Handles {
-    open: Mutex<(u64, HashMap<(SignalId, u64), (u64, Arc<OpenShard>)>)>,
+/// Open shard files of all signals.
+#[derive(Debug)]
+pub(crate) struct Handles(Recent<OpenShard>);
+
+impl Default for Handles {
+    fn default() -> Self {
+        Self(Recent::new(OPEN_FILES))
+    }
 }
 
 impl Handles {
-    fn get(&self, key: (SignalId, u64)) -> Option<Arc<OpenShard>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.0 += 1;
-        let now = open.0;
-        let (used, shard) = open.1.get_mut(&key)?;
-        *used = now;
-        Some(shard.clone())
-    }
-
-    fn put(&self, key: (SignalId, u64), shard: &Arc<OpenShard>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.1.len() >= OPEN_FILES {
-            let oldest = open.1.iter().min_by_key(|(_, (used, _))| *used);
-            if let Some(key) = oldest.map(|(key, _)| *key) {
-                open.1.remove(&key);
-            }
-        }
-        let now = open.0;
-        open.1.insert(key, (now, shard.clone()));
-    }
-
     /// Closes a signal's files, whose paths may have changed.
     pub(crate) fn forget(&self, id: SignalId) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.1.retain(|(signal, _), _| *signal != id);
+        self.0.forget(id);
     }
 }
 
@@ -69,7 +52,7 @@ impl SlotInner {
         repair: bool,
     ) -> Result<Arc<OpenShard>, StoreError> {
         let key = (self.id, shard);
-        if let Some(open) = handles.get(key) {
+        if let Some(open) = handles.0.get(key) {
             return Ok(open);
         }
         self.ensure_folder(media)?;
@@ -115,7 +98,7 @@ impl SlotInner {
         };
         let len = AtomicU64::new(file.len().at("look at", &path)?);
         let open = Arc::new(OpenShard { file, len });
-        handles.put(key, &open);
+        handles.0.put(key, &open);
         Ok(open)
     }
 
@@ -225,11 +208,10 @@ impl SlotInner {
             bytes: have,
             ..
         }) = last
+            && *first + (have.len() / sample_bytes) as i64 == index
         {
-            if *first + (have.len() / sample_bytes) as i64 == index {
-                have.extend_from_slice(bytes);
-                return;
-            }
+            have.extend_from_slice(bytes);
+            return;
         }
         pending.last_samples = Some(self.ops.len());
         self.ops.push(Op::Samples {

@@ -1,16 +1,16 @@
 //! Reading samples: mapped shards, shared by all who read, or copies where mapping is not possible.
 #![allow(unsafe_code)] // Mapping files and handing out views into the mappings.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use isochrony_segment::{Buffer, BufferKind, BufferMut, Owner};
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::io::{IoContext, failed};
+use super::recent::{Recent, ShardKey};
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::media::{Access, Media, MediaFile};
@@ -52,11 +52,19 @@ impl std::fmt::Debug for Sources {
 }
 
 /// Open shards of a store.
-#[derive(Default)]
 pub(crate) struct Sources {
     /// What reads arrays that cannot be mapped.
     pub(crate) decoders: crate::decode::Decoders,
-    open: Mutex<(u64, HashMap<(SignalId, u64), (u64, Arc<Shard>)>)>,
+    open: Recent<Shard>,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self {
+            decoders: crate::decode::Decoders::default(),
+            open: Recent::new(MAPPED),
+        }
+    }
 }
 
 impl Sources {
@@ -65,17 +73,17 @@ impl Sources {
     pub(crate) fn read(
         &self,
         media: &dyn Media,
-        key: (SignalId, u64),
+        key: ShardKey,
         flat: Flat,
         paths: impl FnOnce() -> Vec<std::path::PathBuf>,
         offset: u64,
         len: usize,
     ) -> Result<Option<Buffer>, StoreError> {
-        let shard = match self.get(key) {
+        let shard = match self.open.get(key) {
             Some(shard) => shard,
             None => {
                 let shard = Arc::new(open(media, flat, &paths(), offset + len as u64)?);
-                self.put(key, &shard);
+                self.open.put(key, &shard);
                 shard
             }
         };
@@ -105,39 +113,17 @@ impl Sources {
     }
 
     /// Bytes of a shard that is mapped already and long enough.
-    pub(crate) fn mapped(&self, key: (SignalId, u64), offset: u64, len: usize) -> Option<Buffer> {
-        match &*self.get(key)? {
+    pub(crate) fn mapped(&self, key: ShardKey, offset: u64, len: usize) -> Option<Buffer> {
+        match &*self.open.get(key)? {
             Shard::Mapped(mapping) => mapping.view(offset, len),
             _ => None,
         }
     }
 
-    fn get(&self, key: (SignalId, u64)) -> Option<Arc<Shard>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.0 += 1;
-        let now = open.0;
-        let (used, shard) = open.1.get_mut(&key)?;
-        *used = now;
-        Some(shard.clone())
-    }
-
-    fn put(&self, key: (SignalId, u64), shard: &Arc<Shard>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if open.1.len() >= MAPPED {
-            let oldest = open.1.iter().min_by_key(|(_, (used, _))| *used);
-            if let Some(key) = oldest.map(|(key, _)| *key) {
-                open.1.remove(&key);
-            }
-        }
-        let now = open.0;
-        open.1.insert(key, (now, shard.clone()));
-    }
-
     /// Forgets a signal's shards: their files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
         self.decoders.forget(id);
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.1.retain(|(signal, _), _| *signal != id);
+        self.open.forget(id);
     }
 }
 

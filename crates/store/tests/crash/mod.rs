@@ -15,23 +15,23 @@ use isochrony_store::meta::{ClockSettings, SignalMeta};
 use isochrony_store::op::{EventRow, Op, RunReason, RunRow, SignalId};
 use isochrony_time::Rate;
 
-pub const CHUNK: i64 = 4096;
-pub const SHARD: i64 = 4 * CHUNK;
+pub(crate) const CHUNK: i64 = 4096;
+pub(crate) const SHARD: i64 = 4 * CHUNK;
 
 /// A signal as the model knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Content {
-    pub id: u64,
+pub(crate) struct Content {
+    pub(crate) id: u64,
     /// Samples; `None` is a gap.
-    pub samples: Vec<Option<i16>>,
+    pub(crate) samples: Vec<Option<i16>>,
     /// Events by id: kind.
-    pub events: BTreeMap<u64, String>,
+    pub(crate) events: BTreeMap<u64, String>,
 }
 
 /// A store as the model knows it: signals by name.
-pub type Model = BTreeMap<String, Content>;
+pub(crate) type Model = BTreeMap<String, Content>;
 
-pub fn meta() -> SignalMeta {
+pub(crate) fn meta() -> SignalMeta {
     SignalMeta {
         dtype: DType::I16,
         rate: Rate::from_hz(2000).unwrap(),
@@ -50,27 +50,27 @@ pub fn meta() -> SignalMeta {
 }
 
 /// One workload: what it knows, and what it did.
-pub struct Work {
-    pub dice: Dice,
+pub(crate) struct Work {
+    pub(crate) dice: Dice,
     /// With pending changes.
-    pub model: Model,
+    pub(crate) model: Model,
     /// As last acknowledged.
-    pub acknowledged: Model,
+    pub(crate) acknowledged: Model,
     /// Whether a commit began and was not acknowledged.
-    pub in_doubt: bool,
+    pub(crate) in_doubt: bool,
     /// Commits acknowledged.
-    pub commits: u64,
+    pub(crate) commits: u64,
     /// Called when a commit begins.
-    pub before_commit: Option<Box<dyn FnMut()>>,
+    pub(crate) before_commit: Option<Box<dyn FnMut()>>,
     /// Operations queued so far, for those who debug a seed.
-    pub steps: Vec<String>,
+    pub(crate) steps: Vec<String>,
     next_value: i16,
     next_event: u64,
     next_name: u64,
 }
 
 impl Work {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             dice: Dice(seed),
             model: Model::new(),
@@ -104,7 +104,7 @@ impl Work {
     }
 
     /// One random change, or a commit.
-    pub fn step(&mut self, engine: &Engine) -> Result<(), StoreError> {
+    pub(crate) fn step(&mut self, engine: &Engine) -> Result<(), StoreError> {
         let roll = self.dice.below(100);
         let Some(name) = self.some_signal().filter(|_| roll > 3) else {
             return self.create(engine);
@@ -126,7 +126,7 @@ impl Work {
         }
     }
 
-    pub fn commit(&mut self, engine: &Engine) -> Result<(), StoreError> {
+    pub(crate) fn commit(&mut self, engine: &Engine) -> Result<(), StoreError> {
         self.in_doubt = true;
         self.before_commit.iter_mut().for_each(|tell| tell());
         let publish = self.dice.chance(50);
@@ -174,7 +174,7 @@ impl Work {
         Ok(())
     }
 
-    pub fn append(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
+    pub(crate) fn append(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let count = match self.dice.below(10) {
             0 => 33_000 + self.dice.below(9_000) as i64,
             1..4 => 1 + self.dice.below(3 * CHUNK as u64) as i64,
@@ -374,10 +374,10 @@ impl Work {
     fn event(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let content = self.model.get_mut(name).unwrap();
         let id = SignalId(content.id);
-        if self.dice.chance(30) {
-            if let Some((event, _)) = content.events.pop_first() {
-                return engine.queue(Op::EventRemove { id, event });
-            }
+        if self.dice.chance(30)
+            && let Some((event, _)) = content.events.pop_first()
+        {
+            return engine.queue(Op::EventRemove { id, event });
         }
         self.next_event += 1;
         let event = EventRow {
@@ -393,7 +393,7 @@ impl Work {
 }
 
 /// Puts a model into an empty store; gives it with the numbers that the signals have there.
-pub fn rebuild(engine: &Engine, model: &Model) -> Model {
+pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     let mut rebuilt = model.clone();
     for (name, content) in &mut rebuilt {
         let id = engine.new_id();
@@ -432,14 +432,14 @@ pub fn rebuild(engine: &Engine, model: &Model) -> Model {
 }
 
 /// The model without the signals' numbers, which depend on what else the store went through.
-pub fn without_ids(model: &Model) -> Model {
+pub(crate) fn without_ids(model: &Model) -> Model {
     let mut model = model.clone();
     model.values_mut().for_each(|content| content.id = 0);
     model
 }
 
 /// What an opened store says.
-pub fn read_back(engine: &Engine) -> Result<Model, String> {
+pub(crate) fn read_back(engine: &Engine) -> Result<Model, String> {
     let mut model = Model::new();
     let say = |error: StoreError| format!("reading back: {error}");
     for (id, name) in engine.catalogue() {
@@ -471,7 +471,7 @@ pub fn read_back(engine: &Engine) -> Result<Model, String> {
 }
 
 /// What a reader says.
-pub fn read_by_reader(reader: &Reader) -> Result<Model, String> {
+pub(crate) fn read_by_reader(reader: &Reader) -> Result<Model, String> {
     let mut model = Model::new();
     let say = |error: StoreError| format!("reading: {error}");
     for (id, name) in reader.catalogue() {
@@ -526,7 +526,7 @@ fn samples(
 }
 
 /// Every full chunk with samples has the checksum of its bytes, gaps taken as zero.
-pub fn check_crcs(engine: &Engine, model: &Model) -> Result<(), String> {
+pub(crate) fn check_crcs(engine: &Engine, model: &Model) -> Result<(), String> {
     for (name, content) in model {
         let crc_of = |chunk| engine.chunk_crc(SignalId(content.id), chunk);
         check_signal_crcs(name, &content.samples, crc_of)?;
@@ -556,7 +556,7 @@ fn check_signal_crcs(
 }
 
 /// Where two models differ, in few words.
-pub fn difference(have: &Model, want: &Model) -> Option<String> {
+pub(crate) fn difference(have: &Model, want: &Model) -> Option<String> {
     if !have.keys().eq(want.keys()) {
         return Some(format!(
             "signals {:?}, not {:?}",
@@ -592,12 +592,12 @@ pub fn difference(have: &Model, want: &Model) -> Option<String> {
 }
 
 /// Copies a file of the medium; for tests that look at bytes.
-pub fn bytes_at(media: &Arc<dyn Media>, path: &Path) -> Vec<u8> {
+pub(crate) fn bytes_at(media: &Arc<dyn Media>, path: &Path) -> Vec<u8> {
     media.read(path).unwrap().unwrap_or_default()
 }
 
 /// All files below a folder.
-pub fn files_below(media: &Arc<dyn Media>, folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_below(media: &Arc<dyn Media>, folder: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for name in media.list(folder).unwrap() {
         let path = folder.join(name);
@@ -610,6 +610,6 @@ pub fn files_below(media: &Arc<dyn Media>, folder: &Path) -> Vec<PathBuf> {
     out
 }
 
-pub fn open(root: &Path, media: Arc<dyn Media>) -> Result<Engine, StoreError> {
+pub(crate) fn open(root: &Path, media: Arc<dyn Media>) -> Result<Engine, StoreError> {
     Engine::open_on(root, OpenMode::CreateIfMissing, media)
 }

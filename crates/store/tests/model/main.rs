@@ -194,7 +194,10 @@ impl Pair {
 
     fn compare(&self, windows: &[(i64, i64)]) {
         let plain = &self.plain;
-        assert_eq!(self.store().names().unwrap(), [plain.name.clone()]);
+        assert_eq!(
+            self.store().names().unwrap(),
+            std::slice::from_ref(&plain.name)
+        );
         let signal = self.store().signal(&plain.name).unwrap();
         assert_eq!(signal.end_index(), plain.end());
         assert_eq!(signal.sample_count(), plain.sample_count());

@@ -6,9 +6,9 @@ use std::ops::Range;
 use isochrony_store::Overlap;
 
 /// Nanoseconds between two samples.
-pub const GRID: i64 = 1_000_000;
+pub(crate) const GRID: i64 = 1_000_000;
 /// Start of the signal, in samples since 1970.
-pub const T0: i64 = 1_267_401_600_000;
+pub(crate) const T0: i64 = 1_267_401_600_000;
 
 #[derive(Debug, Clone, Copy)]
 struct Cell {
@@ -24,12 +24,12 @@ struct PlainRun {
 }
 
 #[derive(Debug, Clone)]
-pub struct Plain {
-    pub name: String,
+pub(crate) struct Plain {
+    pub(crate) name: String,
     cells: Vec<Cell>,
     runs: Vec<PlainRun>,
     /// Time of the next live sample.
-    pub live_next: i64,
+    pub(crate) live_next: i64,
     /// Time after the last sample of the late run at the end, if there is one.
     late_next: i64,
     /// No sample of the live run has told its time yet.
@@ -37,7 +37,7 @@ pub struct Plain {
 }
 
 impl Plain {
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.into(),
             cells: Vec::new(),
@@ -51,7 +51,7 @@ impl Plain {
         }
     }
 
-    pub fn end(&self) -> i64 {
+    pub(crate) fn end(&self) -> i64 {
         self.cells.len() as i64
     }
 
@@ -84,7 +84,7 @@ impl Plain {
         self.stated = false;
     }
 
-    pub fn append(&mut self, samples: &[i16]) {
+    pub(crate) fn append(&mut self, samples: &[i16]) {
         if samples.is_empty() {
             return;
         }
@@ -94,7 +94,7 @@ impl Plain {
         self.push_live(samples, self.live_next);
     }
 
-    pub fn append_at(&mut self, samples: &[i16], time: i64) {
+    pub(crate) fn append_at(&mut self, samples: &[i16], time: i64) {
         if samples.is_empty() {
             return;
         }
@@ -114,7 +114,7 @@ impl Plain {
         self.push_live(samples, time);
     }
 
-    pub fn gap(&mut self, length: i64) {
+    pub(crate) fn gap(&mut self, length: i64) {
         if self.tail_is_late() {
             self.begin_run(false);
             self.stated = true;
@@ -123,7 +123,7 @@ impl Plain {
     }
 
     /// Where the first sample goes.
-    pub fn backfill(&mut self, samples: &[i16], time: i64) -> i64 {
+    pub(crate) fn backfill(&mut self, samples: &[i16], time: i64) -> i64 {
         let n = samples.len() as i64;
         let live = self.runs.iter().rposition(|run| !run.late);
         for id in 0..self.runs.len() {
@@ -150,52 +150,55 @@ impl Plain {
         index
     }
 
-    pub fn mark(&mut self, range: Range<i64>) {
+    pub(crate) fn mark(&mut self, range: Range<i64>) {
         for cell in &mut self.cells[range.start as usize..range.end as usize] {
             cell.value = None;
         }
     }
 
-    pub fn write(&mut self, start: i64, samples: &[i16]) {
+    pub(crate) fn write(&mut self, start: i64, samples: &[i16]) {
         for (cell, &value) in self.cells[start as usize..].iter_mut().zip(samples) {
             cell.value = Some(value);
         }
     }
 
     /// The end of the samples from `start` on, at most `end`.
-    pub fn valid_until(&self, start: i64, end: i64) -> i64 {
+    pub(crate) fn valid_until(&self, start: i64, end: i64) -> i64 {
         let part = &self.cells[start as usize..end.min(self.end()) as usize];
         start + part.iter().take_while(|cell| cell.value.is_some()).count() as i64
     }
 
-    pub fn sample_count(&self) -> i64 {
+    pub(crate) fn sample_count(&self) -> i64 {
         self.cells
             .iter()
             .filter(|cell| cell.value.is_some())
             .count() as i64
     }
 
-    pub fn gaps(&self) -> Vec<Range<i64>> {
+    pub(crate) fn gaps(&self) -> Vec<Range<i64>> {
         holes(&self.cells, &(0..self.end()))
     }
 
-    pub fn run_ranges(&self) -> Vec<Range<i64>> {
+    pub(crate) fn run_ranges(&self) -> Vec<Range<i64>> {
         self.runs.iter().map(|run| run.range.clone()).collect()
     }
 
-    pub fn filled(&self, fill: i16) -> Vec<i16> {
+    pub(crate) fn filled(&self, fill: i16) -> Vec<i16> {
         self.cells
             .iter()
             .map(|cell| cell.value.unwrap_or(fill))
             .collect()
     }
 
-    pub fn stretches(&self) -> Vec<Range<i64>> {
+    pub(crate) fn stretches(&self) -> Vec<Range<i64>> {
         let mut out = Vec::new();
         for run in &self.runs {
             let mut at = run.range.start;
             let end = run.range.end;
-            for gap in holes(&self.cells, &run.range).into_iter().chain([end..end]) {
+            for gap in holes(&self.cells, &run.range)
+                .into_iter()
+                .chain(std::iter::once(end..end))
+            {
                 if at < gap.start {
                     out.push(at..gap.start);
                 }
@@ -205,7 +208,7 @@ impl Plain {
         out
     }
 
-    pub fn contiguous(&self, range: &Range<i64>) -> bool {
+    pub(crate) fn contiguous(&self, range: &Range<i64>) -> bool {
         range.is_empty()
             || self
                 .stretches()
@@ -213,19 +216,19 @@ impl Plain {
                 .any(|s| s.start <= range.start && range.end <= s.end)
     }
 
-    pub fn sample_times(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+    pub(crate) fn sample_times(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
         let cells = self.cells.iter().enumerate();
         cells
             .filter(|(_, cell)| cell.value.is_some())
             .map(|(index, cell)| (index as i64, cell.time))
     }
 
-    pub fn time_bounds(&self) -> (i64, i64) {
+    pub(crate) fn time_bounds(&self) -> (i64, i64) {
         let times = || self.sample_times().map(|(_, time)| time);
         (times().min().unwrap_or(T0), times().max().unwrap_or(T0))
     }
 
-    pub fn by_time(&self, span: &Range<i64>, overlap: Overlap) -> Vec<i16> {
+    pub(crate) fn by_time(&self, span: &Range<i64>, overlap: Overlap) -> Vec<i16> {
         let samples = |run: &PlainRun| -> Vec<(i64, i16)> {
             self.cells[run.range.start as usize..run.range.end as usize]
                 .iter()

@@ -1,0 +1,242 @@
+//! A reader in another process follows a growing signal and never sees a torn sample, gap table or length.
+//!
+//! Every commit of the writer keeps this true of both signals: the sample at index `i` is a function of `i`, gaps lie at
+//! fixed places, the two signals have the same length, and an event says it. Commits go through bulk and small
+//! appends, checkpoints, and replaced shards.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use isochrony_segment::DType;
+use isochrony_store::engine::{Engine, OpenMode, Reader};
+use isochrony_store::media::{Access, disk};
+use isochrony_store::meta::{ClockSettings, SignalMeta};
+use isochrony_store::op::{EventRow, Op, SignalId};
+use isochrony_time::Rate;
+
+const NAME: &str = "a_live_reader_sees_whole_commits_only";
+const ROLE: &str = "ISOCHRONY_LIVE_READER";
+const CHUNK: i64 = 1024;
+const SHARD: i64 = 8 * CHUNK;
+/// Every stretch of this many samples ends with a gap of a tenth of it.
+const PERIOD: i64 = 5000;
+
+fn sample(index: i64) -> i32 {
+    (index.wrapping_mul(2_654_435_761) >> 7) as i32
+}
+
+fn meta() -> SignalMeta {
+    SignalMeta {
+        dtype: DType::I32,
+        rate: Rate::from_hz(1000).unwrap(),
+        unit: String::new(),
+        calibration: None,
+        chunk_samples: CHUNK as u64,
+        shard_chunks: 8,
+        codec: String::new(),
+        clock: ClockSettings {
+            alpha: 0.1,
+            gap_slip_ns: None,
+            max_gap_ns: 1,
+        },
+        attributes: "{}".into(),
+    }
+}
+
+/// Extends a signal from `start` to `end`, gaps where they must be.
+fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
+    let mut at = start;
+    while at < end {
+        let period = at - at % PERIOD;
+        let gap_from = period + PERIOD * 9 / 10;
+        let in_gap = at >= gap_from;
+        let stop = end.min(if in_gap { period + PERIOD } else { gap_from });
+        if in_gap {
+            engine
+                .queue(Op::Gap {
+                    id,
+                    start: at,
+                    end: stop,
+                })
+                .unwrap();
+        } else {
+            let bytes: Vec<u8> = (at..stop).flat_map(|i| sample(i).to_le_bytes()).collect();
+            engine.write_samples(id, at, &bytes).unwrap();
+            engine
+                .queue(Op::Valid {
+                    id,
+                    start: at,
+                    end: stop,
+                })
+                .unwrap();
+        }
+        at = stop;
+    }
+    engine.queue(Op::End { id, end }).unwrap();
+    let event = EventRow {
+        id: 1,
+        start: end,
+        end,
+        kind: "length".into(),
+        fields: "{}".into(),
+    };
+    engine.queue(Op::Event { id, event }).unwrap();
+}
+
+/// Replaces a shard by a copy of itself, as writing in place does.
+fn replace(engine: &Engine, id: SignalId, shard: u64) {
+    let media = disk();
+    let old = engine.data_shard_path(id, shard).unwrap();
+    let Some(bytes) = media.read(&old).unwrap() else {
+        return;
+    };
+    let (tmp, path) = engine.new_tmp();
+    let file = media.open(&path, Access::CreateNew).unwrap();
+    file.write_at(0, &bytes).unwrap();
+    engine.queue(Op::ReplaceShard { id, shard, tmp }).unwrap();
+}
+
+/// Looks at the store until the writer ends it; gives how many different lengths it saw.
+fn follow(root: &Path) -> usize {
+    let reader = Reader::open(root).unwrap();
+    let ids = [SignalId(1), SignalId(2)];
+    let (mut seen, mut last) = (0, -1);
+    let began = Instant::now();
+    while !root.join("end").exists() {
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "the writer never ended"
+        );
+        reader.refresh().unwrap();
+        let states = ids.map(|id| reader.state(id).unwrap());
+        let sequence = reader.sequence();
+        let end = states[0].end;
+        if states[1].end != end {
+            // Loading a signal for the first time may have refreshed the store in between.
+            assert!(
+                seen == 0,
+                "lengths {end} and {} at commit {sequence}",
+                states[1].end
+            );
+            continue;
+        }
+        assert!(end >= last, "the signal shrank from {last} to {end}");
+        seen += usize::from(end > last);
+        last = end;
+        for (id, state) in ids.into_iter().zip(&states) {
+            if end > 0 {
+                let event = state
+                    .events
+                    .iter()
+                    .next()
+                    .expect("an event tells the length");
+                assert_eq!(event.start, end, "at commit {sequence}");
+            }
+            // The newest stretch, and one anywhere.
+            for from in [
+                (end - 2 * SHARD).max(0),
+                (sequence as i64 * 7919) % end.max(1),
+            ] {
+                check(&reader, id, state, from, (from + 2 * SHARD).min(end));
+            }
+        }
+    }
+    seen
+}
+
+fn check(
+    reader: &Reader,
+    id: SignalId,
+    state: &isochrony_store::state::SignalState,
+    from: i64,
+    to: i64,
+) {
+    let mut at = from;
+    while at < to {
+        let period = at - at % PERIOD;
+        let gap_from = period + PERIOD * 9 / 10;
+        let in_gap = at >= gap_from;
+        let stop = to.min(if in_gap { period + PERIOD } else { gap_from });
+        let missing = state.gaps.missing_within(at..stop);
+        assert_eq!(
+            missing,
+            if in_gap { stop - at } else { 0 },
+            "gaps in {at}..{stop}"
+        );
+        if in_gap {
+            at = stop;
+            continue;
+        }
+        let stop = stop.min((at / SHARD + 1) * SHARD);
+        let buffer = reader.read(id, at, (stop - at) as usize).unwrap();
+        for (index, bytes) in (at..stop).zip(buffer.bytes().chunks_exact(4)) {
+            let value = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            assert_eq!(value, sample(index), "sample {index} of {to}");
+        }
+        at = stop;
+    }
+}
+
+#[test]
+fn a_live_reader_sees_whole_commits_only() {
+    if let Ok(root) = std::env::var(ROLE) {
+        println!("saw {} lengths", follow(Path::new(&root)));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("live.iso");
+    let engine = Engine::open(&root, OpenMode::CreateNew).unwrap();
+    let ids = ["one", "two"].map(|name| {
+        let id = engine.new_id();
+        let (name, meta) = (name.to_owned(), Box::new(meta()));
+        engine.queue(Op::Create { id, name, meta }).unwrap();
+        id
+    });
+    engine.commit(true).unwrap();
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", NAME, "--nocapture"])
+                .env(ROLE, &root)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let began = Instant::now();
+    let (mut end, mut round) = (0, 0u64);
+    while began.elapsed() < Duration::from_secs(3) {
+        round += 1;
+        let grow = if round % 7 == 0 {
+            20_000
+        } else {
+            1 + (round * 37 % 900) as i64
+        };
+        for id in ids {
+            extend(&engine, id, end, end + grow);
+        }
+        end += grow;
+        if round % 11 == 0 {
+            replace(&engine, ids[(round % 2) as usize], (end / SHARD) as u64);
+        }
+        engine.commit(round % 3 == 0).unwrap();
+        if round % 50 == 0 {
+            engine.checkpoint().unwrap();
+        }
+    }
+    std::fs::write(root.join("end"), "").unwrap();
+    for reader in readers {
+        let output = reader.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}{error}");
+        let seen = said
+            .lines()
+            .find_map(|line| line.strip_prefix("saw ")?.split(' ').next()?.parse().ok());
+        let seen: usize = seen.expect("the reader says what it saw");
+        println!("{round} commits, a reader saw {seen} lengths");
+        assert!(seen > 10, "the reader saw only {seen} of {round} commits");
+    }
+}
