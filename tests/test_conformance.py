@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import isochrony as iso
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
+
+import isochrony as iso
 from isochrony import StoreError
 
 DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"]
