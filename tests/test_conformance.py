@@ -72,7 +72,7 @@ def test_zarr_python_reads_what_was_written(tmp_path: Path, dtype: str, codec: s
 @pytest.mark.parametrize("dtype", ["i2", "f8"])
 def test_unsealing_gives_the_flat_array_again(tmp_path: Path, dtype: str) -> None:
     path = tmp_path / "a.iso"
-    first, second = written(path, dtype)
+    first, _ = written(path, dtype)
     with iso.open(path, "r+") as store:
         store["net/sta"].seal("zstd")
         with pytest.raises(StoreError, match="unseal"):
