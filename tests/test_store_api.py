@@ -581,7 +581,9 @@ class TestInterrupts:
     def test_ctrl_c_ends_a_scan(self, tmp_path: Path) -> None:
         program = textwrap.dedent(
             f"""
-            import os, signal, threading, numpy as np, isochrony as iso
+            import os, signal, numpy as np, isochrony as iso
+            # Started in the background, a process ignores Ctrl-C; this one must not.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             store = iso.open({str(tmp_path / "x.iso")!r}, "x")
             w = store.create("x", dtype="f8", rate=1000)
             w.append(np.zeros(24 << 20))
