@@ -223,7 +223,8 @@ proptest! {
             .iter()
             .map(|(re, im)| (re * re + im * im).sqrt())
             .collect();
-        prop_assert_eq!(summary(&samples), summary(&magnitudes));
+        // As text, since a window without finite samples has NaN extremes, which equal nothing.
+        prop_assert_eq!(format!("{:?}", summary(&samples)), format!("{:?}", summary(&magnitudes)));
         any_chunking_and_cpu_equals_one_pass(&samples, &cuts)?;
     }
 
