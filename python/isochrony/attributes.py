@@ -24,7 +24,8 @@ class Attributes(MutableMapping[str, Any]):
     """Metadata as key and JSON value, kept beside the samples in ``zarr.json``.
 
     Reading shows the newest state. Setting or deleting a key needs a store that is
-    open for writing, and is durable with the next commit.
+    open for writing; those of a signal are durable with the next commit, those of
+    a store at once.
     """
 
     __slots__ = ("_owner",)

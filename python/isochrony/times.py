@@ -15,10 +15,11 @@ from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from .native_errors import TimeArgumentError, TimeError
+from .native_errors import StoreIndexError, StoreTypeError, TimeArgumentError, TimeError
 
-__all__ = ["Rate", "civil", "duration", "rate", "to_datetime"]
+__all__ = ["Rate", "civil", "duration", "indices", "instants", "rate", "to_datetime"]
 
 _NS = 1_000_000_000
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -197,6 +198,71 @@ def rate(value: object) -> tuple[int, int]:
             'text such as "44100000/1001" or a pair of whole numbers'
         )
     return ratio.numerator, ratio.denominator
+
+
+def indices(values: Any) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
+    """Many indices as a flat int64 array, and the shape that they had.
+
+    Parameters:
+        values: array or sequence of whole numbers, any shape.
+
+    Raises:
+        StoreTypeError: anything but whole numbers, and masked ones.
+        StoreIndexError: a number beyond 64 bits.
+    """
+    array = _array(values, StoreTypeError("got rows of different lengths where indices are expected; give a flat list"))
+    if np.ma.is_masked(values):
+        raise StoreTypeError("masked indices are refused; drop them first: indices.compressed()")
+    if array.dtype.kind not in "iu" and array.size:
+        raise StoreTypeError(
+            f"got {_kind(values, array)} where indices are expected; give whole numbers, or times to index_of()"
+        )
+    if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
+        raise StoreIndexError(f"index {array.max()} is beyond 64 bits; indices count samples from 0")
+    return np.ascontiguousarray(array.ravel(), "i8"), array.shape
+
+
+def instants(values: Any) -> tuple[Any, tuple[int, int] | None, tuple[int, ...]]:
+    """Many times: as a flat int64 array of counts since 1970, its unit in ns as a ratio, and the shape that they had.
+
+    Parameters:
+        values: array of datetime64 of any unit and shape; or a sequence of times.
+
+    Returns:
+        Counts, unit, shape; for a sequence of other times a flat list of them, and None for the unit.
+
+    Raises:
+        TimeArgumentError: plain numbers, which are ambiguous, and masked times.
+    """
+    array = _array(
+        values, TimeArgumentError("got rows of different lengths where times are expected; give a flat list")
+    )
+    if np.ma.is_masked(values):
+        raise TimeArgumentError("masked times are refused; drop them first: times.compressed()")
+    if array.dtype.kind == "M":
+        unit, step = np.datetime_data(array.dtype)
+        if unit in ("Y", "M", "generic"):
+            array, unit, step = array.astype("M8[D]"), "D", 1
+        ns = Fraction(_UNIT_NS[unit]) * step
+        return np.ascontiguousarray(array.ravel()).view("i8"), (ns.numerator, ns.denominator), array.shape
+    if array.dtype.kind not in "OSUV" and array.size:
+        raise TimeArgumentError(
+            f"{_kind(values, array)} is ambiguous as times (seconds, nanoseconds or indices?); give datetime64: "
+            'whole nanoseconds are array.view("datetime64[ns]")'
+        )
+    return array.ravel().tolist() if array.size else [], None, array.shape
+
+
+def _array(values: Any, refusal: Exception) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:  # ragged
+        raise refusal from None
+
+
+def _kind(values: Any, array: npt.NDArray[Any]) -> str:
+    what = "an array" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
+    return f"{what} of {array.dtype}"
 
 
 def to_datetime(ns: int) -> dt.datetime:

@@ -40,6 +40,11 @@ impl Raised {
             errno: None,
         }
     }
+
+    /// The stable name of the kind of error.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
 }
 
 impl From<PyErr> for Error {

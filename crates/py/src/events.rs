@@ -5,9 +5,10 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::conversion::time_of;
 use crate::errors::Result;
 use crate::key::{as_index, is_index, stretch};
-use crate::signal::{Signal, time_of};
+use crate::signal::Signal;
 use crate::time::{Time, TimeArg};
 
 /// Something that happened in a signal: import provenance, a discontinuity, an annotation of yours.

@@ -14,6 +14,8 @@
 
 use pyo3::prelude::*;
 
+mod attrs;
+mod conversion;
 mod counts;
 mod errors;
 mod events;

@@ -56,7 +56,7 @@ impl Selection {
     fn placed(&self, seg: SigSeg) -> Result<Segment> {
         let signal = self.selection.signal();
         let time = match signal.empirical()? {
-            Some(_) => Some(crate::signal::time_of(signal, seg.start())?),
+            Some(_) => Some(crate::conversion::time_of(signal, seg.start())?),
             None => None,
         };
         Ok(Segment { seg, time })
@@ -225,7 +225,7 @@ impl Selection {
     fn start_time(&self) -> Result<Option<Time>> {
         let first = self.selection.parts().first();
         first
-            .map(|part| crate::signal::time_of(self.signal(), part.range.start))
+            .map(|part| crate::conversion::time_of(self.signal(), part.range.start))
             .transpose()
     }
 
@@ -245,14 +245,6 @@ impl Selection {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         forward(slf.as_any(), "to_obspy", options)
-    }
-
-    fn _times_of<'py>(
-        &self,
-        py: Python<'py>,
-        indices: &Bound<'py, PyAny>,
-    ) -> Result<Option<Bound<'py, PyAny>>> {
-        crate::foreign::times_of(py, self.signal(), indices)
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

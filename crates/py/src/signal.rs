@@ -13,7 +13,7 @@ use crate::handle::{Follower, Shared};
 use crate::key::{as_index, is_index, stretch};
 use crate::runs::{Run, runs};
 use crate::selection::{Selection, overlap};
-use crate::time::{PreferArg, RoundArg, Time, TimeArg, rate_object};
+use crate::time::{TimeArg, rate_object};
 use crate::timebase::Timebase;
 use crate::writing::Writer;
 
@@ -67,19 +67,6 @@ impl Signal {
         let selection = signal.select_with(asked.span(), overlap)?;
         Ok(Selection::new(selection, asked, &self.follower.shared))
     }
-}
-
-/// The time of an index, with the uncertainty of the piece of the fit that it lies on.
-pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
-    let mut time = Time::from(signal.time_of(index)?);
-    if let Some(civil) = signal.empirical()? {
-        let pieces = civil.pieces();
-        let after = pieces.partition_point(|piece| piece.index <= index);
-        time.uncertainty = pieces
-            .get(after.saturating_sub(1))
-            .map(|piece| piece.uncertainty_ns);
-    }
-    Ok(time)
 }
 
 #[pymethods]
@@ -178,44 +165,6 @@ impl Signal {
     #[getter]
     fn counts(slf: Py<Self>) -> Counts {
         Counts { signal: slf }
-    }
-
-    /// Civil time of an index, extrapolated beyond the ends; it remembers its run, is flagged inside a gap and says how
-    /// far off it may be.
-    ///
-    /// Parameters:
-    ///     index: any whole number.
-    ///
-    /// Raises:
-    ///     isochrony.StoreError: the signal knows no civil time.
-    fn time_of(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Result<Time> {
-        time_of(&self.get(py)?, as_index(index)?)
-    }
-
-    /// Index of a civil time, extrapolated beyond the ends; `index_of(time_of(i)) == i` for every index.
-    ///
-    /// Parameters:
-    ///     time: a time; one that `time_of` gave remembers its run.
-    ///     round: "nearest", "floor", "ceil", or "exact" (an error unless a sample has that time).
-    ///     prefer: run to take where two cover the time: "first", "last" or the id of a run.
-    ///
-    /// Raises:
-    ///     isochrony.TimeError: ambiguous after a backward clock step and no `prefer`; not on a sample with "exact".
-    ///     isochrony.StoreError: the signal knows no civil time.
-    #[pyo3(signature = (time, *, round=None, prefer=None))]
-    fn index_of(
-        &self,
-        py: Python<'_>,
-        time: TimeArg,
-        round: Option<RoundArg>,
-        prefer: Option<PreferArg>,
-    ) -> Result<i64> {
-        let round = round.map(|round| round.0).unwrap_or_default();
-        let prefer = prefer.map(|prefer| prefer.0);
-        Ok(self
-            .get(py)?
-            .index_of(&time.0.native(), round, prefer)?
-            .index)
     }
 
     /// Whether a stretch is one piece: inside the signal, no gap, no clock step. Logarithmic in the number of gaps.

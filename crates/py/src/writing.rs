@@ -341,12 +341,6 @@ impl Signal {
             .then(|| (scale.unwrap_or(1.0), offset.unwrap_or(0.0)));
         Ok(py.detach(|| writer.set_calibration(unit, calibration))?)
     }
-
-    fn _set_attributes(&self, py: Python<'_>, attributes: &Bound<'_, PyAny>) -> Result<()> {
-        let writer = self.writer("set attributes")?;
-        let map = crate::json::object(self.get(py)?.name(), attributes)?;
-        Ok(writer.set_attributes(&map)?)
-    }
 }
 
 /// Index ranges of a stretch given as one key or as two ends.

@@ -35,7 +35,8 @@ impl Store {
             // The writer makes it anew when it opens the store.
             Err(_) => Map::new(),
         };
-        attributes.remove(OURS);
+        // Unlike `remove`, this keeps the others in the order in which they were set.
+        attributes.retain(|key, _| key != OURS);
         Ok(attributes)
     }
 

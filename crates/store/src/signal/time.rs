@@ -39,14 +39,22 @@ impl Signal {
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`] on overflow.
     pub fn time_of(&self, index: i64) -> Result<Time, StoreError> {
         let civil = self.civil()?;
-        // A run that no stamp was given for is not the run's before it to extrapolate.
-        let known = |run: RunRow| self.state.fit.last_of_run(run.id).is_some();
-        if !self.state.runs.at(index).is_none_or(known) {
+        if !self
+            .state
+            .runs
+            .at(index)
+            .is_none_or(|run| self.is_timed(run))
+        {
             return Err(self.no_civil_time());
         }
         let mut time = civil.time_of(index)?;
         time.in_gap |= self.state.gaps.at(index).is_some();
         Ok(time)
+    }
+
+    /// A run that no stamp was given for is not the run's before it to extrapolate.
+    fn is_timed(&self, run: RunRow) -> bool {
+        self.state.fit.last_of_run(run.id).is_some()
     }
 
     /// Civil time at which sample `index` ends: its own plus one period of its clock.
@@ -104,7 +112,16 @@ impl Signal {
     /// # Errors
     /// As [`time_of`](Self::time_of).
     pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), StoreError> {
-        Ok(self.civil()?.civil_many(indices, out)?)
+        let civil = self.civil()?;
+        let runs = &self.state.runs;
+        // As a rule all runs are timed, and no index has to be looked at.
+        if !runs.iter().all(|run| self.is_timed(run)) {
+            let mut at = indices.iter().filter_map(|index| runs.at(*index));
+            if !at.all(|run| self.is_timed(run)) {
+                return Err(self.no_civil_time());
+            }
+        }
+        Ok(civil.civil_many(indices, out)?)
     }
 
     /// Indices of many civil times.
