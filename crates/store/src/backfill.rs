@@ -152,8 +152,9 @@ impl<'a> Late<'a> {
         let state = signal.state();
         let slip = match state.meta.clock.gap_slip_ns {
             Some(ns) => Fixed::from_int(ns),
-            None => signal
-                .rate()
+            None => state
+                .meta
+                .expected_rate()
                 .duration_ns(5)
                 .map(|ns| Fixed::from_bits(ns.to_bits() / 2))?,
         };
@@ -162,7 +163,7 @@ impl<'a> Late<'a> {
             bytes,
             samples,
             stamp,
-            duration: signal.rate().duration_ns(samples)?,
+            duration: state.meta.expected_rate().duration_ns(samples)?,
             tolerance: slip.max(stamp.resolution),
         })
     }
@@ -178,7 +179,7 @@ impl<'a> Late<'a> {
 
     fn find_gap(&self) -> Result<Option<Fill>, StoreError> {
         let state = self.signal.state();
-        let slack = self.signal.rate().samples_in(self.tolerance)?;
+        let slack = state.meta.expected_rate().samples_in(self.tolerance)?;
         let slack = slack.ceil_i64().unwrap_or(i64::MAX / 4).saturating_add(1);
         for run in state.runs.iter() {
             if run.start == run.end || state.fit.of_run(run.id).next().is_none() {

@@ -17,6 +17,7 @@ pub(crate) fn config(meta: &SignalMeta) -> ClockConfig {
     config.alpha = meta.clock.alpha;
     config.gap_slip_ns = meta.clock.gap_slip_ns.map(|ns| ns as f64);
     config.max_gap_ns = Fixed::from_int(meta.clock.max_gap_ns);
+    config.initial_rate = meta.clock.initial_rate;
     config
 }
 

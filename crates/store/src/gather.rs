@@ -170,7 +170,7 @@ fn fill_row(
     };
     let reach = match method {
         Method::Nearest => signal.half_period()?,
-        Method::Linear => signal.rate().duration_ns(1)?,
+        Method::Linear => signal.state().meta.expected_rate().duration_ns(1)?,
     };
     // Samples just outside the span reach into it.
     let around = grid.start.checked_sub(reach).unwrap_or(grid.start)

@@ -27,8 +27,17 @@ pub struct SignalMeta {
     pub attributes: String,
 }
 
+impl SignalMeta {
+    /// The rate that the clock is expected to have before its stamps tell.
+    #[must_use]
+    pub fn expected_rate(&self) -> Rate {
+        self.clock.initial_rate.unwrap_or(self.rate)
+    }
+}
+
 /// Options of clock estimation and gap detection (see `isochrony_time::ClockConfig`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Stored", into = "Stored")]
 pub struct ClockSettings {
     /// Weight of the running estimate of the rate.
     pub alpha: f64,
@@ -36,4 +45,100 @@ pub struct ClockSettings {
     pub gap_slip_ns: Option<i64>,
     /// Gaps longer than this take one inner chunk of index.
     pub max_gap_ns: i64,
+    /// A better guess of the rate than the nominal one, where there is one.
+    pub initial_rate: Option<Rate>,
+}
+
+/// The settings in the log. A postcard struct cannot grow, since what follows it would be read as its new field; so
+/// the initial rate, of which the first logs know nothing, lies in further variants of the slip. The first two are
+/// encoded as the `Option<i64>` that those logs have in its place.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    alpha: f64,
+    slip: Slip,
+    max_gap_ns: i64,
+}
+
+/// Order of variants is part of the log format.
+#[derive(Serialize, Deserialize)]
+enum Slip {
+    FromStamps,
+    Ns(i64),
+    FromStampsAt(Rate),
+    NsAt(i64, Rate),
+}
+
+impl From<ClockSettings> for Stored {
+    fn from(settings: ClockSettings) -> Self {
+        Self {
+            alpha: settings.alpha,
+            slip: match (settings.gap_slip_ns, settings.initial_rate) {
+                (None, None) => Slip::FromStamps,
+                (Some(ns), None) => Slip::Ns(ns),
+                (None, Some(rate)) => Slip::FromStampsAt(rate),
+                (Some(ns), Some(rate)) => Slip::NsAt(ns, rate),
+            },
+            max_gap_ns: settings.max_gap_ns,
+        }
+    }
+}
+
+impl From<Stored> for ClockSettings {
+    fn from(stored: Stored) -> Self {
+        let (gap_slip_ns, initial_rate) = match stored.slip {
+            Slip::FromStamps => (None, None),
+            Slip::Ns(ns) => (Some(ns), None),
+            Slip::FromStampsAt(rate) => (None, Some(rate)),
+            Slip::NsAt(ns, rate) => (Some(ns), Some(rate)),
+        };
+        Self {
+            alpha: stored.alpha,
+            gap_slip_ns,
+            max_gap_ns: stored.max_gap_ns,
+            initial_rate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The settings as logs had them before there was an initial rate.
+    #[derive(Serialize)]
+    struct Before {
+        alpha: f64,
+        gap_slip_ns: Option<i64>,
+        max_gap_ns: i64,
+    }
+
+    #[test]
+    fn settings_are_stored_as_before_unless_a_rate_was_given() {
+        for gap_slip_ns in [None, Some(0), Some(-1), Some(i64::MAX)] {
+            let (alpha, max_gap_ns) = (0.95, 1 << 40);
+            let before = Before {
+                alpha,
+                gap_slip_ns,
+                max_gap_ns,
+            };
+            let bytes = postcard::to_stdvec(&before).unwrap();
+            let mut settings = ClockSettings {
+                alpha,
+                gap_slip_ns,
+                max_gap_ns,
+                initial_rate: None,
+            };
+            assert_eq!(postcard::to_stdvec(&settings).unwrap(), bytes);
+            assert_eq!(
+                postcard::from_bytes::<ClockSettings>(&bytes).unwrap(),
+                settings
+            );
+            settings.initial_rate = Some(Rate::new(2_000_001, 1000).unwrap());
+            let bytes = postcard::to_stdvec(&settings).unwrap();
+            assert_eq!(
+                postcard::from_bytes::<ClockSettings>(&bytes).unwrap(),
+                settings
+            );
+        }
+    }
 }

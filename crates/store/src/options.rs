@@ -41,6 +41,9 @@ pub struct CreateOptions {
     pub gap_slip_ns: Option<i64>,
     /// Longest gap that takes its full length on the index axis, ns.
     pub max_gap_ns: i64,
+    /// What the clock really runs at, if better known than by `rate`, which other programs are told; at least half
+    /// and at most twice it. Times before the first stamps, gaps and steps follow it until stamps tell more.
+    pub initial_rate: Option<Rate>,
     /// User attributes.
     pub attributes: Map<String, Value>,
     /// Replace a signal of this name.
@@ -64,6 +67,7 @@ impl CreateOptions {
             alpha: clock.alpha,
             gap_slip_ns: None,
             max_gap_ns: MAX_GAP_NS,
+            initial_rate: None,
             attributes: Map::new(),
             overwrite: false,
         }
@@ -95,6 +99,11 @@ impl CreateOptions {
             let legal = "it must be above zero";
             return Err(refuse("max_gap", format!("{} ns", self.max_gap_ns), legal));
         }
+        if let Some(initial) = self.initial_rate.filter(|i| !is_near(*i, self.rate)) {
+            let got = format!("{initial} Hz for a nominal rate of {} Hz", self.rate);
+            let legal = "it must be at least half and at most twice the nominal rate";
+            return Err(refuse("initial_rate", got, legal));
+        }
         Ok(SignalMeta {
             dtype: self.dtype,
             rate: self.rate,
@@ -107,10 +116,18 @@ impl CreateOptions {
                 alpha: self.alpha,
                 gap_slip_ns: self.gap_slip_ns,
                 max_gap_ns: self.max_gap_ns,
+                initial_rate: self.initial_rate,
             },
             attributes: attributes_text(signal, &self.attributes)?,
         })
     }
+}
+
+/// Whether neither rate is more than twice the other: what differs more was meant in another unit.
+fn is_near(one: Rate, other: Rate) -> bool {
+    let cross = |a: Rate, b: Rate| u128::from(a.num()) * u128::from(b.den());
+    let (one, other) = (cross(one, other), cross(other, one));
+    one <= other.saturating_mul(2) && other <= one.saturating_mul(2)
 }
 
 /// Inner chunks per shard.
@@ -183,6 +200,10 @@ mod tests {
         assert_eq!(refused(&|o| o.alpha = f64::NAN), "invalid_option");
         assert_eq!(refused(&|o| o.gap_slip_ns = Some(-1)), "invalid_option");
         assert_eq!(refused(&|o| o.max_gap_ns = 0), "invalid_option");
+        let initial = |o: &mut CreateOptions| o.initial_rate = Some(Rate::new(201, 10).unwrap());
+        assert_eq!(refused(&initial), "invalid_option");
+        let initial = |o: &mut CreateOptions| o.initial_rate = Some(Rate::new(49, 10).unwrap());
+        assert_eq!(refused(&initial), "invalid_option");
         assert_eq!(
             refused(&|o| o.calibration = Some((0.0, 1.0))),
             "invalid_calibration"

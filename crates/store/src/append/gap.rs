@@ -41,7 +41,7 @@ pub(super) fn gap_behind(
         // The run begins without a sample that could carry a stamp: its line is stated.
         let clock = take_clock(state, writer, &run)?;
         if let Some(civil) = expected {
-            let piece = Piece::nominal(RunId(run.id), start, civil, state.meta.rate);
+            let piece = Piece::nominal(RunId(run.id), start, civil, state.meta.expected_rate());
             change.fit(state, run.id, &[piece], 0)?;
         }
         writer.live = Some(LiveClock::Known(clock));
@@ -78,7 +78,12 @@ pub(super) fn jump(
             last.end = Some(gap.start);
             behind
         }
-        None => Piece::nominal(RunId(run.id), gap.end(), resumes, state.meta.rate),
+        None => Piece::nominal(
+            RunId(run.id),
+            gap.end(),
+            resumes,
+            state.meta.expected_rate(),
+        ),
     };
     // A piece that was only stated holds nothing now.
     pieces.retain(|piece| piece.end.is_none_or(|end| end > piece.index));

@@ -153,7 +153,7 @@ impl SignalWriter {
     pub fn append_gap_duration(&self, ns: Fixed) -> Result<Gap, StoreError> {
         self.change("append a gap", |state, writer, change| {
             let clock = live_clock(state, writer)?;
-            let rate = clock.map_or(state.meta.rate.to_f64(), |clock| clock.rate().hz);
+            let rate = clock.map_or(state.meta.expected_rate().to_f64(), |clock| clock.rate().hz);
             let samples = (ns.to_f64() * rate / 1e9).round() as i64;
             check_gap(state, samples)?;
             if ns <= Fixed::from_int(state.meta.clock.max_gap_ns) {
@@ -203,7 +203,7 @@ impl SignalWriter {
         let mut change = Change::new(self.id);
         let mut run = new_run(&state, RunReason::First);
         change.extend(&mut run, state.end, state.end);
-        let piece = Piece::nominal(RunId(run.id), state.end, start, state.meta.rate);
+        let piece = Piece::nominal(RunId(run.id), state.end, start, state.meta.expected_rate());
         change.fit(&state, run.id, &[piece], 0)?;
         drop(state);
         change.apply(&self.shared, engine)

@@ -115,13 +115,13 @@ fn after_stated(
         .ok_or_else(|| overflow("time since the stated start"))?;
     let slip = match state.meta.clock.gap_slip_ns {
         Some(ns) => Fixed::from_int(ns),
-        None => Fixed::from_bits(state.meta.rate.duration_ns(5)?.to_bits() / 2),
+        None => Fixed::from_bits(state.meta.expected_rate().duration_ns(5)?.to_bits() / 2),
     };
     if off <= slip.max(stamp.resolution) {
         return Ok(Placement::First);
     }
     let fits = off <= Fixed::from_int(state.meta.clock.max_gap_ns);
-    let samples = state.meta.rate.samples_in(off)?.round();
+    let samples = state.meta.expected_rate().samples_in(off)?.round();
     Ok(Placement::Gap {
         samples: u64::try_from(samples).ok().filter(|_| fits),
         duration_ns: off,

@@ -22,6 +22,7 @@ pub(crate) fn meta(dtype: DType, chunk_samples: u64, shard_chunks: u64) -> Signa
             alpha: 0.1,
             gap_slip_ns: None,
             max_gap_ns: 1,
+            initial_rate: None,
         },
         attributes: "{\"seed\":\"XX.A\"}".into(),
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::flat::Flat;
 use super::table::Geometry;
-use crate::meta::SignalMeta;
+use crate::meta::{ClockSettings, SignalMeta};
 use crate::op::SignalId;
 
 /// Format of the store as a whole.
@@ -54,16 +54,27 @@ pub fn signal_group(id: SignalId, meta: &SignalMeta) -> Value {
         own.insert("scale".into(), float(scale));
         own.insert("offset".into(), float(offset));
     }
-    own.insert(
-        "clock".into(),
-        serde_json::to_value(meta.clock).unwrap_or_default(),
-    );
+    own.insert("clock".into(), clock(&meta.clock));
     let mut attributes = Map::new();
     attributes.insert("isochrony".into(), Value::Object(own));
     if let Ok(Value::Object(user)) = serde_json::from_str(&meta.attributes) {
         attributes.extend(user.into_iter().filter(|(key, _)| key != "isochrony"));
     }
     group(attributes)
+}
+
+/// What the clock estimate goes by.
+fn clock(settings: &ClockSettings) -> Value {
+    let mut clock = json!({
+        "alpha": settings.alpha,
+        "gap_slip_ns": settings.gap_slip_ns,
+        "max_gap_ns": settings.max_gap_ns,
+    });
+    // Absent where there is none, as it was before there could be one.
+    if let Some(rate) = settings.initial_rate {
+        clock["initial_rate"] = rate.to_string().into();
+    }
+    clock
 }
 
 /// The array `data` of `end` samples, flat.

@@ -20,7 +20,7 @@ type Times = Range<Fixed>;
 
 impl Signal {
     pub(crate) fn half_period(&self) -> Result<Fixed, StoreError> {
-        let period = self.rate().duration_ns(1)?;
+        let period = self.state().meta.expected_rate().duration_ns(1)?;
         Ok(Fixed::from_bits(period.to_bits() / 2))
     }
 
@@ -132,7 +132,7 @@ impl Signal {
             group.reverse();
         }
         // A preferred sample just outside the span covers half a period of it.
-        let period = self.rate().duration_ns(1)?;
+        let period = self.state().meta.expected_rate().duration_ns(1)?;
         let around = range.start.checked_sub(period).unwrap_or(range.start)
             ..range.end.checked_add(period).unwrap_or(range.end);
         let mut covered: Vec<Times> = Vec::new();

@@ -60,7 +60,7 @@ impl Signal {
     /// Civil time at which sample `index` ends: its own plus one period of its clock.
     pub(crate) fn end_of_sample(&self, index: i64) -> Result<Fixed, StoreError> {
         let start = self.time_of(index)?.value;
-        let period = self.rate().duration_ns(1)?;
+        let period = self.state.meta.expected_rate().duration_ns(1)?;
         start
             .checked_add(period)
             .ok_or_else(|| overflow("end of a sample"))

@@ -27,6 +27,7 @@ fn meta() -> SignalMeta {
             alpha: 0.98,
             gap_slip_ns: None,
             max_gap_ns: 1,
+            initial_rate: None,
         },
         attributes: "{}".into(),
     }

@@ -44,6 +44,7 @@ pub(crate) fn meta() -> SignalMeta {
             alpha: 0.1,
             gap_slip_ns: None,
             max_gap_ns: 1,
+            initial_rate: None,
         },
         attributes: "{}".into(),
     }
