@@ -1,169 +1,254 @@
-//! What can go wrong when a plan is made or run.
+//! What can go wrong when a plan is made ([`PlanError`]), inside an operator ([`OpError`]), and in a run ([`RunError`]).
+
+use std::ops::Range;
 
 use isochrony_segment::SegmentError;
 
-/// An error of whatever segments come from.
-pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
+/// An error of an operator's own: of user code, of whatever a source reads from.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error of this crate: what happened, where, and how to mend it.
-#[derive(Debug, thiserror::Error)]
+/// Why a plan cannot be made.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum FlowError {
-    /// A window that is empty or longer than memory can hold.
-    #[error(
-        "rewindow: window must be 1 to {most} samples, got {window}; give the window in samples"
-    )]
-    WindowLength {
-        /// The length that was asked for.
-        window: u64,
-        /// The longest possible.
-        most: u64,
+pub enum PlanError {
+    /// No operator has this name.
+    #[error("no operator is called {name:?}; choose from {known}")]
+    UnknownOperator {
+        /// The name as given.
+        name: String,
+        /// Names that exist.
+        known: String,
     },
-    /// No statistic was asked for.
-    #[error("stats: nothing to compute; name at least one of {}", crate::Stat::NAMES.join(", "))]
-    NoStats,
-    /// The same statistic was asked for twice.
-    #[error("stats: {stat} is asked for twice; name each statistic once")]
-    RepeatedStat {
-        /// Its name.
-        stat: crate::Stat,
-    },
-    /// A text that names no statistic.
-    #[error("stats: unknown statistic {text:?}; choose from {}", crate::Stat::NAMES.join(", "))]
-    UnknownStat {
-        /// The text as given.
-        text: String,
-    },
-    /// Segments of different signals in one scan.
-    #[error(
-        "scan: the segment at index {at} belongs to {got:?} but the scan began with {expected:?}, which \
-         differs in name, timebase, rate, calibration or dtype; scan one signal at a time"
-    )]
-    MixedStreams {
-        /// Name and dtype of the first segment's stream.
+    /// An operator got the wrong number of inputs.
+    #[error("{operator} takes {expected} input(s), got {got}; connect as many")]
+    Inputs {
+        /// Name of the operator.
+        operator: &'static str,
+        /// How many it takes.
         expected: String,
-        /// Name and dtype of the other one.
+        /// How many were connected.
+        got: usize,
+    },
+    /// An input has a type that the operator cannot process.
+    #[error("{operator} needs {expected} but its input is {got}; {mend}")]
+    InputType {
+        /// Name of the operator.
+        operator: &'static str,
+        /// What it takes.
+        expected: &'static str,
+        /// What it was given.
         got: String,
-        /// Its first index.
-        at: i64,
+        /// What to do.
+        mend: &'static str,
     },
-    /// A stretch that is said to begin after its own samples.
-    #[error(
-        "scan: the stretch is anchored at index {anchor}, after its sample {start}; anchor it at the \
-         first sample after the last break"
-    )]
-    AnchorAfterStart {
-        /// First index of the stretch, as the source says.
-        anchor: i64,
-        /// Index of a sample in it.
-        start: i64,
+    /// Inputs that do not fit one another.
+    #[error("{operator}: input 0 is {first} but input {port} is {other}; {mend}")]
+    InputsDiffer {
+        /// Name of the operator.
+        operator: &'static str,
+        /// Type of the first input.
+        first: String,
+        /// Number of the other.
+        port: usize,
+        /// Its type.
+        other: String,
+        /// What to do.
+        mend: &'static str,
     },
-    /// A segment could not be read.
-    #[error("scan: {source}")]
-    Segment {
-        /// Why.
-        #[from]
-        source: SegmentError,
+    /// A parameter that does not exist.
+    #[error("{operator} has no parameter {parameter:?}; it takes {known}")]
+    UnknownParameter {
+        /// Name of the operator.
+        operator: &'static str,
+        /// The parameter as given.
+        parameter: String,
+        /// Parameters that exist.
+        known: String,
     },
-    /// Whatever segments come from failed.
-    #[error("scan: the source failed after index {after}: {source}")]
-    Source {
-        /// Index after the last sample that was read; `i64::MIN` if none was.
-        after: i64,
-        /// Why.
-        source: SourceError,
+    /// A parameter without a default that was not given.
+    #[error("{operator} needs {parameter} ({doc}); give {parameter}=")]
+    MissingParameter {
+        /// Name of the operator.
+        operator: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What it is.
+        doc: &'static str,
+    },
+    /// A parameter outside its legal range or of the wrong type.
+    #[error("{operator}: {parameter}={got} must be {legal}; change {parameter}")]
+    Parameter {
+        /// Name of the operator.
+        operator: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// Its value.
+        got: String,
+        /// What is legal.
+        legal: String,
+    },
+    /// Something that lives in this process only was to be saved, or was not there when a saved plan was built.
+    #[error("{operator} holds {what}, which is not part of a saved plan; {mend}")]
+    NotSaveable {
+        /// Name of the operator.
+        operator: String,
+        /// What it holds.
+        what: &'static str,
+        /// What to do.
+        mend: &'static str,
+    },
+    /// A saved plan that is no plan.
+    #[error("the plan cannot be read: {why}; save it again with this version")]
+    Unreadable {
+        /// What is wrong where.
+        why: String,
+    },
+    /// An output that the operator does not have.
+    #[error("{operator} has {have} output(s), so there is no output {got}; choose 0 to {}", have - 1)]
+    NoSuchOutput {
+        /// Name of the operator.
+        operator: &'static str,
+        /// How many there are.
+        have: usize,
+        /// The one asked for.
+        got: u16,
     },
 }
 
-impl FlowError {
-    /// Stable name of the kind of error, in snake_case.
+impl PlanError {
+    /// A stable name of the kind of error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::WindowLength { .. } => "window_length",
-            Self::NoStats => "no_stats",
-            Self::RepeatedStat { .. } => "repeated_stat",
-            Self::UnknownStat { .. } => "unknown_stat",
-            Self::MixedStreams { .. } => "mixed_streams",
-            Self::AnchorAfterStart { .. } => "anchor_after_start",
-            Self::Segment { source } => source.code(),
-            Self::Source { .. } => "source_failed",
+            Self::UnknownOperator { .. } => "unknown_operator",
+            Self::Inputs { .. } => "inputs",
+            Self::InputType { .. } => "input_type",
+            Self::InputsDiffer { .. } => "inputs_differ",
+            Self::UnknownParameter { .. } => "unknown_parameter",
+            Self::MissingParameter { .. } => "missing_parameter",
+            Self::Parameter { .. } => "parameter",
+            Self::NotSaveable { .. } => "not_saveable",
+            Self::Unreadable { .. } => "unreadable_plan",
+            Self::NoSuchOutput { .. } => "no_such_output",
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Why an operator could not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpError {
+    /// A segment could not be cut, joined or copied.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// The operator was given what its type does not promise.
+    #[error(
+        "got {got} where its type promised {expected}; this is an error of the operator before it"
+    )]
+    WrongItem {
+        /// Promised.
+        expected: &'static str,
+        /// Given.
+        got: &'static str,
+    },
+    /// The run's memory is used up.
+    #[error(
+        "{asked} bytes more would exceed the run's {cap} bytes of queued and escaped memory ({used} in use); \
+         raise memory= or hold on to fewer results"
+    )]
+    MemoryCap {
+        /// Bytes asked for.
+        asked: u64,
+        /// Bytes in use.
+        used: u64,
+        /// The cap.
+        cap: u64,
+    },
+    /// Inputs of a fan-in drifted apart until their queues were full.
+    #[error(
+        "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the cap of {cap}; \
+         raise memory=, or do not let one branch hold its items back"
+    )]
+    FanInStarved {
+        /// The edge whose queue is full.
+        ahead: String,
+        /// The edge that all wait for.
+        behind: String,
+        /// By how much.
+        skew: i64,
+        /// Bytes in queues.
+        queued: u64,
+        /// The run's cap.
+        cap: u64,
+    },
+    /// User code or a source failed.
+    #[error("{0}")]
+    Failed(#[from] Cause),
+    /// User code panicked.
+    #[error("panicked: {message}; this is an error in the operator's code")]
+    Panicked {
+        /// What it said.
+        message: String,
+    },
+}
 
-    fn examples() -> Vec<(FlowError, &'static [&'static str])> {
-        vec![
-            (
-                FlowError::WindowLength { window: 0, most: 9 },
-                &["got 0", "1 to 9", "in samples"],
-            ),
-            (FlowError::NoStats, &["at least one", "mean"]),
-            (
-                FlowError::RepeatedStat {
-                    stat: crate::Stat::Max,
-                },
-                &["max", "twice"],
-            ),
-            (
-                FlowError::UnknownStat { text: "avg".into() },
-                &["\"avg\"", "mean"],
-            ),
-            (
-                FlowError::MixedStreams {
-                    expected: "a (int16)".into(),
-                    got: "b (int16)".into(),
-                    at: 7,
-                },
-                &["index 7", "a (int16)", "b (int16)", "one signal"],
-            ),
-            (
-                FlowError::AnchorAfterStart {
-                    anchor: 5,
-                    start: 3,
-                },
-                &["index 5", "sample 3", "first sample"],
-            ),
-            (
-                FlowError::Segment {
-                    source: SegmentError::OutOfMemory { bytes: 77 },
-                },
-                &["77 bytes", "shorter"],
-            ),
-            (
-                FlowError::Source {
-                    after: 12,
-                    source: "disk gone".into(),
-                },
-                &["after index 12", "disk gone"],
-            ),
-        ]
-    }
-
-    #[test]
-    fn every_message_says_what_where_and_how_to_mend_it() {
-        for (at, (error, parts)) in examples().iter().enumerate() {
-            // Fails to compile when a variant is added, and to pass until it has an example.
-            let position = match error {
-                FlowError::WindowLength { .. } => 0,
-                FlowError::NoStats => 1,
-                FlowError::RepeatedStat { .. } => 2,
-                FlowError::UnknownStat { .. } => 3,
-                FlowError::MixedStreams { .. } => 4,
-                FlowError::AnchorAfterStart { .. } => 5,
-                FlowError::Segment { .. } => 6,
-                FlowError::Source { .. } => 7,
-            };
-            assert_eq!(position, at);
-            assert!(!error.code().is_empty());
-            let message = error.to_string();
-            for part in *parts {
-                assert!(message.contains(part), "{message:?} lacks {part:?}");
-            }
+impl OpError {
+    /// A stable name of the kind of error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Segment(error) => error.code(),
+            Self::WrongItem { .. } => "wrong_item",
+            Self::MemoryCap { .. } => "memory_cap",
+            Self::FanInStarved { .. } => "fan_in_starved",
+            Self::Failed(_) => "operator_failed",
+            Self::Panicked { .. } => "operator_panicked",
         }
     }
+}
+
+/// Why a run ended early: the error, and where it happened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// An operator failed.
+    #[error("{operator} (node {node}{}): {error}", place(range.as_ref(), time.as_deref()))]
+    Operator {
+        /// Name of the operator.
+        operator: &'static str,
+        /// Its number in the plan as run.
+        node: usize,
+        /// Indices of the item that it was given.
+        range: Option<Range<i64>>,
+        /// Civil time of the first of them.
+        time: Option<String>,
+        /// What happened.
+        #[source]
+        error: OpError,
+    },
+    /// Somebody asked the run to stop.
+    #[error("the run was interrupted after {items} items; what was committed is kept")]
+    Interrupted {
+        /// Items that the sources had given.
+        items: u64,
+    },
+}
+
+impl RunError {
+    /// A stable name of the kind of error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Operator { error, .. } => error.code(),
+            Self::Interrupted { .. } => "interrupted",
+        }
+    }
+}
+
+fn place(range: Option<&Range<i64>>, time: Option<&str>) -> String {
+    let range = range.map_or(String::new(), |r| {
+        format!(", samples {} to {}", r.start, r.end)
+    });
+    let time = time.map_or(String::new(), |t| format!(", {t}"));
+    range + &time
 }

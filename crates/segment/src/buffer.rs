@@ -252,22 +252,29 @@ impl Buffer {
         Ok(())
     }
 
+    /// The bytes for writing, if this is the only reference to owned memory; copies nothing. Memory whose other
+    /// references are gone can so be used again.
+    pub fn get_mut(&mut self) -> Option<&mut [u8]> {
+        match &mut self.keeper {
+            Keeper::Owned(memory) => Arc::get_mut(memory)?,
+            Keeper::Other(_) => return None,
+        };
+        // SAFETY: the keeper is owned memory with one reference, held by `self`, which is borrowed
+        // mutably: nobody else can read or write these bytes.
+        Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
+    }
+
     /// The bytes for writing: in place if this is the only reference to owned memory, otherwise
     /// of a copy that replaces this view. Other views keep what they see.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
     pub fn make_mut(&mut self) -> Result<&mut [u8], SegmentError> {
-        let unique = match &mut self.keeper {
-            Keeper::Owned(memory) => Arc::get_mut(memory).is_some(),
-            Keeper::Other(_) => false,
-        };
-        if !unique {
+        if self.get_mut().is_none() {
             *self = Self::concat([self.bytes()])?;
         }
-        // SAFETY: the keeper is owned memory with one reference (tested above, or just made), held
-        // by `self`, which is borrowed mutably: nobody else can read or write these bytes.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
+        // The copy has one reference, this one.
+        Ok(self.get_mut().unwrap_or_default())
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use isochrony_dsp::stats::{Extreme, Summary};
 use isochrony_segment::Calibration;
 
-use crate::FlowError;
+use super::FlowError;
 
 /// A statistic of the finite samples of a window, in the signal's unit; of magnitudes if complex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use isochrony_segment::SigSeg;
 
-use crate::{FlowError, SourceError, Stat, WindowTable, window_stats};
+use super::{FlowError, SourceError, Stat, WindowTable, stats};
 
 /// A segment, and where the gap-free stretch that it belongs to begins.
 #[derive(Debug, Clone)]
@@ -172,7 +172,7 @@ where
             tail,
             stats,
         } = self;
-        window_stats::collect(source, window, tail, &stats)
+        stats::collect(source, window, tail, &stats)
     }
 }
 

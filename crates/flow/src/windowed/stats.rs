@@ -8,9 +8,9 @@ use std::iter;
 use isochrony_dsp::stats::{Accumulator, Statistic, Summary, summaries};
 use isochrony_segment::{SigSeg, dispatch};
 
-use crate::scan::Scanned;
-use crate::table::{Exact, Rows};
-use crate::{FlowError, Stat, Stretch, Tail, WindowTable};
+use super::scan::Scanned;
+use super::table::{Exact, Rows};
+use super::{FlowError, Stat, Stretch, Tail, WindowTable};
 
 /// Windows summarised at a time.
 const BLOCK: usize = 128;

@@ -1,0 +1,337 @@
+//! The driver: items depth first through the operators of a plan.
+//!
+//! A chain is a loop, not a recursion: [`drive`] hands the item from slot to slot as long as operators answer
+//! [`Next::Tail`] and have one consumer. An operator that emits calls back into it with the slots behind its own,
+//! which is all that [`Out`] can reach: nodes are in topological order, so no operator is ever entered twice at once.
+
+use std::time::Instant;
+
+use isochrony_segment::{Buffer, DType};
+
+use crate::exec::pool::{Block, Pool};
+use crate::exec::slot::{FRESH, MANY, Slot, To};
+use crate::{Break, Item, Next, OpError, Port};
+
+/// What all operators of a run share.
+pub(crate) struct Shared {
+    pub(crate) pool: Pool,
+    /// Bytes that wait at fan-ins.
+    pub(crate) queued: u64,
+    /// The operator at work, and the first index of what it was given: where an error happened.
+    pub(crate) current: u32,
+    pub(crate) range: Option<(i64, i64)>,
+    /// Whether this burst is timed; time since `since` belongs to `current`.
+    pub(crate) timed: bool,
+    pub(crate) since: Instant,
+    pub(crate) useful_ns: Vec<u64>,
+    /// An operator said that it wants no more: look whether sources can be dropped.
+    pub(crate) ended: bool,
+}
+
+impl Shared {
+    /// Time until now belonged to the operator at work; from now on it belongs to `node`.
+    #[inline]
+    pub(crate) fn switch(&mut self, node: u32) {
+        if self.timed {
+            let now = Instant::now();
+            let spent = now.duration_since(self.since).as_nanos() as u64;
+            if let Some(useful) = self.useful_ns.get_mut(self.current as usize) {
+                *useful += spent;
+            }
+            self.since = now;
+        }
+        self.current = node;
+    }
+}
+
+/// What goes along an edge beside items.
+#[derive(Debug, Clone)]
+pub(crate) enum Mark {
+    Stretch { anchor: i64, why: Option<Break> },
+    Progress(i64),
+    End,
+}
+
+/// Where an operator's output goes, and where it gets memory.
+pub struct Out<'a> {
+    later: &'a mut [Slot],
+    base: usize,
+    node: u32,
+    edges: &'a [Vec<To>],
+    anchor: i64,
+    shared: &'a mut Shared,
+}
+
+impl Out<'_> {
+    /// Gives an item to every consumer of an output; it is lent to them, and to all but the last as a clone.
+    ///
+    /// # Errors
+    /// What a later operator failed with: pass it on with `?`.
+    pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
+        let edges = self
+            .edges
+            .get(usize::from(port))
+            .map_or(&[][..], Vec::as_slice);
+        let range = self.shared.range;
+        fan_out(self.later, self.base, edges, item, self.shared)?;
+        self.shared.switch(self.node);
+        self.shared.range = range;
+        Ok(())
+    }
+
+    /// Memory for `len` samples, from the run's pool.
+    ///
+    /// # Errors
+    /// [`OpError::MemoryCap`].
+    pub fn alloc(&mut self, dtype: DType, len: usize) -> Result<Block, OpError> {
+        let bytes = dtype.size().saturating_mul(len);
+        self.shared.pool.take(bytes, self.shared.queued)
+    }
+
+    /// Makes filled memory shareable; it returns to the pool when nobody refers to it any more.
+    pub fn seal(&mut self, block: Block) -> Option<Buffer> {
+        self.shared.pool.seal(block)
+    }
+
+    /// Index of the first sample of the stretch that the item belongs to: windows are counted from there.
+    #[must_use]
+    pub fn anchor(&self) -> i64 {
+        self.anchor
+    }
+}
+
+fn fan_out(
+    slots: &mut [Slot],
+    base: usize,
+    edges: &[To],
+    item: &mut Item,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let Some((last, others)) = edges.split_last() else {
+        return Ok(());
+    };
+    for &to in others {
+        drive(slots, base, to, &mut item.clone(), shared)?;
+    }
+    drive(slots, base, *last, item, shared)
+}
+
+/// Drives an item into a node and, depth first, as far as it goes. `slots[0]` is node `base`.
+pub(crate) fn drive(
+    mut slots: &mut [Slot],
+    mut base: usize,
+    mut to: To,
+    item: &mut Item,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    loop {
+        let at = to.node as usize - base;
+        let (head, later) = slots.split_at_mut(at + 1);
+        let slot = &mut head[at];
+        if slot.ended {
+            return Ok(());
+        }
+        let extent = item.extent();
+        shared.switch(to.node);
+        shared.range = extent;
+        if slot.fan_in {
+            return arrive(slot, later, to, item, shared);
+        }
+        if let Some((start, next)) = extent {
+            if slot.expected != start {
+                jump(slot, later, to, start, shared)?;
+            }
+            slot.expected = next;
+        }
+        slot.items += 1;
+        slot.samples += item.samples();
+        let mut out = Out {
+            later,
+            base: to.node as usize + 1,
+            node: to.node,
+            edges: &slot.cold.edges,
+            anchor: slot.cold.anchor,
+            shared,
+        };
+        match slot.op.process(to.port, item, &mut out)? {
+            Next::Taken => return Ok(()),
+            Next::Done => {
+                slot.ended = true;
+                shared.ended = true;
+                return Ok(());
+            }
+            Next::Tail => {}
+        }
+        base = to.node as usize + 1;
+        slots = later;
+        if slot.next.node == MANY {
+            let edges = slot.cold.edges.first().map_or(&[][..], Vec::as_slice);
+            return fan_out(slots, base, edges, item, shared);
+        }
+        to = slot.next;
+    }
+}
+
+/// An item does not continue the one before and nobody announced it: something in between was removed.
+#[cold]
+fn jump(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: To,
+    start: i64,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    if slot.expected == FRESH {
+        return Ok(());
+    }
+    slot.cold.anchor = start;
+    let mut out = Out {
+        later,
+        base: to.node as usize + 1,
+        node: to.node,
+        edges: &slot.cold.edges,
+        anchor: start,
+        shared,
+    };
+    slot.op.on_break(to.port, &Break::Removed, &mut out)
+}
+
+/// An item for an operator of several inputs: it waits there until it meets those it belongs to.
+#[cold]
+fn arrive(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: To,
+    item: &mut Item,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let Some(queues) = &mut slot.cold.queues else {
+        return Ok(());
+    };
+    let item = item.take();
+    slot.items += 1;
+    slot.samples += item.samples();
+    shared.queued += item.bytes();
+    shared.pool.peak = shared.pool.peak.max(shared.pool.bytes() + shared.queued);
+    queues.push(to.port, item);
+    release(slot, later, to.node, shared)
+}
+
+/// Gives a fan-in all that may meet by now.
+fn release(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    loop {
+        let Some(queues) = &mut slot.cold.queues else {
+            return Ok(());
+        };
+        let matched = queues.pop()?;
+        shared.queued = shared.queued.saturating_sub(queues.released());
+        let Some(matched) = matched else {
+            break;
+        };
+        for (port, mut item) in matched {
+            shared.range = item.extent();
+            let mut out = Out {
+                later,
+                base: node as usize + 1,
+                node,
+                edges: &slot.cold.edges,
+                anchor: slot.cold.anchor,
+                shared,
+            };
+            match slot.op.process(port, &mut item, &mut out)? {
+                Next::Taken => {}
+                Next::Done => {
+                    slot.ended = true;
+                    shared.ended = true;
+                    return Ok(());
+                }
+                Next::Tail => {
+                    let edges = slot.cold.edges.first().map_or(&[][..], Vec::as_slice);
+                    fan_out(later, node as usize + 1, edges, &mut item, shared)?;
+                    shared.switch(node);
+                }
+            }
+        }
+    }
+    let used = shared.pool.bytes() + shared.queued;
+    let cap = shared.pool.cap();
+    match &slot.cold.queues {
+        Some(queues) if used > cap => Err(queues.starved(slot.cold.name, shared.queued, cap)),
+        _ => Ok(()),
+    }
+}
+
+/// Takes a mark along an edge and on from there.
+pub(crate) fn mark(
+    slots: &mut [Slot],
+    base: usize,
+    to: To,
+    mark: &Mark,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let at = to.node as usize - base;
+    let (head, later) = slots.split_at_mut(at + 1);
+    let slot = &mut head[at];
+    shared.switch(to.node);
+    shared.range = None;
+    let mut passed = mark.clone();
+    if slot.fan_in {
+        if let Some(queues) = &mut slot.cold.queues {
+            queues.mark(to.port, mark);
+        }
+        release(slot, later, to.node, shared)?;
+        let Some(queues) = &mut slot.cold.queues else {
+            return Ok(());
+        };
+        match queues.passes(mark) {
+            Some(on) => passed = on,
+            None => return Ok(()),
+        }
+    }
+    let mut out = Out {
+        later,
+        base: to.node as usize + 1,
+        node: to.node,
+        edges: &slot.cold.edges,
+        anchor: slot.cold.anchor,
+        shared,
+    };
+    match &mut passed {
+        Mark::Stretch { anchor, why } => {
+            if let Some(why) = why
+                && !slot.ended
+            {
+                slot.cold.gaps += u64::from(matches!(why, Break::Gap(_)));
+                slot.op.on_break(to.port, why, &mut out)?;
+            }
+            slot.cold.anchor = *anchor;
+            slot.expected = FRESH;
+        }
+        Mark::Progress(upto) => {
+            *upto = slot.op.progress(to.port, *upto);
+            if *upto <= slot.cold.progress {
+                return Ok(());
+            }
+            slot.cold.progress = *upto;
+        }
+        Mark::End => {
+            slot.cold.open_ports = slot.cold.open_ports.saturating_sub(1);
+            if !slot.ended || slot.cold.open_ports == 0 {
+                slot.op.finish(to.port, &mut out)?;
+            }
+            if slot.cold.open_ports > 0 {
+                return Ok(());
+            }
+            slot.ended = true;
+        }
+    }
+    for edge in slot.cold.edges.iter().flatten() {
+        self::mark(later, to.node as usize + 1, *edge, &passed, shared)?;
+    }
+    Ok(())
+}

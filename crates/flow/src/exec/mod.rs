@@ -1,0 +1,364 @@
+//! Runs plans: one thread, depth first, a bounded burst at a time.
+//!
+//! A [`Run`] is a graph whose operators are laid out in topological order ([`slot`]), driven by items from its sources
+//! ([`drive`]). Sources are asked in turn, the one that lags behind first, for a burst of items; then come progress
+//! marks, and between bursts interrupts are looked for and whatever was asked to change is changed.
+
+pub(crate) mod drive;
+pub(crate) mod fan_in;
+pub(crate) mod pool;
+pub(crate) mod slot;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use drive::{Mark, Shared, drive, mark};
+use fan_in::FanIn;
+use pool::Pool;
+use slot::{Cold, FRESH, MANY, Slot, To};
+
+use crate::graph::Graph;
+use crate::plan::{self, Op};
+use crate::report::{OperatorReport, Report};
+use crate::{Align, OpError, Pulled, RunError, Source};
+
+/// One burst in so many has its time taken.
+pub const BURSTS_PER_TIMED: u64 = 64;
+/// Samples after which a burst ends.
+const BURST_SAMPLES: u64 = 1 << 18;
+/// Items after which a burst ends.
+const BURST_ITEMS: u64 = 64;
+/// Most bytes of queued and escaped memory, unless the caller says otherwise.
+pub const MEMORY: u64 = 1 << 30;
+
+/// How a plan is run.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct RunOptions<'a> {
+    /// Most bytes that may wait in queues and in blocks that operators' results keep.
+    pub memory: u64,
+    /// Set by anybody to stop the run between operator calls.
+    pub interrupt: Option<&'a AtomicBool>,
+}
+
+impl Default for RunOptions<'_> {
+    fn default() -> Self {
+        Self {
+            memory: MEMORY,
+            interrupt: None,
+        }
+    }
+}
+
+struct Feed {
+    source: Box<dyn Source>,
+    node: usize,
+    to: Vec<To>,
+    /// Index up to which it has given.
+    upto: i64,
+    /// The same as time: index over rate, so that sources of different rates keep together.
+    time: f64,
+    seconds: f64,
+    ended: bool,
+}
+
+pub(crate) struct Run {
+    slots: Vec<Slot>,
+    feeds: Vec<Feed>,
+    /// Slot of each node of the graph; sources have none.
+    shared: Shared,
+    names: Vec<&'static str>,
+    bursts: u64,
+    given: u64,
+}
+
+impl Run {
+    /// Opens what the graph reads and makes its operators.
+    pub(crate) fn new(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, RunError> {
+        let failed = |node: usize, error: OpError| RunError::Operator {
+            operator: graph.nodes[node].op.name(),
+            node,
+            range: None,
+            time: None,
+            error,
+        };
+        let mut edges: Vec<Vec<Vec<To>>> = graph
+            .nodes
+            .iter()
+            .map(|node| vec![Vec::new(); node.bound.outputs.len().max(1)])
+            .collect();
+        for (at, node) in graph.nodes.iter().enumerate() {
+            for (port, &(from, output)) in node.inputs.iter().enumerate() {
+                edges[from][usize::from(output)].push(To {
+                    node: at as u32,
+                    port: port as u16,
+                });
+            }
+        }
+        let (mut slots, mut feeds) = (Vec::new(), Vec::new());
+        for (at, node) in graph.nodes.iter().enumerate() {
+            if let Some(source) = plan::open(&node.op) {
+                let rate = node.bound.outputs.first().and_then(crate::PortType::rate);
+                feeds.push(Feed {
+                    source: source.map_err(|error| failed(at, error))?,
+                    node: at,
+                    to: edges[at].concat(),
+                    upto: i64::MIN,
+                    time: f64::NEG_INFINITY,
+                    seconds: rate.map_or(1.0, |rate| 1.0 / rate.to_f64()),
+                    ended: false,
+                });
+            }
+            let op: Box<dyn crate::Operator> = match &node.op {
+                Op::Scan { .. } => Box::new(Nothing),
+                Op::Apply {
+                    declaration,
+                    params,
+                } => {
+                    let types: Vec<_> = node
+                        .inputs
+                        .iter()
+                        .map(|&(n, o)| graph.nodes[n].bound.outputs[usize::from(o)])
+                        .collect();
+                    let made =
+                        (declaration.build)(params).and_then(|mut op| op.bind(&types).map(|_| op));
+                    made.map_err(|error| failed(at, OpError::Failed(error.into())))?
+                }
+            };
+            let only = match edges[at].first().map(Vec::as_slice) {
+                Some([only]) => *only,
+                _ => To {
+                    node: MANY,
+                    port: 0,
+                },
+            };
+            let fan_in = node.bound.align != Align::Single;
+            let from = node
+                .inputs
+                .iter()
+                .map(|&(n, _)| format!("{} (node {n})", graph.nodes[n].op.name()));
+            slots.push(Slot {
+                op,
+                expected: FRESH,
+                next: only,
+                ended: false,
+                fan_in,
+                items: 0,
+                samples: 0,
+                cold: Box::new(Cold {
+                    name: node.op.name(),
+                    edges: std::mem::take(&mut edges[at]),
+                    anchor: 0,
+                    gaps: 0,
+                    open_ports: node.inputs.len(),
+                    queues: fan_in.then(|| FanIn::new(node.bound.align, from)),
+                    progress: i64::MIN,
+                }),
+            });
+        }
+        let count = slots.len();
+        Ok(Self {
+            slots,
+            feeds,
+            shared: Shared {
+                pool: Pool::new(options.memory),
+                queued: 0,
+                current: 0,
+                range: None,
+                timed: false,
+                since: Instant::now(),
+                useful_ns: vec![0; count],
+                ended: false,
+            },
+            names: graph.nodes.iter().map(|node| node.op.name()).collect(),
+            bursts: 0,
+            given: 0,
+        })
+    }
+
+    /// Runs to the end.
+    pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
+        let begun = Instant::now();
+        loop {
+            // The source that lags behind; the first of equals.
+            let open = self
+                .feeds
+                .iter()
+                .enumerate()
+                .filter(|(_, feed)| !feed.ended);
+            let Some((feed, _)) = open.min_by(|a, b| a.1.time.total_cmp(&b.1.time)) else {
+                break;
+            };
+            // One guard a burst: what a panic needs to know is in `shared`, which is only read after it.
+            let burst = catch_unwind(AssertUnwindSafe(|| self.burst(feed, options)));
+            let error = match burst {
+                Ok(Ok(())) => continue,
+                Ok(Err(Stop::Interrupted)) => {
+                    return Err(RunError::Interrupted { items: self.given });
+                }
+                Ok(Err(Stop::Error(error))) => error,
+                Err(panic) => {
+                    let text = panic.downcast_ref::<String>().map(String::as_str);
+                    let text = text.or(panic.downcast_ref::<&str>().copied());
+                    OpError::Panicked {
+                        message: text.unwrap_or("no message").into(),
+                    }
+                }
+            };
+            return Err(self.locate(error));
+        }
+        Ok(self.report(begun.elapsed()))
+    }
+
+    /// Adds where it happened to an error.
+    fn locate(&self, error: OpError) -> RunError {
+        let node = self.shared.current as usize;
+        let range = self.shared.range.map(|(start, end)| start..end);
+        let time = range.as_ref().and_then(|range| {
+            self.feeds
+                .iter()
+                .find_map(|feed| feed.source.time_of(range.start))
+        });
+        RunError::Operator {
+            operator: self.names.get(node).copied().unwrap_or("scan"),
+            node,
+            range,
+            time,
+            error,
+        }
+    }
+
+    /// A bounded number of items of one source, and the marks that follow them.
+    fn burst(&mut self, feed: usize, options: &RunOptions<'_>) -> Result<(), Stop> {
+        let Self {
+            slots,
+            feeds,
+            shared,
+            bursts,
+            given,
+            ..
+        } = self;
+        let feed = &mut feeds[feed];
+        shared.timed = bursts.is_multiple_of(BURSTS_PER_TIMED);
+        shared.since = Instant::now();
+        shared.current = feed.node as u32;
+        *bursts += 1;
+        let send = |slots: &mut [Slot], feed: &Feed, what: &Mark, shared: &mut Shared| {
+            feed.to
+                .iter()
+                .try_for_each(|&to| mark(slots, 0, to, what, shared))
+        };
+        let (mut samples, mut items) = (0, 0);
+        while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended {
+            if options
+                .interrupt
+                .is_some_and(|flag| flag.load(Ordering::Relaxed))
+            {
+                return Err(Stop::Interrupted);
+            }
+            shared.switch(feed.node as u32);
+            match feed.source.pull()? {
+                Pulled::Item(mut item) => {
+                    let count = item.samples();
+                    (samples, items, *given) = (samples + count, items + 1, *given + 1);
+                    let source = &mut slots[feed.node];
+                    (source.items, source.samples) = (source.items + 1, source.samples + count);
+                    feed.upto = item.extent().map_or(feed.upto, |(_, next)| next);
+                    if let Some((&last, others)) = feed.to.split_last() {
+                        for &to in others {
+                            drive(slots, 0, to, &mut item.clone(), shared)?;
+                        }
+                        drive(slots, 0, last, &mut item, shared)?;
+                    }
+                }
+                Pulled::Stretch { anchor, why } => {
+                    send(slots, feed, &Mark::Stretch { anchor, why }, shared)?;
+                }
+                Pulled::Idle => break,
+                Pulled::End => feed.ended = true,
+            }
+            if shared.ended {
+                shared.ended = false;
+                end_upstream(slots);
+                feed.ended |= feed.to.iter().all(|to| slots[to.node as usize].ended);
+            }
+        }
+        feed.time = feed.upto as f64 * feed.seconds;
+        if feed.upto > i64::MIN {
+            send(slots, feed, &Mark::Progress(feed.upto), shared)?;
+        }
+        if feed.ended {
+            send(slots, feed, &Mark::End, shared)?;
+        }
+        shared.switch(feed.node as u32);
+        Ok(())
+    }
+
+    /// What the sink at a node gathered.
+    pub(crate) fn result(&mut self, node: usize) -> Option<crate::Gathered> {
+        self.slots[node].op.result()
+    }
+
+    fn report(&self, elapsed: Duration) -> Report {
+        let timed = self.bursts.div_ceil(BURSTS_PER_TIMED).max(1);
+        let operators = self
+            .slots
+            .iter()
+            .zip(&self.shared.useful_ns)
+            .map(|(slot, &useful)| OperatorReport {
+                name: slot.cold.name,
+                items: slot.items,
+                samples: slot.samples,
+                gaps: slot.cold.gaps,
+                useful: Duration::from_nanos(useful.saturating_mul(self.bursts) / timed),
+            });
+        Report {
+            operators: operators.collect(),
+            bursts: self.bursts,
+            elapsed,
+            peak_bytes: self.shared.pool.peak,
+        }
+    }
+}
+
+/// A node all of whose consumers have ended is wanted no more, unless its result is what the run is for.
+fn end_upstream(slots: &mut [Slot]) {
+    for at in (0..slots.len()).rev() {
+        let mut consumers = slots[at].cold.edges.iter().flatten().peekable();
+        let wanted =
+            consumers.peek().is_none() || consumers.any(|to| !slots[to.node as usize].ended);
+        if !wanted {
+            slots[at].ended = true;
+        }
+    }
+}
+
+enum Stop {
+    Error(OpError),
+    Interrupted,
+}
+
+impl From<OpError> for Stop {
+    fn from(error: OpError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Stands in the place of a source, which is not an operator.
+struct Nothing;
+
+impl crate::Operator for Nothing {
+    fn bind(&mut self, _: &[crate::PortType]) -> Result<crate::Bound, crate::PlanError> {
+        Ok(crate::Bound::new([]))
+    }
+
+    fn process(
+        &mut self,
+        _: u16,
+        _: &mut crate::Item,
+        _: &mut drive::Out<'_>,
+    ) -> Result<crate::Next, OpError> {
+        Ok(crate::Next::Taken)
+    }
+}

@@ -1,0 +1,103 @@
+//! Memory for operators' outputs: blocks that are used again once nobody refers to them any more.
+//!
+//! The pool keeps a reference to every block it gave away. A block whose other references are gone is free; the rest
+//! are queued somewhere or were kept by somebody ("escaped"), and all of them together stay below one cap.
+
+use isochrony_segment::{Buffer, BufferMut, Sample};
+
+use crate::OpError;
+
+/// Memory that an operator fills; [`Out::seal`](crate::Out::seal) makes it shareable.
+#[derive(Debug)]
+pub struct Block {
+    /// The whole allocation, with no other reference.
+    memory: Buffer,
+    bytes: usize,
+}
+
+impl Block {
+    /// The memory as samples for writing: old values, until they are overwritten.
+    #[must_use]
+    pub fn samples_mut<T: Sample>(&mut self) -> &mut [T] {
+        let bytes = self.bytes / size_of::<T>() * size_of::<T>();
+        // Nobody else has a reference, and owned memory is aligned for every sample.
+        let memory = self.memory.get_mut().unwrap_or_default();
+        bytemuck::try_cast_slice_mut(&mut memory[..bytes]).unwrap_or_default()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Pool {
+    blocks: Vec<Buffer>,
+    bytes: u64,
+    pub(crate) peak: u64,
+    cap: u64,
+}
+
+impl Pool {
+    pub(crate) fn new(cap: u64) -> Self {
+        Self {
+            blocks: Vec::new(),
+            bytes: 0,
+            peak: 0,
+            cap,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn cap(&self) -> u64 {
+        self.cap
+    }
+
+    /// A block of `bytes`, used before or new.
+    pub(crate) fn take(&mut self, bytes: usize, queued: u64) -> Result<Block, OpError> {
+        // Sizes in powers of two, so that blocks fit again.
+        let size = bytes
+            .max(64)
+            .checked_next_power_of_two()
+            .unwrap_or(usize::MAX);
+        let free = self
+            .blocks
+            .iter_mut()
+            .position(|b| b.len() == size && b.get_mut().is_some());
+        if let Some(at) = free {
+            return Ok(Block {
+                memory: self.blocks.swap_remove(at),
+                bytes,
+            });
+        }
+        let fits = |pool: &Self| pool.bytes + queued + size as u64 <= pool.cap;
+        if !fits(self) {
+            // Blocks of other sizes that nobody uses make room.
+            let bytes = &mut self.bytes;
+            self.blocks.retain_mut(|block| {
+                let free = block.get_mut().is_some();
+                *bytes -= if free { block.len() as u64 } else { 0 };
+                !free
+            });
+        }
+        if !fits(self) {
+            return Err(OpError::MemoryCap {
+                asked: size as u64,
+                used: self.bytes + queued,
+                cap: self.cap,
+            });
+        }
+        self.bytes += size as u64;
+        self.peak = self.peak.max(self.bytes + queued);
+        Ok(Block {
+            memory: BufferMut::zeroed(size)?.freeze(),
+            bytes,
+        })
+    }
+
+    /// Shares a block's first bytes.
+    pub(crate) fn seal(&mut self, block: Block) -> Option<Buffer> {
+        let shared = block.memory.slice(0..block.bytes);
+        self.blocks.push(block.memory);
+        shared
+    }
+}

@@ -1,0 +1,58 @@
+//! What `collect` gives.
+
+use std::ops::Range;
+
+use isochrony_segment::{DType, Sample};
+
+/// An array, row after row, and where each row or stretch begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// Type of the values.
+    pub dtype: DType,
+    /// `[samples]`, or `[windows, width]`.
+    pub shape: Vec<u64>,
+    /// The values, in native byte order.
+    pub bytes: Vec<u8>,
+    /// Rows (windows, or samples) that are next to one another: indices of their first samples and how many there are.
+    pub parts: Vec<(i64, u64)>,
+}
+
+impl Array {
+    /// The values; None if they are not of type `T`.
+    #[must_use]
+    pub fn to_vec<T: Sample>(&self) -> Option<Vec<T>> {
+        (T::DTYPE == self.dtype).then(|| bytemuck::pod_collect_to_vec(&self.bytes))
+    }
+}
+
+/// What a run gathered.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Gathered {
+    /// Samples or rows.
+    Array(Array),
+    /// Windows or samples counted.
+    Count(u64),
+    /// Ranges of indices.
+    Ranges(Vec<Range<i64>>),
+}
+
+impl Gathered {
+    /// The count, if it is one.
+    #[must_use]
+    pub fn count(&self) -> Option<u64> {
+        match self {
+            Self::Count(count) => Some(*count),
+            _ => None,
+        }
+    }
+
+    /// The array, if it is one.
+    #[must_use]
+    pub fn array(&self) -> Option<&Array> {
+        match self {
+            Self::Array(array) => Some(array),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A plan's nodes in topological order, each once: what the optimiser rewrites and the engine is built from.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::Bound;
+use crate::plan::{Node, Op, Plan};
+
+/// An output of a node: number of the node, number of the output.
+pub(crate) type Edge = (usize, u16);
+
+#[derive(Debug, Clone)]
+pub(crate) struct GraphNode {
+    pub(crate) op: Op,
+    pub(crate) inputs: Vec<Edge>,
+    pub(crate) bound: Bound,
+}
+
+impl PartialEq for GraphNode {
+    fn eq(&self, other: &Self) -> bool {
+        self.op == other.op && self.inputs == other.inputs
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Graph {
+    pub(crate) nodes: Vec<GraphNode>,
+    pub(crate) outputs: Vec<Edge>,
+}
+
+impl Graph {
+    /// Nodes that do the same to the same inputs become one.
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let mut graph = Self {
+            nodes: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let mut numbers: HashMap<*const Node, usize> = HashMap::new();
+        let mut consumers: HashMap<Edge, Vec<usize>> = HashMap::new();
+        // Depth first by hand: plans of a thousand operators must not need a deep stack.
+        let mut stack = vec![(&plan.node, false)];
+        while let Some((node, inputs_done)) = stack.pop() {
+            if numbers.contains_key(&Arc::as_ptr(node)) {
+                continue;
+            }
+            if !inputs_done {
+                stack.push((node, true));
+                stack.extend(node.inputs.iter().rev().map(|input| (&input.node, false)));
+                continue;
+            }
+            let edge = |input: &Plan| (numbers[&Arc::as_ptr(&input.node)], input.output);
+            let made = GraphNode {
+                op: node.op.clone(),
+                inputs: node.inputs.iter().map(edge).collect(),
+                bound: node.bound.clone(),
+            };
+            let alike = match made.inputs.first() {
+                Some(first) => consumers
+                    .get(first)
+                    .into_iter()
+                    .flatten()
+                    .copied()
+                    .find(|&n| graph.nodes[n] == made),
+                None => graph.nodes.iter().position(|n| *n == made),
+            };
+            let number = alike.unwrap_or(graph.nodes.len());
+            numbers.insert(Arc::as_ptr(node), number);
+            if number == graph.nodes.len() {
+                if let Some(&first) = made.inputs.first() {
+                    consumers.entry(first).or_default().push(number);
+                }
+                graph.nodes.push(made);
+            }
+        }
+        graph
+            .outputs
+            .push((numbers[&Arc::as_ptr(&plan.node)], plan.output));
+        graph
+    }
+
+    fn label(&self, node: usize) -> String {
+        let name = self.nodes[node].op.name();
+        let Op::Apply {
+            declaration,
+            params,
+        } = &self.nodes[node].op
+        else {
+            return name.into();
+        };
+        let shown = declaration.params.iter().filter_map(|param| {
+            let value = params.get(param.name)?;
+            if param.default.is_some_and(|default| default() == *value) {
+                return None;
+            }
+            let text = match value {
+                Value::String(text) => format!("{text:?}"),
+                other => other.to_string(),
+            };
+            Some(format!("{}={text}", param.name))
+        });
+        let shown: Vec<String> = shown.collect();
+        if shown.is_empty() {
+            name.into()
+        } else {
+            format!("{name}({})", shown.join(", "))
+        }
+    }
+}
+
+/// A chain on one line; a graph on a line a node.
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chain = self
+            .nodes
+            .iter()
+            .enumerate()
+            .all(|(at, node)| match at.checked_sub(1) {
+                None => node.inputs.is_empty(),
+                Some(before) => node.inputs == [(before, 0)],
+            });
+        if chain {
+            let labels: Vec<String> = (0..self.nodes.len()).map(|node| self.label(node)).collect();
+            return f.write_str(&labels.join(" -> "));
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            let inputs = node.inputs.iter().map(|&(n, output)| match output {
+                0 => format!("{n}"),
+                output => format!("{n}.{output}"),
+            });
+            let inputs: Vec<String> = inputs.collect();
+            let from = if inputs.is_empty() {
+                String::new()
+            } else {
+                format!(" <- {}", inputs.join(", "))
+            };
+            let newline = if at == 0 { "" } else { "\n" };
+            write!(f, "{newline}{at}: {}{from}", self.label(at))?;
+        }
+        Ok(())
+    }
+}

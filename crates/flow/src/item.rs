@@ -1,0 +1,309 @@
+//! What flows on an edge: samples, windows, ranges.
+//!
+//! Items are lent to operators by `&mut`: an operator that wants to keep one takes it, everybody
+//! else leaves it where it is and copies nothing. An item knows the index of its first sample and
+//! the index that would continue it, so that the runtime, not the operator, notices a break.
+
+use std::ops::Range;
+
+use isochrony_segment::{Buffer, DType, Sample, SegmentError, SigSeg, StreamId};
+use isochrony_time::RunId;
+use smallvec::SmallVec;
+
+/// What an operator is given and gives.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Item {
+    /// Consecutive samples.
+    Samples(SigSeg),
+    /// Windows of samples, or one computed row a window.
+    Frames(Frames),
+    /// Ranges of indices, as detections.
+    Ranges(Ranges),
+    /// Taken by an operator: nothing.
+    Taken,
+}
+
+impl Item {
+    /// Index of the first sample, and the index at which what continues it begins.
+    #[inline]
+    #[must_use]
+    pub fn extent(&self) -> Option<(i64, i64)> {
+        match self {
+            Self::Samples(samples) => Some((samples.start(), samples.end())),
+            Self::Frames(frames) => Some((frames.start, frames.next_start())),
+            Self::Ranges(_) | Self::Taken => None,
+        }
+    }
+
+    /// Samples in it; of windows, those that no other window has.
+    #[inline]
+    #[must_use]
+    pub fn samples(&self) -> u64 {
+        match self {
+            Self::Samples(samples) => samples.len(),
+            Self::Frames(frames) => frames.count * frames.hop.min(frames.window),
+            Self::Ranges(_) | Self::Taken => 0,
+        }
+    }
+
+    /// Bytes of memory that it keeps, mapped or not.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Samples(samples) => samples.len() * samples.dtype().size() as u64,
+            Self::Frames(frames) => frames.values.len() as u64,
+            Self::Ranges(ranges) => 16 * ranges.ranges.len() as u64,
+            Self::Taken => 0,
+        }
+    }
+
+    /// Indices from the first sample to the end of the last window.
+    #[must_use]
+    pub fn range(&self) -> Option<Range<i64>> {
+        match self {
+            Self::Samples(samples) => Some(samples.range()),
+            Self::Frames(frames) => Some(frames.start..frames.end()),
+            Self::Ranges(ranges) => {
+                let first = ranges.ranges.first()?;
+                Some(first.start..ranges.ranges.last()?.end)
+            }
+            Self::Taken => None,
+        }
+    }
+
+    /// What it is, as errors say it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Samples(_) => "samples",
+            Self::Frames(_) => "frames",
+            Self::Ranges(_) => "ranges",
+            Self::Taken => "nothing",
+        }
+    }
+
+    /// Takes the item, leaving [`Item::Taken`].
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Taken)
+    }
+}
+
+impl From<SigSeg> for Item {
+    fn from(samples: SigSeg) -> Self {
+        Self::Samples(samples)
+    }
+}
+
+impl From<Frames> for Item {
+    fn from(frames: Frames) -> Self {
+        Self::Frames(frames)
+    }
+}
+
+/// Windows of equal length at equal distances, in one block: `count` windows of `window` samples,
+/// the first at index `start`, one every `hop` samples. A window has a row of `width` values:
+/// its samples themselves, not copied and overlapping where windows do, or what was computed of it.
+///
+/// The values lie in one buffer, aligned: a row is a plain slice.
+#[derive(Debug, Clone)]
+pub struct Frames {
+    values: Buffer,
+    dtype: DType,
+    stream: StreamId,
+    start: i64,
+    window: u64,
+    hop: u64,
+    count: u64,
+    /// Values of a row, and from the start of one row to the next.
+    width: usize,
+    stride: usize,
+}
+
+impl Frames {
+    /// The windows of `window` samples every `hop` that lie in `samples`, from its first sample on;
+    /// None if there is none. Samples that are not in one aligned buffer are copied into one.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutOfMemory`].
+    pub fn windows(samples: &SigSeg, window: u64, hop: u64) -> Result<Option<Self>, SegmentError> {
+        if window == 0 || hop == 0 || samples.len() < window {
+            return Ok(None);
+        }
+        let count = (samples.len() - window) / hop + 1;
+        let used = samples
+            .start()
+            .saturating_add_unsigned((count - 1) * hop + window);
+        let samples = samples.subseg(samples.start()..used)?.materialise()?;
+        let Some(values) = samples.buffers().next().cloned() else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            values,
+            dtype: samples.dtype(),
+            stream: samples.stream_id(),
+            start: samples.start(),
+            window,
+            hop,
+            count,
+            // Windows lie in memory, so their lengths fit.
+            width: window as usize,
+            stride: hop as usize,
+        }))
+    }
+
+    /// One computed row of `width` values for each of this block's windows: `values` has them one after another.
+    /// None if they are not `count * width` values of `dtype`, aligned.
+    #[must_use]
+    pub fn with_rows(
+        &self,
+        values: Buffer,
+        dtype: DType,
+        width: usize,
+        stream: StreamId,
+    ) -> Option<Self> {
+        let bytes = width
+            .checked_mul(dtype.size())?
+            .checked_mul(usize::try_from(self.count).ok()?)?;
+        let aligned = values.as_ptr().addr().is_multiple_of(dtype.size().min(16));
+        (values.len() == bytes && aligned && width > 0).then(|| Self {
+            values,
+            dtype,
+            stream,
+            width,
+            stride: width,
+            ..*self
+        })
+    }
+
+    /// Index of the first sample of the first window.
+    #[must_use]
+    pub fn start(&self) -> i64 {
+        self.start
+    }
+
+    /// Index after the last sample of the last window.
+    #[must_use]
+    pub fn end(&self) -> i64 {
+        self.window_start(self.count.saturating_sub(1))
+            .saturating_add_unsigned(self.window)
+    }
+
+    /// Index at which the window after the last begins.
+    #[inline]
+    #[must_use]
+    pub fn next_start(&self) -> i64 {
+        self.start
+            .wrapping_add_unsigned(self.count.wrapping_mul(self.hop))
+    }
+
+    /// Index of the first sample of window `k`.
+    #[must_use]
+    pub fn window_start(&self, k: u64) -> i64 {
+        self.start.wrapping_add_unsigned(k.wrapping_mul(self.hop))
+    }
+
+    /// Samples of a window.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Samples from the start of one window to the next.
+    #[must_use]
+    pub fn hop(&self) -> u64 {
+        self.hop
+    }
+
+    /// Number of windows.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Values in a row.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Values from the start of one row to the next.
+    #[must_use]
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Type of the values.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Stream of the values.
+    #[must_use]
+    pub fn stream_id(&self) -> StreamId {
+        self.stream
+    }
+
+    /// The memory of all rows.
+    #[must_use]
+    pub fn buffer(&self) -> &Buffer {
+        &self.values
+    }
+
+    /// All values; row `k` is `values[k * stride..][..width]`. None if they are not of type `T`.
+    #[must_use]
+    pub fn values<T: Sample>(&self) -> Option<&[T]> {
+        if T::DTYPE != self.dtype {
+            return None;
+        }
+        self.values.samples()
+    }
+
+    /// The windows `range`, counted from the first; None if there are not as many, or if it is empty.
+    #[must_use]
+    pub fn sub(&self, range: Range<u64>) -> Option<Self> {
+        if range.start >= range.end || range.end > self.count {
+            return None;
+        }
+        // Positions in memory, so they fit.
+        let size = self.dtype.size();
+        let from = range.start as usize * self.stride * size;
+        let to = ((range.end as usize - 1) * self.stride + self.width) * size;
+        Some(Self {
+            values: self.values.slice(from..to)?,
+            start: self.window_start(range.start),
+            count: range.end - range.start,
+            ..*self
+        })
+    }
+}
+
+/// Ranges of indices of one stream, in order of their starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ranges {
+    /// Stream whose indices these are.
+    pub stream: StreamId,
+    /// The ranges.
+    pub ranges: SmallVec<[Range<i64>; 2]>,
+}
+
+/// Why what follows does not continue what came before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Break {
+    /// No samples were recorded: the indices of the gap.
+    Gap(Range<i64>),
+    /// The recording's clock was set: what follows belongs to another run.
+    Clock {
+        /// Run before the step.
+        old: RunId,
+        /// Run after it.
+        new: RunId,
+    },
+    /// Samples were there and were lost on the way, as by an overloaded source.
+    Dropped(Range<i64>),
+    /// An operator left out what lies between: no gap.
+    Removed,
+}

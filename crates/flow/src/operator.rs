@@ -1,0 +1,182 @@
+//! The contract between an operator and the runtime (`docs/design.md` 15).
+//!
+//! An operator is a struct with its parameters and its state. [`Operator::bind`] checks the types of
+//! its inputs and states everything by which the runtime may treat it: what it gives, how it may be
+//! run, who may meet whom at a fan-in. [`Operator::process`] gets one item at a time.
+//!
+//! The runtime guarantees: items and marks keep their order on an edge; an item that does not
+//! continue the one before is announced by [`Operator::on_break`]; [`Operator::finish`] is called once
+//! for each input, after its last item; an operator that failed is never called again.
+
+use crate::{Break, Item, OpError, Out, PlanError, PortType};
+
+/// Number of an input or output.
+pub type Port = u16;
+
+/// What happens after [`Operator::process`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// What is now in `*item` goes to output 0. This costs the least: a chain uses no stack.
+    Tail,
+    /// The item was consumed, or what came of it was emitted.
+    Taken,
+    /// No more is wanted on this input; what is in `*item` is discarded.
+    Done,
+}
+
+/// How an operator may be run; all that the runtime needs for fusion, replication and cutting an archive.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Contract {
+    /// Each sample or window from itself alone.
+    Stateless,
+    /// Exact given so many samples before and after.
+    Overlap {
+        /// Samples of context before.
+        before: u64,
+        /// Samples of context after.
+        after: u64,
+    },
+    /// A recursive filter: after so many samples its result is within this relative error.
+    Settling {
+        /// Samples of warm-up.
+        before: u64,
+        /// Relative error after them.
+        rel_err: f64,
+    },
+    /// Partial results that are combined in grid order.
+    Reducible,
+    /// One instance, in order.
+    Sequential,
+}
+
+/// Which items may meet at an operator of several inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Align {
+    /// One input.
+    Single,
+    /// Items over the same range of indices.
+    Window,
+    /// In order of time.
+    Time,
+    /// As they come.
+    Arrival,
+    /// Ranges on the last input choose what is taken from the others.
+    Control,
+}
+
+/// What running it occupies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Needs {
+    /// A core.
+    Cpu,
+    /// The Python interpreter, of which there is one.
+    Interpreter,
+}
+
+/// An operator once the types of its inputs are known.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Bound {
+    /// Types of the outputs.
+    pub outputs: Vec<PortType>,
+    /// How it may be run.
+    pub contract: Contract,
+    /// Who may meet whom, if it has several inputs.
+    pub align: Align,
+    /// Indices given and taken: `Some((1, 1))` where indices stay what they are; None where that depends on the data.
+    pub ratio: Option<(u64, u64)>,
+    /// Samples by which the output lags behind the input.
+    pub delay: i64,
+    /// What running it occupies.
+    pub needs: Needs,
+}
+
+impl Bound {
+    /// Stateless, one input, indices as they are.
+    #[must_use]
+    pub fn new(outputs: impl IntoIterator<Item = PortType>) -> Self {
+        Self {
+            outputs: outputs.into_iter().collect(),
+            contract: Contract::Stateless,
+            align: Align::Single,
+            ratio: Some((1, 1)),
+            delay: 0,
+            needs: Needs::Cpu,
+        }
+    }
+
+    /// Sets how it may be run.
+    #[must_use]
+    pub fn contract(mut self, contract: Contract) -> Self {
+        self.contract = contract;
+        self
+    }
+
+    /// Sets who may meet whom.
+    #[must_use]
+    pub fn align(mut self, align: Align) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// How much goes through depends on the data, as in a filter.
+    #[must_use]
+    pub fn data_dependent(mut self) -> Self {
+        self.ratio = None;
+        self
+    }
+
+    /// It occupies the Python interpreter.
+    #[must_use]
+    pub fn in_interpreter(mut self) -> Self {
+        self.needs = Needs::Interpreter;
+        self
+    }
+}
+
+/// Something that processes items.
+pub trait Operator: Send {
+    /// Checks the inputs' types and says what comes of them.
+    ///
+    /// # Errors
+    /// A [`PlanError`] that names what was expected, what was given, and how to mend it.
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError>;
+
+    /// Processes an item of an input. The item is lent: [`Item::take`] it to keep it.
+    ///
+    /// # Errors
+    /// Ends the run; the runtime adds the operator's name, the range and the civil time.
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError>;
+
+    /// What comes next on this input does not continue what came before: emit what is complete, forget the rest.
+    ///
+    /// # Errors
+    /// As [`process`](Self::process).
+    fn on_break(&mut self, port: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        let _ = (port, why, out);
+        Ok(())
+    }
+
+    /// The input has ended: emit what is left.
+    ///
+    /// # Errors
+    /// As [`process`](Self::process).
+    fn finish(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        let _ = (port, out);
+        Ok(())
+    }
+
+    /// Nothing that ends at or before `upto` follows on the input: the index for which the same is true of the output.
+    fn progress(&mut self, port: Port, upto: i64) -> i64 {
+        let _ = port;
+        upto
+    }
+
+    /// What a sink has gathered; asked for once, after the end.
+    fn result(&mut self) -> Option<crate::Gathered> {
+        None
+    }
+}

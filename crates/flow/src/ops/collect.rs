@@ -1,0 +1,93 @@
+//! The end of a plan whose result is wanted as a whole.
+
+use crate::{
+    Array, Bound, Contract, Gathered, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType, operator,
+};
+
+operator! {
+    /// Gathers all samples, all windows one after another, or all ranges, in memory.
+    pub struct Collect = "collect" (Inputs::Exactly(1)) {}
+    state {
+        gathered: Option<Gathered>,
+    }
+}
+
+impl Operator for Collect {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        self.gathered = inputs.first().map(|port| match *port {
+            PortType::Ranges { .. } => Gathered::Ranges(Vec::new()),
+            PortType::Count => Gathered::Count(0),
+            PortType::Samples { dtype, .. } => Gathered::Array(Array {
+                dtype,
+                shape: vec![0],
+                bytes: Vec::new(),
+                parts: Vec::new(),
+            }),
+            PortType::Frames { dtype, width, .. } => Gathered::Array(Array {
+                dtype,
+                shape: vec![0, width as u64],
+                bytes: Vec::new(),
+                parts: Vec::new(),
+            }),
+        });
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Reducible))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        match (&mut self.gathered, &*item) {
+            (Some(Gathered::Array(array)), Item::Samples(samples)) => {
+                for buffer in samples.buffers() {
+                    array.bytes.extend_from_slice(buffer.bytes());
+                }
+                array.shape[0] += samples.len();
+                match array.parts.last_mut() {
+                    Some((start, len))
+                        if start.saturating_add_unsigned(*len) == samples.start() =>
+                    {
+                        *len += samples.len()
+                    }
+                    _ => array.parts.push((samples.start(), samples.len())),
+                }
+            }
+            (Some(Gathered::Array(array)), Item::Frames(frames)) => {
+                let size = frames.dtype().size();
+                let bytes = frames.buffer().bytes();
+                if frames.width() == frames.stride() {
+                    array.bytes.extend_from_slice(bytes);
+                } else {
+                    let rows = (0..frames.count() as usize).map(|k| k * frames.stride() * size);
+                    rows.for_each(|at| {
+                        array
+                            .bytes
+                            .extend_from_slice(&bytes[at..at + frames.width() * size])
+                    });
+                }
+                array.shape[0] += frames.count();
+                let hop = frames.hop();
+                match array.parts.last_mut() {
+                    Some((start, count))
+                        if start.saturating_add_unsigned(*count * hop) == frames.start() =>
+                    {
+                        *count += frames.count();
+                    }
+                    _ => array.parts.push((frames.start(), frames.count())),
+                }
+            }
+            (Some(Gathered::Ranges(all)), Item::Ranges(ranges)) => {
+                all.extend(ranges.ranges.iter().cloned())
+            }
+            (_, item) => {
+                return Err(OpError::WrongItem {
+                    expected: "its declared kind",
+                    got: item.kind(),
+                });
+            }
+        }
+        Ok(Next::Taken)
+    }
+
+    fn result(&mut self) -> Option<Gathered> {
+        self.gathered.take()
+    }
+}

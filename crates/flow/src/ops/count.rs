@@ -1,0 +1,34 @@
+//! How many.
+
+use crate::{
+    Bound, Contract, Gathered, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType, operator,
+};
+
+operator! {
+    /// Counts windows, where the input is windows, else samples, or ranges.
+    pub struct Count = "count" (Inputs::Exactly(1)) {}
+    state {
+        count: u64,
+    }
+}
+
+impl Operator for Count {
+    fn bind(&mut self, _: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new([PortType::Count]).contract(Contract::Reducible))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        self.count += match item {
+            Item::Frames(frames) => frames.count(),
+            Item::Samples(samples) => samples.len(),
+            Item::Ranges(ranges) => ranges.ranges.len() as u64,
+            Item::Taken => 0,
+        };
+        Ok(Next::Taken)
+    }
+
+    fn result(&mut self) -> Option<Gathered> {
+        Some(Gathered::Count(self.count))
+    }
+}

@@ -1,0 +1,58 @@
+//! The first so many.
+
+use crate::{
+    Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    operator,
+};
+
+operator! {
+    /// Lets the first windows pass, where the input is windows, else the first samples, and then stops what is before it.
+    pub struct Limit = "limit" (Inputs::Exactly(1)) {
+        /// How many pass.
+        count: u64 = "integer" { unit: "windows or samples", range: (0.0, 9.3e18) },
+    }
+    state {
+        passed: u64,
+    }
+}
+
+impl Operator for Limit {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied())
+            .contract(Contract::Sequential)
+            .data_dependent())
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let left = self.count - self.passed;
+        let first = match item {
+            Item::Frames(frames) if frames.count() > left => frames.sub(0..left).map(Item::from),
+            Item::Frames(frames) => {
+                self.passed += frames.count();
+                None
+            }
+            Item::Samples(samples) if samples.len() > left => {
+                let end = samples.start().saturating_add_unsigned(left);
+                Some(samples.subseg(samples.start()..end)?.into())
+            }
+            Item::Samples(samples) => {
+                self.passed += samples.len();
+                None
+            }
+            Item::Ranges(_) | Item::Taken => {
+                self.passed += 1;
+                None
+            }
+        };
+        if first.is_none() && self.passed < self.count {
+            return Ok(Next::Tail);
+        }
+        if let Some(mut first) = first {
+            self.passed = self.count;
+            out.emit(0, &mut first)?;
+        } else if left > 0 {
+            out.emit(0, item)?;
+        }
+        Ok(Next::Done)
+    }
+}

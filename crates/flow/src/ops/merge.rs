@@ -1,0 +1,41 @@
+//! Several streams into one.
+
+use crate::{
+    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    operator,
+};
+
+operator! {
+    /// All items of all inputs, those that begin first first; the lower input first where two begin together.
+    pub struct Merge = "merge" (Inputs::AtLeast(1)) {}
+    state {}
+}
+
+impl Operator for Merge {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let Some((first, others)) = inputs.split_first() else {
+            return Err(PlanError::Inputs {
+                operator: "merge",
+                expected: "1 or more".into(),
+                got: 0,
+            });
+        };
+        if let Some(at) = others.iter().position(|other| other != first) {
+            return Err(PlanError::InputsDiffer {
+                operator: "merge",
+                first: first.to_string(),
+                port: at + 1,
+                other: others[at].to_string(),
+                mend: "bring them to one kind, dtype and stream first",
+            });
+        }
+        Ok(Bound::new([*first])
+            .contract(Contract::Sequential)
+            .align(Align::Time)
+            .data_dependent())
+    }
+
+    fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        Ok(Next::Tail)
+    }
+}

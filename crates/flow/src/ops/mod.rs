@@ -1,0 +1,48 @@
+//! Operators. Each is one struct, one declaration, one `process`.
+
+mod collect;
+mod count;
+mod limit;
+mod merge;
+mod passthrough;
+mod rewindow;
+mod sync;
+mod zip;
+
+pub use collect::Collect;
+pub use count::Count;
+pub use limit::Limit;
+pub use merge::Merge;
+pub use passthrough::Passthrough;
+pub use rewindow::Rewindow;
+pub use sync::Sync;
+pub use zip::Zip;
+
+use crate::{Declaration, Declared, PlanError, PortType};
+
+/// Every operator of this crate.
+pub(crate) const ALL: &[Declaration] = &[
+    Collect::DECLARATION,
+    Count::DECLARATION,
+    Limit::DECLARATION,
+    Merge::DECLARATION,
+    Passthrough::DECLARATION,
+    Rewindow::DECLARATION,
+    Sync::DECLARATION,
+    Zip::DECLARATION,
+];
+
+/// An error that names what an operator takes instead.
+pub(crate) fn wrong_input(
+    operator: &'static str,
+    expected: &'static str,
+    got: &PortType,
+    mend: &'static str,
+) -> PlanError {
+    PlanError::InputType {
+        operator,
+        expected,
+        got: got.to_string(),
+        mend,
+    }
+}

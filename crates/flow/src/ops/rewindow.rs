@@ -1,0 +1,213 @@
+//! Samples into windows.
+
+use isochrony_segment::{Buffer, SigSeg, dispatch};
+
+use super::wrong_input;
+use crate::{
+    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType, json, operator,
+};
+
+operator! {
+    /// Cuts every gap-free stretch into windows of equal length at equal distances.
+    ///
+    /// Windows are counted from the stretch's first sample, whatever the segments or the range that is read. Samples
+    /// are not copied, except where a window lies across two pieces of memory.
+    pub struct Rewindow = "rewindow" (Inputs::Exactly(1)) {
+        /// Samples of a window.
+        window: u64 = "integer" { unit: "samples", range: (1.0, 70368744177664.0) },
+        /// Samples from the start of one window to the next; the window, if not given.
+        hop: Option<u64> = "integer" { unit: "samples", range: (1.0, 70368744177664.0), default: || json!(null) },
+        /// What happens to a last window that a break or the end leaves short: "drop" or "keep".
+        tail: String = "text" { choices: &["drop", "keep"], default: || json!("drop") },
+    }
+    state {
+        /// Where the next window begins; None before the first item of a stretch.
+        next: Option<i64>,
+        /// Samples from there on.
+        carry: Option<SigSeg>,
+    }
+}
+
+impl Rewindow {
+    fn hop(&self) -> u64 {
+        self.hop.unwrap_or(self.window)
+    }
+
+    /// Windows that begin in the samples carried over, while those of `more`, elsewhere in memory, complete them.
+    fn straddle(
+        &mut self,
+        carry: &SigSeg,
+        more: &SigSeg,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        let (start, hop) = (carry.start(), self.hop());
+        let total = carry.len() + more.len();
+        if total < self.window {
+            return Ok(());
+        }
+        // Those that begin before the carried samples end, and those that end before the new ones do.
+        let count = carry
+            .len()
+            .div_ceil(hop)
+            .min((total - self.window) / hop + 1);
+        let samples = (count - 1) * hop + self.window;
+        let rest =
+            more.subseg(more.start()..start.saturating_add_unsigned(samples).max(more.start()))?;
+        let buffer = copied(carry, &rest, out)?;
+        let joined = SigSeg::new(buffer, start, carry.dtype(), carry.stream_id())?;
+        // Carried samples that reach beyond the last window are not part of it.
+        let joined = joined.subseg(start..start.saturating_add_unsigned(samples))?;
+        if let Some(frames) = Frames::windows(&joined, self.window, hop)? {
+            self.next = Some(frames.next_start());
+            out.emit(0, &mut frames.into())?;
+        }
+        Ok(())
+    }
+
+    /// A last, short window.
+    fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.next = None;
+        let Some(carry) = self.carry.take() else {
+            return Ok(());
+        };
+        if self.tail != "keep" {
+            return Ok(());
+        }
+        match Frames::windows(&carry, carry.len(), carry.len())? {
+            Some(frames) => out.emit(0, &mut frames.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Both, one after the other, in a block of the pool.
+fn copied(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, OpError> {
+    let len = (first.len() + second.len()) as usize;
+    let mut block = out.alloc(first.dtype(), len)?;
+    dispatch!(first.dtype(), T => {
+        let memory = block.samples_mut::<T>();
+        let (a, b) = memory.split_at_mut(first.len() as usize);
+        first.copy_to::<T>(a)?;
+        second.copy_to::<T>(b)?;
+    });
+    out.seal(block).ok_or(OpError::Segment(
+        isochrony_segment::SegmentError::OutOfMemory { bytes: len },
+    ))
+}
+
+impl Operator for Rewindow {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let (window, hop) = (self.window, self.hop());
+        match inputs {
+            &[PortType::Samples { dtype, stream }] => {
+                let width = window as usize;
+                let frames = PortType::Frames {
+                    dtype,
+                    stream,
+                    window,
+                    hop,
+                    width,
+                };
+                Ok(Bound::new([frames]).contract(Contract::Overlap {
+                    before: window - 1,
+                    after: 0,
+                }))
+            }
+            [other, ..] => Err(wrong_input(
+                "rewindow",
+                "samples",
+                other,
+                "put it directly behind the samples",
+            )),
+            [] => Err(PlanError::Inputs {
+                operator: "rewindow",
+                expected: "1".into(),
+                got: 0,
+            }),
+        }
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let Item::Samples(samples) = item else {
+            return Err(OpError::WrongItem {
+                expected: "samples",
+                got: item.kind(),
+            });
+        };
+        let hop = self.hop();
+        let mut samples = std::mem::replace(
+            samples,
+            SigSeg::empty(0, samples.dtype(), samples.stream_id()),
+        );
+        let next = match self.next {
+            Some(next) => next,
+            None => {
+                // The first window of the stretch's grid that lies in what is read.
+                let into = samples.start().abs_diff(out.anchor()) % hop;
+                let skip = if into == 0 || samples.start() < out.anchor() {
+                    0
+                } else {
+                    hop - into
+                };
+                samples.start().saturating_add_unsigned(skip)
+            }
+        };
+        self.next = Some(next);
+        if let Some(mut carry) = self.carry.take() {
+            let touching = match (carry.buffers().last(), samples.buffers().next()) {
+                (Some(last), Some(first)) => last.is_followed_by(first),
+                _ => false,
+            };
+            if touching {
+                carry.append(samples)?;
+                samples = carry;
+            } else {
+                self.straddle(&carry, &samples, out)?;
+                let next = self.next.unwrap_or(next);
+                if next < carry.end() {
+                    // A window longer than what came so far.
+                    carry.append(samples)?;
+                    self.carry = Some(carry.subseg(next..carry.end())?);
+                    return Ok(Next::Taken);
+                }
+            }
+        }
+        let next = self.next.unwrap_or(next);
+        if next >= samples.end() {
+            return Ok(Next::Taken);
+        }
+        let from = next.max(samples.start());
+        let samples = if from == samples.start() {
+            samples
+        } else {
+            samples.subseg(from..samples.end())?
+        };
+        let Some(frames) = Frames::windows(&samples, self.window, hop)? else {
+            self.carry = Some(samples);
+            return Ok(Next::Taken);
+        };
+        let next = frames.next_start();
+        self.next = Some(next);
+        if next < samples.end() {
+            self.carry = Some(samples.subseg(next..samples.end())?);
+        }
+        *item = frames.into();
+        Ok(Next::Tail)
+    }
+
+    fn on_break(&mut self, _: Port, _: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        match &self.carry {
+            Some(carry) => carry.start().min(upto),
+            None => upto,
+        }
+    }
+}

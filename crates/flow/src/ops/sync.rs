@@ -1,0 +1,62 @@
+//! The samples of several streams around events.
+
+use super::wrong_input;
+use crate::{
+    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    operator,
+};
+
+operator! {
+    /// For every range of the last input, the samples of each of the others in it, on an output each; the rest is dropped.
+    ///
+    /// Samples wait until it is known that no range will ask for them, by reference: they are not copied. A range
+    /// that has a gap in it gives several segments. XStream, section III-D.
+    pub struct Sync = "sync" (Inputs::AtLeast(2)) {}
+    state {}
+}
+
+impl Operator for Sync {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let Some((control, data)) = inputs.split_last() else {
+            return Err(PlanError::Inputs {
+                operator: "sync",
+                expected: "2 or more".into(),
+                got: 0,
+            });
+        };
+        let PortType::Ranges { stream } = control else {
+            return Err(wrong_input(
+                "sync",
+                "ranges as its last input",
+                control,
+                "connect a detector's output last",
+            ));
+        };
+        for port in data {
+            let PortType::Samples { stream: own, .. } = port else {
+                return Err(wrong_input(
+                    "sync",
+                    "samples before its last input",
+                    port,
+                    "connect the samples themselves",
+                ));
+            };
+            if own.get().timebase != stream.get().timebase {
+                return Err(PlanError::InputsDiffer {
+                    operator: "sync",
+                    first: port.to_string(),
+                    port: data.len(),
+                    other: control.to_string(),
+                    mend: "convert the ranges to the samples' timebase first",
+                });
+            }
+        }
+        let bound = Bound::new(inputs.iter().copied()).contract(Contract::Sequential);
+        Ok(bound.align(Align::Control).data_dependent())
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        out.emit(port, item)?;
+        Ok(Next::Taken)
+    }
+}

@@ -1,0 +1,47 @@
+//! Streams side by side.
+
+use crate::{
+    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    operator,
+};
+
+operator! {
+    /// What all inputs have over the same indices, each on its own output; what one of them lacks is left out of all.
+    pub struct Zip = "zip" (Inputs::AtLeast(2)) {}
+    state {}
+}
+
+impl Operator for Zip {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let grid = |port: &PortType| match *port {
+            PortType::Samples { stream, .. } => Some((stream.get().timebase, 0, 0)),
+            PortType::Frames {
+                stream,
+                window,
+                hop,
+                ..
+            } => Some((stream.get().timebase, window, hop)),
+            PortType::Ranges { .. } | PortType::Count => None,
+        };
+        let first = inputs.first().and_then(grid);
+        if let Some(at) = inputs
+            .iter()
+            .position(|port| grid(port).is_none() || grid(port) != first)
+        {
+            return Err(PlanError::InputsDiffer {
+                operator: "zip",
+                first: inputs[0].to_string(),
+                port: at,
+                other: inputs[at].to_string(),
+                mend: "zip samples with samples or windows with equal windows, of one timebase",
+            });
+        }
+        let bound = Bound::new(inputs.iter().copied()).contract(Contract::Stateless);
+        Ok(bound.align(Align::Window).data_dependent())
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        out.emit(port, item)?;
+        Ok(Next::Taken)
+    }
+}

@@ -1,0 +1,337 @@
+//! Plans: operators and how they are connected, as data.
+//!
+//! A plan is a node and one of its outputs; a node holds the plans that it takes its inputs from. Cloning shares, so
+//! branches and shared sub-plans cost nothing to write, and a plan is a graph, not a chain. Types are checked as each
+//! node is added. Nothing is read or computed before a plan runs.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::graph::Graph;
+use crate::{
+    Bound, Catalog, Declaration, Declared, Inputs, Live, OpError, PlanError, PortType, Recording,
+};
+
+/// What a node does.
+#[derive(Debug, Clone)]
+pub(crate) enum Op {
+    /// Reads a recording.
+    Scan {
+        recording: Live,
+        range: Option<Range<i64>>,
+        segment: u64,
+    },
+    /// Processes items.
+    Apply {
+        declaration: Declaration,
+        params: Map<String, Value>,
+    },
+}
+
+impl PartialEq for Op {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Scan {
+                    recording,
+                    range,
+                    segment,
+                },
+                Self::Scan {
+                    recording: r,
+                    range: g,
+                    segment: s,
+                },
+            ) => recording == r && range == g && segment == s,
+            (
+                Self::Apply {
+                    declaration,
+                    params,
+                },
+                Self::Apply {
+                    declaration: d,
+                    params: p,
+                },
+            ) => declaration.name == d.name && params == p,
+            _ => false,
+        }
+    }
+}
+
+impl Op {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Scan { .. } => "scan",
+            Self::Apply { declaration, .. } => declaration.name,
+        }
+    }
+}
+
+pub(crate) struct Node {
+    pub(crate) op: Op,
+    pub(crate) inputs: Vec<Plan>,
+    pub(crate) bound: Bound,
+}
+
+/// A plan: what [`Plan::scan`] and the methods that follow it describe. Printing it shows it as it will run.
+///
+/// ```
+/// use isochrony_flow::{Plan, Segments};
+/// use isochrony_segment::{SigSeg, Stream};
+/// use isochrony_time::{Rate, TimebaseId};
+///
+/// let stream = Stream::new("stn_10/pressure", TimebaseId(0), Rate::new(2000, 1)?).intern();
+/// let before_gap = SigSeg::from_slice(&[1i16, 3, 5, 7, 9], 0, stream)?;
+/// let after_gap = SigSeg::from_slice(&[2i16, 4], 100, stream)?;
+/// let recording = Segments::new([before_gap, after_gap]).expect("in order");
+/// let plan = Plan::scan(recording).rewindow(2)?.count()?;
+/// assert_eq!(plan.to_string(), "scan -> rewindow(window=2) -> count");
+/// assert_eq!(plan.collect()?.count(), Some(3)); // sample 4 makes no full window and never meets sample 100
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Plan {
+    pub(crate) node: Arc<Node>,
+    pub(crate) output: u16,
+}
+
+/// Samples of a segment where nobody says otherwise: large enough that the engine is not seen, small enough that
+/// what one operator wrote the next finds in the cache.
+pub const SEGMENT: u64 = 1 << 17;
+
+impl Plan {
+    /// Reads a recording, all of it, from its first sample to its last.
+    pub fn scan(recording: impl Recording + 'static) -> Self {
+        Self::scan_part(Live::new(recording), None, SEGMENT)
+    }
+
+    /// Reads the samples of a recording with indices in `range`, in segments of at most `segment` samples.
+    #[must_use]
+    pub fn scan_part(recording: Live, range: Option<Range<i64>>, segment: u64) -> Self {
+        let bound = Bound::new([recording.0.port()]);
+        Self {
+            node: Arc::new(Node {
+                op: Op::Scan {
+                    recording,
+                    range,
+                    segment,
+                },
+                inputs: Vec::new(),
+                bound,
+            }),
+            output: 0,
+        }
+    }
+
+    /// Adds an operator by its declaration; its inputs are this plan and `others`.
+    ///
+    /// # Errors
+    /// [`PlanError`] if a parameter or the type of an input is not what the operator takes.
+    pub fn apply(
+        &self,
+        declaration: &Declaration,
+        params: Map<String, Value>,
+        others: &[Self],
+    ) -> Result<Self, PlanError> {
+        let mut inputs = vec![self.clone()];
+        inputs.extend_from_slice(others);
+        let right = match declaration.inputs {
+            Inputs::Exactly(n) => inputs.len() == n,
+            Inputs::AtLeast(n) => inputs.len() >= n,
+        };
+        if !right {
+            return Err(PlanError::Inputs {
+                operator: declaration.name,
+                expected: match declaration.inputs {
+                    Inputs::Exactly(n) => n.to_string(),
+                    Inputs::AtLeast(n) => format!("{n} or more"),
+                },
+                got: inputs.len(),
+            });
+        }
+        let params = declaration.check(params)?;
+        let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
+        let bound = (declaration.build)(&params)?.bind(&types)?;
+        Ok(Self {
+            node: Arc::new(Node {
+                op: Op::Apply {
+                    declaration: *declaration,
+                    params,
+                },
+                inputs,
+                bound,
+            }),
+            output: 0,
+        })
+    }
+
+    /// Adds an operator of one input, which may be of the user's own crate.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn then<O: Declared>(&self, params: Map<String, Value>) -> Result<Self, PlanError> {
+        self.apply(&O::DECLARATION, params, &[])
+    }
+
+    /// Another output of the last operator.
+    ///
+    /// # Errors
+    /// [`PlanError::NoSuchOutput`].
+    pub fn output(&self, output: u16) -> Result<Self, PlanError> {
+        let have = self.node.bound.outputs.len();
+        if usize::from(output) >= have {
+            return Err(PlanError::NoSuchOutput {
+                operator: self.node.op.name(),
+                have,
+                got: output,
+            });
+        }
+        Ok(Self {
+            node: self.node.clone(),
+            output,
+        })
+    }
+
+    /// Type of what comes out.
+    #[must_use]
+    pub fn port(&self) -> PortType {
+        self.node.bound.outputs[usize::from(self.output)]
+    }
+
+    /// The plan as JSON: nodes in order, each after those it takes inputs from.
+    ///
+    /// # Errors
+    /// [`PlanError::NotSaveable`] if it holds something that exists in this process only.
+    pub fn to_json(&self) -> Result<Value, PlanError> {
+        let graph = Graph::new(self);
+        let nodes = graph.nodes.iter().map(|node| {
+            Ok(match &node.op {
+                Op::Scan {
+                    recording,
+                    range,
+                    segment,
+                } => {
+                    let saved = recording.0.saved().ok_or_else(|| PlanError::NotSaveable {
+                        operator: format!("scan of {}", recording.0.port()),
+                        what: "samples in memory",
+                        mend: "store them as a signal and scan that",
+                    })?;
+                    let range = range.as_ref().map(|r| [r.start, r.end]);
+                    json!({"op": "scan", "of": saved, "range": range, "segment": segment})
+                }
+                Op::Apply {
+                    declaration,
+                    params,
+                } => {
+                    json!({"op": declaration.name, "params": params, "inputs": node.inputs})
+                }
+            })
+        });
+        let nodes = nodes.collect::<Result<Vec<_>, PlanError>>()?;
+        Ok(json!({"isochrony_plan": 1, "nodes": nodes, "output": graph.outputs[0]}))
+    }
+
+    /// A plan from its JSON. `resolve` finds the recording that a scan names.
+    ///
+    /// # Errors
+    /// [`PlanError::Unreadable`], and whatever adding each operator meets.
+    pub fn from_json(
+        saved: &Value,
+        catalog: &Catalog,
+        resolve: &dyn Fn(&Map<String, Value>) -> Result<Live, PlanError>,
+    ) -> Result<Self, PlanError> {
+        let unreadable = |why: String| PlanError::Unreadable { why };
+        if saved.get("isochrony_plan") != Some(&json!(1)) {
+            return Err(unreadable("\"isochrony_plan\" is not 1".into()));
+        }
+        let list = saved.get("nodes").and_then(Value::as_array);
+        let list = list.ok_or_else(|| unreadable("\"nodes\" is no list".into()))?;
+        let mut nodes: Vec<Self> = Vec::with_capacity(list.len());
+        let pick = |nodes: &[Self], edge: &Value| -> Result<Self, PlanError> {
+            let (node, output): (usize, u16) = serde_json::from_value(edge.clone())
+                .map_err(|why| unreadable(format!("{edge} is no [node, output]: {why}")))?;
+            let node = nodes.get(node);
+            node.ok_or_else(|| unreadable(format!("{edge} names a node that is not before it")))?
+                .output(output)
+        };
+        for (at, node) in list.iter().enumerate() {
+            let name = node.get("op").and_then(Value::as_str);
+            let name = name.ok_or_else(|| unreadable(format!("node {at} has no \"op\"")))?;
+            let object = |key: &str| match node.get(key) {
+                Some(Value::Object(map)) => Ok(map.clone()),
+                None => Ok(Map::new()),
+                _ => Err(unreadable(format!("{key:?} of node {at} is no object"))),
+            };
+            if name == "scan" {
+                let recording = resolve(&object("of")?)?;
+                let range = node.get("range").cloned().unwrap_or(Value::Null);
+                let range: Option<[i64; 2]> = serde_json::from_value(range)
+                    .map_err(|why| unreadable(format!("range of node {at}: {why}")))?;
+                let segment = node
+                    .get("segment")
+                    .and_then(Value::as_u64)
+                    .unwrap_or(SEGMENT);
+                nodes.push(Self::scan_part(
+                    recording,
+                    range.map(|[a, b]| a..b),
+                    segment,
+                ));
+                continue;
+            }
+            let inputs = node.get("inputs").and_then(Value::as_array);
+            let inputs =
+                inputs.ok_or_else(|| unreadable(format!("node {at} has no \"inputs\"")))?;
+            let inputs: Vec<Self> = inputs
+                .iter()
+                .map(|edge| pick(&nodes, edge))
+                .collect::<Result<_, _>>()?;
+            let Some((first, others)) = inputs.split_first() else {
+                return Err(unreadable(format!("node {at} has no input")));
+            };
+            nodes.push(first.apply(catalog.get(name)?, object("params")?, others)?);
+        }
+        pick(&nodes, saved.get("output").unwrap_or(&Value::Null))
+    }
+
+    /// Civil time and such of what the plan reads is opened, and the operators made: a run that has not begun.
+    ///
+    /// # Errors
+    /// Whatever opening a recording meets.
+    pub(crate) fn graph(&self) -> Graph {
+        Graph::new(self)
+    }
+}
+
+impl PartialEq for Plan {
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (Graph::new(self), Graph::new(other));
+        a.outputs == b.outputs && a.nodes == b.nodes
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.graph().fmt(f)
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Plan({self})")
+    }
+}
+
+/// What an open scan needs.
+pub(crate) fn open(op: &Op) -> Option<Result<Box<dyn crate::Source>, OpError>> {
+    match op {
+        Op::Scan {
+            recording,
+            range,
+            segment,
+        } => Some(recording.0.open(range.clone(), *segment)),
+        Op::Apply { .. } => None,
+    }
+}

@@ -1,0 +1,124 @@
+//! Building plans fluently, and running them.
+
+use serde_json::{Map, Value, json};
+
+use crate::exec::{Run, RunOptions};
+use crate::graph::Graph;
+use crate::ops::{Collect, Count, Limit, Merge, Passthrough, Rewindow, Sync, Zip};
+use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
+
+/// Parameters from a JSON object.
+fn params(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+impl Plan {
+    /// [`Passthrough`].
+    ///
+    /// # Errors
+    /// None today; operators may refuse types they cannot process.
+    pub fn passthrough(&self) -> Result<Self, PlanError> {
+        self.then::<Passthrough>(Map::new())
+    }
+
+    /// [`Rewindow`] without overlap.
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`], [`PlanError::InputType`].
+    pub fn rewindow(&self, window: u64) -> Result<Self, PlanError> {
+        self.then::<Rewindow>(params(json!({"window": window})))
+    }
+
+    /// [`Rewindow`] every `hop` samples.
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`], [`PlanError::InputType`].
+    pub fn rewindow_every(&self, window: u64, hop: u64) -> Result<Self, PlanError> {
+        self.then::<Rewindow>(params(json!({"window": window, "hop": hop})))
+    }
+
+    /// [`Count`].
+    ///
+    /// # Errors
+    /// None today.
+    pub fn count(&self) -> Result<Self, PlanError> {
+        self.then::<Count>(Map::new())
+    }
+
+    /// [`Limit`].
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`].
+    pub fn limit(&self, count: u64) -> Result<Self, PlanError> {
+        self.then::<Limit>(params(json!({"count": count})))
+    }
+
+    /// [`Merge`] with others.
+    ///
+    /// # Errors
+    /// [`PlanError::InputsDiffer`].
+    pub fn merge(&self, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(&Merge::DECLARATION, Map::new(), others)
+    }
+
+    /// [`Zip`] with others.
+    ///
+    /// # Errors
+    /// [`PlanError::InputsDiffer`], [`PlanError::Inputs`].
+    pub fn zip(&self, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(&Zip::DECLARATION, Map::new(), others)
+    }
+
+    /// [`Sync`]: the last of `others` gives the ranges.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`], [`PlanError::InputsDiffer`], [`PlanError::Inputs`].
+    pub fn sync(&self, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(&Sync::DECLARATION, Map::new(), others)
+    }
+
+    /// Runs the plan and gathers what comes out: samples and windows as an array, a count as a number.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn collect(&self) -> Result<Gathered, RunError> {
+        self.collect_with(&RunOptions::default())
+            .map(|(gathered, _)| gathered)
+    }
+
+    /// The same under stated options, with the report.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(Gathered, Report), RunError> {
+        let sink = match self.port() {
+            crate::PortType::Count => Ok(self.clone()),
+            _ => self.then::<Collect>(Map::new()),
+        };
+        let sink = sink.unwrap_or_else(|_| self.clone());
+        let graph = Graph::new(&sink);
+        let mut run = Run::new(&graph, options)?;
+        let report = run.run(options)?;
+        let gathered = run.result(graph.outputs[0].0).unwrap_or(Gathered::Count(0));
+        Ok((gathered, report))
+    }
+
+    /// Runs the plan for its effects and drops what comes out.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run(&self) -> Result<Report, RunError> {
+        self.run_with(&RunOptions::default())
+    }
+
+    /// The same under stated options.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run_with(&self, options: &RunOptions<'_>) -> Result<Report, RunError> {
+        Run::new(&Graph::new(self), options)?.run(options)
+    }
+}

@@ -1,0 +1,204 @@
+//! Where samples come from: recordings that can be scanned again and again, and the sources that one scan pulls from.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use isochrony_segment::SigSeg;
+use serde_json::{Map, Value};
+
+use crate::{Break, Item, OpError, PortType};
+
+/// What a source gives next.
+#[derive(Debug)]
+pub enum Pulled {
+    /// A stretch without gaps or clock steps begins, before its first item: the index of its first sample, which
+    /// lies before the scanned range if that begins inside the stretch; and what separates it from the stretch before.
+    Stretch {
+        /// Windows are counted from here.
+        anchor: i64,
+        /// None for the first stretch of a scan.
+        why: Option<Break>,
+    },
+    /// An item that continues the one before, or the first of a stretch.
+    Item(Item),
+    /// Nothing for now: a live source waits.
+    Idle,
+    /// Nothing follows.
+    End,
+}
+
+/// One pass over a recording.
+pub trait Source: Send {
+    /// What comes next. Called from one thread; may block for the time of one read.
+    ///
+    /// # Errors
+    /// A failed read, an interrupt.
+    fn pull(&mut self) -> Result<Pulled, OpError>;
+
+    /// Civil time of an index, for error messages.
+    fn time_of(&self, index: i64) -> Option<String> {
+        let _ = index;
+        None
+    }
+
+    /// Samples in all, where that is known: what progress is measured against.
+    fn total(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Something that can be scanned: a stored signal, an array.
+pub trait Recording: Send + Sync {
+    /// What flows from it.
+    fn port(&self) -> PortType;
+
+    /// Begins a pass over the samples with indices in `range`, in segments of at most `segment` samples.
+    ///
+    /// # Errors
+    /// Whatever opening meets.
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError>;
+
+    /// How a saved plan names it; None if it exists in this process only.
+    fn saved(&self) -> Option<Map<String, Value>> {
+        None
+    }
+}
+
+/// A shared recording; equal if it is the same one or is saved under the same name.
+#[derive(Clone)]
+pub struct Live(pub(crate) Arc<dyn Recording>);
+
+impl Live {
+    /// Shares a recording.
+    pub fn new(recording: impl Recording + 'static) -> Self {
+        Self(Arc::new(recording))
+    }
+}
+
+impl PartialEq for Live {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || matches!((self.0.saved(), other.0.saved()), (Some(a), Some(b)) if a == b)
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Live({})", self.0.port())
+    }
+}
+
+/// Segments in memory, as a recording: in index order, of one stream and dtype. What does not continue the segment
+/// before is after a gap.
+#[derive(Debug, Clone)]
+pub struct Segments {
+    segments: Arc<[SigSeg]>,
+    port: PortType,
+}
+
+impl Segments {
+    /// The segments; None if there is none, if they differ in stream or dtype, or if indices go back.
+    #[must_use]
+    pub fn new(segments: impl IntoIterator<Item = SigSeg>) -> Option<Self> {
+        let segments: Arc<[SigSeg]> = segments.into_iter().collect();
+        let first = segments.first()?;
+        let alike = segments.windows(2).all(|pair| {
+            pair[0].stream_id() == pair[1].stream_id()
+                && pair[0].dtype() == pair[1].dtype()
+                && pair[0].end() <= pair[1].start()
+        });
+        let port = PortType::Samples {
+            dtype: first.dtype(),
+            stream: first.stream_id(),
+        };
+        alike.then_some(Self { segments, port })
+    }
+}
+
+impl Recording for Segments {
+    fn port(&self) -> PortType {
+        self.port
+    }
+
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        Ok(Box::new(SegmentsPass {
+            segments: self.segments.clone(),
+            at: 0,
+            rest: None,
+            range: range.unwrap_or(i64::MIN..i64::MAX),
+            segment: i64::try_from(segment.max(1)).unwrap_or(i64::MAX),
+            end: None,
+            anchor: 0,
+        }))
+    }
+}
+
+struct SegmentsPass {
+    segments: Arc<[SigSeg]>,
+    at: usize,
+    /// What is left of the current segment.
+    rest: Option<SigSeg>,
+    range: Range<i64>,
+    segment: i64,
+    /// End of the last segment given.
+    end: Option<i64>,
+    anchor: i64,
+}
+
+impl SegmentsPass {
+    /// The next segment's part in the range; announces a stretch before its first part.
+    fn enter(&mut self) -> Result<Option<Pulled>, OpError> {
+        while let Some(segment) = self.segments.get(self.at) {
+            let continues = self.at > 0 && self.segments[self.at - 1].end() == segment.start();
+            if !continues {
+                self.anchor = segment.start();
+            }
+            self.at += 1;
+            let from = segment.start().max(self.range.start);
+            let to = segment.end().min(self.range.end);
+            if from >= to {
+                continue;
+            }
+            self.rest = Some(segment.subseg(from..to)?);
+            if self.end == Some(from) {
+                return Ok(None);
+            }
+            let why = self.end.map(|end| Break::Gap(end..from));
+            return Ok(Some(Pulled::Stretch {
+                anchor: self.anchor,
+                why,
+            }));
+        }
+        Ok(Some(Pulled::End))
+    }
+}
+
+impl Source for SegmentsPass {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        if self.rest.is_none()
+            && let Some(first) = self.enter()?
+        {
+            return Ok(first);
+        }
+        let Some(rest) = self.rest.take() else {
+            return Ok(Pulled::End);
+        };
+        let cut = rest.start().saturating_add(self.segment);
+        self.end = Some(rest.end().min(cut));
+        if rest.end() <= cut {
+            return Ok(Pulled::Item(rest.into()));
+        }
+        self.rest = Some(rest.subseg(cut..rest.end())?);
+        Ok(Pulled::Item(rest.subseg(rest.start()..cut)?.into()))
+    }
+
+    fn total(&self) -> Option<u64> {
+        let within = |segment: &SigSeg| {
+            let from = segment.start().max(self.range.start);
+            let to = segment.end().min(self.range.end);
+            if from < to { from.abs_diff(to) } else { 0 }
+        };
+        Some(self.segments.iter().map(within).sum())
+    }
+}

@@ -1,0 +1,117 @@
+//! Types of ports: what kind of item, of which dtype, rate, unit and timebase, in which windows.
+
+use std::fmt;
+
+use isochrony_segment::{DType, Stream, StreamId};
+use isochrony_time::Rate;
+
+/// What flows through a port. Rate, unit and timebase are those of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PortType {
+    /// Segments of samples.
+    Samples {
+        /// Type of a sample.
+        dtype: DType,
+        /// Name, timebase, rate, calibration.
+        stream: StreamId,
+    },
+    /// Blocks of windows.
+    Frames {
+        /// Type of a value.
+        dtype: DType,
+        /// Name, timebase, rate of the windows' samples; calibration of the values.
+        stream: StreamId,
+        /// Samples of a window.
+        window: u64,
+        /// Samples from the start of one window to the next.
+        hop: u64,
+        /// Values of a row: `window` where the row is the samples themselves.
+        width: usize,
+    },
+    /// Ranges of indices.
+    Ranges {
+        /// Stream whose indices they are.
+        stream: StreamId,
+    },
+    /// One number at the end.
+    Count,
+}
+
+impl PortType {
+    /// Name, timebase, rate, calibration; None of a count.
+    #[must_use]
+    pub fn stream(&self) -> Option<&'static Stream> {
+        self.stream_id().map(StreamId::get)
+    }
+
+    /// Id of the stream.
+    #[must_use]
+    pub fn stream_id(&self) -> Option<StreamId> {
+        match *self {
+            Self::Samples { stream, .. }
+            | Self::Frames { stream, .. }
+            | Self::Ranges { stream } => Some(stream),
+            Self::Count => None,
+        }
+    }
+
+    /// Type of the samples or values.
+    #[must_use]
+    pub fn dtype(&self) -> Option<DType> {
+        match *self {
+            Self::Samples { dtype, .. } | Self::Frames { dtype, .. } => Some(dtype),
+            Self::Ranges { .. } | Self::Count => None,
+        }
+    }
+
+    /// Sample rate.
+    #[must_use]
+    pub fn rate(&self) -> Option<Rate> {
+        self.stream().map(|stream| stream.rate)
+    }
+
+    /// What kind of item this is, as errors say it.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Samples { .. } => "samples",
+            Self::Frames { .. } => "frames",
+            Self::Ranges { .. } => "ranges",
+            Self::Count => "count",
+        }
+    }
+}
+
+impl fmt::Display for PortType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Samples { dtype, .. } => write!(f, "samples[{dtype}]")?,
+            Self::Frames {
+                dtype,
+                window,
+                hop,
+                width,
+                ..
+            } => {
+                write!(f, "frames[{dtype}, window {window}")?;
+                if hop != window {
+                    write!(f, ", hop {hop}")?;
+                }
+                if *width as u64 != *window {
+                    write!(f, ", width {width}")?;
+                }
+                write!(f, "]")?;
+            }
+            Self::Ranges { .. } => write!(f, "ranges")?,
+            Self::Count => return write!(f, "count"),
+        }
+        if let Some(stream) = self.stream() {
+            write!(f, " of {} at {} Hz", stream.name, stream.rate)?;
+            if !stream.calibration.unit().is_empty() {
+                write!(f, " in {}", stream.calibration.unit())?;
+            }
+        }
+        Ok(())
+    }
+}
