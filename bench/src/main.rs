@@ -3,6 +3,7 @@
 //! Machines are noisy, so every claim is a ratio of two things run by turns in this process, and what is printed is the
 //! median of the ratios with their spread. Every result is asserted before its time counts.
 
+mod chain;
 mod commit;
 mod import;
 mod measure;
@@ -53,7 +54,8 @@ type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std:
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
     let mut results = Results::default();
-    let benches: [(&str, Bench); 5] = [
+    let benches: [(&str, Bench); 6] = [
+        ("chain", chain::run),
         ("scan", scan::run),
         ("open", open::run),
         ("commit", commit::run),

@@ -134,10 +134,15 @@ impl PlanError {
     }
 }
 
-/// Why an operator could not go on.
+/// Why an operator could not go on. One word in size, since every operator call returns it or nothing.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct OpError(Box<OpErrorKind>);
+
+/// Kinds of [`OpError`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpError {
+pub enum OpErrorKind {
     /// A segment could not be cut, joined or copied.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -193,17 +198,30 @@ pub enum OpError {
 }
 
 impl OpError {
+    /// What kind of error it is.
+    #[must_use]
+    pub fn kind(&self) -> &OpErrorKind {
+        &self.0
+    }
+
     /// A stable name of the kind of error.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        match self {
-            Self::Segment(error) => error.code(),
-            Self::WrongItem { .. } => "wrong_item",
-            Self::MemoryCap { .. } => "memory_cap",
-            Self::FanInStarved { .. } => "fan_in_starved",
-            Self::Failed(_) => "operator_failed",
-            Self::Panicked { .. } => "operator_panicked",
+        match &*self.0 {
+            OpErrorKind::Segment(error) => error.code(),
+            OpErrorKind::WrongItem { .. } => "wrong_item",
+            OpErrorKind::MemoryCap { .. } => "memory_cap",
+            OpErrorKind::FanInStarved { .. } => "fan_in_starved",
+            OpErrorKind::Failed(_) => "operator_failed",
+            OpErrorKind::Panicked { .. } => "operator_panicked",
         }
+    }
+}
+
+impl<E: Into<OpErrorKind>> From<E> for OpError {
+    #[cold]
+    fn from(error: E) -> Self {
+        Self(Box::new(error.into()))
     }
 }
 

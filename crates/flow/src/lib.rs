@@ -26,10 +26,10 @@ pub mod windowed;
 
 pub use catalog::Catalog;
 pub use declare::{Declaration, Declared, Inputs, Param};
-pub use error::{Cause, OpError, PlanError, RunError};
+pub use error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use exec::drive::Out;
 pub use exec::pool::Block;
-pub use exec::{BURSTS_PER_TIMED, MEMORY, RunOptions};
+pub use exec::{MEMORY, RunOptions};
 pub use gathered::{Array, Gathered};
 pub use item::{Break, Frames, Item, Ranges};
 pub use operator::{Align, Bound, Contract, Needs, Next, Operator, Port};

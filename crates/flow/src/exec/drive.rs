@@ -9,7 +9,7 @@ use std::time::Instant;
 use isochrony_segment::{Buffer, DType};
 
 use crate::exec::pool::{Block, Pool};
-use crate::exec::slot::{FRESH, MANY, Slot, To};
+use crate::exec::slot::{Cold, FRESH, MANY, Slot, To};
 use crate::{Break, Item, Next, OpError, Port};
 
 /// What all operators of a run share.
@@ -54,11 +54,10 @@ pub(crate) enum Mark {
 
 /// Where an operator's output goes, and where it gets memory.
 pub struct Out<'a> {
+    /// The slots of the nodes behind this one.
     later: &'a mut [Slot],
-    base: usize,
     node: u32,
-    edges: &'a [Vec<To>],
-    anchor: i64,
+    cold: &'a Cold,
     shared: &'a mut Shared,
 }
 
@@ -69,11 +68,12 @@ impl Out<'_> {
     /// What a later operator failed with: pass it on with `?`.
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
         let edges = self
+            .cold
             .edges
             .get(usize::from(port))
             .map_or(&[][..], Vec::as_slice);
         let range = self.shared.range;
-        fan_out(self.later, self.base, edges, item, self.shared)?;
+        fan_out(self.later, self.node as usize + 1, edges, item, self.shared)?;
         self.shared.switch(self.node);
         self.shared.range = range;
         Ok(())
@@ -89,14 +89,14 @@ impl Out<'_> {
     }
 
     /// Makes filled memory shareable; it returns to the pool when nobody refers to it any more.
-    pub fn seal(&mut self, block: Block) -> Option<Buffer> {
+    pub fn seal(&mut self, block: Block) -> Buffer {
         self.shared.pool.seal(block)
     }
 
     /// Index of the first sample of the stretch that the item belongs to: windows are counted from there.
     #[must_use]
     pub fn anchor(&self) -> i64 {
-        self.anchor
+        self.cold.anchor
     }
 }
 
@@ -131,8 +131,8 @@ pub(crate) fn drive(
         if slot.ended {
             return Ok(());
         }
-        let extent = item.extent();
         shared.switch(to.node);
+        let extent = item.extent();
         shared.range = extent;
         if slot.fan_in {
             return arrive(slot, later, to, item, shared);
@@ -147,10 +147,8 @@ pub(crate) fn drive(
         slot.samples += item.samples();
         let mut out = Out {
             later,
-            base: to.node as usize + 1,
             node: to.node,
-            edges: &slot.cold.edges,
-            anchor: slot.cold.anchor,
+            cold: &slot.cold,
             shared,
         };
         match slot.op.process(to.port, item, &mut out)? {
@@ -187,10 +185,8 @@ fn jump(
     slot.cold.anchor = start;
     let mut out = Out {
         later,
-        base: to.node as usize + 1,
         node: to.node,
-        edges: &slot.cold.edges,
-        anchor: start,
+        cold: &slot.cold,
         shared,
     };
     slot.op.on_break(to.port, &Break::Removed, &mut out)
@@ -234,13 +230,12 @@ fn release(
             break;
         };
         for (port, mut item) in matched {
-            shared.range = item.extent();
+            let extent = item.extent();
+            shared.range = extent;
             let mut out = Out {
                 later,
-                base: node as usize + 1,
                 node,
-                edges: &slot.cold.edges,
-                anchor: slot.cold.anchor,
+                cold: &slot.cold,
                 shared,
             };
             match slot.op.process(port, &mut item, &mut out)? {
@@ -293,20 +288,18 @@ pub(crate) fn mark(
             None => return Ok(()),
         }
     }
-    let mut out = Out {
-        later,
-        base: to.node as usize + 1,
-        node: to.node,
-        edges: &slot.cold.edges,
-        anchor: slot.cold.anchor,
-        shared,
-    };
     match &mut passed {
         Mark::Stretch { anchor, why } => {
+            slot.cold.gaps += u64::from(matches!(why, Some(Break::Gap(_))));
             if let Some(why) = why
                 && !slot.ended
             {
-                slot.cold.gaps += u64::from(matches!(why, Break::Gap(_)));
+                let mut out = Out {
+                    later,
+                    node: to.node,
+                    cold: &slot.cold,
+                    shared,
+                };
                 slot.op.on_break(to.port, why, &mut out)?;
             }
             slot.cold.anchor = *anchor;
@@ -321,10 +314,17 @@ pub(crate) fn mark(
         }
         Mark::End => {
             slot.cold.open_ports = slot.cold.open_ports.saturating_sub(1);
-            if !slot.ended || slot.cold.open_ports == 0 {
+            let last = slot.cold.open_ports == 0;
+            if !slot.ended || last {
+                let mut out = Out {
+                    later,
+                    node: to.node,
+                    cold: &slot.cold,
+                    shared,
+                };
                 slot.op.finish(to.port, &mut out)?;
             }
-            if slot.cold.open_ports > 0 {
+            if !last {
                 return Ok(());
             }
             slot.ended = true;

@@ -10,7 +10,7 @@ use isochrony_segment::SigSeg;
 use smallvec::SmallVec;
 
 use crate::exec::drive::Mark;
-use crate::{Align, Item, OpError, Port, Ranges};
+use crate::{Align, Item, OpError, OpErrorKind, Port, Ranges};
 
 /// Items that belong together, by input.
 pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
@@ -295,13 +295,14 @@ impl FanIn {
             .back()
             .and_then(Item::range)
             .map_or(0, |range| range.end);
-        OpError::FanInStarved {
+        OpErrorKind::FanInStarved {
             ahead: edge(ahead),
             behind: edge(behind),
             skew: last.saturating_sub(self.queues[behind].bound().max(0)),
             queued,
             cap,
         }
+        .into()
     }
 }
 

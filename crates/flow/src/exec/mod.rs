@@ -21,10 +21,8 @@ use slot::{Cold, FRESH, MANY, Slot, To};
 use crate::graph::Graph;
 use crate::plan::{self, Op};
 use crate::report::{OperatorReport, Report};
-use crate::{Align, OpError, Pulled, RunError, Source};
+use crate::{Align, OpError, OpErrorKind, Pulled, RunError, Source};
 
-/// One burst in so many has its time taken.
-pub const BURSTS_PER_TIMED: u64 = 64;
 /// Samples after which a burst ends.
 const BURST_SAMPLES: u64 = 1 << 18;
 /// Items after which a burst ends.
@@ -70,7 +68,10 @@ pub(crate) struct Run {
     shared: Shared,
     names: Vec<&'static str>,
     bursts: u64,
+    /// Items of the sources.
     given: u64,
+    /// Their samples that had their time taken.
+    timed_samples: u64,
 }
 
 impl Run {
@@ -123,7 +124,7 @@ impl Run {
                         .collect();
                     let made =
                         (declaration.build)(params).and_then(|mut op| op.bind(&types).map(|_| op));
-                    made.map_err(|error| failed(at, OpError::Failed(error.into())))?
+                    made.map_err(|error| failed(at, OpErrorKind::Failed(error.into()).into()))?
                 }
             };
             let only = match edges[at].first().map(Vec::as_slice) {
@@ -174,6 +175,7 @@ impl Run {
             names: graph.nodes.iter().map(|node| node.op.name()).collect(),
             bursts: 0,
             given: 0,
+            timed_samples: 0,
         })
     }
 
@@ -201,9 +203,10 @@ impl Run {
                 Err(panic) => {
                     let text = panic.downcast_ref::<String>().map(String::as_str);
                     let text = text.or(panic.downcast_ref::<&str>().copied());
-                    OpError::Panicked {
+                    OpErrorKind::Panicked {
                         message: text.unwrap_or("no message").into(),
                     }
+                    .into()
                 }
             };
             return Err(self.locate(error));
@@ -237,10 +240,12 @@ impl Run {
             shared,
             bursts,
             given,
+            timed_samples,
             ..
         } = self;
         let feed = &mut feeds[feed];
-        shared.timed = bursts.is_multiple_of(BURSTS_PER_TIMED);
+        // The first item of a burst has its time taken: of 64 small items one, so that the clock is not seen.
+        shared.timed = true;
         shared.since = Instant::now();
         shared.current = feed.node as u32;
         *bursts += 1;
@@ -270,6 +275,11 @@ impl Run {
                             drive(slots, 0, to, &mut item.clone(), shared)?;
                         }
                         drive(slots, 0, last, &mut item, shared)?;
+                    }
+                    if shared.timed {
+                        shared.switch(feed.node as u32);
+                        shared.timed = false;
+                        *timed_samples += count;
                     }
                 }
                 Pulled::Stretch { anchor, why } => {
@@ -301,7 +311,12 @@ impl Run {
     }
 
     fn report(&self, elapsed: Duration) -> Report {
-        let timed = self.bursts.div_ceil(BURSTS_PER_TIMED).max(1);
+        let given: u64 = self
+            .feeds
+            .iter()
+            .map(|feed| self.slots[feed.node].samples)
+            .sum();
+        let share = given as f64 / self.timed_samples.max(1) as f64;
         let operators = self
             .slots
             .iter()
@@ -311,7 +326,7 @@ impl Run {
                 items: slot.items,
                 samples: slot.samples,
                 gaps: slot.cold.gaps,
-                useful: Duration::from_nanos(useful.saturating_mul(self.bursts) / timed),
+                useful: Duration::from_nanos((useful as f64 * share) as u64),
             });
         Report {
             operators: operators.collect(),

@@ -5,7 +5,7 @@
 
 use isochrony_segment::{Buffer, BufferMut, Sample};
 
-use crate::OpError;
+use crate::{OpError, OpErrorKind};
 
 /// Memory that an operator fills; [`Out::seal`](crate::Out::seal) makes it shareable.
 #[derive(Debug)]
@@ -80,11 +80,12 @@ impl Pool {
             });
         }
         if !fits(self) {
-            return Err(OpError::MemoryCap {
+            return Err(OpErrorKind::MemoryCap {
                 asked: size as u64,
                 used: self.bytes + queued,
                 cap: self.cap,
-            });
+            }
+            .into());
         }
         self.bytes += size as u64;
         self.peak = self.peak.max(self.bytes + queued);
@@ -95,8 +96,12 @@ impl Pool {
     }
 
     /// Shares a block's first bytes.
-    pub(crate) fn seal(&mut self, block: Block) -> Option<Buffer> {
-        let shared = block.memory.slice(0..block.bytes);
+    pub(crate) fn seal(&mut self, block: Block) -> Buffer {
+        // A block is at least as long as was asked for.
+        let shared = block
+            .memory
+            .slice(0..block.bytes)
+            .unwrap_or_else(|| block.memory.clone());
         self.blocks.push(block.memory);
         shared
     }

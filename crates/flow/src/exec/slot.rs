@@ -15,6 +15,8 @@ pub(crate) struct To {
     pub(crate) port: Port,
 }
 
+/// One cache line.
+#[repr(align(64))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
     /// Index at which what continues the last item begins, on the only input.

@@ -1,8 +1,8 @@
 //! The end of a plan whose result is wanted as a whole.
 
 use crate::{
-    Array, Bound, Contract, Gathered, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType, operator,
+    Array, Bound, Contract, Gathered, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, operator,
 };
 
 operator! {
@@ -78,10 +78,11 @@ impl Operator for Collect {
                 all.extend(ranges.ranges.iter().cloned())
             }
             (_, item) => {
-                return Err(OpError::WrongItem {
+                return Err(OpErrorKind::WrongItem {
                     expected: "its declared kind",
                     got: item.kind(),
-                });
+                }
+                .into());
             }
         }
         Ok(Next::Taken)

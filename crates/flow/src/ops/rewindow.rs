@@ -4,8 +4,8 @@ use isochrony_segment::{Buffer, SigSeg, dispatch};
 
 use super::wrong_input;
 use crate::{
-    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType, json, operator,
+    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, json, operator,
 };
 
 operator! {
@@ -91,9 +91,7 @@ fn copied(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, 
         first.copy_to::<T>(a)?;
         second.copy_to::<T>(b)?;
     });
-    out.seal(block).ok_or(OpError::Segment(
-        isochrony_segment::SegmentError::OutOfMemory { bytes: len },
-    ))
+    Ok(out.seal(block))
 }
 
 impl Operator for Rewindow {
@@ -130,10 +128,11 @@ impl Operator for Rewindow {
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let Item::Samples(samples) = item else {
-            return Err(OpError::WrongItem {
+            return Err(OpErrorKind::WrongItem {
                 expected: "samples",
                 got: item.kind(),
-            });
+            }
+            .into());
         };
         let hop = self.hop();
         let mut samples = std::mem::replace(
