@@ -19,15 +19,21 @@ enum Set {
 }
 
 /// A loop to be compiled for every instruction set.
-pub(crate) trait Kernel {
+pub trait Kernel {
+    /// What the loop gives.
     type Output;
 
-    /// Must be `#[inline(always)]`, as must all that its loops call.
+    /// The loop. Must be `#[inline(always)]`, as must all that it calls.
     fn run<L: Level>(self, level: L) -> Self::Output;
 }
 
-/// Proof that code runs where an instruction set may be used; made only in this module.
-pub trait Level: Copy {
+mod sealed {
+    /// Keeps levels to this module: safe code relies on what they say of the CPU.
+    pub trait Sealed {}
+}
+
+/// Proof that code runs where an instruction set may be used; made only by [`Isa::run`].
+pub trait Level: sealed::Sealed + Copy {
     /// Whether AVX2 may be used.
     const AVX2: bool;
 }
@@ -35,6 +41,8 @@ pub trait Level: Copy {
 /// What the target has anyway: SSE2 on x86-64, NEON on AArch64.
 #[derive(Clone, Copy)]
 pub(crate) struct Baseline(());
+
+impl sealed::Sealed for Baseline {}
 
 impl Level for Baseline {
     const AVX2: bool = false;
@@ -44,6 +52,9 @@ impl Level for Baseline {
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
+
+#[cfg(target_arch = "x86_64")]
+impl sealed::Sealed for Avx2 {}
 
 #[cfg(target_arch = "x86_64")]
 impl Level for Avx2 {
@@ -98,7 +109,7 @@ impl Isa {
 
     /// Runs a kernel compiled for this instruction set.
     #[inline]
-    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Set::Baseline => kernel.run(Baseline(())),
             // SAFETY: `Set::Avx2` is made only after `has_avx2`.

@@ -12,4 +12,4 @@ mod isa;
 pub mod stats;
 
 pub use error::DspError;
-pub use isa::Isa;
+pub use isa::{Isa, Kernel, Level};
