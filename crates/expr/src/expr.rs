@@ -1,0 +1,385 @@
+//! Expressions as they are built: by operators and methods, in Rust as in Python.
+
+use std::hash::{Hash, Hasher};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
+use std::sync::Arc;
+
+use isochrony_segment::{Complex64, DType};
+use smallvec::SmallVec;
+
+use crate::{Binary, ExprError, Graph, Memory, Op, Reduction, Scalar, Unary};
+
+/// A recipe: what is to be computed of the samples, not yet typed.
+///
+/// Built from [`Expr::input`] by operators (`+ - * / % & | ^ !` and unary minus) and methods named
+/// as in NumPy; Python's `//`, `**` and comparisons are methods. Cloning is cheap, and a part
+/// that is used twice is computed once. Equality is that of what was written.
+///
+/// ```
+/// use isochrony_expr::Expr;
+/// let s = Expr::input();
+/// let loud = ((&s - s.mean()) / s.std()).gt(3);
+/// assert_eq!(loud.to_string(), "(s - s.mean()) / s.std() > 3");
+/// ```
+#[derive(Clone)]
+pub struct Expr(Arc<Written>);
+
+struct Written {
+    op: Op,
+    args: SmallVec<[Expr; 3]>,
+}
+
+impl Drop for Written {
+    /// Takes a deep expression apart without recursion.
+    fn drop(&mut self) {
+        let mut left: Vec<Expr> = self.args.drain(..).collect();
+        while let Some(Expr(written)) = left.pop() {
+            if let Some(mut written) = Arc::into_inner(written) {
+                left.extend(written.args.drain(..));
+            }
+        }
+    }
+}
+
+macro_rules! methods {
+    ($variant:ident: $($(#[$doc:meta])* $method:ident => $op:expr;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $method(&self) -> Self {
+            self.with(Op::$variant($op), [])
+        }
+    )*};
+}
+
+macro_rules! binary_methods {
+    ($($(#[$doc:meta])* $method:ident => $op:ident;)*) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $method(&self, other: impl Into<Self>) -> Self {
+            self.with(Op::Binary(Binary::$op), [other.into()])
+        }
+    )*};
+}
+
+impl Expr {
+    /// The samples: of a window, or of a stretch where nothing asks for windows.
+    #[must_use]
+    pub fn input() -> Self {
+        Self::written(Op::Input, SmallVec::new())
+    }
+
+    /// A number that takes the dtype of what it meets, as Python's numbers do in NumPy.
+    #[must_use]
+    pub fn constant(value: impl Into<Scalar>) -> Self {
+        Self::written(Op::Constant(value.into(), None), SmallVec::new())
+    }
+
+    /// A number with a dtype of its own, as NumPy's scalars have.
+    #[must_use]
+    pub fn typed(value: impl Into<Scalar>, dtype: DType) -> Self {
+        Self::written(Op::Constant(value.into(), Some(dtype)), SmallVec::new())
+    }
+
+    /// Any operation on any arguments: how other languages build expressions.
+    ///
+    /// # Errors
+    /// [`ExprError::ArgumentCount`]; whether the operation takes what it is given is found out
+    /// where the samples' dtype is known, by [`crate::Program::compile`].
+    pub fn apply(op: Op, args: impl IntoIterator<Item = Self>) -> Result<Self, ExprError> {
+        let args: SmallVec<[Self; 3]> = args.into_iter().collect();
+        if args.len() != op.arguments() {
+            return Err(ExprError::ArgumentCount {
+                node: 0,
+                op: op.name(),
+                expected: op.arguments(),
+                got: args.len(),
+            });
+        }
+        Ok(Self::written(op, args))
+    }
+
+    fn written(op: Op, args: SmallVec<[Self; 3]>) -> Self {
+        Self(Arc::new(Written { op, args }))
+    }
+
+    fn with<const N: usize>(&self, op: Op, others: [Self; N]) -> Self {
+        let mut args = SmallVec::new();
+        args.push(self.clone());
+        args.extend(others);
+        Self::written(op, args)
+    }
+
+    /// The expression flattened.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph::walk(
+            self.clone(),
+            |expr| Arc::as_ptr(&expr.0),
+            |expr| (expr.0.op, expr.0.args.clone()),
+        )
+    }
+
+    methods! { Unary:
+        /// Magnitude; real for complex samples.
+        abs => Unary::Abs;
+        /// Square root.
+        sqrt => Unary::Sqrt;
+        /// Exponential.
+        exp => Unary::Exp;
+        /// Natural logarithm.
+        log => Unary::Log;
+        /// Logarithm to base ten.
+        log10 => Unary::Log10;
+        /// Sine of radians.
+        sin => Unary::Sin;
+        /// Cosine of radians.
+        cos => Unary::Cos;
+        /// Tangent of radians.
+        tan => Unary::Tan;
+        /// The next integer below.
+        floor => Unary::Floor;
+        /// The next integer above.
+        ceil => Unary::Ceil;
+        /// The nearest integer, halves to even.
+        round => Unary::Round;
+        /// Whether a value is NaN.
+        isnan => Unary::IsNan;
+        /// Whether a value is neither NaN nor infinite.
+        isfinite => Unary::IsFinite;
+        /// Real part.
+        real => Unary::Real;
+        /// Imaginary part.
+        imag => Unary::Imag;
+        /// Complex conjugate.
+        conj => Unary::Conj;
+        /// Argument of a complex number, in radians.
+        angle => Unary::Angle;
+    }
+
+    methods! { Reduce:
+        /// Mean of a window.
+        mean => Reduction::Mean;
+        /// Population standard deviation of a window.
+        std => Reduction::Std;
+        /// Population variance of a window.
+        var => Reduction::Var;
+        /// Smallest sample of a window.
+        min => Reduction::Min;
+        /// Largest sample of a window.
+        max => Reduction::Max;
+        /// Sum of a window.
+        sum => Reduction::Sum;
+        /// How many samples of a window are not zero.
+        count => Reduction::Count;
+        /// Root mean square of a window.
+        rms => Reduction::Rms;
+        /// Whether any sample of a window is not zero.
+        any => Reduction::Any;
+        /// Whether all samples of a window are not zero.
+        all => Reduction::All;
+    }
+
+    methods! { Memory:
+        /// How many windows so far had a value that is not zero.
+        counter => Memory::Counter;
+    }
+
+    /// Largest magnitude of a window.
+    #[must_use]
+    pub fn abs_max(&self) -> Self {
+        self.abs().max()
+    }
+
+    binary_methods! {
+        /// Quotient rounded down: Python's `//`.
+        floordiv => FloorDiv;
+        /// Power: Python's `**`.
+        pow => Pow;
+        /// Less: Python's `<`.
+        lt => Lt;
+        /// Less or equal: Python's `<=`.
+        le => Le;
+        /// Greater: Python's `>`.
+        gt => Gt;
+        /// Greater or equal: Python's `>=`.
+        ge => Ge;
+        /// Equal, value by value: Python's `==`.
+        equal => Eq;
+        /// Not equal, value by value: Python's `!=`.
+        not_equal => Ne;
+        /// Angle of the point (`other`, `self`), in radians.
+        arctan2 => Arctan2;
+        /// Length of the vector (`self`, `other`).
+        hypot => Hypot;
+        /// The smaller of two; NaN if one is.
+        minimum => Minimum;
+        /// The larger of two; NaN if one is.
+        maximum => Maximum;
+    }
+
+    /// Converted to another dtype.
+    #[must_use]
+    pub fn astype(&self, dtype: DType) -> Self {
+        self.with(Op::Cast(dtype), [])
+    }
+
+    /// Not below `low` and not above `high`.
+    #[must_use]
+    pub fn clip(&self, low: impl Into<Self>, high: impl Into<Self>) -> Self {
+        self.with(Op::Clip, [low.into(), high.into()])
+    }
+
+    /// `yes` where this is not zero, else `no`: NumPy's `where(self, yes, no)`.
+    #[must_use]
+    pub fn select(&self, yes: impl Into<Self>, no: impl Into<Self>) -> Self {
+        self.with(Op::Where, [yes.into(), no.into()])
+    }
+
+    /// Exponentially weighted mean over windows, with weight `alpha` in (0, 1] for the newest.
+    #[must_use]
+    pub fn ewm(&self, alpha: impl Into<Self>) -> Self {
+        self.with(Op::Memory(Memory::Ewm), [alpha.into()])
+    }
+
+    /// True from the window that exceeds `high` until one falls below `low`.
+    #[must_use]
+    pub fn hysteresis(&self, low: impl Into<Self>, high: impl Into<Self>) -> Self {
+        self.with(Op::Memory(Memory::Hysteresis), [low.into(), high.into()])
+    }
+
+    /// The value of the window before; `first` where there is none.
+    #[must_use]
+    pub fn previous(&self, first: impl Into<Self>) -> Self {
+        self.with(Op::Memory(Memory::Previous), [first.into()])
+    }
+}
+
+impl PartialEq for Expr {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.graph() == other.graph()
+    }
+}
+
+impl Eq for Expr {}
+
+impl Hash for Expr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.graph().hash(state);
+    }
+}
+
+impl From<&Expr> for Expr {
+    fn from(expr: &Expr) -> Self {
+        expr.clone()
+    }
+}
+
+impl From<Scalar> for Expr {
+    fn from(value: Scalar) -> Self {
+        Self::constant(value)
+    }
+}
+
+impl From<&Graph> for Expr {
+    fn from(graph: &Graph) -> Self {
+        let mut built: Vec<Self> = Vec::with_capacity(graph.nodes().len());
+        for node in graph.nodes() {
+            let args = node.args().iter().map(|&at| built[at].clone()).collect();
+            built.push(Self::written(node.op(), args));
+        }
+        built.swap_remove(graph.root())
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident => $op:ident;)*) => {$(
+        impl<T: Into<Expr>> $trait<T> for Expr {
+            type Output = Expr;
+
+            fn $method(self, other: T) -> Expr {
+                self.with(Op::Binary(Binary::$op), [other.into()])
+            }
+        }
+
+        impl<T: Into<Expr>> $trait<T> for &Expr {
+            type Output = Expr;
+
+            fn $method(self, other: T) -> Expr {
+                self.with(Op::Binary(Binary::$op), [other.into()])
+            }
+        }
+        operators!(@ $trait $method: bool i8 i16 i32 i64 u8 u16 u32 f32 f64 Complex64);
+    )*};
+    (@ $trait:ident $method:ident: $($type:ty)*) => {$(
+        impl $trait<Expr> for $type {
+            type Output = Expr;
+
+            fn $method(self, other: Expr) -> Expr {
+                Expr::from(self).$method(other)
+            }
+        }
+
+        impl $trait<&Expr> for $type {
+            type Output = Expr;
+
+            fn $method(self, other: &Expr) -> Expr {
+                Expr::from(self).$method(other)
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add add => Add;
+    Sub sub => Sub;
+    Mul mul => Mul;
+    Div div => Div;
+    Rem rem => Mod;
+    BitAnd bitand => And;
+    BitOr bitor => Or;
+    BitXor bitxor => Xor;
+}
+
+macro_rules! from {
+    ($($type:ty)*) => {$(
+        impl From<$type> for Expr {
+            fn from(value: $type) -> Self {
+                Self::constant(value)
+            }
+        }
+    )*};
+}
+
+from!(bool i8 i16 i32 i64 u8 u16 u32 f32 f64 Complex64);
+
+impl Neg for Expr {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        -&self
+    }
+}
+
+impl Neg for &Expr {
+    type Output = Expr;
+
+    fn neg(self) -> Expr {
+        self.with(Op::Unary(Unary::Neg), [])
+    }
+}
+
+impl Not for Expr {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        !&self
+    }
+}
+
+impl Not for &Expr {
+    type Output = Expr;
+
+    fn not(self) -> Expr {
+        self.with(Op::Unary(Unary::Invert), [])
+    }
+}

@@ -1,0 +1,268 @@
+//! Which loop computes an operation on a dtype.
+
+mod cast;
+mod float;
+mod map;
+mod number;
+
+use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
+
+use crate::{Binary, Unary};
+
+pub(crate) use cast::cast;
+pub(crate) use float::Polar;
+pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
+pub(crate) use number::{Arith, Order};
+
+use float::Float;
+use map::{Map1, Map2, run1, run2};
+use number::{Bits, Floored, Quotient};
+
+macro_rules! maps1 {
+    ($($name:ident<$bound:ident>, |$a:ident| $body:expr;)*) => {$(
+        struct $name;
+
+        impl<T: $bound> Map1<T, T> for $name {
+            #[inline(always)]
+            fn map($a: T) -> T {
+                $body
+            }
+        }
+    )*};
+}
+
+maps1! {
+    Negate<Arith>, |a| a.negated();
+    Invert<Bits>, |a| a.inverted();
+    Sqrt<Float>, |a| a.root();
+    Exp<Float>, |a| a.exponential();
+    Log<Float>, |a| a.natural_log();
+    Log10<Float>, |a| a.decimal_log();
+    Sin<Float>, |a| a.sine();
+    Cos<Float>, |a| a.cosine();
+    Tan<Float>, |a| a.tangent();
+    Floor<Float>, |a| a.lower();
+    Ceil<Float>, |a| a.upper();
+    Round<Float>, |a| a.nearest();
+    Conj<Polar>, |a| a.conjugate();
+}
+
+macro_rules! parts {
+    ($($name:ident, |$a:ident| $body:expr;)*) => {$(
+        struct $name;
+
+        impl<T: Polar> Map1<T, T::Part> for $name {
+            #[inline(always)]
+            fn map($a: T) -> T::Part {
+                $body
+            }
+        }
+    )*};
+}
+
+parts! {
+    Abs, |a| a.magnitude();
+    Real, |a| a.re();
+    Imag, |a| a.im();
+    Angle, |a| a.angle();
+}
+
+macro_rules! tests1 {
+    ($($name:ident, |$a:ident| $body:expr;)*) => {$(
+        struct $name;
+
+        impl<T: Order> Map1<T, Bool8> for $name {
+            #[inline(always)]
+            fn map($a: T) -> Bool8 {
+                Bool8::from($body)
+            }
+        }
+    )*};
+}
+
+tests1! {
+    IsNan, |a| a.is_nan();
+    IsFinite, |a| a.is_finite();
+}
+
+macro_rules! maps2 {
+    ($($name:ident<$bound:ident>, |$a:ident, $b:ident| $body:expr;)*) => {$(
+        struct $name;
+
+        impl<T: $bound> Map2<T, T> for $name {
+            #[inline(always)]
+            fn map($a: T, $b: T) -> T {
+                $body
+            }
+        }
+    )*};
+}
+
+maps2! {
+    Plus<Arith>, |a, b| a.plus(b);
+    Minus<Arith>, |a, b| a.minus(b);
+    Times<Arith>, |a, b| a.times(b);
+    Over<Quotient>, |a, b| a.over(b);
+    FloorDiv<Floored>, |a, b| a.floor_div(b);
+    Modulo<Floored>, |a, b| a.modulo(b);
+    Power<Floored>, |a, b| a.power(b);
+    And<Bits>, |a, b| a.and(b);
+    Or<Bits>, |a, b| a.or(b);
+    Xor<Bits>, |a, b| a.xor(b);
+    Smaller<Order>, |a, b| a.smaller(b);
+    Larger<Order>, |a, b| a.larger(b);
+    Arctan2<Float>, |a, b| a.angle_to(b);
+    Hypot<Float>, |a, b| a.length(b);
+}
+
+macro_rules! tests2 {
+    ($($name:ident, |$a:ident, $b:ident| $body:expr;)*) => {$(
+        struct $name;
+
+        impl<T: Order> Map2<T, Bool8> for $name {
+            #[inline(always)]
+            fn map($a: T, $b: T) -> Bool8 {
+                Bool8::from($body)
+            }
+        }
+    )*};
+}
+
+tests2! {
+    Less, |a, b| a.less(b);
+    LessEqual, |a, b| a.less_equal(b);
+    Equal, |a, b| a.equals(b);
+    NotEqual, |a, b| !a.equals(b);
+}
+
+/// Runs an expression for the Rust type of a dtype out of a list of kinds; gives None for others.
+macro_rules! among {
+    ($dtype:expr, bool int float complex, $T:ident => $body:expr) => {
+        dispatch!($dtype, $T => Some($body))
+    };
+    ($dtype:expr, $($kind:ident)*, $T:ident => $body:expr) => {
+        match $dtype {
+            $(among!(@pattern $kind) => among!(@arms $kind, $dtype, $T, $body),)*
+            _ => None,
+        }
+    };
+    (@pattern bool) => { DType::Bool };
+    (@pattern int) => { DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::U16 };
+    (@pattern float) => { DType::F32 | DType::F64 };
+    (@pattern complex) => { DType::C64 | DType::C128 };
+    (@arms bool, $dtype:expr, $T:ident, $body:expr) => { among!(@some $T, Bool8, $body) };
+    (@arms int, $dtype:expr, $T:ident, $body:expr) => {
+        match $dtype {
+            DType::I8 => among!(@some $T, i8, $body),
+            DType::I16 => among!(@some $T, i16, $body),
+            DType::I32 => among!(@some $T, i32, $body),
+            DType::I64 => among!(@some $T, i64, $body),
+            DType::U8 => among!(@some $T, u8, $body),
+            _ => among!(@some $T, u16, $body),
+        }
+    };
+    (@arms float, $dtype:expr, $T:ident, $body:expr) => {
+        match $dtype {
+            DType::F32 => among!(@some $T, f32, $body),
+            _ => among!(@some $T, f64, $body),
+        }
+    };
+    (@arms complex, $dtype:expr, $T:ident, $body:expr) => {
+        match $dtype {
+            DType::C64 => among!(@some $T, Complex32, $body),
+            _ => among!(@some $T, Complex64, $body),
+        }
+    };
+    (@some $T:ident, $type:ty, $body:expr) => {{
+        type $T = $type;
+        Some($body)
+    }};
+}
+
+/// The loop for an operation on samples of a dtype, if the dtype has it.
+pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
+    macro_rules! float {
+        ($map:ident) => {
+            among!(dtype, float, T => run1::<$map, T, T> as UnaryFn)
+        };
+    }
+    macro_rules! rounded {
+        ($map:ident) => {
+            match dtype {
+                DType::F32 | DType::F64 => float!($map),
+                _ if dtype.is_complex() => None,
+                _ => cast(dtype, dtype),
+            }
+        };
+    }
+    macro_rules! part {
+        ($map:ident) => {
+            dispatch!(dtype, T => Some(run1::<$map, T, <T as Polar>::Part> as UnaryFn))
+        };
+    }
+    match op {
+        Unary::Neg => among!(dtype, int float complex, T => run1::<Negate, T, T> as UnaryFn),
+        Unary::Invert => among!(dtype, bool int, T => run1::<Invert, T, T> as UnaryFn),
+        Unary::Abs => part!(Abs),
+        Unary::Real => part!(Real),
+        Unary::Imag => part!(Imag),
+        Unary::Conj => dispatch!(dtype, T => Some(run1::<Conj, T, T> as UnaryFn)),
+        Unary::Angle => {
+            among!(dtype, float complex, T => run1::<Angle, T, <T as Polar>::Part> as UnaryFn)
+        }
+        Unary::IsNan => dispatch!(dtype, T => Some(run1::<IsNan, T, Bool8> as UnaryFn)),
+        Unary::IsFinite => dispatch!(dtype, T => Some(run1::<IsFinite, T, Bool8> as UnaryFn)),
+        Unary::Sqrt => float!(Sqrt),
+        Unary::Exp => float!(Exp),
+        Unary::Log => float!(Log),
+        Unary::Log10 => float!(Log10),
+        Unary::Sin => float!(Sin),
+        Unary::Cos => float!(Cos),
+        Unary::Tan => float!(Tan),
+        Unary::Floor => rounded!(Floor),
+        Unary::Ceil => rounded!(Ceil),
+        Unary::Round => rounded!(Round),
+    }
+}
+
+/// The loop for an operation on two operands of a dtype, if the dtype has it; whether the
+/// operands have to change places, too.
+pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
+    macro_rules! test {
+        ($map:ident) => {
+            dispatch!(dtype, T => Some(run2::<$map, T, Bool8> as BinaryFn))
+        };
+    }
+    macro_rules! map {
+        ($map:ident, $($kind:ident)*) => {
+            among!(dtype, $($kind)*, T => run2::<$map, T, T> as BinaryFn)
+        };
+    }
+    let swapped = matches!(op, Binary::Gt | Binary::Ge);
+    let run = match op {
+        Binary::Add => map!(Plus, bool int float complex),
+        Binary::Sub => map!(Minus, int float complex),
+        Binary::Mul => map!(Times, bool int float complex),
+        Binary::Div => map!(Over, float complex),
+        Binary::FloorDiv => map!(FloorDiv, int float),
+        Binary::Mod => map!(Modulo, int float),
+        Binary::Pow => map!(Power, int float),
+        Binary::And => map!(And, bool int),
+        Binary::Or => map!(Or, bool int),
+        Binary::Xor => map!(Xor, bool int),
+        Binary::Minimum => map!(Smaller, bool int float complex),
+        Binary::Maximum => map!(Larger, bool int float complex),
+        Binary::Arctan2 => map!(Arctan2, float),
+        Binary::Hypot => map!(Hypot, float),
+        Binary::Lt | Binary::Gt => test!(Less),
+        Binary::Le | Binary::Ge => test!(LessEqual),
+        Binary::Eq => test!(Equal),
+        Binary::Ne => test!(NotEqual),
+    };
+    run.map(|run| (run, swapped))
+}
+
+/// The loop for `where` on samples of a dtype.
+pub(crate) fn select(dtype: DType) -> SelectFn {
+    dispatch!(dtype, T => map::select::<T> as SelectFn)
+}

@@ -1,0 +1,386 @@
+//! From what was written to what is computed: types found, conversions written out, operations
+//! without a loop of their own replaced by those that have one.
+
+mod nodes;
+mod powers;
+
+use isochrony_segment::{Calibration, DType};
+
+use crate::kernels::Value;
+use crate::promote::{self, Operand, Refusal, Signature};
+use crate::{Binary, ExprError, Graph, Memory, Op, Reduction, Scalar, Shape, Type};
+
+pub(crate) use nodes::{Action, Nodes, TypedNode};
+
+/// An expression ready to be planned: `root` is the result.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    pub(crate) nodes: Nodes,
+    pub(crate) root: usize,
+}
+
+/// What a written node became.
+#[derive(Debug, Clone, Copy)]
+struct Done {
+    place: usize,
+    weak: bool,
+}
+
+/// Types an expression for samples of `input`, which are calibrated first unless they are values already.
+pub(crate) fn lower(
+    graph: &Graph,
+    input: DType,
+    calibration: Option<&Calibration>,
+) -> Result<Lowered, ExprError> {
+    let mut lowering = Lowering {
+        graph,
+        nodes: Nodes::default(),
+        done: Vec::with_capacity(graph.nodes().len()),
+    };
+    let mut source = lowering.nodes.input(input);
+    if let Some(calibration) = calibration.filter(|calibration| !calibration.is_identity()) {
+        let (scale, offset) = (
+            calibration.scale().to_bits(),
+            calibration.offset().to_bits(),
+        );
+        let physical = if input.is_complex() {
+            DType::C128
+        } else {
+            DType::F64
+        };
+        let calibrate = Action::Calibrate(scale, offset);
+        // Samples have a shape of their own, so nothing is folded here and a loop exists.
+        source = lowering
+            .nodes
+            .push(calibrate, &[source], physical)
+            .unwrap_or(source);
+    }
+    for (at, node) in graph.nodes().iter().enumerate() {
+        let args: Vec<Done> = node.args().iter().map(|&arg| lowering.done[arg]).collect();
+        let done = match node.op() {
+            Op::Input => Done {
+                place: source,
+                weak: false,
+            },
+            op => lowering.node(at, op, &args)?,
+        };
+        lowering.done.push(done);
+    }
+    let root = lowering.done[graph.root()].place;
+    if lowering.nodes[root].shape == Shape::Constant {
+        let at = graph.text_of(graph.root());
+        return Err(ExprError::NoInput { at });
+    }
+    Ok(Lowered {
+        nodes: lowering.nodes,
+        root,
+    })
+}
+
+struct Lowering<'a> {
+    graph: &'a Graph,
+    nodes: Nodes,
+    done: Vec<Done>,
+}
+
+impl Lowering<'_> {
+    fn operand(&self, done: Done) -> Operand {
+        Operand {
+            dtype: self.nodes[done.place].dtype,
+            weak: done.weak,
+        }
+    }
+
+    fn type_of(&self, done: Done) -> Type {
+        self.nodes.type_of(done.place)
+    }
+
+    fn text(&self, at: usize) -> String {
+        self.graph.text_of(at)
+    }
+
+    fn refused(&self, at: usize, op: &'static str, args: &[Done], why: Refusal) -> ExprError {
+        let names = args.iter().map(|&arg| {
+            let Operand { dtype, weak } = self.operand(arg);
+            match (weak, dtype) {
+                (true, DType::I64) => "a Python int",
+                (true, DType::F64) => "a Python float",
+                (true, DType::C128) => "a Python complex",
+                _ => dtype.name(),
+            }
+        });
+        let operands = names.collect::<Vec<_>>().join(" and ");
+        let at = self.text(at);
+        match why {
+            Refusal::Unsupported { mend } => ExprError::UnsupportedOperand {
+                at,
+                op,
+                operands,
+                mend,
+            },
+            Refusal::Missing { numpy, mend } => ExprError::MissingDType {
+                at,
+                op,
+                operands,
+                numpy,
+                mend,
+            },
+        }
+    }
+
+    fn no_loop(&self, at: usize, args: &[Done]) -> ExprError {
+        let op = self.graph.nodes()[at].op().name();
+        let mend = "convert with .astype(...) to a dtype that the operation takes";
+        self.refused(at, op, args, Refusal::Unsupported { mend })
+    }
+
+    /// Converts an operand; a number without a dtype of its own must fit.
+    fn cast(&mut self, at: usize, done: Done, dtype: DType) -> Result<usize, ExprError> {
+        if done.weak
+            && let Some(value) = self.weak_integer(done)
+            && !fits(value, dtype)
+        {
+            return Err(ExprError::ConstantOutOfRange {
+                at: self.text(at),
+                value: Scalar::Int(value),
+                dtype,
+            });
+        }
+        let converted = self.nodes.cast(done.place, dtype);
+        converted.ok_or_else(|| {
+            let mend = "take .real(), .imag(), .abs() or .angle() of it";
+            self.refused(at, "cast", &[done], Refusal::Unsupported { mend })
+        })
+    }
+
+    /// The value of a Python integer.
+    fn weak_integer(&self, done: Done) -> Option<i64> {
+        let value = self.nodes.constant(done.place)?;
+        let node = &self.nodes[done.place];
+        (done.weak && node.dtype == DType::I64).then(|| value.get())
+    }
+
+    fn push(
+        &mut self,
+        at: usize,
+        action: Action,
+        places: &[usize],
+        dtype: DType,
+        args: &[Done],
+    ) -> Result<usize, ExprError> {
+        let pushed = self.nodes.push(action, places, dtype);
+        pushed.ok_or_else(|| self.no_loop(at, args))
+    }
+
+    fn node(&mut self, at: usize, op: Op, args: &[Done]) -> Result<Done, ExprError> {
+        let weak = !args.is_empty() && args.iter().all(|arg| arg.weak);
+        match op {
+            Op::Input => Ok(Done {
+                place: 0,
+                weak: false,
+            }),
+            Op::Constant(value, dtype) => self.constant(at, value, dtype),
+            Op::Cast(dtype) => {
+                let place = self.cast(at, args[0], dtype)?;
+                Ok(Done { place, weak: false })
+            }
+            Op::Unary(op) => {
+                let dtype = self.operand(args[0]).dtype;
+                let found = promote::unary(op, dtype);
+                let Signature { operands, result } =
+                    found.map_err(|why| self.refused(at, op.name(), args, why))?;
+                let place = self.cast(at, args[0], operands)?;
+                let place = self.push(at, Action::Unary(op), &[place], result, args)?;
+                let weak = weak && result != DType::Bool;
+                Ok(Done { place, weak })
+            }
+            Op::Binary(op) => self.binary(at, op, args, weak),
+            Op::Where => {
+                let common = promote::promote(&[self.operand(args[1]), self.operand(args[2])]);
+                let condition = self.cast(at, args[0], DType::Bool)?;
+                let yes = self.cast(at, args[1], common.dtype)?;
+                let no = self.cast(at, args[2], common.dtype)?;
+                let places = [condition, yes, no];
+                let place = self.push(at, Action::Select, &places, common.dtype, args)?;
+                let weak = common.weak && self.nodes[place].shape == Shape::Constant;
+                Ok(Done { place, weak })
+            }
+            Op::Clip => {
+                let operands: Vec<Operand> = args.iter().map(|&arg| self.operand(arg)).collect();
+                let dtype = promote::promote(&operands).dtype;
+                let value = self.cast(at, args[0], dtype)?;
+                let low = self.cast(at, args[1], dtype)?;
+                let high = self.cast(at, args[2], dtype)?;
+                let (least, most) = (Binary::Maximum, Binary::Minimum);
+                let place = self.push(at, Action::Binary(least), &[value, low], dtype, args)?;
+                let place = self.push(at, Action::Binary(most), &[place, high], dtype, args)?;
+                Ok(Done { place, weak })
+            }
+            Op::Reduce(op) => self.reduce(at, op, args),
+            Op::Memory(op) => self.memory(at, op, args),
+        }
+    }
+
+    fn constant(
+        &mut self,
+        at: usize,
+        scalar: Scalar,
+        dtype: Option<DType>,
+    ) -> Result<Done, ExprError> {
+        let value = match scalar {
+            Scalar::Bool(value) => Value::of(isochrony_segment::Bool8::from(value)),
+            Scalar::Int(value) => Value::of(value),
+            Scalar::Float(value) => Value::of(value),
+            Scalar::Complex(value) => Value::of(value),
+        };
+        let own = scalar.default_dtype();
+        let place = self.nodes.value(value, own);
+        let weak = own != DType::Bool;
+        match dtype {
+            None => Ok(Done { place, weak }),
+            Some(dtype) => {
+                let place = self.cast(at, Done { place, weak }, dtype)?;
+                Ok(Done { place, weak: false })
+            }
+        }
+    }
+
+    fn binary(
+        &mut self,
+        at: usize,
+        op: Binary,
+        args: &[Done],
+        weak: bool,
+    ) -> Result<Done, ExprError> {
+        if op == Binary::Pow
+            && let Some(done) = self.power(at, args, weak)?
+        {
+            return Ok(done);
+        }
+        let (a, b) = (self.operand(args[0]), self.operand(args[1]));
+        let found = promote::binary(op, a, b);
+        let Signature {
+            mut operands,
+            result,
+        } = found.map_err(|why| self.refused(at, op.name(), args, why))?;
+        let compares = result == DType::Bool && operands.is_integer();
+        let fit = |done: &Done| {
+            self.weak_integer(*done)
+                .is_none_or(|value| fits(value, operands))
+        };
+        if compares && !args.iter().all(fit) {
+            // Every integer can be compared with any number.
+            operands = DType::I64;
+        }
+        let left = self.cast(at, args[0], operands)?;
+        let right = self.cast(at, args[1], operands)?;
+        let place = self.push(at, Action::Binary(op), &[left, right], result, args)?;
+        let weak = weak && result != DType::Bool;
+        Ok(Done { place, weak })
+    }
+
+    fn reduce(&mut self, at: usize, op: Reduction, args: &[Done]) -> Result<Done, ExprError> {
+        let Type { dtype, shape } = self.type_of(args[0]);
+        if shape != Shape::Sample {
+            return Err(ExprError::NeedsSamples {
+                at: self.text(at),
+                op: op.name(),
+                got: shape,
+            });
+        }
+        let result = promote::reduction(op, dtype);
+        let result = result.map_err(|why| self.refused(at, op.name(), args, why))?;
+        let place = self.push(at, Action::Reduce(op), &[args[0].place], result, args)?;
+        Ok(Done { place, weak: false })
+    }
+
+    fn memory(&mut self, at: usize, op: Memory, args: &[Done]) -> Result<Done, ExprError> {
+        let Type { dtype, shape } = self.type_of(args[0]);
+        if shape != Shape::Window {
+            return Err(ExprError::NeedsWindows {
+                at: self.text(at),
+                op: op.name(),
+                got: shape,
+            });
+        }
+        let operands: Vec<Operand> = args.iter().map(|&arg| self.operand(arg)).collect();
+        let complex = operands.iter().any(|operand| operand.dtype.is_complex());
+        if complex && matches!(op, Memory::Ewm | Memory::Hysteresis) {
+            let mend = "take .real(), .imag() or .abs() of it first";
+            return Err(self.refused(at, op.name(), args, Refusal::Unsupported { mend }));
+        }
+        let (places, result) = match op {
+            Memory::Ewm => {
+                let float = if dtype == DType::F32 {
+                    DType::F32
+                } else {
+                    DType::F64
+                };
+                self.must_be_constant(at, args[1], "alpha")?;
+                let alpha = self.cast(at, args[1], DType::F64)?;
+                let value: f64 = self.nodes.constant(alpha).unwrap_or_default().get();
+                if !(value > 0.0 && value <= 1.0) {
+                    return Err(ExprError::ParameterRange {
+                        at: self.text(at),
+                        parameter: "alpha",
+                        expected: "above 0 and at most 1",
+                        got: Scalar::Float(value),
+                    });
+                }
+                (vec![self.cast(at, args[0], float)?, alpha], float)
+            }
+            Memory::Hysteresis => {
+                let common = promote::promote(&operands).dtype;
+                for (&limit, parameter) in args[1..].iter().zip(["low", "high"]) {
+                    let got = self.type_of(limit).shape;
+                    if got == Shape::Sample {
+                        return Err(ExprError::NeedsConstant {
+                            at: self.text(at),
+                            parameter,
+                            got,
+                        });
+                    }
+                }
+                let casts = args.iter().map(|&arg| self.cast(at, arg, common));
+                (casts.collect::<Result<_, _>>()?, DType::Bool)
+            }
+            Memory::Previous => {
+                self.must_be_constant(at, args[1], "the first value")?;
+                let common = promote::promote(&operands).dtype;
+                let casts = args.iter().map(|&arg| self.cast(at, arg, common));
+                (casts.collect::<Result<_, _>>()?, common)
+            }
+            Memory::Counter => (vec![self.cast(at, args[0], DType::Bool)?], DType::I64),
+        };
+        let place = self.push(at, Action::Memory(op), &places, result, args)?;
+        Ok(Done { place, weak: false })
+    }
+
+    fn must_be_constant(
+        &self,
+        at: usize,
+        done: Done,
+        parameter: &'static str,
+    ) -> Result<(), ExprError> {
+        match self.type_of(done).shape {
+            Shape::Constant => Ok(()),
+            got => Err(ExprError::NeedsConstant {
+                at: self.text(at),
+                parameter,
+                got,
+            }),
+        }
+    }
+}
+
+/// Whether an integer is a number of a dtype.
+fn fits(value: i64, dtype: DType) -> bool {
+    match dtype {
+        DType::I8 => i8::try_from(value).is_ok(),
+        DType::I16 => i16::try_from(value).is_ok(),
+        DType::I32 => i32::try_from(value).is_ok(),
+        DType::U8 => u8::try_from(value).is_ok(),
+        DType::U16 => u16::try_from(value).is_ok(),
+        _ => true,
+    }
+}

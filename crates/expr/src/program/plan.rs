@@ -1,0 +1,325 @@
+//! From typed nodes to steps.
+//!
+//! A node's *stage* is the number of walks over the window's samples that must be finished before
+//! its value can be known: samples have that of their operands, a reduction one more than what it
+//! reduces, values of windows that of their operands. Stage by stage, values of windows are
+//! computed as columns over many windows, then one pass walks the samples of each window and
+//! computes whatever the reductions of that stage, or the result, need. Samples that several
+//! passes need are computed again, since storing them would cost more than most of them.
+
+use std::collections::HashMap;
+
+use crate::kernels;
+use crate::lower::{Action, Lowered, TypedNode};
+use crate::reduce;
+use crate::{Reduction, Shape};
+
+use super::steps::{
+    ColumnOperand, ColumnStep, ColumnWork, Finish, Operand, Outcome, Pass, Plan, Run, SampleStep,
+    Stage, Target, calibrate,
+};
+use isochrony_segment::DType;
+
+/// None only if a node has no loop, which lowering has made sure of.
+pub(crate) fn plan(lowered: &Lowered) -> Option<Plan> {
+    Planner::new(lowered).plan()
+}
+
+struct Planner<'a> {
+    lowered: &'a Lowered,
+    stages: Vec<usize>,
+    /// Columns of the nodes that are values of windows.
+    columns: HashMap<usize, usize>,
+    plan: Plan,
+}
+
+impl<'a> Planner<'a> {
+    fn new(lowered: &'a Lowered) -> Self {
+        Self {
+            lowered,
+            stages: stages(lowered),
+            columns: HashMap::new(),
+            plan: Plan {
+                stages: Vec::new(),
+                reducers: Vec::new(),
+                columns: Vec::new(),
+                registers: Vec::new(),
+                memories: 0,
+                outcome: Outcome::Samples,
+            },
+        }
+    }
+
+    fn node(&self, place: usize) -> &'a TypedNode {
+        &self.lowered.nodes[place]
+    }
+
+    fn plan(mut self) -> Option<Plan> {
+        let needed = needed(self.lowered);
+        let last = self.stages[self.lowered.root];
+        for stage in 0..=last {
+            let here: Vec<usize> = needed
+                .iter()
+                .copied()
+                .filter(|&place| self.stages[place] == stage)
+                .collect();
+            let mut columns = Vec::new();
+            for &place in &here {
+                let node = self.node(place);
+                if node.shape == Shape::Window && !matches!(node.action, Action::Reduce(_)) {
+                    columns.push(self.column_step(place)?);
+                }
+            }
+            let reductions: Vec<usize> = needed
+                .iter()
+                .copied()
+                .filter(|&place| {
+                    matches!(self.node(place).action, Action::Reduce(_))
+                        && self.stages[place] == stage + 1
+                })
+                .collect();
+            let pass = self.pass(stage, &reductions)?;
+            self.plan.stages.push(Stage { columns, pass });
+        }
+        if self.node(self.lowered.root).shape == Shape::Window {
+            self.plan.outcome = Outcome::Column(*self.columns.get(&self.lowered.root)?);
+        }
+        Some(self.plan)
+    }
+
+    fn new_column(&mut self, place: usize) -> usize {
+        let column = self.plan.columns.len();
+        self.plan.columns.push(self.node(place).dtype);
+        self.columns.insert(place, column);
+        column
+    }
+
+    fn run(&self, place: usize) -> Option<(Run, bool)> {
+        let node = self.node(place);
+        let of = |at: usize| self.node(node.args[at]).dtype;
+        Some(match node.action {
+            Action::Cast => (Run::Unary(kernels::cast(of(0), node.dtype)?), false),
+            Action::Unary(op) => (Run::Unary(kernels::unary(op, of(0))?), false),
+            Action::Binary(op) => {
+                let (run, swapped) = kernels::binary(op, of(0))?;
+                (Run::Binary(run), swapped)
+            }
+            Action::Select => (Run::Select(kernels::select(node.dtype)), false),
+            Action::Calibrate(scale, offset) => {
+                let (scale, offset) = (f64::from_bits(scale), f64::from_bits(offset));
+                (Run::Calibrate(calibrate(of(0)), scale, offset), false)
+            }
+            // The result is the input itself: a copy.
+            Action::Input => (Run::Unary(kernels::cast(node.dtype, node.dtype)?), false),
+            Action::Constant(_) | Action::Reduce(_) | Action::Memory(_) => return None,
+        })
+    }
+
+    fn column_step(&mut self, place: usize) -> Option<ColumnStep> {
+        let node = self.node(place);
+        let unused = ColumnOperand::Constant(kernels::Value::default());
+        let mut operands = [(unused, DType::Bool); 3];
+        for (operand, &arg) in operands.iter_mut().zip(&node.args) {
+            let found = match self.lowered.nodes.constant(arg) {
+                Some(value) => ColumnOperand::Constant(value),
+                None => ColumnOperand::Column(*self.columns.get(&arg)?),
+            };
+            *operand = (found, self.node(arg).dtype);
+        }
+        let work = if let Action::Memory(memory) = node.action {
+            self.plan.memories += 1;
+            ColumnWork::Memory(memory, self.plan.memories - 1)
+        } else {
+            let (run, swapped) = self.run(place)?;
+            if swapped {
+                operands.swap(0, 1);
+            }
+            ColumnWork::Map(run)
+        };
+        let column = self.new_column(place);
+        Some(ColumnStep {
+            work,
+            operands,
+            column,
+        })
+    }
+
+    /// The walk over samples that computes `reductions`, and the result if it is due.
+    fn pass(&mut self, stage: usize, reductions: &[usize]) -> Option<Option<Pass>> {
+        let root = self.lowered.root;
+        let writes = self.node(root).shape == Shape::Sample && self.stages[root] == stage;
+        if reductions.is_empty() && !writes {
+            return Some(None);
+        }
+        let mut pass = Pass::default();
+        let first = self.plan.reducers.len();
+        let mut gathers: HashMap<usize, Vec<usize>> = HashMap::new();
+        for &reduction in reductions {
+            gathers
+                .entry(self.node(reduction).args[0])
+                .or_default()
+                .push(reduction);
+        }
+        let mut sources: Vec<usize> = gathers.keys().copied().collect();
+        sources.sort_unstable();
+        let mut gather_steps: HashMap<usize, Vec<usize>> = HashMap::new();
+        for &source in &sources {
+            let dtype = self.node(source).dtype;
+            let asked = &gathers[&source];
+            let wanted: Vec<Reduction> =
+                asked.iter().filter_map(|&at| self.reduction(at)).collect();
+            for (make, given) in reduce::reducers(dtype, &wanted) {
+                let reducer = self.plan.reducers.len();
+                self.plan.reducers.push(make);
+                gather_steps.entry(source).or_default().push(reducer);
+                for &at in asked {
+                    if let Some(wanted) = self.reduction(at)
+                        && given.contains(&wanted)
+                    {
+                        let column = self.new_column(at);
+                        pass.finishes.push(Finish {
+                            reducer,
+                            wanted,
+                            column,
+                            dtype: self.node(at).dtype,
+                        });
+                    }
+                }
+            }
+        }
+        pass.reducers = first..self.plan.reducers.len();
+        let mut targets = sources;
+        targets.extend(writes.then_some(root));
+        self.sample_steps(&targets, &gather_steps, writes, &mut pass)?;
+        Some(Some(pass))
+    }
+
+    fn reduction(&self, place: usize) -> Option<Reduction> {
+        match self.node(place).action {
+            Action::Reduce(reduction) => Some(reduction),
+            _ => None,
+        }
+    }
+
+    /// Steps in the order of nodes; a register is free again after its last use.
+    fn sample_steps(
+        &mut self,
+        targets: &[usize],
+        gathers: &HashMap<usize, Vec<usize>>,
+        writes: bool,
+        pass: &mut Pass,
+    ) -> Option<()> {
+        let nodes = samples_for(self.lowered, targets);
+        let mut last_use: HashMap<usize, usize> = HashMap::new();
+        for &place in &nodes {
+            for &arg in &self.node(place).args {
+                last_use.insert(arg, place);
+            }
+        }
+        let mut registers: HashMap<usize, usize> = HashMap::new();
+        // Those of earlier passes are all free again.
+        let mut free: Vec<usize> = (0..self.plan.registers.len()).rev().collect();
+        for &place in &nodes {
+            let node = self.node(place);
+            let is_result = writes && place == self.lowered.root;
+            if node.action != Action::Input || is_result {
+                let args: &[usize] = if node.action == Action::Input {
+                    &[place]
+                } else {
+                    &node.args
+                };
+                let unused = Operand::Constant(kernels::Value::default());
+                let mut operands = [(unused, DType::Bool); 3];
+                for (operand, &arg) in operands.iter_mut().zip(args) {
+                    *operand = (self.operand(arg, &registers)?, self.node(arg).dtype);
+                }
+                let (run, swapped) = self.run(place)?;
+                if swapped {
+                    operands.swap(0, 1);
+                }
+                // Operands' registers are not free yet: a loop never writes where it reads.
+                let target = if is_result {
+                    Target::Output
+                } else {
+                    let register = free.pop().unwrap_or_else(|| {
+                        self.plan.registers.push(0);
+                        self.plan.registers.len() - 1
+                    });
+                    let size = &mut self.plan.registers[register];
+                    *size = node.dtype.size().max(*size);
+                    registers.insert(place, register);
+                    Target::Register(register)
+                };
+                pass.steps.push(SampleStep::Map {
+                    run,
+                    operands,
+                    target,
+                    dtype: node.dtype,
+                });
+            }
+            for &reducer in gathers.get(&place).into_iter().flatten() {
+                pass.steps.push(SampleStep::Gather {
+                    reducer,
+                    operand: self.operand(place, &registers)?,
+                    dtype: node.dtype,
+                });
+            }
+            let ended = |arg: usize| last_use.get(&arg).is_none_or(|&last| last == place);
+            let mut used: Vec<usize> = node.args.to_vec();
+            used.push(place);
+            used.sort_unstable();
+            used.dedup();
+            for arg in used.into_iter().filter(|&arg| ended(arg)) {
+                free.extend(registers.remove(&arg));
+            }
+        }
+        Some(())
+    }
+
+    fn operand(&self, place: usize, registers: &HashMap<usize, usize>) -> Option<Operand> {
+        let node = self.node(place);
+        Some(match (node.shape, node.action) {
+            (_, Action::Constant(value)) => Operand::Constant(value),
+            (_, Action::Input) => Operand::Input,
+            (Shape::Sample, _) => Operand::Register(*registers.get(&place)?),
+            _ => Operand::Column(*self.columns.get(&place)?),
+        })
+    }
+}
+
+/// The stage of every node.
+fn stages(lowered: &Lowered) -> Vec<usize> {
+    let mut stages: Vec<usize> = Vec::with_capacity(lowered.nodes.len());
+    for place in 0..lowered.nodes.len() {
+        let node = &lowered.nodes[place];
+        let of_args = node.args.iter().map(|&arg| stages[arg]).max().unwrap_or(0);
+        let reduced = matches!(node.action, Action::Reduce(_));
+        stages.push(of_args + usize::from(reduced));
+    }
+    stages
+}
+
+/// Nodes that the result needs, arguments first.
+fn needed(lowered: &Lowered) -> Vec<usize> {
+    reach(lowered, &[lowered.root], |_| true)
+}
+
+/// Nodes of samples that the targets need within one pass, arguments first.
+fn samples_for(lowered: &Lowered, targets: &[usize]) -> Vec<usize> {
+    reach(lowered, targets, |place| {
+        lowered.nodes[place].shape == Shape::Sample
+    })
+}
+
+fn reach(lowered: &Lowered, from: &[usize], follow: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut found = vec![false; lowered.nodes.len()];
+    from.iter().for_each(|&place| found[place] = true);
+    for place in (0..found.len()).rev() {
+        if found[place] {
+            for &arg in lowered.nodes[place].args.iter().filter(|&&arg| follow(arg)) {
+                found[arg] = true;
+            }
+        }
+    }
+    (0..found.len()).filter(|&place| found[place]).collect()
+}

@@ -1,0 +1,225 @@
+//! The interpreter: walks windows block by block and calls loops.
+
+use std::mem::take;
+
+use isochrony_dsp::Isa;
+use isochrony_segment::DType;
+
+use crate::kernels::{Source, Value};
+use crate::reduce::Reducer;
+
+use super::frames::Frames;
+use super::memory;
+use super::scratch::{BLOCK, GROUP, Lines, Scratch, State, bytes, bytes_mut};
+use super::steps::{
+    ColumnOperand, ColumnStep, ColumnWork, Operand, Outcome, Pass, Plan, Run, SampleStep, Target,
+};
+
+/// Bytes of samples that are walked again by the next pass before later ones are touched: half of a
+/// small first-level cache.
+const GROUP_BYTES: usize = 16 << 10;
+
+/// Bytes of a block where no step leaves anything in a register.
+const BARE_BLOCK: usize = 16 << 10;
+
+/// Runs a plan over windows that fit it. `out` has exactly the room for the result.
+pub(crate) fn run(
+    plan: &Plan,
+    scratch: &mut Scratch,
+    state: &mut State,
+    frames: &Frames<'_>,
+    result: DType,
+    out: &mut [u8],
+) {
+    let step = frames.hop.max(frames.window) * frames.dtype.size();
+    let group = (GROUP_BYTES / step.max(1)).clamp(1, GROUP);
+    let mut first = 0;
+    while first < frames.count {
+        let windows = group.min(frames.count - first);
+        for stage in &plan.stages {
+            for column in &stage.columns {
+                run_column(column, scratch, state, windows, plan.columns[column.column]);
+            }
+            if let Some(pass) = &stage.pass {
+                for window in 0..windows {
+                    run_pass(pass, scratch, frames, first + window, window, result, out);
+                }
+            }
+        }
+        if let Outcome::Column(column) = plan.outcome {
+            let size = result.size();
+            out[first * size..(first + windows) * size]
+                .copy_from_slice(&bytes(&scratch.columns[column])[..windows * size]);
+        }
+        first += windows;
+    }
+}
+
+fn run_column(
+    step: &ColumnStep,
+    scratch: &mut Scratch,
+    state: &mut State,
+    windows: usize,
+    dtype: DType,
+) {
+    let mut column = take(&mut scratch.columns[step.column]);
+    let out = &mut bytes_mut(&mut column)[..windows * dtype.size()];
+    let columns = &scratch.columns;
+    let operands = step.operands.map(|(operand, dtype)| match operand {
+        ColumnOperand::Column(at) => Source::Block(&bytes(&columns[at])[..windows * dtype.size()]),
+        ColumnOperand::Constant(value) => Source::Value(value),
+    });
+    match step.work {
+        ColumnWork::Map(run) => call(run, scratch.isa, operands, out),
+        ColumnWork::Memory(memory, place) => {
+            let followed = step.operands[0].1;
+            memory::advance(memory, &mut state.memories[place], followed, operands, out);
+        }
+    }
+    scratch.columns[step.column] = column;
+}
+
+fn run_pass(
+    pass: &Pass,
+    scratch: &mut Scratch,
+    frames: &Frames<'_>,
+    window: usize,
+    column_at: usize,
+    result: DType,
+    out: &mut [u8],
+) {
+    let size = frames.dtype.size();
+    let start = window * frames.hop * size;
+    let input = &frames.bytes[start..start + frames.window * size];
+    let maps = pass
+        .steps
+        .iter()
+        .any(|step| matches!(step, SampleStep::Map { .. }));
+    let block = if maps { BLOCK } else { BARE_BLOCK / size };
+    let Scratch {
+        isa,
+        registers,
+        columns,
+        reducers,
+        ..
+    } = scratch;
+    for reducer in &mut reducers[pass.reducers.clone()] {
+        reducer.reset();
+    }
+    let mut done = 0;
+    while done < frames.window {
+        let len = block.min(frames.window - done);
+        let at = (window * frames.window + done) * result.size();
+        let room = if maps { len * result.size() } else { 0 };
+        let mut blocks = Blocks {
+            isa: *isa,
+            input: &input[done * size..(done + len) * size],
+            len,
+            registers,
+            columns,
+            column_at,
+            reducers,
+        };
+        for step in &pass.steps {
+            match step {
+                SampleStep::Map {
+                    target: Target::Output,
+                    run,
+                    operands,
+                    ..
+                } => {
+                    blocks.map(*run, operands, &mut out[at..at + room]);
+                }
+                SampleStep::Map {
+                    target: Target::Register(register),
+                    run,
+                    operands,
+                    dtype,
+                } => {
+                    let mut lines = take(&mut blocks.registers[*register]);
+                    blocks.map(
+                        *run,
+                        operands,
+                        &mut bytes_mut(&mut lines)[..len * dtype.size()],
+                    );
+                    blocks.registers[*register] = lines;
+                }
+                SampleStep::Gather {
+                    reducer,
+                    operand,
+                    dtype,
+                } => {
+                    blocks.gather(*reducer, *operand, *dtype);
+                }
+            }
+        }
+        done += len;
+    }
+    for finish in &pass.finishes {
+        let value = reducers[finish.reducer].finish(finish.wanted);
+        let column = bytes_mut(&mut columns[finish.column]);
+        let size = finish.dtype.size();
+        column[column_at * size..][..size].copy_from_slice(&value.0[..size]);
+    }
+}
+
+/// What steps see of one block.
+struct Blocks<'a> {
+    isa: Isa,
+    input: &'a [u8],
+    len: usize,
+    registers: &'a mut [Lines],
+    columns: &'a [Lines],
+    /// Row of the window at hand in the columns.
+    column_at: usize,
+    reducers: &'a mut [Box<dyn Reducer>],
+}
+
+impl Blocks<'_> {
+    fn source(&self, operand: Operand, dtype: DType) -> Source<'_> {
+        match operand {
+            Operand::Input => Source::Block(self.input),
+            Operand::Register(at) => {
+                Source::Block(&bytes(&self.registers[at])[..self.len * dtype.size()])
+            }
+            Operand::Column(at) => {
+                let size = dtype.size();
+                let mut value = Value::default();
+                let cell = &bytes(&self.columns[at])[self.column_at * size..][..size];
+                value.0[..size].copy_from_slice(cell);
+                Source::Value(value)
+            }
+            Operand::Constant(value) => Source::Value(value),
+        }
+    }
+
+    fn map(&self, run: Run, operands: &[(Operand, DType); 3], out: &mut [u8]) {
+        let operands = operands.map(|(operand, dtype)| self.source(operand, dtype));
+        call(run, self.isa, operands, out);
+    }
+
+    fn gather(&mut self, reducer: usize, operand: Operand, dtype: DType) {
+        let block = match operand {
+            Operand::Register(at) => &bytes(&self.registers[at])[..self.len * dtype.size()],
+            _ => self.input,
+        };
+        self.reducers[reducer].update(self.isa, block);
+    }
+}
+
+fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
+    /// Loops of one operand always get a block: what is constant was folded, and what belongs to
+    /// windows has loops over windows.
+    fn block(source: Source<'_>) -> &[u8] {
+        match source {
+            Source::Block(block) => block,
+            Source::Value(_) => &[],
+        }
+    }
+    match run {
+        Run::Unary(run) => run(isa, block(a), out),
+        Run::Calibrate(run, scale, offset) => run(isa, block(a), scale, offset, out),
+        Run::Binary(run) => run(isa, a, b, out),
+        Run::Select(run) => run(isa, a, b, c, out),
+    }
+}

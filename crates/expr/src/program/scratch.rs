@@ -1,0 +1,104 @@
+//! Memory that a run needs, and memory that it leaves for the next one.
+
+use bytemuck::{Pod, Zeroable};
+use isochrony_dsp::Isa;
+
+use crate::kernels::Value;
+use crate::reduce::Reducer;
+
+use super::steps::Plan;
+
+/// Samples in a block: what the interpreter hands from loop to loop, within the first-level cache.
+pub(crate) const BLOCK: usize = 1024;
+
+/// Most windows whose values are computed together.
+pub(crate) const GROUP: usize = 256;
+
+/// One line of the cache.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Line([u8; 64]);
+
+/// Bytes aligned to cache lines, and so for every dtype.
+pub(crate) type Lines = Vec<Line>;
+
+fn lines(bytes: usize) -> Lines {
+    vec![Line([0; 64]); bytes.div_ceil(64)]
+}
+
+pub(crate) fn bytes(lines: &Lines) -> &[u8] {
+    bytemuck::cast_slice(lines)
+}
+
+pub(crate) fn bytes_mut(lines: &mut Lines) -> &mut [u8] {
+    bytemuck::cast_slice_mut(lines)
+}
+
+/// Registers, columns and sums of one program: allocated once, so that running allocates nothing.
+/// Nothing in it outlasts a run. One thread uses it at a time.
+pub struct Scratch {
+    pub(crate) id: u64,
+    pub(crate) isa: Isa,
+    pub(crate) registers: Vec<Lines>,
+    pub(crate) columns: Vec<Lines>,
+    pub(crate) reducers: Vec<Box<dyn Reducer>>,
+}
+
+impl Scratch {
+    pub(crate) fn new(id: u64, plan: &Plan, isa: Isa) -> Self {
+        Self {
+            id,
+            isa,
+            registers: plan
+                .registers
+                .iter()
+                .map(|size| lines(size * BLOCK))
+                .collect(),
+            columns: plan
+                .columns
+                .iter()
+                .map(|dtype| lines(dtype.size() * GROUP))
+                .collect(),
+            reducers: plan.reducers.iter().map(|make| make()).collect(),
+        }
+    }
+
+    /// The instruction set that runs with it use; results do not depend on it.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+}
+
+impl std::fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scratch")
+            .field("isa", &self.isa)
+            .field("registers", &self.registers.len())
+            .field("columns", &self.columns.len())
+            .field("reducers", &self.reducers.len())
+            .finish()
+    }
+}
+
+/// What a program remembers of earlier windows: running means, hysteresis, counters. The engine
+/// keeps one for every stream that a program follows and resets it at breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    pub(crate) id: u64,
+    pub(crate) memories: Vec<Option<Value>>,
+}
+
+impl State {
+    pub(crate) fn new(id: u64, plan: &Plan) -> Self {
+        Self {
+            id,
+            memories: vec![None; plan.memories],
+        }
+    }
+
+    /// Forgets everything, as at the start of a stream or after a gap.
+    pub fn reset(&mut self) {
+        self.memories.fill(None);
+    }
+}

@@ -1,0 +1,111 @@
+//! Expressions in files: `{"nodes": [{"op": "input"}, {"op": "mean", "args": [0]}, ...]}`.
+//!
+//! Constants are text (`"value": "2.5"`), because not every parser of numbers gives back the
+//! bits that were written.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use isochrony_segment::DType;
+
+use crate::{Expr, ExprError, Graph, Op};
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipe {
+    nodes: Vec<Written>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    op: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    args: Vec<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dtype: Option<DType>,
+}
+
+impl Written {
+    fn op(&self, node: usize) -> Result<Op, ExprError> {
+        let op = match (self.op.as_str(), &self.value, self.dtype) {
+            ("constant", Some(value), dtype) => return Ok(Op::Constant(value.parse()?, dtype)),
+            ("constant", None, _) => {
+                return Err(ExprError::MissingField {
+                    node,
+                    op: "constant",
+                    field: "value",
+                });
+            }
+            ("cast", None, Some(dtype)) => return Ok(Op::Cast(dtype)),
+            ("cast", None, None) => {
+                return Err(ExprError::MissingField {
+                    node,
+                    op: "cast",
+                    field: "dtype",
+                });
+            }
+            ("cast", Some(_), Some(dtype)) => Op::Cast(dtype),
+            (name, ..) => Op::named(name).ok_or_else(|| ExprError::UnknownOperation {
+                node,
+                name: name.into(),
+            })?,
+        };
+        let (field, owner) = match (&self.value, self.dtype) {
+            (Some(_), _) => ("value", "constant"),
+            (None, Some(_)) => ("dtype", "constant or cast"),
+            (None, None) => return Ok(op),
+        };
+        Err(ExprError::StrayField {
+            node,
+            op: op.name(),
+            field,
+            owner,
+        })
+    }
+}
+
+impl Serialize for Graph {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let nodes = self.nodes().iter().map(|node| {
+            let (value, dtype) = match node.op() {
+                Op::Constant(value, dtype) => (Some(value.to_string()), dtype),
+                Op::Cast(dtype) => (None, Some(dtype)),
+                _ => (None, None),
+            };
+            Written {
+                op: node.op().name().into(),
+                args: node.args().to_vec(),
+                value,
+                dtype,
+            }
+        });
+        let nodes = nodes.collect();
+        Recipe { nodes }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Graph {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Recipe { nodes } = Recipe::deserialize(deserializer)?;
+        let mut known = Vec::with_capacity(nodes.len().min(Self::MOST_NODES));
+        for (place, node) in nodes.into_iter().enumerate() {
+            known.push((node.op(place).map_err(D::Error::custom)?, node.args));
+        }
+        Self::new(known).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Expr {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.graph().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Expr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::from(&Graph::deserialize(deserializer)?))
+    }
+}

@@ -1,0 +1,127 @@
+//! Reductions: what a window leaves behind while its blocks pass.
+//!
+//! A [`Reducer`] gathers what several reductions of the same samples need, so that each block is
+//! read once for all of them. What a reduction gives does not depend on which others are asked
+//! for, nor on how the window is cut into blocks:
+//! - integers up to 32 bits: exact sums, mean and deviation rounded once from them;
+//! - floats: [`lanes::LANES`] sums in f64; sample `i` of a window belongs to lane `i % LANES`,
+//!   and the lanes are added up in a fixed tree. NumPy adds pairwise in the samples' own type, so
+//!   that results differ from its by rounding;
+//! - mean and deviation of floats sum the deviations from the window's first sample, which keeps
+//!   digits where the mean is far from zero.
+
+mod complex;
+mod exact;
+mod extremes;
+mod lanes;
+
+use isochrony_dsp::Isa;
+use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
+
+use crate::Reduction;
+use crate::kernels::Value;
+
+/// Gathers one window.
+pub(crate) trait Reducer: Send + Sync {
+    /// Begins a window.
+    fn reset(&mut self);
+
+    /// Adds the next samples of the window.
+    fn update(&mut self, isa: Isa, block: &[u8]);
+
+    /// A reduction of the window so far, in its result's dtype.
+    fn finish(&self, wanted: Reduction) -> Value;
+}
+
+/// How to make a reducer.
+pub(crate) type Make = fn() -> Box<dyn Reducer>;
+
+fn make<R: Reducer + Default + 'static>() -> Box<dyn Reducer> {
+    Box::new(R::default())
+}
+
+/// The reducers that together give the wanted reductions of samples of a dtype: for each how to
+/// make it and which of them it gives.
+pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Reduction>)> {
+    let mut left: Vec<Reduction> = wanted.to_vec();
+    let mut found = Vec::new();
+    let mut take = |which: &[Reduction], make: Make| {
+        let (given, rest): (Vec<_>, Vec<_>) = left.iter().partition(|op| which.contains(op));
+        left = rest;
+        if !given.is_empty() {
+            found.push((make, given));
+        }
+    };
+    use Reduction::{All, Any, Count, Max, Mean, Min, Rms, Std, Sum, Var};
+    let truth = dispatch!(dtype, T => make::<extremes::Truth<T>> as Make);
+    take(&[Any, All, Count], truth);
+    let spread = wanted.iter().any(|op| matches!(op, Std | Var));
+    macro_rules! extremes {
+        ($($type:ident)*) => {
+            match (wanted.contains(&Min), wanted.contains(&Max)) {
+                (true, true) => take(&[Min, Max], extremes!(@ $($type)*, true, true)),
+                (true, false) => take(&[Min], extremes!(@ $($type)*, true, false)),
+                (false, true) => take(&[Max], extremes!(@ $($type)*, false, true)),
+                (false, false) => {}
+            }
+        };
+        (@ integer, $min:literal, $max:literal) => {
+            match dtype {
+                DType::I8 => make::<extremes::Whole<i8, $min, $max>> as Make,
+                DType::I16 => make::<extremes::Whole<i16, $min, $max>>,
+                DType::I32 => make::<extremes::Whole<i32, $min, $max>>,
+                DType::I64 => make::<extremes::Whole<i64, $min, $max>>,
+                DType::U8 => make::<extremes::Whole<u8, $min, $max>>,
+                _ => make::<extremes::Whole<u16, $min, $max>>,
+            }
+        };
+        (@ float, $min:literal, $max:literal) => {
+            match dtype {
+                DType::F32 => make::<extremes::Real<f32, $min, $max>> as Make,
+                _ => make::<extremes::Real<f64, $min, $max>>,
+            }
+        };
+    }
+    macro_rules! exact {
+        ($($dtype:ident $type:ident),*) => {
+            match dtype {
+                $(DType::$dtype => {
+                    if spread || wanted.contains(&Rms) {
+                        // Read with the same exact sums.
+                        take(&[Mean, Std, Var, Rms, Min, Max], make::<exact::Moments<$type>>);
+                    }
+                    take(&[Mean, Sum], make::<exact::Total<$type>>);
+                })*
+                _ => {}
+            }
+        };
+    }
+    exact!(Bool Bool8, I8 i8, I16 i16, I32 i32, U8 u8, U16 u16);
+    match dtype {
+        DType::Bool => take(&[Min, Max], make::<extremes::Truth<Bool8>>),
+        DType::I64 => {
+            take(&[Mean, Sum], make::<exact::Total<i64>>);
+            take(&[Std, Var, Rms], make::<exact::Moments<i64>>);
+            extremes!(integer);
+        }
+        DType::F32 | DType::F64 => {
+            extremes!(float);
+            macro_rules! sums {
+                ($($terms:ident, $which:expr;)*) => {$(
+                    take($which, match dtype {
+                        DType::F32 => make::<lanes::Sums<f32, lanes::$terms>> as Make,
+                        _ => make::<lanes::Sums<f64, lanes::$terms>>,
+                    });
+                )*};
+            }
+            if spread {
+                sums!(Spread, &[Mean, Std, Var];);
+            }
+            sums!(Deviation, &[Mean]; Plain, &[Sum]; Squares, &[Rms];);
+        }
+        DType::C64 => take(wanted, make::<complex::Sums<Complex32>>),
+        DType::C128 => take(wanted, make::<complex::Sums<Complex64>>),
+        _ => extremes!(integer),
+    }
+    found
+}
