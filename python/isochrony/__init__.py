@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Time,
         open,
         span,
+        verify,
     )
     from .convert import from_obspy
     from .importers import import_files
@@ -74,6 +75,7 @@ __all__ = [
     "open",
     "scan",
     "span",
+    "verify",
 ]
 
 __version__ = "0.1.0"
@@ -81,7 +83,7 @@ __version__ = "0.1.0"
 # Submodule -> public names that it holds.
 _HOMES = {
     "._native": (
-        "Gap", "Gaps", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time", "open", "span",
+        "Gap", "Gaps", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time", "open", "span", "verify",
     ),
     ".convert": ("from_obspy",),
     ".importers": ("import_files",),
