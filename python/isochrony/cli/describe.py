@@ -9,7 +9,10 @@ __all__ = ["describe", "describe_run", "gap_rows"]
 
 def describe(signal: Any) -> dict[str, Any]:
     """Everything `info` says about a signal; times are ISO text, or None where unknown."""
-    runs = [describe_run(run) for run in signal.runs()]
+    stored = signal.runs()
+    # Runs are in storage order: late files and clock steps put an earlier time after a later one.
+    starts = [run.start_time for run in stored if run.start_time is not None]
+    ends = [run.end_time for run in stored if run.end_time is not None]
     sizes = signal.sizes()
     return {
         "name": signal.name,
@@ -21,13 +24,13 @@ def describe(signal: Any) -> dict[str, Any]:
         "start_index": signal.start_index,
         "end_index": signal.end_index,
         "gaps": len(signal.gaps),
-        "start": runs[0]["start"] if runs else None,
-        "end": runs[-1]["end"] if runs else None,
+        "start": min(starts).isoformat() if starts else None,
+        "end": max(ends).isoformat() if ends else None,
         "samples_bytes": sizes["samples"],
         "stored_bytes": sizes["stored"],
         "codec": sizes["codec"],
         "attrs": {str(key): value for key, value in dict(signal.attrs).items()},
-        "runs": runs,
+        "runs": [describe_run(run) for run in stored],
     }
 
 
