@@ -2,7 +2,9 @@
 
 import copy
 import gc
+import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -379,6 +381,17 @@ class TestStore:
             iso.open(tmp_path / "a.iso", "x")
         with pytest.raises(iso.OptionError, match="mode"):
             iso.open(tmp_path / "a.iso", "w")
+
+    def test_a_second_writer_is_told_who_writes(self, tmp_path: Path) -> None:
+        with iso.open(tmp_path / "a.iso", "x"):
+            with pytest.raises(iso.StoreError) as caught:
+                iso.open(tmp_path / "a.iso", "r+")
+            message = str(caught.value)
+            # Who to ask, or to end: the process and its command.
+            assert re.search(rf"\b{os.getpid()}\b", message)
+            assert Path(sys.argv[0]).name in message or Path(sys.executable).name in message
+            assert "\n" not in message
+        iso.open(tmp_path / "a.iso", "r+").close()
 
     def test_reading_refuses_writing(self, store: iso.Store) -> None:
         pressure(store)

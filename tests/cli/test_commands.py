@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +251,26 @@ def test_a_second_writer_is_told_who_writes(store: str, tmp_path: Path, capsys: 
     np.save(tmp_path / "x.npy", np.zeros(10))
     with iso.open(store, mode="r+"):
         assert main(["import", str(tmp_path / "x.npy"), store, "--rate", "10"]) == 3
-    assert "isochrony: " in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("isochrony: ")
+    assert said.count("\n") == 1
+    # Who to ask, or to end: the process and its command.
+    assert re.search(rf"\b{os.getpid()}\b", said)
+    assert Path(sys.argv[0]).name in said or Path(sys.executable).name in said
+
+
+def test_civil_time_spans_all_runs_whatever_order_they_are_stored_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with iso.open(tmp_path / "late.iso", mode="x") as store:
+        signal = store.create("a", dtype="i2", rate=10)
+        for start in ("2020-01-02T00:00:00Z", "2020-01-01T00:00:00Z"):
+            signal.append(np.zeros(20, dtype="i2"), at=start)
+    signal = iso.open(tmp_path / "late.iso")["a"]
+    assert [str(run.start_time)[:10] for run in signal.runs()] == ["2020-01-02", "2020-01-01"]
+    (one,) = json.loads(run(capsys, "info", str(tmp_path / "late.iso"), "--json"))["signals"]
+    assert one["start"].startswith("2020-01-01T00:00:00")
+    assert one["end"].startswith("2020-01-02T00:00:0")
 
 
 # --- import of raw recordings

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import isochrony as iso
 from isochrony.cli import main
 from isochrony.cli.completion import _commands
 from isochrony.cli.main import COMMANDS, build_parser
@@ -109,9 +110,7 @@ def test_a_trace_is_shown_only_on_request(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("value", ["0", "fast", "-3"])
 def test_rejects_a_rate_that_is_none(value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["import", ".", "x.iso", f"--rate={value}"])
-    assert ended.value.code == 2
+    assert main(["import", ".", "x.iso", f"--rate={value}"]) == 2
     assert "is not a positive number of Hz" in capsys.readouterr().err
 
 
@@ -151,12 +150,99 @@ def test_times_on_the_screen_are_whole_microseconds() -> None:
 def test_many_files_refused_for_one_reason_take_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     print_refused([*((f"a{i}", "needs x") for i in range(90)), ("b", "is empty"), ("", "5 more")], sys.stdout)
     assert capsys.readouterr().out.splitlines() == [
-        "refused: 90 files, such as a0: needs x",
+        "refused: 90 files (a0, a1, a2 and 87 more), such as: needs x",
         "refused: b: is empty",
         "refused: : 5 more",
+        "refused: isochrony import --json lists every file",
     ]
-    print_refused([(f"a{i}", f"reason {i}") for i in range(30)], sys.stdout)
-    assert capsys.readouterr().out.splitlines()[-1] == "refused: 10 more; --json lists them all"
+
+
+def test_reasons_that_differ_in_names_and_numbers_only_are_one(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = [(f"f{i}.raw", f'"x" was expected at character {i} of "f{i}.raw", a file of {i} bytes') for i in range(30)]
+    print_refused(odd, sys.stdout)
+    told, where = capsys.readouterr().out.splitlines()
+    assert told == (
+        "refused: 30 files (f0.raw, f1.raw, f2.raw and 27 more), such as: "
+        '"x" was expected at character 0 of "f0.raw", a file of 0 bytes'
+    )
+    assert "--json" in where
+
+
+def test_a_screenful_of_reasons_says_how_many_more(capsys: pytest.CaptureFixture[str]) -> None:
+    words = [f"{a}{b}" for a in "abcdef" for b in "uvwxy"]
+    print_refused([(word, f"reason {word}") for word in words], sys.stdout)
+    lines = capsys.readouterr().out.splitlines()
+    # A reason that holds its file's name is the same reason for every file.
+    assert lines[0].startswith("refused: 30 files (au, av, aw and 27 more)")
+    print_refused([(str(i), f"reason {word}") for i, word in enumerate(words)], sys.stdout)
+    assert capsys.readouterr().out.splitlines()[-1].startswith("refused: 10 more reasons; ")
+
+
+MISTAKES = [
+    (["imprt", ".", "x.iso"], "'imprt' is not one of demo, import"),
+    (["imprt", ".", "x.iso"], "(did you mean import?); see isochrony --help"),
+    (["--versoin"], "there is no option --versoin (did you mean --version?)"),
+    ([], "the following arguments are required: COMMAND; see isochrony --help"),
+    (["import", ".", "x.iso", "--formt", "raw"], "no option --formt (did you mean --format?); see isochrony import"),
+    (["import", ".", "x.iso", "--format", "msed"], "--format: 'msed' is not one of raw"),
+    (["import", ".", "x.iso", "--format", "msed"], "(did you mean mseed?)"),
+    (["scan", "x.iso/a", "--windw=1s"], "no option --windw (did you mean --window?)"),
+    (["scan", "x.iso/a", "--window"], "--window: expected one argument; see isochrony scan --help"),
+    (["completion", "powershell"], "shell: 'powershell' is not one of bash, zsh, fish"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), MISTAKES)
+def test_mistakes_on_the_command_line_are_one_line(
+    line: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.startswith("isochrony: ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("more", [["--nonsense"], ["a", "b", "c", "d"], ["-z"]])
+def test_every_command_tells_a_mistake_in_one_line(
+    command: str, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, *more]) == 2
+    said = capsys.readouterr().err
+    assert "--help" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--preset", "nope"], 2),
+        (["--format", "raw", "--dtype", "<i2", "--rate", "100", "--layout", "{broken"], 2),
+        (["--format", "raw", "--dtype", "<q9", "--rate", "100", "--layout", "{epoch}.raw"], 2),
+        (["--format", "raw", "--dtype", "<i2", "--rate", "100", "--layout", "{epoch}.raw"], 1),
+        ([], 1),
+    ],
+)
+def test_a_refused_import_leaves_no_store_behind(
+    options: list[str], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "notes.txt").write_text("not a recording")
+    store = tmp_path / "new.iso"
+    assert main(["import", str(source), str(store), *options]) == code
+    assert not store.exists()
+    assert "next: " not in capsys.readouterr().err
+
+
+def test_a_refused_import_leaves_an_older_store_as_it_was(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    store = tmp_path / "old.iso"
+    iso.open(store, mode="x").close()
+    assert main(["import", str(source), str(store), "--preset", "nope"]) == 2
+    assert iso.open(store).keys() == []
 
 
 def complete(words: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ from ..progress import ImportProgress, bytes_text, duration_text
 from .exits import Exit
 from .summary import print_summary
 from .tables import print_json
-from .target import open_store
+from .target import open_for_import
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.src} does not exist; name a folder or a file of recordings")
     raw = arguments.format == "raw" or (arguments.format is None and arguments.preset is not None)
     _check(arguments, raw)
-    with open_store(arguments.store, "a") as store, ImportProgress("importing") as progress:
+    with open_for_import(arguments.store) as store, ImportProgress("importing") as progress:
         if raw:
             summary = import_raw(store, arguments, progress)
         else:
@@ -199,7 +199,7 @@ def _closing(summary: Mapping[str, Any], store: Path) -> None:
         f"{summary['skipped']} known before; {len(summary['problems'])} refused",
         file=sys.stderr,
     )
-    print(f"next: isochrony info {store}", file=sys.stderr)
+    print(f"next: isochrony info {store}" if store.exists() else "no store was made: nothing went in", file=sys.stderr)
 
 
 def parse_rate_argument(text: str) -> Any:

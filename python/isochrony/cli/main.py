@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType
+from typing import Any, NoReturn
 
 from .. import __version__
-from ..errors import IsochronyError, MissingExtraError
+from ..errors import IsochronyError, MissingExtraError, UsageError
 from .exits import EPILOG, Exit
 
-__all__ = ["COMMANDS", "build_parser", "main"]
+__all__ = ["COMMANDS", "Parser", "build_parser", "main"]
 
 # In the order of a first session: see it work, bring data in, look, check, take out.
 COMMANDS = (
@@ -36,9 +38,42 @@ def _module(command: str) -> ModuleType:
     return importlib.import_module(f".{name}", __package__)
 
 
-def build_parser() -> argparse.ArgumentParser:
+class Parser(argparse.ArgumentParser):
+    """Reports a mistake as a `UsageError` of one line that says how to mend it, instead of its usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found, with where to read on."""
+        raise UsageError(f"{message.removeprefix('argument ')}; see {self.prog} --help")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse does, but a misspelt option comes before what it leaves missing."""
+        words = sys.argv[1:] if args is None else list(args)
+        for word in words:
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                break
+            option = word.partition("=")[0]
+            if option.startswith("--") and option not in self._option_string_actions:
+                self.error(f"there is no option {option}{_instead(option, self._option_string_actions)}")
+        return super().parse_known_args(words, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            what = f"{value!r} is not one of {', '.join(choices)}{_instead(str(value), choices)}"
+            raise argparse.ArgumentError(action, what)
+
+
+def _instead(word: str, known: Iterable[str]) -> str:
+    """A suggestion in brackets where something known is spelt nearly like `word`."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def build_parser() -> Parser:
     """The whole command line as an argparse parser."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="isochrony",
         description="Stores high-rate sensor signals with exact time and honest gaps, "
         "in Zarr v3 that any reader opens.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
@@ -12,6 +13,9 @@ __all__ = ["best_rate_text", "print_refused", "print_summary", "rate_text"]
 
 _LINES_SHOWN = 20
 _SAME_SHOWN = 3
+_ALL = "isochrony import --json lists every file"
+# What differs between files that are refused for the same thing.
+_VARIES = re.compile(r"\"[^\"]*\"|'[^']*'|\d+")
 
 
 def rate_text(rate: float | None, error: float | None) -> str | None:
@@ -56,17 +60,26 @@ def print_summary(summary: Mapping[str, Any]) -> None:
 
 
 def print_refused(problems: Sequence[tuple[str, str]], stream: TextIO) -> None:
-    """Files that were not imported, with their reasons, up to a screenful; many for one reason in one line."""
-    by_reason: dict[str, list[str]] = {}
+    """Files that were not imported with their reasons, up to a screenful.
+
+    Reasons that differ only in names and numbers are one: they are told once, with the first
+    reason's words, some of the files, and how many more there are.
+    """
+    alike: dict[str, list[tuple[str, str]]] = {}
     for path, reason in problems:
-        by_reason.setdefault(reason, []).append(path)
+        alike.setdefault(_VARIES.sub("…", reason.replace(path, "…")), []).append((path, reason))
     lines = []
-    for reason, paths in by_reason.items():
-        if len(paths) > _SAME_SHOWN:
-            lines.append(f"refused: {len(paths)} files, such as {paths[0]}: {reason}")
-        else:
-            lines += [f"refused: {path}: {reason}" for path in paths]
+    hidden = 0
+    for same in alike.values():
+        if len(same) <= _SAME_SHOWN:
+            lines += [f"refused: {path}: {reason}" for path, reason in same]
+            continue
+        paths = ", ".join(path for path, _ in same[:_SAME_SHOWN])
+        hidden += len(same) - _SAME_SHOWN
+        lines.append(f"refused: {len(same)} files ({paths} and {len(same) - _SAME_SHOWN} more), such as: {same[0][1]}")
     for line in lines[:_LINES_SHOWN]:
         print(line, file=stream)
     if len(lines) > _LINES_SHOWN:
-        print(f"refused: {len(lines) - _LINES_SHOWN} more; --json lists them all", file=stream)
+        print(f"refused: {len(lines) - _LINES_SHOWN} more reasons; {_ALL}", file=stream)
+    elif hidden:
+        print(f"refused: {_ALL}", file=stream)

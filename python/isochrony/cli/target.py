@@ -7,13 +7,16 @@ that is a store ends the store's name; what follows names a signal or a pattern.
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
 
-__all__ = ["Target", "open_store", "parse_target", "signals_of", "single_signal"]
+__all__ = ["Target", "open_for_import", "open_store", "parse_target", "signals_of", "single_signal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,25 @@ def open_store(path: Path, mode: str = "r") -> Any:
     from .. import open as open_
 
     return open_(path, mode=mode)
+
+
+@contextmanager
+def open_for_import(path: Path) -> Iterator[Any]:
+    """A store to import into, made if missing; one that this call made and that got no signal is removed again.
+
+    So what is refused as a whole, be it for an option or for all of its files, changes nothing.
+    """
+    made = not path.exists()
+    empty = False
+    try:
+        with open_store(path, "a") as store:
+            try:
+                yield store
+            finally:
+                empty = made and len(store) == 0
+    finally:
+        if empty:
+            shutil.rmtree(path)
 
 
 def signals_of(store: Any, pattern: str) -> list[Any]:
