@@ -284,7 +284,7 @@ def raw_folder(folder: Path, samples: np.ndarray) -> Path:
     return folder / "raw"
 
 
-RAW = ["--format", "raw", "--layout", "{station}/{station}_{epoch}.raw", "--dtype", "<i2", "--rate", "100"]
+RAW = ["--layout", "{station}/{station}_{epoch}.raw", "--dtype", "<i2", "--rate", "100"]
 
 
 def test_raw_recordings_import_and_again_only_what_is_new(
@@ -315,3 +315,19 @@ def test_bad_raw_files_are_reported_and_the_rest_is_imported(
     signal = iso.open(path)["stn_1"]
     assert signal.sample_count == 2000
     assert [gap.length for gap in signal.gaps] == [1000]
+
+
+def test_truncated_raw_files_are_refused_in_the_words_of_whoever_asked(
+    tmp_path: Path, samples: np.ndarray, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, path = raw_folder(tmp_path, samples), tmp_path / "raw.iso"
+    name = sorted((source / "stn_1").iterdir())[1]
+    name.write_bytes(name.read_bytes()[:-1])
+    assert main(["import", str(source), str(path), *RAW]) == 1
+    assert "fetch it again, or take its 499 whole samples with --partial" in capsys.readouterr().err
+    with iso.open(path, mode="a") as store:
+        summary = store.import_raw(source, layout=RAW[1], dtype=RAW[3], rate=100)
+        ((_, reason),) = summary["problems"]
+        assert reason.endswith("take its 499 whole samples with partial=True")
+    assert main(["import", str(source), str(path), *RAW, "--partial"]) == 0
+    assert iso.open(path)["stn_1"].sample_count == 2999

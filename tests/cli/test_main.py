@@ -15,6 +15,7 @@ from isochrony.cli.main import COMMANDS, build_parser
 from isochrony.cli.scan import parse_stats, window_samples
 from isochrony.cli.summary import print_refused
 from isochrony.cli.tables import render, short_time
+from isochrony.cli.words import as_options
 from isochrony.errors import IsochronyError, MissingExtraError, UsageError
 
 
@@ -48,11 +49,30 @@ def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
         (["import", "/nowhere", "x.iso"], "/nowhere does not exist; name a folder or a file"),
         (["info", "/nowhere"], "/nowhere: no such store; check the path"),
         (["import", ".", "x.iso", "--format", "raw"], "give --layout, --dtype, --rate, or a --preset"),
-        (["import", ".", "x.iso", "--dtype", "<i2"], "--dtype does not apply to formats other than raw"),
         (
-            ["import", ".", "x.iso", "--preset", "censam", "--start", "2010-01-01"],
-            "--start does not apply to raw recordings",
+            ["import", ".", "x.iso", "--dtype", "<i2"],
+            "give --layout, --rate, or a --preset; if the files have a format",
         ),
+        (["import", ".", "x.iso", "--layout", "{a}_{epoch}.raw", "--rate", "10"], "give --dtype, or a --preset"),
+        (
+            ["import", ".", "x.iso", "--format", "mseed", "--dtype", "<i2"],
+            "--dtype is for raw recordings; leave it out",
+        ),
+        (["import", ".", "x.iso", "--format", "audio", "--time-column", "t"], "--time-column is for tables; leave it"),
+        (["import", ".", "x.iso", "--preset", "censam", "--start", "2010-01-01"], "as --preset says that these are"),
+        (["import", ".", "x.iso"], "holds no files; name the folder that holds the recordings"),
+        (["import", __file__, "x.iso", "--preset", "censam"], "is a file; raw recordings are imported by folder: name"),
+        (["import", __file__, __file__], "is a file; name a folder for the store, such as"),
+        (["import", __file__, "/usr"], "/usr is a folder of other files; name a new one for the store"),
+        (["import", "", "x.iso"], "SRC: the path is empty; name a file or a folder; see isochrony import --help"),
+        (["import", "."], "the following arguments are required: STORE; see isochrony import --help"),
+        (["import", ".", "x.iso", "--start", "yesterday"], "'yesterday' is not a time; write ISO 8601"),
+        (["import", ".", "x.iso", "--start", "2010-13-01"], "'2010-13-01' is not a time (Month out of range"),
+        (["import", ".", "x.iso", "--start", "9999-01-01"], "(it is not between the years 1678 and 2262)"),
+        (["import", ".", "x.iso", "--alpha", "0"], "'0' is not a number above 0 and at most 1; see"),
+        (["import", ".", "x.iso", "--gap-slip=-1"], "'-1' is not a number above 0; see"),
+        (["import", ".", "x.iso", "--max-gap", "x"], "'x' is not a number above 0; see"),
+        (["import", ".", "x.iso", "--value-jump", "nan"], "'nan' is not a number above 0; see"),
         (["demo", "--dir", __file__], "is a file; name a folder with --dir"),
     ],
 )
@@ -66,6 +86,25 @@ def test_errors_are_one_line_that_says_how_to_mend(
     assert said.startswith("isochrony: ")
     assert said.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_store_is_no_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    iso.open(tmp_path / "a.iso", mode="x").close()
+    assert main(["import", str(tmp_path / "a.iso"), str(tmp_path / "b.iso")]) == 2
+    assert "a.iso is an Isochrony store, not recordings; name the recordings first" in capsys.readouterr().err
+    assert not (tmp_path / "b.iso").exists()
+
+
+def test_messages_name_options_where_the_library_names_keywords() -> None:
+    assert (
+        as_options("fetch it, or take its 7 samples with partial=True")
+        == "fetch it, or take its 7 samples with --partial"
+    )
+    assert as_options("give it with rate=HZ, or time_column=; alpha=3 is refused") == (
+        "give it with --rate HZ, or --time-column; --alpha 3 is refused"
+    )
+    for path in ('"rate=100/a.npy"', "x/rate=100/a", "sample_rate=3", "'start=1'"):
+        assert as_options(f"cannot read {path}") == f"cannot read {path}"
 
 
 def test_a_folder_that_is_no_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,8 +123,8 @@ def test_unknown_empty_and_hidden_files(tmp_path: Path) -> None:
     (tmp_path / ".git" / "x.fake").write_text("1")
     session = run(tmp_path)
     assert session.ended == ["a.fake"]
-    assert session.refused["empty.wav"] == "is empty"
-    assert "no importer recognises it; name one with --format (raw, audio" in session.refused["notes.doc"]
+    assert session.refused["empty.wav"] == "is empty; fetch it again, or leave it out"
+    assert "no importer recognises it; name one with format= (audio" in session.refused["notes.doc"]
 
 
 def test_known_files_are_skipped(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_layout_names_signal_and_time(tmp_path: Path, monkeypatch: pytest.Monk
     assert session.ended == ["s_100.fake", "s_200.fake"]
     assert session.blocks[0][2]["start"] == (100, 0)
     assert session.blocks[0][2]["resolution"] == (100, 0)
-    assert session.refused == {"other.fake": "its name does not match the layout"}
+    assert session.refused == {"other.fake": "its name does not match the layout; rename it, or correct the layout"}
 
 
 def test_a_forced_format_applies_to_every_file(tmp_path: Path) -> None:

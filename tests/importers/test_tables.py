@@ -65,7 +65,7 @@ def test_csv_longer_than_a_batch_loses_nothing(tmp_path: Path, monkeypatch: pyte
 
 def test_csv_without_times_needs_a_rate(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "x\n1.5\n2.5\n3.5\n")
-    with pytest.raises(BadSourceError, match=r"without a time column.*--rate"):
+    with pytest.raises(BadSourceError, match=r"without a time column.*rate=HZ"):
         blocks(csv, path)
     (block,) = blocks(csv, path, rate=Fraction(5), start=Stamp(9))
     assert block.samples.tolist() == [1.5, 2.5, 3.5]
@@ -185,7 +185,7 @@ def test_numpy_columns_are_channels(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_numpy_needs_a_rate(tmp_path: Path) -> None:
     path = tmp_path / "a.npy"
     np.save(path, np.zeros(3))
-    with pytest.raises(UsageError, match="--rate"):
+    with pytest.raises(UsageError, match="rate=HZ"):
         blocks(numpy, path)
 
 

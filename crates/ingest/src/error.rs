@@ -165,11 +165,11 @@ pub enum IngestError {
         path: String,
     },
     /// A file without samples.
-    #[error("the file is empty")]
+    #[error("the file is empty; fetch it again, or leave it out")]
     EmptyFile,
     /// A file that does not hold whole samples.
     #[error(
-        "{bytes} bytes are no whole number of {size}-byte samples ({rest} over): the file is truncated or the dtype is wrong; import with partial to take its {whole} whole samples"
+        "{bytes} bytes are no whole number of {size}-byte samples ({rest} over): the file is truncated or the dtype is wrong; fetch it again, or take its {whole} whole samples with partial = true"
     )]
     PartialSample {
         /// Bytes in the file.
@@ -210,7 +210,9 @@ pub enum IngestError {
         index: i64,
     },
     /// A symbolic link that is not followed.
-    #[error("the symbolic link is not followed: {reason}")]
+    #[error(
+        "the symbolic link is not followed: {reason}; put the recordings themselves into the folder"
+    )]
     LinkNotFollowed {
         /// Why.
         reason: &'static str,
@@ -255,7 +257,7 @@ pub enum IngestError {
     #[error("the import was cancelled; what was committed stays, run it again to go on")]
     Cancelled,
     /// The operating system refused something.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}; check its permissions and its disk", path.display())]
     Io {
         /// What was tried: `"read"`, `"list"`.
         action: &'static str,

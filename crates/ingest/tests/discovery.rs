@@ -191,3 +191,19 @@ proptest! {
         prop_assert_eq!(got, files.into_iter().collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn a_store_among_recordings_is_no_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a_1.raw", 2);
+    write(folder.path(), "old.iso/.isochrony/MANIFEST", 9);
+    write(folder.path(), "old.iso/stn/data/c/0", 9);
+    let found = discover(
+        folder.path(),
+        &layout("{station}_{epoch}.raw"),
+        &DiscoverOptions::default(),
+    )
+    .unwrap();
+    assert_eq!(found.len(), 1);
+    assert!(found.problems().is_empty(), "{:?}", found.problems());
+}

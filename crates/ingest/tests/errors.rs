@@ -209,7 +209,7 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
                 source: std::io::Error::other("gone"),
             },
             "io",
-            &["cannot read s/f.raw: gone"],
+            &["cannot read s/f.raw: gone", "check its permissions"],
         ),
         (
             IngestError::NotAFolder { path: "s".into() },

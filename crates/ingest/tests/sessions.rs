@@ -249,25 +249,30 @@ fn samples_without_any_stamp_have_an_index_and_no_civil_time() {
 fn refuses_options_that_make_no_sense() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
-    let options = SessionOptions {
-        value_jump: Some(f64::NAN),
-        ..SessionOptions::default()
-    };
-    assert_eq!(
-        Session::new(&store, options).err().unwrap().code(),
-        "invalid_option"
-    );
-    let options = SessionOptions {
-        alpha: Some(2.0),
-        ..SessionOptions::default()
-    };
-    let mut session = Session::new(&store, options).unwrap();
-    let block = Block {
-        signal: "x",
-        spec: &spec(),
-        bytes: &[0; 4],
-        stamp: None,
-        source: "s",
-    };
-    assert_eq!(session.block(&block).unwrap_err().code(), "invalid_option");
+    let good = SessionOptions::default;
+    for options in [
+        SessionOptions {
+            value_jump: Some(f64::NAN),
+            ..good()
+        },
+        SessionOptions {
+            alpha: Some(2.0),
+            ..good()
+        },
+        SessionOptions {
+            alpha: Some(f64::NAN),
+            ..good()
+        },
+        SessionOptions {
+            gap_slip_ns: Some(-1),
+            ..good()
+        },
+        SessionOptions {
+            max_gap_ns: Some(0),
+            ..good()
+        },
+    ] {
+        let refused = Session::new(&store, options).err().unwrap();
+        assert_eq!(refused.code(), "invalid_option");
+    }
 }

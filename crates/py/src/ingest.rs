@@ -213,7 +213,9 @@ pub(crate) fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Boun
     }
     let problems = PyList::empty(py);
     for problem in &summary.problems.list {
-        problems.append((&problem.path, &problem.reason))?;
+        // Rust's options are fields; Python's are keywords.
+        let reason = problem.reason.replace("partial = true", "partial=True");
+        problems.append((&problem.path, reason))?;
     }
     if summary.problems.omitted > 0 {
         problems.append((

@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 from .. import __version__
 from ..errors import IsochronyError, MissingExtraError, UsageError
 from .exits import EPILOG, Exit
+from .formatter import Formatter
+from .words import as_options
 
 __all__ = ["COMMANDS", "Parser", "build_parser", "main"]
 
@@ -75,14 +77,21 @@ def build_parser() -> Parser:
     """The whole command line as an argparse parser."""
     parser = Parser(
         prog="isochrony",
+        usage="isochrony COMMAND [options]",
         description="Stores high-rate sensor signals with exact time and honest gaps, "
         "in Zarr v3 that any reader opens.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Formatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"isochrony {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        title="commands (isochrony COMMAND --help tells more)",
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        prog="isochrony",
+    )
     for name in COMMANDS:
         module = _module(name)
         one = commands.add_parser(
@@ -90,7 +99,7 @@ def build_parser() -> Parser:
             help=module.HELP,
             description=module.HELP[0].upper() + module.HELP[1:] + ".",
             epilog=module.EXAMPLES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Formatter,
             allow_abbrev=False,
         )
         module.add_arguments(one)
@@ -134,7 +143,7 @@ def _one_line(error: Exception) -> str:
         text = str(error.args[0])
     elif not isinstance(error, IsochronyError) and isinstance(error, OSError) and error.strerror:
         text = f"{error.filename or 'file'}: {error.strerror}; check the path and its permissions"
-    return " ".join(text.split()) or type(error).__name__
+    return as_options(" ".join(text.split())) or type(error).__name__
 
 
 def _say(message: str) -> None:

@@ -13,6 +13,8 @@ __all__ = ["best_rate_text", "print_refused", "print_summary", "rate_text"]
 
 _LINES_SHOWN = 20
 _SAME_SHOWN = 3
+# Slower than a sample in a quarter of an hour: nine decimals would show nothing.
+_SLOW_HZ = 1e-3
 _ALL = "isochrony import --json lists every file"
 # What differs between files that are refused for the same thing.
 _VARIES = re.compile(r"\"[^\"]*\"|'[^']*'|\d+")
@@ -24,6 +26,8 @@ def rate_text(rate: float | None, error: float | None) -> str | None:
         return None
     if not error:
         return f"{rate:.9g}"
+    if abs(rate) < _SLOW_HZ:
+        return f"{rate:.6g} ± {error:.1g}"
     digits = 0
     while digits < 9 and error * 10**digits < 1:
         digits += 1

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import UsageError
 
-__all__ = ["Target", "open_for_import", "open_store", "parse_target", "signals_of", "single_signal"]
+__all__ = ["Target", "is_store", "open_for_import", "open_store", "parse_target", "signals_of", "single_signal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def parse_target(text: str) -> Target:
     """
     path = Path(text)
     for candidate in (path, *path.parents):
-        if _is_store(candidate):
+        if is_store(candidate):
             rest = path.relative_to(candidate).as_posix()
             return Target(candidate, "" if rest == "." else rest)
     if path.exists():
@@ -43,7 +43,8 @@ def parse_target(text: str) -> Target:
     raise UsageError(f"{text}: no such store; check the path, or list its folder")
 
 
-def _is_store(folder: Path) -> bool:
+def is_store(folder: Path) -> bool:
+    """Whether a folder is a store."""
     try:
         text = (folder / "zarr.json").read_text(encoding="utf-8")
         kind = json.loads(text)["attributes"]["isochrony"]["kind"]

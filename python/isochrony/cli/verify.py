@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..errors import UsageError
 from ..progress import bytes_text
 from .exits import Exit
 from .tables import print_json
@@ -36,6 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     target = parse_target(arguments.target)
     report: Any = verify(target.store, signal=target.signal or None, repair=arguments.repair, deep=not arguments.quick)
+    if target.signal and not report["signals"] and not report["damage"]:
+        raise UsageError(f"{target.store} has no signal {target.signal!r}; see: isochrony info {target.store}")
     damage = [dict(one) for one in report["damage"]]
     left = [one for one in damage if not one["repaired"]]
     if arguments.json:

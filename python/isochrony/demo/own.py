@@ -56,7 +56,7 @@ def run_own(source: Path, folder: Path) -> int:
     if not signals:
         raise UsageError(
             f"nothing below {source} could be imported; headerless samples need: isochrony import "
-            f"{source} STORE --format raw --dtype '<i2' --rate HZ --layout TEMPLATE"
+            f"{source} STORE --dtype '<i2' --rate HZ --layout TEMPLATE"
         )
     described = [describe(signal) for signal in signals]
     _print_signals(described)

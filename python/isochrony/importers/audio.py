@@ -6,7 +6,7 @@ of left-justified ones, and 8-bit files int8. Channels of one file become signal
 
 An audio file rarely knows when it was recorded. A Broadcast Wave file does (its
 ``bext`` chunk: date, and samples since midnight); else the time comes from a
-layout template or ``--start``; else the signal has an index but no civil time.
+layout template or ``start``; else the signal has an index but no civil time.
 
 Source: EBU Tech 3285 (Broadcast Wave Format); RIFF/WAVE, RF64 (EBU Tech 3306).
 """
@@ -62,13 +62,15 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
     if riff.missing_bytes and not options.partial:
         raise BadSourceError(
             f"is {riff.missing_bytes} bytes shorter than its header says; it is truncated: "
-            "fetch it again, or take what is there with --partial"
+            "fetch it again, or take what is there with partial=True"
         )
     try:
         with soundfile.SoundFile(path) as file:
             yield from _blocks(file, riff, signal, options)
     except soundfile.LibsndfileError as error:
-        raise BadSourceError(f"cannot be read as audio ({error})") from error
+        raise BadSourceError(
+            f"cannot be read as audio ({_one_line(error)}); fetch it again, or leave it out"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class _Riff:
 
 def _blocks(file: Any, riff: _Riff, signal: str, options: Options) -> Iterator[Block]:
     if file.frames <= 0:
-        raise BadSourceError("holds no samples")
+        raise BadSourceError("holds no samples; fetch it again, or leave it out")
     rate = Fraction(file.samplerate)
     dtype, shift, stored = _DEPTHS.get(file.subtype, ("int16", 0, "i2"))
     start = options.start or _bext_start(riff.bext, file.samplerate)
@@ -120,7 +122,10 @@ def _frames(file: Any, dtype: str, partial: bool) -> Iterator[npt.NDArray[np.gen
         if len(frames) == 0:
             if partial and done:
                 return
-            raise BadSourceError(f"ends after {done} of {file.frames} frames; it is truncated")
+            raise BadSourceError(
+                f"ends after {done} of {file.frames} frames; it is truncated: "
+                "fetch it again, or take what is there with partial=True"
+            )
         yield frames
         done += len(frames)
 
@@ -130,6 +135,10 @@ def _counts(values: npt.NDArray[Any], shift: int, stored: str) -> Samples:
     if shift:
         values = values >> shift
     return np.ascontiguousarray(values, dtype=stored)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _riff(path: Path) -> _Riff:

@@ -17,11 +17,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import BadSourceError
+from ..errors import BadSourceError, UsageError
 from .block import Block, Options, Samples, Stamp
 from .rational import simplest_around
 
-__all__ = ["Batch", "blocks_of", "epoch_unit_ns", "is_time_name", "parse_times"]
+__all__ = ["Batch", "blocks_of", "epoch_unit_ns", "is_time_name", "parse_time", "parse_times"]
 
 Times = npt.NDArray[np.int64]
 
@@ -31,6 +31,7 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.(\d+))?)?)?(Z|[+-]\d\d
 # More breaks than this share of the rows, and more than `_FEW`, is not a recording.
 _BREAKS_SHARE = 0.1
 _FEW = 8
+_HOW = "write ISO 8601 (2010-03-01T00:30:00.25) or an epoch number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +68,40 @@ def parse_times(texts: list[str], first_row: int = 1) -> tuple[Times, int]:
     times = np.empty(len(texts), dtype=np.int64)
     finest = 86_400_000_000_000
     for i, raw in enumerate(texts):
-        text = raw.strip()
-        if _EPOCH.fullmatch(text):
-            times[i], resolution = _epoch(text)
-        elif (match := _ISO.fullmatch(text)) is not None:
-            times[i], resolution = _iso(text, match)
-        else:
-            raise BadSourceError(
-                f"row {first_row + i}: {raw!r} is not a time; "
-                "write ISO 8601 (2010-03-01T00:30:00.25) or an epoch number"
-            )
+        try:
+            times[i], resolution = _time(raw.strip())
+        except (ValueError, OverflowError) as error:
+            raise BadSourceError(f"row {first_row + i}: {raw!r} is not a time{_why(error)}; {_HOW}") from error
         finest = min(finest, resolution)
     return times, finest
+
+
+def parse_time(text: str) -> tuple[int, int]:
+    """One time and its resolution, both in ns, as `parse_times` reads them.
+
+    Raises:
+        UsageError: neither ISO 8601 nor an epoch number.
+    """
+    try:
+        return _time(text.strip())
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{text!r} is not a time{_why(error)}; {_HOW}") from error
+
+
+def _time(text: str) -> tuple[int, int]:
+    if _EPOCH.fullmatch(text):
+        found = _epoch(text)
+    elif (match := _ISO.fullmatch(text)) is not None:
+        found = _iso(text, match)
+    else:
+        raise ValueError
+    if abs(found[0]) >= 1 << 63:
+        raise ValueError("it is not between the years 1678 and 2262")
+    return found
+
+
+def _why(error: Exception) -> str:
+    return f" ({error})" if str(error) else ""
 
 
 def epoch_unit_ns(digits: int) -> int:
@@ -101,9 +124,9 @@ def _iso(text: str, match: re.Match[str]) -> tuple[int, int]:
     time, seconds, fraction, zone = match.group(1, 2, 4, 5)
     plain = text[: len(text) - len(zone)] if zone else text
     digits = (fraction or "")[:9]
-    if len(fraction or "") > 9:
-        plain = plain[: len(plain) - (len(fraction) - 9)]
-    ns = int(np.datetime64(plain.replace(" ", "T"), "ns").astype(np.int64))
+    # In ns at once, NumPy would wrap round beyond its range without a word.
+    whole, _, _ = plain.replace(" ", "T").partition(".")
+    ns = int(np.datetime64(whole, "s").astype(np.int64)) * 1_000_000_000 + int(digits.ljust(9, "0"))
     if zone and zone != "Z":
         hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
         offset = (hours * 60 + minutes) * 60_000_000_000
@@ -134,7 +157,7 @@ def blocks_of(batches: Iterator[Batch], signal: str, options: Options) -> Iterat
         if batch.times is None:
             if rate is None:
                 raise BadSourceError(
-                    "has no time column; a recording needs one named like 'time', or a sample rate with --rate HZ"
+                    "has no time column; a recording needs one named like 'time', or a sample rate with rate=HZ"
                 )
             start = options.start if rows == 0 else None
             yield from _columns(batch, slice(0, count), rate, start, signal, options)
@@ -147,7 +170,7 @@ def blocks_of(batches: Iterator[Batch], signal: str, options: Options) -> Iterat
         if breaks > max(_FEW, _BREAKS_SHARE * rows):
             raise BadSourceError(
                 f"its times are not regular: {breaks} breaks in {rows} rows at "
-                f"{float(rate):.6g} Hz; resample it, or state the true rate with --rate HZ"
+                f"{float(rate):.6g} Hz; resample it, or state the true rate with rate=HZ"
             )
         edges = [*([] if cuts[:1] == [0] else [0]), *cuts, count]
         for first, end in pairwise(edges):
@@ -156,7 +179,7 @@ def blocks_of(batches: Iterator[Batch], signal: str, options: Options) -> Iterat
             yield from _columns(batch, slice(first, end), rate, stamp, signal, options)
         previous = (int(batch.times[-1]), batch.resolution_ns)
     if rows == 0:
-        raise BadSourceError("holds no rows")
+        raise BadSourceError("holds no rows; leave it out")
 
 
 def _columns(
@@ -187,7 +210,7 @@ def _rate(batch: Batch) -> Fraction:
     times = batch.times
     assert times is not None
     if len(times) < 2:
-        raise BadSourceError("one row does not tell a sample rate; state it with --rate HZ")
+        raise BadSourceError("one row does not tell a sample rate; state it with rate=HZ")
     steps = np.diff(times)
     resolution = batch.resolution_ns
     typical = float(np.median(steps))
@@ -202,7 +225,7 @@ def _rate(batch: Batch) -> Fraction:
     if len(starts) == 0 or len(starts) > max(_FEW, _BREAKS_SHARE * len(times)):
         raise BadSourceError(
             f"its times are not regular (steps from {steps.min() / 1e9:.6g} s to "
-            f"{steps.max() / 1e9:.6g} s); resample it, or state the true rate with --rate HZ"
+            f"{steps.max() / 1e9:.6g} s); resample it, or state the true rate with rate=HZ"
         )
     longest = int(np.argmax(ends - starts))
     first, last = int(starts[longest]), int(ends[longest])
@@ -241,5 +264,5 @@ def _check_line(batch: Batch, first: int, end: int, rate: Fraction) -> None:
         raise BadSourceError(
             f"its times are not regular: row {batch.first_row + first + worst} is "
             f"{abs(local[worst] - line[worst]) / 1e9:.6g} s off at {float(rate):.6g} Hz; "
-            "resample it, or state the true rate with --rate HZ"
+            "resample it, or state the true rate with rate=HZ"
         )

@@ -1,7 +1,7 @@
 """CSV and other delimited text by pyarrow: a time column and numeric columns.
 
 The header, where there is one, names the signals. The time column is the one whose
-name says so, else the first that holds ISO 8601 times; ``--rate`` replaces it. A
+name says so, else the first that holds ISO 8601 times; ``rate`` replaces it. A
 table without either, such as a list of stations, is refused: it is no recording.
 """
 
@@ -47,9 +47,9 @@ class _Look:
         with path.open("rb") as file:
             raw = file.read(_SAMPLE_BYTES)
         if not raw.strip():
-            raise BadSourceError("is empty")
+            raise BadSourceError("is empty; fetch it again, or leave it out")
         if b"\0" in raw:
-            raise BadSourceError("is not text; name its format with --format")
+            raise BadSourceError("is not text; name its format with format=")
         text = raw.decode("utf-8-sig", "replace")
         lines = text.splitlines()
         if len(raw) == _SAMPLE_BYTES:
@@ -103,7 +103,7 @@ class _Look:
         words = f", with text in {text[0]}" if text else ""
         return (
             f"is a table of {rows} and {len(self.names)} columns without a time column{words}, "
-            "not a recording; name its time column 'time', or give --rate HZ if rows are samples"
+            "not a recording; name its time column 'time', or give rate=HZ if rows are samples"
         )
 
 
@@ -153,7 +153,9 @@ def _batches(pyarrow_csv: Any, path: Path, look: _Look, time: str | None) -> Ite
             yield Batch(times, resolution or 1, values, row)
             row += table.num_rows
     except pyarrow.ArrowInvalid as error:
-        raise BadSourceError(f"cannot be read as CSV ({' '.join(str(error).split())})") from error
+        raise BadSourceError(
+            f"cannot be read as CSV ({' '.join(str(error).split())}); mend that row, or leave the file out"
+        ) from error
 
 
 FORMAT = Format(

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import IsochronyError, UsageError
+from ..errors import BadSourceError, IsochronyError, UsageError
 from .block import Block, Options, Stamp
 from .registry import Format, format_named, format_of, formats
 
@@ -74,7 +74,7 @@ class Source:
 
 
 def find_sources(src: Path, format_name: str | None = None, match: Match | None = None) -> list[Source]:
-    """The files below a folder (or the one file), hidden ones left out, in natural order.
+    """The files below a folder (or the one file), hidden ones and stores left out, in natural order.
 
     Parameters:
         src: an existing folder or file.
@@ -96,6 +96,10 @@ def _files(src: Path) -> list[Path]:
         return [src]
     found = []
     for folder, folders, names in os.walk(src):
+        if ".isochrony" in folders:
+            # A store is no recording, also where it lies among them.
+            folders.clear()
+            continue
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [Path(folder, name) for name in names if not name.startswith(".")]
     return sorted(found, key=lambda path: _natural(str(path)))
@@ -113,21 +117,22 @@ def _source(path: Path, root: Path, forced: Format | None, match: Match | None) 
         status = path.stat()
         found = Source(path, signal, forced, status.st_size, status.st_mtime_ns)
         if status.st_size == 0:
-            return replace(found, problem="is empty")
+            return replace(found, problem="is empty; fetch it again, or leave it out")
         if forced is None:
             found = replace(found, format=format_of(path))
     except OSError as error:
-        return Source(path, signal, None, 0, 0, problem=f"cannot be read ({error.strerror})")
+        return Source(path, signal, None, 0, 0, problem=f"cannot be read ({error.strerror}); check its permissions")
     if found.format is None:
         known = ", ".join(one.name for one in formats())
         return replace(
             found,
-            problem=f"no importer recognises it; name one with --format (raw, {known})",
+            problem=f"no importer recognises it; name one with format= ({known}), "
+            "or give layout= and dtype= if its samples are raw",
         )
     if match is not None:
         matched = match(relative.as_posix())
         if matched is None:
-            return replace(found, problem="its name does not match the layout")
+            return replace(found, problem="its name does not match the layout; rename it, or correct the layout")
         found = replace(found, signal=matched[0], stamp=matched[1])
     return found
 
@@ -174,7 +179,7 @@ def import_files(
     session: Session = store.ingest(gap_slip=gap_slip, alpha=alpha, max_gap=max_gap, value_jump=value_jump)
     sources = find_sources(Path(src), format, match)
     if not sources and not follow:
-        raise UsageError(f"{src} holds no files")
+        raise UsageError(f"{src} holds no files; name the folder that holds the recordings")
     feed = _Feed(session, options, progress)
     try:
         feed.all(sources)
@@ -245,7 +250,16 @@ class _Feed:
         options = self.options
         if source.stamp is not None:
             options = replace(options, start=source.stamp)
-        return source.format.read(source.path, options.signal or source.signal, options)
+        try:
+            yield from source.format.read(source.path, options.signal or source.signal, options)
+        except (IsochronyError, OSError):
+            raise
+        except Exception as error:
+            # Libraries raise what they like at bytes that nobody foresaw: a bad file, never the end of the import.
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise BadSourceError(
+                f"cannot be read as {source.format.name} ({said}); fetch it again, or leave it out"
+            ) from error
 
     def _one(self, source: Source) -> None:
         try:
@@ -261,7 +275,9 @@ class _Feed:
             # Reading failed, or the store did: only the first is about this file.
             if isinstance(error, IsochronyError):
                 raise
-            self.session.reject(str(source.path), f"cannot be read ({error.strerror or error})")
+            self.session.reject(
+                str(source.path), f"cannot be read ({error.strerror or error}); check its permissions and its disk"
+            )
         except (IsochronyError, ValueError, TypeError) as error:
             self.session.reject(str(source.path), " ".join(str(error).split()))
         else:

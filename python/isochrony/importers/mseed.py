@@ -51,7 +51,9 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:  # noqa:
     with path.open("rb") as file:
         head = file.read(64)
     if not recognises(head):
-        raise BadSourceError(f"does not begin with a SEED record (first bytes {head[:8]!r})")
+        raise BadSourceError(
+            f"does not begin with a SEED record (first bytes {head[:8]!r}); leave it out, or name its format="
+        )
     volume = head[6] in _CONTROL
     found = False
     length = 0
@@ -63,20 +65,23 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:  # noqa:
                 found = True
                 yield _block(pymseed, record, options)
     except pymseed.PymseedError as error:
-        if "incomplete" not in str(error).lower():
-            raise BadSourceError(f"is damaged ({_one_line(error)})") from error
-        if not (options.partial and found):
+        if not found:
             raise BadSourceError(
-                f"is truncated ({_one_line(error)}): fetch it again, or take the whole records with --partial"
+                f"holds no whole SEED record ({_one_line(error)}); fetch it again, or leave it out"
+            ) from error
+        if not options.partial:
+            how = "truncated" if "incomplete" in str(error).lower() else "damaged"
+            raise BadSourceError(
+                f"is {how} ({_one_line(error)}): fetch it again, or take the whole records before with partial=True"
             ) from error
     if not found:
-        raise BadSourceError("holds no SEED record with numeric samples")
+        raise BadSourceError("holds no SEED record with numeric samples; leave it out")
     # Skipping what is not data also skips a last record that is cut short.
     excess = path.stat().st_size % length if volume and length else 0
     if excess and not options.partial:
         raise BadSourceError(
             f"ends {excess} bytes into a record of {length}; it is truncated: "
-            "fetch it again, or take the whole records with --partial"
+            "fetch it again, or take the whole records with partial=True"
         )
 
 
@@ -84,7 +89,7 @@ def _block(pymseed: Any, record: Any, options: Options) -> Block:
     network, station, location, channel = pymseed.sourceid2nslc(record.sourceid)
     codes = (network, station, location or "--", channel)
     if not all(codes):
-        raise BadSourceError(f"record of {record.sourceid!r} lacks a SEED code")
+        raise BadSourceError(f"record of {record.sourceid!r} lacks a SEED code; leave the file out, or mend its header")
     rate, resolution = _rate_and_resolution(record)
     return Block(
         signal="/".join(codes),

@@ -1,6 +1,6 @@
 """NumPy ``.npy`` files: one array, one dimension, or two with a column per channel.
 
-An array knows neither rate nor time: give ``--rate``, and ``--start`` or a layout
+An array knows neither rate nor time: give ``rate``, and ``start`` or a layout
 template with the time in the file name.
 """
 
@@ -32,11 +32,11 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
             or empty.
     """
     if options.rate is None:
-        raise UsageError("a NumPy array does not know its sample rate; give it with --rate HZ")
+        raise UsageError("a NumPy array does not know its sample rate; give it with rate=HZ")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
-        raise BadSourceError(f"cannot be read as .npy ({error})") from error
+        raise BadSourceError(f"cannot be read as .npy ({error}); save it again with numpy.save") from error
     if array.ndim not in (1, 2) or array.size == 0:
         raise BadSourceError(f"has shape {array.shape}; expected (samples,) or (samples, channels)")
     columns = array.reshape(len(array), -1)
@@ -56,7 +56,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
 
 FORMAT = Format(
     name="numpy",
-    summary="NumPy .npy arrays (needs --rate)",
+    summary="NumPy .npy arrays (needs a rate)",
     suffixes=(".npy",),
     read=read,
     recognises=recognises,

@@ -43,7 +43,9 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
     try:
         file = parquet.ParquetFile(path)
     except (pyarrow.ArrowInvalid, OSError) as error:
-        raise BadSourceError(f"cannot be read as Parquet ({_one_line(error)})") from error
+        raise BadSourceError(
+            f"cannot be read as Parquet ({_one_line(error)}); fetch it again, or leave it out"
+        ) from error
     with file:
         time = _time_column(pyarrow, file.schema_arrow, options)
         yield from blocks_of(_batches(pyarrow, file, time), signal, options)
@@ -73,7 +75,9 @@ def _batches(pyarrow: Any, file: Any, time: str | None) -> Iterator[Batch]:
             yield Batch(times, resolution or 1, values, row)
             row += table.num_rows
     except (pyarrow.ArrowInvalid, OSError) as error:
-        raise BadSourceError(f"is damaged after row {row} ({_one_line(error)})") from error
+        raise BadSourceError(
+            f"is damaged after row {row} ({_one_line(error)}); fetch it again, or leave it out"
+        ) from error
 
 
 def _times(pyarrow: Any, column: Any, row: int) -> tuple[Times, int]:

@@ -27,7 +27,7 @@ class Format:
     """One importable format.
 
     Attributes:
-        name: as given to ``--format``.
+        name: as given to ``format``.
         summary: one line for people.
         suffixes: of file names, lower case, with the dot.
         read: yields the blocks of a file, in the order of the file. It is given the

@@ -28,7 +28,7 @@ def values_of(column: Any, name: str, first_row: int) -> Samples:
     if not (is_number or pyarrow.types.is_boolean(kind)):
         raise BadSourceError(
             f"column {name!r} holds {kind}, not numbers (row {first_row}: "
-            f"{column[0].as_py()!r}); drop it, or name the time column with --time-column"
+            f"{column[0].as_py()!r}); drop it, or name the time column with time_column="
         )
     if column.null_count and not pyarrow.types.is_floating(kind):
         row = first_row + column.is_null().to_pylist().index(True)

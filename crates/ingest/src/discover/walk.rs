@@ -187,7 +187,8 @@ impl Walk {
                 out.file_name() == full.file_name()
                     && full.canonicalize().is_ok_and(|full| full == *out)
             });
-            if !left_out {
+            // A store is no recording, also where it lies among them.
+            if !left_out && !full.join(".isochrony").is_dir() {
                 let found = Folder {
                     path: path.into(),
                     through,

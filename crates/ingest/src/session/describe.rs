@@ -6,6 +6,8 @@ use isochrony_segment::DType;
 use isochrony_time::{Rate, Stamp};
 use serde_json::{Map, Value};
 
+use crate::IngestError;
+
 /// Options of a [`Session`]. Those of the clock apply to signals that the session creates: an existing signal keeps the
 /// ones that it was created with, so that later imports continue alike.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,38 @@ pub struct SessionOptions {
     pub commit_bytes: u64,
     /// Time after which a commit is due.
     pub commit_every: Duration,
+}
+
+impl SessionOptions {
+    /// Refuses what no signal could be created with, before a file is looked at.
+    pub(super) fn check(&self) -> Result<(), IngestError> {
+        let refuse =
+            |option, got: String, legal| Err(IngestError::InvalidOption { option, got, legal });
+        match *self {
+            Self {
+                gap_slip_ns: Some(slip),
+                ..
+            } if slip < 0 => refuse("gap_slip", format!("{slip} ns"), "give 0 or more"),
+            Self {
+                alpha: Some(alpha), ..
+            } if !(alpha > 0.0 && alpha <= 1.0) => refuse(
+                "alpha",
+                alpha.to_string(),
+                "give a weight above 0 and at most 1",
+            ),
+            Self {
+                max_gap_ns: Some(gap),
+                ..
+            } if gap <= 0 => refuse("max_gap", format!("{gap} ns"), "give a duration above 0"),
+            Self {
+                value_jump: Some(jump),
+                ..
+            } if jump.is_nan() || jump <= 0.0 => {
+                refuse("value_jump", jump.to_string(), "give a difference above 0")
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for SessionOptions {

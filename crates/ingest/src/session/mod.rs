@@ -95,16 +95,7 @@ impl Session {
             }
             .into());
         }
-        if let Some(jump) = options
-            .value_jump
-            .filter(|jump| jump.is_nan() || *jump <= 0.0)
-        {
-            return Err(IngestError::InvalidOption {
-                option: "value_jump",
-                got: jump.to_string(),
-                legal: "give a difference above 0",
-            });
-        }
+        options.check()?;
         Ok(Self {
             store: store.clone(),
             options,

@@ -1,0 +1,99 @@
+"""Damaged files of every format: refused or taken, one line each, and never the end of the import."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import obspy
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import soundfile
+
+import isochrony as iso
+from isochrony.importers import Options, find_sources, formats, import_files
+
+SAMPLES = (np.sin(np.arange(4000) / 9) * 9000).astype("i2")
+
+
+def audio(kind: str) -> bytes:
+    out = io.BytesIO()
+    soundfile.write(out, SAMPLES, 8000, format=kind)
+    return out.getvalue()
+
+
+def mseed() -> bytes:
+    out = io.BytesIO()
+    header = {"network": "XX", "station": "A", "channel": "HHZ", "sampling_rate": 100.0}
+    obspy.Stream([obspy.Trace(SAMPLES.astype("i4"), header)]).write(out, format="MSEED", reclen=512)
+    return out.getvalue()
+
+
+def array() -> bytes:
+    out = io.BytesIO()
+    np.save(out, SAMPLES)
+    return out.getvalue()
+
+
+def parquet() -> bytes:
+    out = io.BytesIO()
+    times = pa.array(1_267_401_600_000_000_000 + np.arange(4000) * 10_000_000, pa.timestamp("ns"))
+    pq.write_table(pa.table({"time": times, "p": SAMPLES}), out)
+    return out.getvalue()
+
+
+def text() -> bytes:
+    rows = (f"2010-03-01T00:00:{k // 100:02d}.{k % 100:02d},{value}" for k, value in enumerate(SAMPLES))
+    return ("time,p\n" + "\n".join(rows) + "\n").encode()
+
+
+MAKERS: dict[str, Callable[[], bytes]] = {
+    "a.wav": lambda: audio("WAV"),
+    "a.flac": lambda: audio("FLAC"),
+    "a.mseed": mseed,
+    "a.npy": array,
+    "a.parquet": parquet,
+    "a.csv": text,
+}
+
+
+def damaged(good: bytes, seed: int) -> bytes:
+    """Cut, overwritten in one place, or with noise behind its first bytes."""
+    random = np.random.default_rng(seed)
+    at = int(random.integers(1, len(good)))
+    noise = random.bytes(int(random.integers(1, 400)))
+    return (good[:at], good[:at] + noise + good[at + len(noise) :], good[: min(at, 200)] + noise)[seed % 3]
+
+
+def test_all_formats_are_broken_here() -> None:
+    assert {one.name for one in formats()} == {"audio", "csv", "mseed", "numpy", "parquet"}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_damaged_file_never_stops_the_rest(name: str, partial: bool, tmp_path: Path) -> None:
+    good = MAKERS[name]()
+    source = tmp_path / "in"
+    source.mkdir()
+    stem, _, suffix = name.partition(".")
+    for seed in range(36):
+        (source / f"{stem}{seed}.{suffix}").write_bytes(damaged(good, seed))
+    (source / f"good.{suffix}").write_bytes(good)
+    with iso.open(tmp_path / "s.iso", mode="x") as store:
+        options = Options(rate=Fraction(100), partial=partial)
+        summary = import_files(store, source, options=options)
+        assert max(signal.sample_count for signal in store.values()) >= len(SAMPLES)
+    assert summary["files"] + len(summary["problems"]) + summary["duplicates"] >= 37
+    for path, reason in summary["problems"]:
+        assert "\n" not in reason
+        assert ";" in reason or ":" in reason, f"{path}: {reason} does not say how to mend"
+
+
+def test_a_store_among_recordings_is_no_recording(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(array())
+    iso.open(tmp_path / "old.iso", mode="x").close()
+    assert [source.path.name for source in find_sources(tmp_path)] == ["a.npy"]
