@@ -22,7 +22,7 @@ pub struct Param {
     pub name: &'static str,
     /// What it is.
     pub doc: &'static str,
-    /// Type of its value: `integer`, `number`, `text`, `bool`, `list`.
+    /// Type of its value: `integer`, `number`, `text`, `bool`, `list`, `expression`.
     pub kind: &'static str,
     /// Unit; empty if it has none.
     pub unit: &'static str,
@@ -132,6 +132,7 @@ impl Param {
             "number" => "a finite number",
             "bool" => "true or false",
             "list" => "a list of names",
+            "expression" => "an expression",
             _ => "a text",
         }
     }
@@ -142,6 +143,7 @@ impl Param {
             "number" => value.as_f64().is_some_and(f64::is_finite),
             "bool" => value.is_boolean(),
             "list" => value.is_array(),
+            "expression" => value.is_object(),
             _ => value.is_string(),
         };
         let in_range = self

@@ -87,6 +87,22 @@ pub enum PlanError {
         /// What is legal.
         legal: String,
     },
+    /// An expression that cannot be computed of this input.
+    #[error("{operator}: {error}")]
+    Expression {
+        /// Name of the operator.
+        operator: &'static str,
+        /// What is wrong with it.
+        error: isochrony_expr::ExprError,
+    },
+    /// A filter's expression that is not one bool per window.
+    #[error("filter takes one bool per window, got {expression}; {mend}")]
+    Predicate {
+        /// The expression and its type.
+        expression: String,
+        /// What to do.
+        mend: &'static str,
+    },
     /// Something that lives in this process only was to be saved, or was not there when a saved plan was built.
     #[error("{operator} holds {what}, which is not part of a saved plan; {mend}")]
     NotSaveable {
@@ -127,6 +143,8 @@ impl PlanError {
             Self::UnknownParameter { .. } => "unknown_parameter",
             Self::MissingParameter { .. } => "missing_parameter",
             Self::Parameter { .. } => "parameter",
+            Self::Expression { error, .. } => error.code(),
+            Self::Predicate { .. } => "predicate",
             Self::NotSaveable { .. } => "not_saveable",
             Self::Unreadable { .. } => "unreadable_plan",
             Self::NoSuchOutput { .. } => "no_such_output",
@@ -146,6 +164,9 @@ pub enum OpErrorKind {
     /// A segment could not be cut, joined or copied.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    /// An expression could not be run.
+    #[error(transparent)]
+    Expression(#[from] isochrony_expr::ExprError),
     /// The operator was given what its type does not promise.
     #[error(
         "got {got} where its type promised {expected}; this is an error of the operator before it"
@@ -209,6 +230,7 @@ impl OpError {
     pub fn code(&self) -> &'static str {
         match &*self.0 {
             OpErrorKind::Segment(error) => error.code(),
+            OpErrorKind::Expression(error) => error.code(),
             OpErrorKind::WrongItem { .. } => "wrong_item",
             OpErrorKind::MemoryCap { .. } => "memory_cap",
             OpErrorKind::FanInStarved { .. } => "fan_in_starved",

@@ -96,6 +96,7 @@ impl Graph {
                 return None;
             }
             let text = match value {
+                expr if param.kind == "expression" => written(expr),
                 Value::String(text) => format!("{text:?}"),
                 other => other.to_string(),
             };
@@ -108,6 +109,12 @@ impl Graph {
             format!("{name}({})", shown.join(", "))
         }
     }
+}
+
+/// An expression as the user would write it.
+fn written(saved: &Value) -> String {
+    serde_json::from_value::<isochrony_expr::Expr>(saved.clone())
+        .map_or_else(|_| saved.to_string(), |expr| expr.to_string())
 }
 
 /// A chain on one line; a graph on a line a node.

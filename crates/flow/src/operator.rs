@@ -14,7 +14,9 @@ use crate::{Break, Item, OpError, Out, PlanError, PortType};
 pub type Port = u16;
 
 /// What happens after [`Operator::process`].
+// As wide as an error, so that the answer of every operator call comes back in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
 pub enum Next {
     /// What is now in `*item` goes to output 0. This costs the least: a chain uses no stack.
     Tail,

@@ -1,17 +1,18 @@
 //! Building plans fluently, and running them.
 
-use serde_json::{Map, Value, json};
+use isochrony_expr::Expr;
+use serde_json::{Value, json};
 
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
-use crate::ops::{Collect, Count, Limit, Merge, Passthrough, Rewindow, Sync, Zip};
+use crate::ops::{Collect, Count, Filter, Limit, Map, Merge, Passthrough, Rewindow, Sync, Zip};
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
 
 /// Parameters from a JSON object.
-fn params(value: Value) -> Map<String, Value> {
+fn params(value: Value) -> serde_json::Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        _ => Map::new(),
+        _ => serde_json::Map::new(),
     }
 }
 
@@ -21,7 +22,7 @@ impl Plan {
     /// # Errors
     /// None today; operators may refuse types they cannot process.
     pub fn passthrough(&self) -> Result<Self, PlanError> {
-        self.then::<Passthrough>(Map::new())
+        self.then::<Passthrough>(serde_json::Map::new())
     }
 
     /// [`Rewindow`] without overlap.
@@ -45,7 +46,23 @@ impl Plan {
     /// # Errors
     /// None today.
     pub fn count(&self) -> Result<Self, PlanError> {
-        self.then::<Count>(Map::new())
+        self.then::<Count>(serde_json::Map::new())
+    }
+
+    /// [`Filter`].
+    ///
+    /// # Errors
+    /// [`PlanError::Expression`], [`PlanError::Predicate`], [`PlanError::InputType`].
+    pub fn filter(&self, predicate: &Expr) -> Result<Self, PlanError> {
+        self.then::<Filter>(params(json!({"predicate": predicate})))
+    }
+
+    /// [`Map`].
+    ///
+    /// # Errors
+    /// [`PlanError::Expression`], [`PlanError::InputType`].
+    pub fn map(&self, expression: &Expr) -> Result<Self, PlanError> {
+        self.then::<Map>(params(json!({"expression": expression})))
     }
 
     /// [`Limit`].
@@ -61,7 +78,7 @@ impl Plan {
     /// # Errors
     /// [`PlanError::InputsDiffer`].
     pub fn merge(&self, others: &[Self]) -> Result<Self, PlanError> {
-        self.apply(&Merge::DECLARATION, Map::new(), others)
+        self.apply(&Merge::DECLARATION, serde_json::Map::new(), others)
     }
 
     /// [`Zip`] with others.
@@ -69,7 +86,7 @@ impl Plan {
     /// # Errors
     /// [`PlanError::InputsDiffer`], [`PlanError::Inputs`].
     pub fn zip(&self, others: &[Self]) -> Result<Self, PlanError> {
-        self.apply(&Zip::DECLARATION, Map::new(), others)
+        self.apply(&Zip::DECLARATION, serde_json::Map::new(), others)
     }
 
     /// [`Sync`]: the last of `others` gives the ranges.
@@ -77,7 +94,7 @@ impl Plan {
     /// # Errors
     /// [`PlanError::InputType`], [`PlanError::InputsDiffer`], [`PlanError::Inputs`].
     pub fn sync(&self, others: &[Self]) -> Result<Self, PlanError> {
-        self.apply(&Sync::DECLARATION, Map::new(), others)
+        self.apply(&Sync::DECLARATION, serde_json::Map::new(), others)
     }
 
     /// Runs the plan and gathers what comes out: samples and windows as an array, a count as a number.
@@ -96,7 +113,7 @@ impl Plan {
     pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(Gathered, Report), RunError> {
         let sink = match self.port() {
             crate::PortType::Count => Ok(self.clone()),
-            _ => self.then::<Collect>(Map::new()),
+            _ => self.then::<Collect>(serde_json::Map::new()),
         };
         let sink = sink.unwrap_or_else(|_| self.clone());
         let graph = Graph::new(&sink);

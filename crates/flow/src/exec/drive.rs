@@ -12,6 +12,9 @@ use crate::exec::pool::{Block, Pool};
 use crate::exec::slot::{Cold, FRESH, MANY, Slot, To};
 use crate::{Break, Item, Next, OpError, Port};
 
+/// Not at an item.
+pub(crate) const NOWHERE: (i64, i64) = (FRESH, FRESH);
+
 /// What all operators of a run share.
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
@@ -19,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) queued: u64,
     /// The operator at work, and the first index of what it was given: where an error happened.
     pub(crate) current: u32,
-    pub(crate) range: Option<(i64, i64)>,
+    pub(crate) range: (i64, i64),
     /// Whether this burst is timed; time since `since` belongs to `current`.
     pub(crate) timed: bool,
     pub(crate) since: Instant,
@@ -132,19 +135,29 @@ pub(crate) fn drive(
             return Ok(());
         }
         shared.switch(to.node);
-        let extent = item.extent();
-        shared.range = extent;
+        let (start, next, samples) = match &*item {
+            Item::Samples(samples) => (samples.start(), samples.end(), samples.len()),
+            Item::Frames(frames) => {
+                let (window, hop) = (frames.window(), frames.hop());
+                (
+                    frames.start(),
+                    frames.next_start(),
+                    frames.count() * hop.min(window),
+                )
+            }
+            // Without an index, so never a break.
+            Item::Ranges(_) | Item::Taken => (slot.expected, slot.expected, 0),
+        };
+        shared.range = (start, next);
         if slot.fan_in {
             return arrive(slot, later, to, item, shared);
         }
-        if let Some((start, next)) = extent {
-            if slot.expected != start {
-                jump(slot, later, to, start, shared)?;
-            }
-            slot.expected = next;
+        if slot.expected != start {
+            jump(slot, later, to, start, shared)?;
         }
+        slot.expected = next;
         slot.items += 1;
-        slot.samples += item.samples();
+        slot.samples += samples;
         let mut out = Out {
             later,
             node: to.node,
@@ -230,8 +243,7 @@ fn release(
             break;
         };
         for (port, mut item) in matched {
-            let extent = item.extent();
-            shared.range = extent;
+            shared.range = item.extent().unwrap_or(NOWHERE);
             let mut out = Out {
                 later,
                 node,
@@ -273,7 +285,7 @@ pub(crate) fn mark(
     let (head, later) = slots.split_at_mut(at + 1);
     let slot = &mut head[at];
     shared.switch(to.node);
-    shared.range = None;
+    shared.range = NOWHERE;
     let mut passed = mark.clone();
     if slot.fan_in {
         if let Some(queues) = &mut slot.cold.queues {

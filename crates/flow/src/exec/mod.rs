@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{Mark, Shared, drive, mark};
+use drive::{Mark, NOWHERE, Shared, drive, mark};
 use fan_in::FanIn;
 use pool::Pool;
 use slot::{Cold, FRESH, MANY, Slot, To};
@@ -166,7 +166,7 @@ impl Run {
                 pool: Pool::new(options.memory),
                 queued: 0,
                 current: 0,
-                range: None,
+                range: NOWHERE,
                 timed: false,
                 since: Instant::now(),
                 useful_ns: vec![0; count],
@@ -217,7 +217,8 @@ impl Run {
     /// Adds where it happened to an error.
     fn locate(&self, error: OpError) -> RunError {
         let node = self.shared.current as usize;
-        let range = self.shared.range.map(|(start, end)| start..end);
+        let (start, end) = self.shared.range;
+        let range = (self.shared.range != NOWHERE).then_some(start..end);
         let time = range.as_ref().and_then(|range| {
             self.feeds
                 .iter()

@@ -16,6 +16,13 @@ pub struct Block {
 }
 
 impl Block {
+    /// The memory for writing: old bytes, until they are overwritten.
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // Nobody else has a reference.
+        &mut self.memory.get_mut().unwrap_or_default()[..self.bytes]
+    }
+
     /// The memory as samples for writing: old values, until they are overwritten.
     #[must_use]
     pub fn samples_mut<T: Sample>(&mut self) -> &mut [T] {

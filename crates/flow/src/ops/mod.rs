@@ -1,8 +1,11 @@
 //! Operators. Each is one struct, one declaration, one `process`.
 
 mod collect;
+mod compiled;
 mod count;
+mod filter;
 mod limit;
+mod map;
 mod merge;
 mod passthrough;
 mod rewindow;
@@ -11,7 +14,9 @@ mod zip;
 
 pub use collect::Collect;
 pub use count::Count;
+pub use filter::Filter;
 pub use limit::Limit;
+pub use map::Map;
 pub use merge::Merge;
 pub use passthrough::Passthrough;
 pub use rewindow::Rewindow;
@@ -24,7 +29,9 @@ use crate::{Declaration, Declared, PlanError, PortType};
 pub(crate) const ALL: &[Declaration] = &[
     Collect::DECLARATION,
     Count::DECLARATION,
+    Filter::DECLARATION,
     Limit::DECLARATION,
+    Map::DECLARATION,
     Merge::DECLARATION,
     Passthrough::DECLARATION,
     Rewindow::DECLARATION,
