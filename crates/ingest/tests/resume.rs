@@ -5,12 +5,16 @@ mod common;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use common::{Recorder, SECOND};
 use isochrony_ingest::{Progress, RawOptions, import_raw};
 use isochrony_store::{Mode, Signal, Store};
 
 const FOLDER: &str = "ISOCHRONY_RESUME_TEST";
+/// Kills that left a committed part of the import, each more than the one before.
+const PARTS: u32 = 6;
+const MOST_KILLS: u32 = 300;
 const SIGNALS: [&str; 2] = ["a/p", "b/p"];
 
 fn options() -> RawOptions {
@@ -95,6 +99,58 @@ fn assert_same(killed: &Signal, whole: &Signal) {
     }
 }
 
+fn sample_count(store: &Store) -> i64 {
+    let names = store.names().unwrap();
+    let counts = names
+        .iter()
+        .map(|name| store.signal(name).unwrap().sample_count());
+    counts.sum()
+}
+
+/// Lets a child import, and kills it `delay` after it began, if it still lives then.
+fn killed_after(folder: &Path, delay: Duration) -> bool {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_that_is_killed", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let began = lines.any(|line| line.unwrap().ends_with("begin"));
+    assert!(began, "the child did nothing: {:?}", child.wait());
+    std::thread::sleep(delay);
+    let lives = child.try_wait().unwrap().is_none();
+    if lives {
+        child.kill().unwrap();
+    }
+    let status = child.wait().unwrap();
+    assert!(lives || status.success(), "the child failed: {status}");
+    lives
+}
+
+/// Samples that were committed. Looks at a copy, so that the next child finds what the kill left, and recovers it.
+fn left_by_kill(path: &Path, copy: &Path) -> i64 {
+    let _ = std::fs::remove_dir_all(copy);
+    copy_folder(path, copy);
+    sample_count(&Store::open(copy, Mode::ReadWrite).unwrap())
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (entry, to) = (
+            entry.as_ref().unwrap(),
+            to.join(entry.as_ref().unwrap().file_name()),
+        );
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_killed_import_goes_on_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,36 +160,32 @@ fn a_killed_import_goes_on_where_it_stopped() {
     let summary = import_raw(&whole, &source, &options(), None).unwrap();
     assert_eq!((summary.files, summary.problems.len()), (480, 0));
 
-    let mut kills = 0;
-    for delay_us in (0..20).map(|round| 1500 * round) {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_that_is_killed", "--nocapture"])
-            .env(FOLDER, folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut ended = false;
-        for line in lines {
-            let line = line.unwrap();
-            ended = line.ends_with("end");
-            if ended || line.contains("begin") {
-                break;
-            }
-        }
-        std::thread::sleep(std::time::Duration::from_micros(delay_us));
-        if child.try_wait().unwrap().is_none() {
-            child.kill().unwrap();
+    let all = sample_count(&whole);
+    let path = folder.path().join("killed.iso");
+    let (mut kills, mut parts, mut kept) = (0, 0, 0);
+    let mut delay = Duration::from_millis(1);
+    while parts < PARTS {
+        assert!(kills < MOST_KILLS, "{parts} of {kills} kills left a part");
+        if killed_after(folder.path(), delay) {
             kills += 1;
         }
-        child.wait().unwrap();
-        if ended {
-            break;
+        let left = left_by_kill(&path, &folder.path().join("copy.iso"));
+        assert!(
+            left >= kept,
+            "{kept} samples were committed, {left} are left"
+        );
+        if left == all {
+            // Too late: from the start, and sooner.
+            std::fs::remove_dir_all(&path).unwrap();
+            (delay, kept) = (delay / 4, 0);
+        } else {
+            parts += u32::from(left > kept);
+            delay = if left > kept { delay } else { delay * 2 };
+            kept = left;
         }
     }
-    assert!(kills > 0, "no child lived long enough to be killed");
-    let killed = Store::open(folder.path().join("killed.iso"), Mode::Append).unwrap();
+    println!("{kills} kills, of which {parts} left a part more, at last {kept} of {all} samples");
+    let killed = Store::open(&path, Mode::Append).unwrap();
     let summary = import_raw(&killed, &source, &options(), None).unwrap();
     assert!(summary.is_clean(), "{:?}", summary.problems);
     assert_eq!(summary.files + summary.known, 480);
