@@ -4,17 +4,46 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::due::Due;
 use super::io::{IoContext, failed};
 use super::log::{self, Header, Log};
 use super::manifest::Manifest;
 use super::shared::{Core, Shared};
-use super::slot::{SlotInner, sync_if_there};
+use super::slot::{Dirty, Slot, SlotInner};
+use super::tables::Staged;
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
 use crate::layout::zarr::FORMAT;
-use crate::media::{Access, Site};
+use crate::media::{Access, Media, Site};
 use crate::op::{Op, SignalId};
+
+/// A changed signal on its way out of the log: what it is about to have durable.
+struct Home {
+    slot: Arc<Slot>,
+    dirty: Dirty,
+    tables: Vec<Staged>,
+    crc_rows: u64,
+}
+
+impl Home {
+    fn new(slot: Arc<Slot>) -> Self {
+        Self {
+            slot,
+            dirty: Dirty::default(),
+            tables: Vec::new(),
+            crc_rows: 0,
+        }
+    }
+
+    /// It stays in the log. Removing files is tidiness: recovery does what cannot be done now.
+    fn give_back(self, media: &dyn Media) {
+        for table in self.tables {
+            let _ = media.remove_file(&table.tmp);
+        }
+        self.slot.lock().dirty.add(self.dirty);
+    }
+}
 
 impl Shared {
     /// Folds the log into shards and tables and starts a new one.
@@ -26,16 +55,14 @@ impl Shared {
             // Tables are renamed out of it, and a rename is durable when both of its folders are.
             core.folders.insert(layout::tmp_folder(&self.root));
         }
-        for id in core.dirty.clone() {
-            if let Some(slot) = self.slot(id) {
-                self.settle(&mut slot.lock(), core.sequence)?;
+        let mut homes = Vec::new();
+        if let Err(error) = self.bring_home(core, &mut homes) {
+            for home in homes {
+                home.give_back(&*self.media);
             }
-            core.dirty.remove(&id);
+            return Err(error);
         }
         let media = &*self.media;
-        for folder in std::mem::take(&mut core.folders) {
-            self.must(sync_if_there(media, &folder, Site::CheckpointFolder))?;
-        }
         self.flip(core)?;
         for path in std::mem::take(&mut core.trash) {
             // What cannot be removed now, recovery removes.
@@ -48,38 +75,98 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes all of one signal durable outside the log.
-    fn settle(&self, slot: &mut SlotInner, sequence: u64) -> Result<(), StoreError> {
+    /// Makes all of every changed signal durable outside the log, in two passes over all of them: files, then names.
+    fn bring_home(&self, core: &mut Core, homes: &mut Vec<Home>) -> Result<(), StoreError> {
+        let mut due = Due::default();
+        for id in &core.dirty {
+            let Some(slot) = self.slot(*id) else { continue };
+            let mut home = Home::new(slot);
+            let written = self.write_home(&mut home, core.sequence, &mut due);
+            homes.push(home);
+            written?;
+        }
+        due.settle(self, Site::TableVolume)?;
+        let mut due = Due::default();
+        for home in &mut *homes {
+            self.name_home(home, &mut due)?;
+        }
+        for folder in &core.folders {
+            due.folder(folder.clone(), Site::CheckpointFolder);
+        }
+        due.settle(self, Site::CheckpointVolume)?;
+        for home in homes.drain(..) {
+            self.moved_home(home);
+        }
+        core.folders.clear();
+        core.dirty.clear();
+        Ok(())
+    }
+
+    /// Writes one signal's checksums and tables.
+    fn write_home(&self, home: &mut Home, sequence: u64, due: &mut Due) -> Result<(), StoreError> {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
-        for shard in slot.dirty.shards.clone() {
+        let slot = Arc::clone(&home.slot);
+        let mut slot = slot.lock();
+        home.dirty.shards = std::mem::take(&mut slot.dirty.shards);
+        home.dirty.identity = std::mem::take(&mut slot.dirty.identity);
+        for shard in &home.dirty.shards {
             // The committed file, which is not the one that is written to while a replacement is pending.
-            let path = layout::shard_file(&slot.folder.join("data"), shard);
-            let file = media.open(&path, Access::Write).at("open", &path)?;
-            self.must(file.sync(Site::CheckpointShard).at("sync", &path))?;
-            slot.dirty.shards.remove(&shard);
+            let path = layout::shard_file(&slot.folder.join("data"), *shard);
+            due.file(path, Site::CheckpointShard);
         }
-        self.write_checksums(slot)?;
-        if let Some(state) = slot.committed_mut() {
-            let tables = state.changed_tables();
-            for table in &tables {
-                slot.write_table(media, &tmp, table, sequence)
-                    .inspect_err(|error| self.poison_if_sync(error))?;
-            }
+        if home.dirty.identity {
+            due.file(slot.folder.join(layout::IDENTITY), Site::CheckpointIdentity);
         }
-        let synced = slot.sync_folders(media, Site::CheckpointIdentity, Site::CheckpointFolder);
-        self.must(synced)?;
+        home.crc_rows = self.write_checksums(&mut slot, due)?;
+        let tables = slot.committed_mut().map(|state| state.changed_tables());
+        for table in tables.iter().flatten() {
+            slot.stage_table(media, &tmp, table, sequence, &mut home.tables)?;
+        }
+        for table in &home.tables {
+            due.file(table.tmp.clone(), Site::Table);
+        }
+        Ok(())
+    }
+
+    /// Gives one signal's tables their names.
+    fn name_home(&self, home: &mut Home, due: &mut Due) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let tmp = layout::tmp_folder(&self.root);
+        let mut slot = home.slot.lock();
+        for table in &home.tables {
+            slot.put_in_place(media, &tmp, table)?;
+        }
+        home.tables.clear();
+        let names = slot.dirty.take_names();
+        for inside in &names.folders {
+            due.folder(slot.folder.join(inside), Site::CheckpointFolder);
+        }
+        for path in &names.parents {
+            due.folder(path.clone(), Site::CheckpointFolder);
+        }
+        home.dirty.add(names);
+        Ok(())
+    }
+
+    /// All of one signal is durable outside the log.
+    fn moved_home(&self, home: Home) {
+        let mut slot = home.slot.lock();
+        slot.crcs.clear();
+        slot.crc_rows = home.crc_rows;
+        slot.root(home.dirty.rooting);
         if let Some(state) = slot.committed_mut() {
             Arc::make_mut(state).mark_saved();
         }
         slot.gaps_unpublished = false;
         // A commit that published before could not tell of checksums that were not at home yet.
-        let _ = slot.project(media, &tmp, "crc", &layout::zarr::crc_array(slot.crc_rows));
-        Ok(())
+        let crc = layout::zarr::crc_array(slot.crc_rows);
+        let tmp = layout::tmp_folder(&self.root);
+        let _ = slot.project(&*self.media, &tmp, "crc", &crc);
     }
 
-    /// Writes committed checksums into the array `crc` and syncs it.
-    fn write_checksums(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
+    /// Writes committed checksums into the array `crc`; gives its rows.
+    fn write_checksums(&self, slot: &mut SlotInner, due: &mut Due) -> Result<u64, StoreError> {
         let flat = Flat::side();
         let rows = slot.full_chunks();
         let shard_of = |chunk: u64| chunk * 4 / flat.shard_bytes();
@@ -89,11 +176,9 @@ impl Shared {
             shards.insert(shard_of(slot.crc_rows));
         }
         for shard in shards {
-            self.write_crc_shard(slot, flat, shard, rows)?;
+            self.write_crc_shard(slot, flat, shard, rows, due)?;
         }
-        slot.crcs.clear();
-        slot.crc_rows = rows;
-        Ok(())
+        Ok(rows)
     }
 
     fn write_crc_shard(
@@ -102,6 +187,7 @@ impl Shared {
         flat: Flat,
         shard: u64,
         rows: u64,
+        due: &mut Due,
     ) -> Result<(), StoreError> {
         let media = &*self.media;
         let path = layout::shard_file(&slot.folder.join("crc"), shard);
@@ -135,7 +221,8 @@ impl Shared {
             let offset = flat.payload_start + run[0].0 * 4 - start;
             file.write_at(offset, &bytes).at("write", &path)?;
         }
-        self.must(file.sync(Site::CheckpointCrc).at("sync", &path))
+        due.file(path, Site::CheckpointCrc);
+        Ok(())
     }
 
     /// Starts the next generation: from the rename of MANIFEST on, the new log counts.

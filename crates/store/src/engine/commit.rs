@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};
 
+use super::due::Due;
 use super::io::IoContext;
 use super::log;
 use super::shared::{Core, Shared};
@@ -69,15 +70,23 @@ impl Shared {
             slot.cover_pending(media, &self.handles, &self.root)?;
             slot.settle_checksums(media, &self.root)?;
         }
-        for change in &core.structural {
-            if let Op::Create { name, .. } | Op::Rename { to: name, .. } = &change.op {
-                self.make_parents(name)?;
+        let mut due = Due::default();
+        let made = self.make_all_parents(core, &mut due);
+        if made.is_ok() {
+            for slot in held.iter().filter(|slot| slot.pending.bulk) {
+                for shard in &slot.pending.shards {
+                    due.file(slot.data_shard(&self.root, *shard), Site::BulkShard);
+                }
+                slot.names_due(&mut due, Site::BulkIdentity, Site::BulkFolder);
             }
         }
+        due.settle(self, Site::BulkVolume)?;
+        made?;
         for slot in held.iter_mut() {
             if slot.pending.bulk {
-                self.sync_bulk(slot)
-                    .inspect_err(|error| self.poison_if_sync(error))?;
+                let synced = slot.pending.shards.clone();
+                slot.dirty.shards.retain(|shard| !synced.contains(shard));
+                slot.names_synced();
             }
             if !slot.replaced.is_empty() || slot.replaced_data.is_some() {
                 self.sync_replacements(slot)
@@ -87,23 +96,23 @@ impl Shared {
         Ok(())
     }
 
-    fn sync_bulk(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
-        let media = &*self.media;
-        for shard in slot.pending.shards.clone() {
-            let open = slot.open_shard(media, &self.handles, &self.root, shard, false)?;
-            open.file
-                .sync(Site::BulkShard)
-                .at("sync", &slot.data_shard(&self.root, shard))?;
-            slot.dirty.shards.remove(&shard);
+    fn make_all_parents(&self, core: &Core, due: &mut Due) -> Result<(), StoreError> {
+        for change in &core.structural {
+            if let Op::Create { name, .. } | Op::Rename { to: name, .. } = &change.op {
+                self.make_parents(name, due)?;
+            }
         }
-        slot.sync_folders(media, Site::BulkIdentity, Site::BulkFolder)
+        Ok(())
     }
 
     fn sync_replacements(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
         // What is moved into a folder that is lost is lost with it, and recovery makes folders anew from the log alone.
         slot.subfolder(media, Path::new("data/c"))?;
-        slot.sync_folders(media, Site::BulkIdentity, Site::BulkFolder)?;
+        let mut due = Due::default();
+        slot.names_due(&mut due, Site::BulkIdentity, Site::BulkFolder);
+        due.settle(self, Site::BulkVolume)?;
+        slot.names_synced();
         let tmp = layout::tmp_folder(&self.root);
         if let Some(name) = &slot.replaced_data {
             let chunks = tmp.join(name).join("c");

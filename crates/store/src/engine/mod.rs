@@ -12,6 +12,7 @@
 mod checkpoint;
 mod commit;
 pub(crate) mod crc;
+mod due;
 pub(crate) mod io;
 pub(crate) mod lock;
 pub(crate) mod log;

@@ -142,9 +142,11 @@ fn assemble(
             _ => {}
         }
     }
+    let volume = media.volume(root).at("open", root)?;
     Ok(Shared::new(
         root,
         media,
+        volume,
         manifest.uuid,
         core,
         names,

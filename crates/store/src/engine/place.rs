@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
+use super::due::Due;
 use super::io::IoContext;
 use super::shared::{Core, Shared};
 use super::slot::SlotInner;
@@ -16,8 +17,9 @@ use crate::media::{Kind, Site};
 use crate::op::SignalId;
 
 impl Shared {
-    /// Makes the folders above a signal's, as plain groups.
-    pub(crate) fn make_parents(&self, name: &str) -> Result<(), StoreError> {
+    /// Makes the folders above a signal's, as plain groups. They must be durable before anything is moved into them,
+    /// also if not all of them could be made.
+    pub(crate) fn make_parents(&self, name: &str, due: &mut Due) -> Result<(), StoreError> {
         let media = &*self.media;
         let path = layout::signal_folder(&self.root, name);
         let parent = path.parent().unwrap_or(&self.root);
@@ -30,8 +32,7 @@ impl Shared {
             media.make_folder(folder).at("create", folder)?;
             // What is moved into a folder that is lost is lost with it, however durable it was before.
             let parent = folder.parent().unwrap_or(&self.root);
-            let synced = media.sync_folder(parent, Site::ParentFolder);
-            self.must(synced.at("sync", parent))?;
+            due.folder(parent.to_path_buf(), Site::ParentFolder);
             // A projection, like all metadata: recovery writes it again.
             self.write_group(folder);
         }
@@ -99,7 +100,10 @@ impl Shared {
     /// Moves a signal's folder from staging to its place.
     pub(crate) fn unstage(&self, slot: &mut SlotInner, name: &str) -> Result<(), StoreError> {
         let path = layout::signal_folder(&self.root, name);
-        self.make_parents(name)?;
+        let mut due = Due::default();
+        let made = self.make_parents(name, &mut due);
+        due.settle(self, Site::BulkVolume)?;
+        made?;
         self.media.rename(&slot.folder, &path).at("move", &path)?;
         slot.folder = path;
         self.mark_way(slot);

@@ -15,7 +15,7 @@ use super::samples::Handles;
 use super::slot::Slot;
 use super::source::Sources;
 use crate::error::StoreError;
-use crate::media::{Media, MediaLock};
+use crate::media::{Media, MediaLock, Volume};
 use crate::names::check_name;
 use crate::op::{Op, SignalId};
 
@@ -101,6 +101,8 @@ pub(crate) struct Core {
 pub(crate) struct Shared {
     pub(crate) root: PathBuf,
     pub(crate) media: Arc<dyn Media>,
+    /// The volume under the store, to sync as a whole where that is cheaper.
+    pub(crate) volume: Option<Box<dyn Volume>>,
     pub(crate) uuid: Uuid,
     pub(crate) owner: u32,
     pub(crate) slots: RwLock<HashMap<SignalId, Arc<Slot>>>,
@@ -116,9 +118,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    #[allow(clippy::too_many_arguments)] // Made in one place, of parts that only it has.
     pub(crate) fn new(
         root: &Path,
         media: Arc<dyn Media>,
+        volume: Option<Box<dyn Volume>>,
         uuid: Uuid,
         core: Core,
         names: Names,
@@ -128,6 +132,7 @@ impl Shared {
         Self {
             root: root.to_path_buf(),
             media,
+            volume,
             uuid,
             owner: std::process::id(),
             slots: RwLock::new(slots),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::crc::Checksums;
+use super::due::Due;
 use super::io::IoContext;
 use super::tables;
 use crate::error::StoreError;
@@ -35,6 +36,27 @@ pub(crate) struct Dirty {
     pub(crate) rooting: BTreeSet<PathBuf>,
     /// Folders above the signal's, as paths.
     pub(crate) parents: BTreeSet<PathBuf>,
+}
+
+impl Dirty {
+    /// Takes in what is dirty, too, or again: a part that turned out not to be durable.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.shards.extend(other.shards);
+        self.identity |= other.identity;
+        self.folders.extend(other.folders);
+        self.rooting.extend(other.rooting);
+        self.parents.extend(other.parents);
+    }
+
+    /// Takes out the folders with new names.
+    pub(crate) fn take_names(&mut self) -> Self {
+        Self {
+            folders: std::mem::take(&mut self.folders),
+            rooting: std::mem::take(&mut self.rooting),
+            parents: std::mem::take(&mut self.parents),
+            ..Self::default()
+        }
+    }
 }
 
 /// Samples written since the last commit.
@@ -389,29 +411,31 @@ impl SlotInner {
         self.dirty.rooting.retain(|name| !name.starts_with(inside));
     }
 
-    /// Makes the identity file and all folders with new names durable.
-    pub(crate) fn sync_folders(
-        &mut self,
-        media: &dyn Media,
-        identity: Site,
-        folder: Site,
-    ) -> Result<(), StoreError> {
+    /// The identity file and all folders with new names, to make durable.
+    pub(crate) fn names_due(&self, due: &mut Due, identity: Site, folder: Site) {
         if self.dirty.identity {
-            let path = self.folder.join(layout::IDENTITY);
-            let file = media.open(&path, Access::Write).at("open", &path)?;
-            file.sync(identity).at("sync", &path)?;
-            self.dirty.identity = false;
+            due.file(self.folder.join(layout::IDENTITY), identity);
         }
-        for inside in std::mem::take(&mut self.dirty.folders) {
-            let path = self.folder.join(inside);
-            sync_if_there(media, &path, folder)?;
+        for inside in &self.dirty.folders {
+            due.folder(self.folder.join(inside), folder);
         }
+        for path in &self.dirty.parents {
+            due.folder(path.clone(), folder);
+        }
+    }
+
+    /// They are durable.
+    pub(crate) fn names_synced(&mut self) {
+        self.dirty.identity = false;
+        self.dirty.folders.clear();
+        self.dirty.parents.clear();
         let rooting = std::mem::take(&mut self.dirty.rooting);
         self.rooted.extend(rooting);
-        for path in std::mem::take(&mut self.dirty.parents) {
-            sync_if_there(media, &path, folder)?;
-        }
-        Ok(())
+    }
+
+    /// These names inside the signal's folder are durable.
+    pub(crate) fn root(&mut self, names: BTreeSet<PathBuf>) {
+        self.rooted.extend(names);
     }
 
     /// Inner chunks of `data` that are full, as of the last commit.

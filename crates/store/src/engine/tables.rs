@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::io::{IoContext, fresh_file, unique};
+use super::io::{IoContext, failed, fresh_file, unique};
 use super::slot::{Base, SlotInner};
 use crate::error::StoreError;
 use crate::layout::table::{Geometry, ROWS, TEXT, TableFile};
 use crate::layout::zarr;
-use crate::media::{Media, Site};
+use crate::media::{Access, Media, Site};
 use crate::op::SignalId;
 use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, Table};
 
@@ -77,6 +77,15 @@ impl Raw {
     }
 }
 
+/// A table under construction.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    pub(crate) tmp: PathBuf,
+    path: PathBuf,
+    array: &'static str,
+    json: serde_json::Value,
+}
+
 impl SlotInner {
     /// Writes a table as of commit `sequence`, durable once its folder is synced.
     pub(crate) fn write_table(
@@ -86,51 +95,62 @@ impl SlotInner {
         table: &Table,
         sequence: u64,
     ) -> Result<(), StoreError> {
-        let rows = bytes_of(&table.rows);
+        let mut staged = Vec::new();
+        self.stage_table(media, tmp, table, sequence, &mut staged)?;
+        for staged in staged {
+            let file = media
+                .open(&staged.tmp, Access::Write)
+                .at("open", &staged.tmp)?;
+            file.sync(Site::Table).at("sync", &staged.tmp)?;
+            self.put_in_place(media, tmp, &staged)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a table as of commit `sequence` to `tmp`, to be synced and then put in place. One that is empty and has no
+    /// file needs none.
+    pub(crate) fn stage_table(
+        &mut self,
+        media: &dyn Media,
+        tmp: &Path,
+        table: &Table,
+        sequence: u64,
+        staged: &mut Vec<Staged>,
+    ) -> Result<(), StoreError> {
         let mut file = TableFile {
             signal: self.id.0,
             sequence,
-            rows,
+            rows: bytes_of(&table.rows),
             attachment: Vec::new(),
         };
         if table.name == EVENTS {
             let text = TableFile {
                 rows: table.text.clone(),
-                attachment: file.rows.clone(),
+                attachment: file.rows,
                 ..file
             };
-            let geometry = self.replace_table(media, tmp, TEXT_ARRAY, 1, &TEXT, &text)?;
-            if let Some(geometry) = geometry {
-                let json = zarr::text_array(text.rows.len() as u64, geometry);
-                self.project(media, tmp, TEXT_ARRAY, &json);
-            }
+            staged.extend(self.stage_array(media, tmp, TEXT_ARRAY, 1, &text)?);
             file = TableFile {
                 rows: text.attachment,
                 attachment: Vec::new(),
                 ..text
             };
         }
-        let row_bytes = 8 * table.columns as u64;
-        let geometry = self.replace_table(media, tmp, table.name, row_bytes, &ROWS, &file)?;
-        if let Some(geometry) = geometry {
-            let rows = file.rows.len() as u64 / row_bytes;
-            let json = zarr::table_array(table.name, table.columns as u64, rows, geometry);
-            self.project(media, tmp, table.name, &json);
-        }
+        staged.extend(self.stage_array(media, tmp, table.name, table.columns, &file)?);
         Ok(())
     }
 
-    /// Gives the geometry, or `None` if an empty table has no file and needs none.
-    fn replace_table(
+    fn stage_array(
         &mut self,
         media: &dyn Media,
         tmp: &Path,
-        name: &'static str,
-        row_bytes: u64,
-        choices: &[(u64, u64)],
+        array: &'static str,
+        columns: usize,
         table: &TableFile,
-    ) -> Result<Option<Geometry>, StoreError> {
-        let path = self.folder.join(match name {
+    ) -> Result<Option<Staged>, StoreError> {
+        let is_text = array == TEXT_ARRAY;
+        let (row_bytes, choices) = shape(columns, is_text);
+        let path = self.folder.join(match array {
             EVENTS => format!("{EVENTS}/c/0/0"),
             TEXT_ARRAY => file_of(EVENTS),
             name => file_of(name),
@@ -156,15 +176,41 @@ impl SlotInner {
         }
         let tmp = unique(tmp, "table");
         let file = fresh_file(media, &tmp)?;
-        file.write_at(0, &encoded.head).at("write", &tmp)?;
-        file.write_at(encoded.payload_start, &table.rows)
-            .at("write", &tmp)?;
-        file.set_len(encoded.len).at("write", &tmp)?;
-        file.write_at(encoded.attachment_at, &table.attachment)
-            .at("write", &tmp)?;
-        file.sync(Site::Table).at("sync", &tmp)?;
-        media.rename(&tmp, &path).at("replace", &path)?;
-        Ok(Some(geometry))
+        let write = || {
+            file.write_at(0, &encoded.head)?;
+            file.write_at(encoded.payload_start, &table.rows)?;
+            file.set_len(encoded.len)?;
+            file.write_at(encoded.attachment_at, &table.attachment)
+        };
+        if let Err(error) = write() {
+            let _ = media.remove_file(&tmp);
+            return Err(failed(error, "write", &tmp));
+        }
+        let json = if is_text {
+            zarr::text_array(rows, geometry)
+        } else {
+            zarr::table_array(array, columns as u64, rows, geometry)
+        };
+        Ok(Some(Staged {
+            tmp,
+            path,
+            array,
+            json,
+        }))
+    }
+
+    /// Gives a synced table its name; durable once both folders are synced.
+    pub(crate) fn put_in_place(
+        &mut self,
+        media: &dyn Media,
+        tmp: &Path,
+        staged: &Staged,
+    ) -> Result<(), StoreError> {
+        media
+            .rename(&staged.tmp, &staged.path)
+            .at("replace", &staged.path)?;
+        self.project(media, tmp, staged.array, &staged.json);
+        Ok(())
     }
 
     /// Replaces a `zarr.json` inside the signal's folder, unless it says the same already. Not durable, and failing is

@@ -2,11 +2,11 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Access, Kind, Media, MediaFile, MediaLock, Site, platform};
+use super::{Access, Kind, Media, MediaFile, MediaLock, Site, Volume, platform};
 
 /// The machine's own file systems.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,6 +50,28 @@ impl MediaFile for DiskFile {
 
     fn as_os_file(&self) -> Option<&File> {
         Some(&self.0)
+    }
+}
+
+/// The volume of a folder, held open from before the first write: then a sync tells of every error since.
+#[derive(Debug)]
+struct DiskVolume {
+    folder: File,
+    device: u64,
+}
+
+impl Volume for DiskVolume {
+    fn pays_from(&self) -> usize {
+        // Some milliseconds each on a disk, against waiting for what other programs have written, too.
+        128
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|found| found.dev() == self.device)
+    }
+
+    fn sync(&self, _site: Site) -> io::Result<()> {
+        platform::sync_volume(&self.folder)
     }
 }
 
@@ -121,6 +143,15 @@ impl Media for DiskMedia {
 
     fn sync_folder(&self, path: &Path, _site: Site) -> io::Result<()> {
         File::open(path)?.sync_all()
+    }
+
+    fn volume(&self, root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
+        if !platform::syncs_volumes(root)? {
+            return Ok(None);
+        }
+        let folder = File::open(root)?;
+        let device = folder.metadata()?.dev();
+        Ok(Some(Box::new(DiskVolume { folder, device })))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {

@@ -33,6 +33,8 @@ pub enum Site {
     BulkIdentity,
     /// Folders that lead to bulk samples.
     BulkFolder,
+    /// All of these at once, where they are many: the volume.
+    BulkVolume,
     /// A file under construction that a record will name.
     ReplacementFile,
     /// Folders of such files.
@@ -49,6 +51,10 @@ pub enum Site {
     CheckpointFolder,
     /// A table under construction, before it gets its name.
     Table,
+    /// These files of a checkpoint at once, where they are many: the volume.
+    TableVolume,
+    /// Folders of a checkpoint at once, where they are many: the volume.
+    CheckpointVolume,
     /// The first record of a new log generation.
     NewLog,
     /// The folder of a new log, before MANIFEST names it.
@@ -65,11 +71,12 @@ pub enum Site {
 
 impl Site {
     /// All that committed samples depend on.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::LogRecord,
         Self::BulkShard,
         Self::BulkIdentity,
         Self::BulkFolder,
+        Self::BulkVolume,
         Self::ReplacementFile,
         Self::ReplacementFolder,
         Self::ParentFolder,
@@ -78,6 +85,8 @@ impl Site {
         Self::CheckpointIdentity,
         Self::CheckpointFolder,
         Self::Table,
+        Self::TableVolume,
+        Self::CheckpointVolume,
         Self::NewLog,
         Self::NewLogFolder,
         Self::Manifest,
@@ -135,6 +144,16 @@ pub trait MediaLock: Send + Sync + fmt::Debug {
     fn release(&self);
 }
 
+/// A whole file system that can be made durable at once.
+pub trait Volume: Send + Sync + fmt::Debug {
+    /// How many syncs one of the volume takes the place of with gain.
+    fn pays_from(&self) -> usize;
+    /// Whether there is something at `path` and it lies on this volume.
+    fn holds(&self, path: &Path) -> bool;
+    /// Makes all earlier writes and changes of names durable. Fails if any of them failed since the volume was opened.
+    fn sync(&self, site: Site) -> io::Result<()>;
+}
+
 /// A file system.
 pub trait Media: Send + Sync + fmt::Debug {
     /// Opens a file.
@@ -153,6 +172,11 @@ pub trait Media: Send + Sync + fmt::Debug {
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
     /// Makes names in a folder durable.
     fn sync_folder(&self, path: &Path, site: Site) -> io::Result<()>;
+    /// The volume that the folder `root` lies on; `None` if it cannot be synced as a whole, or not so that errors of
+    /// earlier writes are told.
+    fn volume(&self, _root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
+        Ok(None)
+    }
     /// Takes the lock on a file, which is made if missing; `None` if another process holds it. Gives the text that
     /// the last holder left, too.
     fn lock(&self, path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>>;

@@ -45,3 +45,37 @@ pub(super) fn network(path: &Path) -> io::Result<Option<&'static str>> {
 pub(super) fn network(_path: &Path) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
+
+/// Whether [`sync_volume`] may be relied on for `path`: kernels before 5.8 kept errors of earlier writes to themselves,
+/// and of other file systems it is not known to reach the disk.
+#[cfg(target_os = "linux")]
+pub(super) fn syncs_volumes(path: &Path) -> io::Result<bool> {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    let magic = rustix::fs::statfs(path)?.f_type as u64 & 0xffff_ffff;
+    // ext4 (and 2 and 3), XFS, Btrfs, F2FS.
+    let known = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+    Ok(version >= (5, 8) && known.contains(&magic))
+}
+
+/// Makes everything on a folder's file system durable.
+#[cfg(target_os = "linux")]
+pub(super) fn sync_volume(folder: &std::fs::File) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(folder)?)
+}
+
+/// Whether a whole file system can be synced: not known here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn syncs_volumes(_path: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Makes everything on a folder's file system durable: not known here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sync_volume(_folder: &std::fs::File) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}

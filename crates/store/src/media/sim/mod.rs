@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Access, Kind, Media, MediaFile, MediaLock, Site};
+use super::{Access, Kind, Media, MediaFile, MediaLock, Site, Volume};
 use names::NameOp;
 use node::{FileOp, Node};
 
@@ -64,6 +64,7 @@ impl Dice {
 
 #[derive(Debug)]
 struct Sim {
+    seed: u64,
     boot: u64,
     running: bool,
     nodes: Vec<Node>,
@@ -89,6 +90,7 @@ impl SimMedia {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let sim = Sim {
+            seed,
             boot: 0,
             running: true,
             nodes: vec![Node::folder()],
@@ -295,6 +297,44 @@ impl Sim {
     }
 }
 
+/// All of it, in every other boot: then syncs one by one are never used, else always.
+#[derive(Debug)]
+struct SimVolume(SimMedia);
+
+impl Volume for SimVolume {
+    fn pays_from(&self) -> usize {
+        1
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        matches!(self.0.stat(path), Ok(Some(_)))
+    }
+
+    fn sync(&self, site: Site) -> io::Result<()> {
+        let note = || format!("sync volume {site:?}");
+        self.0.change(false, note, |sim| {
+            let fails = sim.sync_fails();
+            let ignored = sim.note_sync(site);
+            let mut dice = sim.dice.clone();
+            for node in &mut sim.nodes {
+                match node {
+                    Node::File(file) if fails => file.fail_sync(&mut dice),
+                    Node::File(file) if !ignored => file.sync(),
+                    _ => {}
+                }
+            }
+            sim.dice = dice;
+            if fails {
+                return Err(io::Error::other("input/output error (simulated)"));
+            }
+            if !ignored {
+                sim.sync_all_names();
+            }
+            Ok(())
+        })
+    }
+}
+
 #[derive(Debug)]
 struct SimLock {
     media: SimMedia,
@@ -399,6 +439,11 @@ impl Media for SimMedia {
             }
             Ok(())
         })
+    }
+
+    fn volume(&self, _root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
+        let has_one = (self.sim()?.seed + self.boot) & 1 == 1;
+        Ok(has_one.then(|| Box::new(SimVolume(self.clone())) as Box<dyn Volume>))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {

@@ -112,6 +112,17 @@ impl Sim {
         for op in &mut self.pending {
             op.waits_for.retain(|waits| *waits != folder);
         }
+        self.settle_names();
+    }
+
+    pub(super) fn sync_all_names(&mut self) {
+        for op in &mut self.pending {
+            op.waits_for.clear();
+        }
+        self.settle_names();
+    }
+
+    fn settle_names(&mut self) {
         // What is durable, with nothing older undecided, need not be kept as a list.
         let settled = self.pending.iter().take_while(|op| op.waits_for.is_empty());
         let settled = settled.count();
