@@ -141,6 +141,60 @@ def test_rejects_irregular_times(seed: int) -> None:
         collect(batch(times, 1, v=np.zeros(200)))
 
 
+def seconds(*rows: float, digit: int = 1) -> np.ndarray:
+    """Times of rows, in whole `digit` ns."""
+    return np.array([START + round(row * 1e9) // digit * digit for row in rows])
+
+
+MINUTE = 60 * 10**9
+
+
+@pytest.mark.parametrize("missing", [0, 20, 2000])
+@pytest.mark.parametrize(
+    ("period", "digit"),
+    [(60, MINUTE), (600, MINUTE), (90, MINUTE), (1, 10**9), (3600, 10**9), (0.1, 10**9), (0.01, 10**9), (0.1, 10**6)],
+)
+def test_a_gap_never_enters_the_rate(period: float, digit: int, missing: int) -> None:
+    count = 200 if digit < 10**9 * period * 5 else 2000
+    rows = [k * period for k in range(count)] + [(k + missing) * period for k in range(count, 2 * count)]
+    times = seconds(*rows, digit=digit)
+    blocks = collect(batch(times, digit, v=np.arange(2.0 * count)))
+    # Rows that a digit cannot tell apart hide a gap of as many.
+    hidden = missing * period * 1e9 <= 1.5 * digit
+    assert [len(block.samples) for block in blocks] == ([2 * count] if hidden or not missing else [count] * 2)
+    assert blocks[0].rate == 1 / Fraction(str(period))
+
+
+def test_many_gaps_never_enter_the_rate() -> None:
+    rows = [k for k in range(2000) if k % 100 != 50]
+    blocks = collect(batch(seconds(*rows, digit=10**6), 10**6, v=np.zeros(len(rows))))
+    assert [len(block.samples) for block in blocks] == [50] + [99] * 19 + [49]
+    assert {block.rate for block in blocks} == {Fraction(1)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "digit"),
+    [
+        ((0, 5, 6), 10**9),
+        ((0, 5, 6), 1),
+        ((0, 1, 6), 1),
+        ((0, 0.1, 0.2, 0.35, 0.4, 0.5), 10**6),
+        ((0, 3, 4, 9, 11, 12, 20, 21, 22, 23), 10**9),
+        ((0, 1, 3, 7, 15, 31, 63), 1),
+    ],
+)
+def test_rejects_few_irregular_rows(rows: tuple[float, ...], digit: int) -> None:
+    with pytest.raises(BadSourceError, match="not regular"):
+        collect(batch(seconds(*rows, digit=digit), digit, v=np.zeros(len(rows))))
+
+
+def test_few_regular_rows_and_a_gap_are_a_recording() -> None:
+    first, second = collect(batch(seconds(0, 5, 6, 7, 8), 1, v=np.arange(5.0)))
+    assert (len(first.samples), len(second.samples), first.rate) == (1, 4, 1)
+    (both,) = collect(batch(seconds(0, 7), 10**9, v=np.arange(2.0)))
+    assert both.rate == Fraction(1, 7)
+
+
 def test_rejects_times_that_go_backwards() -> None:
     times = START - np.arange(100) * 10**9
     with pytest.raises(BadSourceError, match="sort it by time"):

@@ -1,9 +1,10 @@
 """From a table's time column and value columns to blocks of regularly sampled signals.
 
 A table is a recording if its times are regular: within a stretch every time lies
-on a straight line up to the resolution of its digits and half a sample period.
-A step in time starts a new stretch, and so a new block with its own stamp; where
-there are about as many stretches as rows the table is no recording and is refused.
+on a straight line up to the resolution of its digits and a quarter of a sample
+period. A step in time starts a new stretch, and so a new block with its own stamp;
+it never enters the rate. Where steps are about as many as rows, or as all else, the
+table is no recording and is refused.
 """
 
 from __future__ import annotations
@@ -28,10 +29,16 @@ Times = npt.NDArray[np.int64]
 _TIME_NAME = re.compile(r"(time|timestamp|datetime|date_?time|date|utc|epoch|t|ts)(\W.*|_utc|_ns|_us|_ms|_s)?", re.I)
 _EPOCH = re.compile(r"-?\d{9,19}(\.\d+)?")
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.(\d+))?)?)?(Z|[+-]\d\d(:?\d\d)?)?")
-# More breaks than this share of the rows, and more than `_FEW`, is not a recording.
+# More breaks than this share of the rows, and more than `_FEW`, is not a recording;
+# nor is one with fewer rows than `_ROWS` of which any breaks.
 _BREAKS_SHARE = 0.1
 _FEW = 8
 _HOW = "write ISO 8601 (2010-03-01T00:30:00.25) or an epoch number"
+_ROWS = 4
+# Changes of the time over which the typical period is measured.
+_WINDOW = 16
+# How far a row may lie off its stretch beyond the resolution, in periods.
+_OFF = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +211,9 @@ def _component(name: str) -> str:
 def _rate(batch: Batch) -> Fraction:
     """The simplest rate that the times of a batch allow.
 
-    The typical step decides how many samples lie between the ends of its longest
-    stretch; the ends, each known within the resolution, then bound the rate.
+    The typical period, blind to gaps, says which rows follow on each other; the ends
+    of the longest stretch of them, each known within the resolution, then bound the
+    rate, and so does the typical period itself.
     """
     times = batch.times
     assert times is not None
@@ -213,28 +221,62 @@ def _rate(batch: Batch) -> Fraction:
         raise BadSourceError("one row does not tell a sample rate; state it with rate=HZ")
     steps = np.diff(times)
     resolution = batch.resolution_ns
-    typical = float(np.median(steps))
-    if typical <= 2 * resolution:
-        # Stamps coarser than the samples: only the whole stretch tells.
-        typical = float(times[-1] - times[0]) / (len(times) - 1)
-    if typical <= 0:
-        raise BadSourceError("its times do not increase; sort it by time")
-    even = np.abs(steps - typical) <= 0.5 * typical + resolution
+    rows, span = _typical(times)
+    period = span / rows
+    even = np.abs(steps - period) <= 0.5 * period + resolution
     edges = np.flatnonzero(np.diff(np.concatenate(([False], even, [False])).astype(np.int8)))
     starts, ends = edges[::2], edges[1::2]
-    if len(starts) == 0 or len(starts) > max(_FEW, _BREAKS_SHARE * len(times)):
+    breaks = len(steps) - int(np.count_nonzero(even))
+    # Digits as coarse as the samples would make a recording of almost anything.
+    allowed = max(_FEW if 5 * resolution <= period else 1, _BREAKS_SHARE * len(times))
+    few = len(times) < _ROWS and breaks > 0
+    if few or 2 * breaks >= len(steps) or breaks > allowed:
         raise BadSourceError(
             f"its times are not regular (steps from {steps.min() / 1e9:.6g} s to "
             f"{steps.max() / 1e9:.6g} s); resample it, or state the true rate with rate=HZ"
         )
     longest = int(np.argmax(ends - starts))
     first, last = int(starts[longest]), int(ends[longest])
-    span = int(times[last] - times[first])
-    count = (last - first) * 1_000_000_000
+    low, high = _bounds(last - first, int(times[last] - times[first]), resolution)
+    middle = Fraction(rows * 1_000_000_000, span)
+    # A change of the time is as sharp as the samples are, if those are finer than the digits.
+    near = _bounds(rows, span, min(resolution, int(period) + 1))
+    if max(low, near[0]) <= min(high, near[1]):
+        low, high = max(low, near[0]), min(high, near[1])
+    middle = min(max(middle, low), high)
+    if middle >= 1:
+        return simplest_around(low, middle, high)
+    # Slow recordings have simple periods: 7 minutes rather than 1/419 Hz.
+    return 1 / simplest_around(1 / high, 1 / middle, 1 / low)
+
+
+def _typical(times: Times) -> tuple[int, int]:
+    """Rows and ns of a typical stretch: the lower median over windows of a few changes of the time.
+
+    Windows, because the steps of times as coarse as the samples alternate between
+    two values; a median, because a gap spoils the few windows that hold it.
+    """
+    changes = np.concatenate(([0], np.flatnonzero(np.diff(times)) + 1))
+    if len(changes) < 2 or times[-1] <= times[0]:
+        raise BadSourceError("its times do not increase; sort it by time")
+    # The first row need not be the first of its time.
+    inner = changes[1:] if len(changes) > 2 and len(changes) < len(times) else changes
+    window = max(1, min(_WINDOW, (len(inner) - 1) // 4))
+    rows = inner[window:] - inner[:-window]
+    spans = times[inner[window:]] - times[inner[:-window]]
+    order = np.argsort(spans / rows, kind="stable")
+    middle = order[(len(order) - 1) // 2]
+    if spans[middle] <= 0:
+        raise BadSourceError("its times do not increase; sort it by time")
+    return int(rows[middle]), int(spans[middle])
+
+
+def _bounds(rows: int, span: int, slack: int) -> tuple[Fraction, Fraction]:
+    """Least and greatest rate of `rows` samples in `span` ns, known within `slack`."""
+    count = rows * 1_000_000_000
     # Only strictly inside: either stamp may be late by almost the resolution.
-    slack = min(resolution, span // 2)
-    low, high = Fraction(count, span + slack), Fraction(count, max(span - slack, 1))
-    return simplest_around(low, Fraction(count, span), high)
+    slack = min(slack, span // 2)
+    return Fraction(count, span + slack), Fraction(count, max(span - slack, 1))
 
 
 def _cuts(times: Times, resolution: int, rate: Fraction, previous: tuple[int, int] | None) -> list[int]:
@@ -250,7 +292,7 @@ def _cuts(times: Times, resolution: int, rate: Fraction, previous: tuple[int, in
 
 
 def _check_line(batch: Batch, first: int, end: int, rate: Fraction) -> None:
-    """Refuse a stretch whose times bend away from its own average by more than a sample."""
+    """Refuse a stretch whose times bend away from its own average by more than its digits and jitter explain."""
     times = batch.times
     assert times is not None
     if end - first < 3:
@@ -260,7 +302,7 @@ def _check_line(batch: Batch, first: int, end: int, rate: Fraction) -> None:
     line = index * (float(local[-1]) / (end - first - 1))
     worst = int(np.argmax(np.abs(local - line)))
     period = 1e9 / float(rate)
-    if abs(local[worst] - line[worst]) > max(period, 2.0 * batch.resolution_ns):
+    if abs(local[worst] - line[worst]) > _OFF * period + batch.resolution_ns:
         raise BadSourceError(
             f"its times are not regular: row {batch.first_row + first + worst} is "
             f"{abs(local[worst] - line[worst]) / 1e9:.6g} s off at {float(rate):.6g} Hz; "
