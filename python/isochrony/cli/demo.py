@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from ..errors import UsageError
+from ..importers.rational import parse_rate
+
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "make an hour of recordings, import them, find what happened, and draw it"
@@ -12,10 +15,13 @@ EXAMPLES = """examples:
   isochrony demo
   isochrony demo --dir /tmp/demo
   isochrony demo --from ~/recordings --dir /tmp/mine
+  isochrony demo --from demo/recordings --dir /tmp/mine --dtype '<i2' --rate 2000 \\
+      --layout '{station}/{sensor}/{station}_{epoch}.raw'
 
 With --from it does the same for your own files: what is there, what is missing, how
-fast the clocks ran, and a picture. Exit code 1: files were refused, or (without
---from) a finding missed the truth by more than 1 ppm or 1 ms.
+fast the clocks ran, when each station heard what several heard, and a
+picture. Exit code 1: files were refused, or (without --from) a finding missed the
+truth by more than 1 ppm or 1 ms.
 """
 
 
@@ -35,14 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="your own recordings, of any importable format",
     )
+    parser.add_argument("--layout", metavar="TEMPLATE", help="paths below DIR, as for isochrony import")
+    parser.add_argument("--preset", metavar="NAME", help="a known layout with its dtype and rate, such as censam (raw)")
+    parser.add_argument("--dtype", metavar="TYPE", help="type of raw samples in NumPy's spelling, such as '<i2'")
+    parser.add_argument("--rate", metavar="HZ", help="nominal rate of files that know none")
+    parser.add_argument("--unit", metavar="U", help="unit of the samples, such as mbar")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo on made or on own recordings."""
     if arguments.source is not None:
-        from ..demo.own import run_own
+        from ..demo.own import Recordings, run_own
 
-        return run_own(arguments.source, arguments.dir)
+        rate = None if arguments.rate is None else parse_rate(arguments.rate)
+        how = Recordings(arguments.layout, arguments.dtype, rate, arguments.preset, arguments.unit)
+        return run_own(arguments.source, arguments.dir, how)
+    for option in ("layout", "dtype", "rate", "preset", "unit"):
+        if getattr(arguments, option) is not None:
+            raise UsageError(f"--{option} describes your own recordings; name them with --from DIR")
     from ..demo.network_demo import run_demo
 
     return run_demo(arguments.dir)

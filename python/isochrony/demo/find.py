@@ -6,11 +6,12 @@ bursts, timed at each station in civil time through the store's own timebase.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..plots import Trace, trace_of
 from .figure import Closeup
@@ -28,21 +29,33 @@ _HEARD_BY = 3
 _DRIFT_POINTS = 160
 
 
-def examine(signals: Iterable[Any]) -> Findings:
-    """Runs, outages and clock steps of signals."""
-    return Findings([_station(signal) for signal in signals])
+def examine(signals: Iterable[Any], label: Callable[[str], str] | None = None) -> Findings:
+    """Runs, outages and clock steps of signals that know civil time.
+
+    Parameters:
+        signals: of an open store, none of them empty.
+        label: name to show for a signal's; default: its first part, the station's.
+    """
+    return Findings([_station(signal, label or _station_name) for signal in signals])
 
 
-def _station(signal: Any) -> StationFindings:
+def _station_name(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def _station(signal: Any, label: Callable[[str], str]) -> StationFindings:
     nominal = float(signal.rate)
     found = StationFindings(
-        name=signal.name.partition("/")[0],
+        name=label(signal.name),
         signal=signal.name,
         nominal_hz=nominal,
         unit=signal.unit or "counts",
     )
-    gaps = [(gap.start, gap.start + gap.length) for gap in signal.gaps]
+    lost = np.asarray(signal.gaps).reshape(-1, 2)
+    gaps = np.column_stack((lost[:, 0], lost.sum(axis=1)))
     for run in signal.runs():
+        if run.start_time is None or run.end_time is None:
+            continue
         pieces = list(_pieces(run.start, run.end, gaps))
         rate, error = _mean_rate(signal, pieces)
         found.runs.append(
@@ -64,9 +77,10 @@ def _station(signal: Any) -> StationFindings:
     return found
 
 
-def _pieces(start: int, end: int, gaps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Index ranges with samples between `start` and `end`."""
-    for first, last in gaps:
+def _pieces(start: int, end: int, gaps: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+    """Index ranges with samples between `start` and `end`; `gaps` are starts and ends, ascending (shape n, 2)."""
+    near = slice(*np.searchsorted(gaps[:, 0], (start, end)).tolist())
+    for first, last in gaps[near].tolist():
         if start < last and first < end:
             if start < first:
                 yield start, first
@@ -87,6 +101,9 @@ def _mean_rate(signal: Any, pieces: list[tuple[int, int]]) -> tuple[float, float
         samples += end - 1 - start
         seconds += float(last - first)
         uncertain += ((first.uncertainty_ns or 0.0) + (last.uncertainty_ns or 0.0)) * 1e-9
+    if seconds <= 0:
+        # A sample or none in every piece: nothing was timed.
+        return float("nan"), float("inf")
     rate = samples / seconds
     return rate, rate * uncertain / seconds
 
@@ -173,7 +190,7 @@ def hour_views(signals: Iterable[Any], pixels: int = 2000) -> dict[str, Trace]:
     return {signal.name.partition("/")[0]: trace_of(signal, None, pixels) for signal in signals}
 
 
-def closeups(signals: Iterable[Any], burst: Burst) -> list[Closeup]:
+def closeups(signals: Iterable[Any], burst: Burst, label: Callable[[str], str] | None = None) -> list[Closeup]:
     """Samples of each station from before the first arrival of a burst to after its last."""
     from .. import Time, span
 
@@ -184,5 +201,5 @@ def closeups(signals: Iterable[Any], burst: Burst) -> list[Closeup]:
     for signal in signals:
         for segment in signal[stretch].segments:
             times = signal.select(slice(segment.start, segment.end)).times().astype(np.int64)
-            found.append(Closeup(signal.name.partition("/")[0], times, np.asarray(segment)))
+            found.append(Closeup((label or _station_name)(signal.name), times, np.asarray(segment)))
     return found

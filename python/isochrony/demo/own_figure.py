@@ -12,6 +12,10 @@ import numpy as np
 from ..civil import knows_civil_time
 from ..extras import require
 from ..plots import COLORS, FAINT, INK, STYLE, Trace, new_figure, time_axis, trace_of
+from .figure import Closeup
+from .find import closeups
+from .findings import Burst, Findings
+from .own_marks import draw_below, drifts, mark
 
 __all__ = ["draw_all", "draw_lanes"]
 
@@ -21,8 +25,15 @@ _COLUMNS = 4
 _LANE_INCHES = 0.3
 
 
-def draw_all(signals: Sequence[Any], title: str, out: Path) -> None:
-    """Draw signals as lanes, each scaled to itself; more than 96 are drawn in part and counted."""
+def draw_all(signals: Sequence[Any], title: str, out: Path, findings: Findings | None = None) -> None:
+    """Draw signals as lanes, each scaled to itself; more than 96 are drawn in part and counted.
+
+    Parameters:
+        signals: of an open store.
+        title: large, above.
+        out: file to write.
+        findings: gaps, clock steps and events to mark, and clocks to draw below; by signal names.
+    """
     civil = [signal for signal in signals if knows_civil_time(signal)]
     chosen = civil or list(signals)
     note = f"{len(signals)} signals"
@@ -32,10 +43,26 @@ def draw_all(signals: Sequence[Any], title: str, out: Path) -> None:
     if len(shown) < len(chosen):
         note += f", the first {len(shown)} drawn"
     traces = [(signal.name, trace_of(signal, None, pixels=1200)) for signal in shown]
-    draw_lanes([one for one in traces if len(one[1].time_ns)], title, note, bool(civil), out)
+    traces = [one for one in traces if len(one[1].time_ns)]
+    if findings is None or not civil:
+        draw_lanes(traces, title, note, bool(civil), out)
+        return
+    near = []
+    for event in findings.bursts:
+        heard = {arrival.station for arrival in event.arrivals}
+        near.append((event, closeups([one for one in civil if one.name in heard], event, label=str)))
+    draw_lanes(traces, title, note, True, out, findings, near)
 
 
-def draw_lanes(traces: Sequence[tuple[str, Trace]], title: str, note: str, civil: bool, out: Path) -> None:
+def draw_lanes(
+    traces: Sequence[tuple[str, Trace]],
+    title: str,
+    note: str,
+    civil: bool,
+    out: Path,
+    findings: Findings | None = None,
+    near: Sequence[tuple[Burst, Sequence[Closeup]]] = (),
+) -> None:
     """Write the figure.
 
     Parameters:
@@ -44,12 +71,20 @@ def draw_lanes(traces: Sequence[tuple[str, Trace]], title: str, note: str, civil
         note: small, below the title.
         civil: whether times are civil; else they count from each signal's own start.
         out: file to write.
+        findings: what to mark in the lanes; only with civil times.
+        near: events and the samples around them, drawn close up below the lanes.
     """
     matplotlib = require("matplotlib", "drawing recordings")
+    found = {} if findings is None else {one.signal: one for one in findings.stations}
+    events = [] if findings is None else findings.bursts
+    drifting = drifts(found.values())
     columns = max(1, min(_COLUMNS, -(-len(traces) // _LANES)))
     lanes = -(-len(traces) // columns)
     with matplotlib.rc_context(STYLE):
-        height = 1.5 + max(lanes, 4) * _LANE_INCHES
+        # Few lanes are drawn larger.
+        lane_inches = max(_LANE_INCHES, min(1.0, 4.0 / lanes))
+        below = 3.4 if near or drifting else 0.0
+        height = 1.5 + max(lanes, 4) * lane_inches + below
         width = 12.0 if columns == 1 else 5.0 * columns
         figure = new_figure(width, height)
         left = 0.35 / width
@@ -60,12 +95,18 @@ def draw_lanes(traces: Sequence[tuple[str, Trace]], title: str, note: str, civil
             some = traces[column * lanes : (column + 1) * lanes]
             label = 1.35 / width
             cell = (1 - 0.3 / width) / columns
-            axes = figure.add_axes((column * cell + label, 0.5 / height, cell - label - 0.15 / width, 1 - 1.5 / height))
+            bottom = (0.5 + below) / height
+            axes = figure.add_axes(
+                (column * cell + label, bottom, cell - label - 0.15 / width, 1 - (1.5 + below) / height)
+            )
             _lanes(axes, some, lanes, origin, span)
+            mark(axes, [name for name, _ in some], found, events, origin)
             if civil:
                 time_axis(axes, origin, span, 7 if columns == 1 else 4)
             else:
                 axes.set_xlabel("seconds from the start of each")
+        if below:
+            draw_below(figure, width, height, near, drifting, {name: _color(name, traces) for name, _ in traces})
         figure.savefig(out)
 
 
@@ -90,7 +131,7 @@ def _lanes(axes: Any, traces: Sequence[tuple[str, Trace]], lanes: int, origin: i
         middle = float(np.nanmedian(trace.mean))
         scale = 0.48 / max(high - middle, middle - low, np.finfo(float).tiny)
         # Signals of one station share a colour: names up to their last part.
-        color = COLORS[_group(name, traces) % len(COLORS)]
+        color = _color(name, traces)
         band = (trace.low - middle) * scale - row, (trace.high - middle) * scale - row
         axes.fill_between(seconds, *band, color=color, linewidth=0.3)
         axes.text(
@@ -102,6 +143,10 @@ def _lanes(axes: Any, traces: Sequence[tuple[str, Trace]], lanes: int, origin: i
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.grid(visible=False, axis="y")
+
+
+def _color(name: str, traces: Sequence[tuple[str, Trace]]) -> str:
+    return COLORS[_group(name, traces) % len(COLORS)]
 
 
 def _group(name: str, traces: Sequence[tuple[str, Trace]]) -> int:

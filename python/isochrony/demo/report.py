@@ -26,8 +26,8 @@ def heading(text: str) -> None:
     print(f"\n{text}\n{'─' * len(text)}")
 
 
-def print_missing(findings: Findings) -> None:
-    """Gaps and clock steps."""
+def print_missing(findings: Findings, most: int | None = None) -> None:
+    """Gaps and clock steps, or the first `most` of them."""
     rows: list[tuple[object, ...]] = []
     for station in findings.stations:
         rows += [
@@ -49,25 +49,29 @@ def print_missing(findings: Findings) -> None:
             for step in station.steps
         ]
     if rows:
-        print(render(("station", "what", "at (UTC)", ""), rows, "  "))
+        print(render(("station", "what", "at (UTC)", ""), rows[:most], "  "))
+        if most is not None and len(rows) > most:
+            print(f"  … and {len(rows) - most} more: isochrony gaps lists all")
     else:
         print("  no gap and no clock step")
 
 
-def print_rates(findings: Findings) -> None:
-    """The true rate of every run."""
+def print_rates(findings: Findings, most: int | None = None) -> None:
+    """The true rate of every run, or of the first `most`."""
     rows = [
         (
             station.name,
             number,
             f"{run.samples:,}",
             f"{run.rate_hz:.6f} ± {run.rate_error_hz:.6f}",
-            f"{run.ppm(station.nominal_hz):+.3f}",
+            f"{run.ppm(station.nominal_hz):+.3f} ± {run.ppm_error(station.nominal_hz):.3f}",
         )
         for station in findings.stations
         for number, run in enumerate(station.runs)
     ]
-    print(render(("station", "run", "samples", "mean rate (Hz)", "ppm"), rows, "  "))
+    print(render(("station", "run", "samples", "mean rate (Hz)", "ppm"), rows[:most], "  "))
+    if most is not None and len(rows) > most:
+        print(f"  … and {len(rows) - most} more: isochrony info SIGNAL tells each run")
 
 
 def print_bursts(findings: Findings) -> None:
@@ -131,7 +135,7 @@ def print_next(folder: Path) -> None:
   isochrony gaps {store}
   isochrony plot {store}/stn_10/pressure --from 2010-03-01T00:14 --to 2010-03-01T00:15 --out burst.png
   isochrony scan {store}/stn_10/pressure --window 60s --stats min,max,mean,std
-  isochrony demo --from YOUR_RECORDINGS
+  isochrony demo --from YOUR_RECORDINGS --dir mine
 
   import isochrony as iso
   signal = iso.open({str(store)!r})["stn_10/pressure"]
