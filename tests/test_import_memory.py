@@ -1,0 +1,64 @@
+"""Importing takes no more memory than its buffers, however large the files."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import isochrony as iso
+
+_MIB = 1 << 20
+_BOUND_MIB = 200
+
+# The high-water mark of resident memory, by the kernel's own account.
+_IMPORT = """
+import sys
+from isochrony.cli import main
+code = main(sys.argv[1:])
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) // 1024)
+sys.exit(code)
+"""
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="needs /proc: the kernel's account of a process's memory"
+)
+
+
+def sparse(path: Path, head: bytes, size: int) -> None:
+    """A file of zeros after `head`, which takes no disk space and no time to write."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.write(head)
+        file.truncate(size)
+
+
+def peak_mib(*line: str) -> int:
+    """Import in a process of its own; its largest resident memory in MiB."""
+    done = subprocess.run([sys.executable, "-c", _IMPORT, "import", *line], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout.splitlines()[-1])
+
+
+def test_raw_files_of_300_mb_take_less_than_200_mb(tmp_path: Path) -> None:
+    count = 3
+    size = 100 * _MIB
+    for i in range(count):
+        seconds = i * (size // 2) / 100_000
+        sparse(tmp_path / "src" / f"a_{1_267_401_600_000_000 + round(seconds * 1e6)}.raw", b"", size)
+    layout = ["--format", "raw", "--layout", "{station}_{epoch}.raw", "--dtype", "<i2", "--rate", "100000"]
+    assert peak_mib(str(tmp_path / "src"), str(tmp_path / "a.iso"), *layout) < _BOUND_MIB
+    assert iso.open(tmp_path / "a.iso")["a"].sample_count == count * size // 2
+
+
+def test_a_wav_file_of_200_mb_takes_less_than_200_mb(tmp_path: Path) -> None:
+    data = 200 * _MIB
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, 48_000, 96_000, 2, 16)
+    head = struct.pack("<4sI4s", b"RIFF", 4 + len(form) + 8 + data, b"WAVE") + form + struct.pack("<4sI", b"data", data)
+    sparse(tmp_path / "src" / "long.wav", head, len(head) + data)
+    assert peak_mib(str(tmp_path / "src"), str(tmp_path / "a.iso")) < _BOUND_MIB
+    assert iso.open(tmp_path / "a.iso")["long"].sample_count == data // 2
