@@ -7,6 +7,8 @@ use proptest::prelude::*;
 
 const START: i64 = 1_267_401_600_000_000_000;
 const TEN_YEARS_S: i64 = 10 * 366 * 86_400;
+/// Pieces and gaps below this many samples stay as short as they are.
+const SHORT: i64 = 1000;
 
 fn rational(x: Fixed) -> BigRational {
     BigRational::new(BigInt::from(x.to_bits()), BigInt::from(1u64 << 32))
@@ -73,19 +75,39 @@ fn every_index_near_the_start_and_after_ten_years_comes_back() {
     }
 }
 
-/// One run, many pieces, gaps between some of them, and its exact description.
+/// One run of ten years: many pieces, long and short, gaps between some of them.
 fn many_pieces() -> impl Strategy<Value = Vec<Piece>> {
     let step = (
-        1i64..5_000_000,
-        prop_oneof![Just(0i64), 1i64..3_000_000],
+        prop_oneof![1i64..1000, SHORT..5_000_000],
+        prop_oneof![Just(0i64), 1i64..1000, SHORT..3_000_000],
         -200_000i64..200_000,
         0u32..4,
     );
     (prop::collection::vec(step, 1..40), 0usize..5, any::<u32>()).prop_map(|(steps, r, frac)| {
         let rate = rates()[r];
         let (mut index, mut civil) = (0i64, Fixed::from_parts(START, frac));
+        // The long ones, of which there is one at least, are stretched to fill ten years.
+        let first = (steps[0].0.max(SHORT), steps[0].1, steps[0].2, steps[0].3);
+        let mut steps: Vec<_> = [first]
+            .into_iter()
+            .chain(steps.into_iter().skip(1))
+            .collect();
+        steps.last_mut().unwrap().1 = 0;
+        let long = steps
+            .iter()
+            .flat_map(|s| [s.0, s.1])
+            .filter(|n| *n >= SHORT);
+        let scale = rate.to_f64() * TEN_YEARS_S as f64 / long.sum::<i64>() as f64;
+        let stretched = |n: i64| {
+            if n < SHORT {
+                n
+            } else {
+                (n as f64 * scale) as i64
+            }
+        };
         let mut pieces = Vec::new();
         for (samples, gap, ppb, jump) in steps {
+            let (samples, gap) = (stretched(samples).max(1), stretched(gap).max(gap.min(1)));
             // Slopes near the nominal one with awkward denominators.
             let (num, den) = rate.period_ns();
             let den_fine = 1_000_000_007u64;
@@ -132,6 +154,8 @@ proptest! {
     fn indices_come_back_through_pieces_and_gaps(pieces in many_pieces(), picks in prop::collection::vec(0.0f64..1.0, 30)) {
         let metric = Empirical::from_runs(pieces.clone()).unwrap();
         let last = pieces.last().unwrap().end.unwrap();
+        let span = metric.time_of(last).unwrap().value.checked_sub(pieces[0].civil).unwrap();
+        prop_assert!(span > Fixed::from_int(10 * 365 * 86_400 * 1_000_000_000));
         let mut indices: Vec<i64> = picks.iter().map(|p| ((last + 2000) as f64 * p) as i64 - 1000).collect();
         for p in &pieces {
             indices.extend([p.index - 1, p.index, p.index + 1, p.end.unwrap() - 1, p.end.unwrap()]);
