@@ -16,6 +16,10 @@ pub(crate) const HARD_SLOPE: f64 = 0.01;
 pub(crate) const COARSE_NS: f64 = 5e7;
 /// Latency that a coarse resolution may hide, as a share of it.
 pub(crate) const ROOM: f64 = 0.05;
+/// Latency of stamps that a busy system may show before their scatter is known, ns.
+pub(crate) const LATENCY_NS: f64 = 5e6;
+/// Scatter that is always assumed before it is known, ns.
+pub(crate) const GUESS_NS: f64 = 1e5;
 /// No rate is claimed to be known better than this.
 pub(crate) const FLOOR_SLOPE: f64 = 5e-9;
 /// How far a rate may wander between two stamps.
@@ -35,9 +39,11 @@ pub struct ClockConfig {
     pub alpha: f64,
     /// Largest disagreement, in either direction, that is no gap and no step.
     ///
-    /// `None`, the default: the greater of 2.5 sample periods and 2.5
+    /// `None`, the default: the greater of half a sample period and 2.5
     /// resolutions plus fifteen standard deviations of the measured jitter, plus
-    /// what the rate's uncertainty amounts to since the last stamp. A stated
+    /// what the rate's uncertainty amounts to since the last stamp. Until the
+    /// jitter has been measured (some 14 stamps), and unless stamps keep to the
+    /// ticks of the rate, also 5 ms or 2.5 periods, whichever is less. A stated
     /// value is used as it is, unless stamps are too coarse for it.
     pub gap_slip_ns: Option<f64>,
     /// Longest gap that takes its full length on the index axis. Default 30 days.

@@ -5,7 +5,7 @@
 //! nominal duration in ns, `y` a stamp minus its nominal time in ns, so a slope
 //! is dimensionless (1e-6 is one part per million).
 
-use super::config::{COARSE_NS, COVER, FLOOR_SLOPE, PRIOR_SIGMA, ROOM};
+use super::config::{COARSE_NS, COVER, FLOOR_SLOPE, GUESS_NS, PRIOR_SIGMA, ROOM};
 use super::fit::{Obs, Scatter, Slope};
 
 /// Robust scatter of stamps, from second differences: blind to offset and rate.
@@ -33,7 +33,7 @@ impl Jitter {
     /// At first a busy operating system's latency is assumed, or a quarter of a
     /// sample period where that is longer.
     fn new(period_ns: f64) -> Self {
-        let guess = (0.25 * period_ns).max(100_000.0);
+        let guess = (0.25 * period_ns).max(GUESS_NS);
         Self {
             guess,
             ring: Vec::new(),
@@ -82,6 +82,11 @@ impl Jitter {
         self.bound = (5.0 * self.sigma).max(tail) * (1.0 + 12.0 / n as f64);
     }
 
+    /// Whether enough differences were seen for the scatter to be believed.
+    pub(crate) fn known(&self) -> bool {
+        self.ring.len() >= Self::ENOUGH
+    }
+
     /// Whether rounding to the resolution alone explains every difference: it
     /// moves a stamp against the middle of its neighbours by less than one
     /// resolution, which the normalisation divides by the root of 1.5.
@@ -91,7 +96,7 @@ impl Jitter {
 
     /// Standard deviation of the stamps beyond their resolution, ns.
     pub(crate) fn sigma(&self, resolution: f64) -> f64 {
-        if self.ring.len() < Self::ENOUGH {
+        if !self.known() {
             return (self.guess - resolution).max(0.0) / 3.0;
         }
         if resolution >= COARSE_NS && self.only_rounding(resolution) {
@@ -109,7 +114,7 @@ impl Jitter {
     /// take those whims for the finest of measurements. Others get a resolution
     /// at least, which costs a regression nothing.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
-        let few = self.ring.len() < Self::ENOUGH;
+        let few = !self.known();
         if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
             return ROOM * resolution;
         }
@@ -119,6 +124,36 @@ impl Jitter {
             self.bound.max(Self::FLOOR_NS)
         };
         scatter.max(resolution)
+    }
+}
+
+/// How long stamps have kept to the ticks of the reference rate.
+///
+/// A disciplined digitiser's do, to their last digit; a computer's latency or a
+/// drifting clock's never do for three stamps in a row. So this tells, long
+/// before scatter is measured, that a stamp one sample off means one sample.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Steady {
+    /// Stamps that followed on, all on ticks.
+    stamps: u32,
+    /// Longest nominal duration over which they did, ns.
+    span: f64,
+}
+
+impl Steady {
+    /// A stamp at `x` that follows on; `range`: of all offsets since the last gap.
+    pub(crate) fn follow(&mut self, x: f64, range: f64, width: f64) {
+        if range <= width.max(Jitter::FLOOR_NS) {
+            self.stamps += 1;
+            self.span = self.span.max(x);
+        } else {
+            *self = Self::default();
+        }
+    }
+
+    /// Half-width of the rate that ticks this steady leave open; `None`: not steady.
+    pub(crate) fn slope(&self, width: f64) -> Option<f64> {
+        (self.stamps >= 2).then(|| (Jitter::FLOOR_NS + width) / self.span.max(1.0))
     }
 }
 
@@ -193,6 +228,7 @@ pub(crate) struct Learned {
     pub(crate) alpha: f64,
     pub(crate) jitter: Jitter,
     pub(crate) running: Running,
+    pub(crate) steady: Steady,
     /// The same with a third of the memory: where the two differ, the rate is
     /// wandering and the longer one lags behind.
     quick: Running,
@@ -204,6 +240,7 @@ impl Learned {
             alpha,
             jitter: Jitter::new(period_ns),
             running: Running::default(),
+            steady: Steady::default(),
             quick: Running::default(),
         }
     }

@@ -11,8 +11,11 @@
 //! with the old line, or is at least four times nearer to it, the stamp was an
 //! outlier. Without `next` every disagreement is taken at its word; nothing is
 //! lost then either, since a backward stamp opens a run and the return is a gap.
+//! Only below 2.5 periods it must then be a whole number of samples, as losses
+//! are and late stamps are not.
 
-use super::config::{COVER, PRIOR_SIGMA, WANDER};
+use super::config::{COARSE_NS, COVER, GUESS_NS, LATENCY_NS, PRIOR_SIGMA, ROOM, WANDER};
+use super::fit::Slope;
 use super::{Clock, Placement, RunState, Stamp};
 use crate::{Fixed, TimeError, civil};
 
@@ -25,6 +28,11 @@ const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
 /// Resolutions that a stamp may be off by without anything having happened.
 const SPAN: f64 = 2.5;
+/// Periods by which early stamps may be off, and below which one stamp alone
+/// must say that whole samples are missing.
+const EARLY: f64 = 2.5;
+/// Stamps finer than this share of a period can tell one sample from none.
+const FINE: f64 = 0.2;
 
 impl Clock {
     /// Where `samples` samples stamped `stamp` belong; changes nothing.
@@ -47,9 +55,14 @@ impl Clock {
         let expected = run.stretch.predict(run.end, &self.learned)?;
         let off = minus(centre, expected)?;
         let slip = self.slip(run, stamp, 0);
-        if off.to_f64().abs() <= slip
-            && !self.early_step(run, stamp, samples, next, off.to_f64())?
-        {
+        let far = off.to_f64();
+        let follows = if far.abs() <= slip {
+            !self.early_step(run, stamp, samples, next, far)?
+                && !self.on_tick(run, stamp, samples, next, far)?
+        } else {
+            next.is_none() && !stamp.leap && !self.whole(run, stamp, far)
+        };
+        if follows {
             return Ok(Placement::Contiguous);
         }
         if stamp.leap && (off.to_f64() + LEAP_NS).abs() <= slip {
@@ -107,6 +120,46 @@ impl Clock {
         Ok(more.abs() <= tight && (more - by_rate).abs() > tight)
     }
 
+    /// Whether early stamps lie a whole number of samples off the ticks that the
+    /// first stamp set, to within their own last digit. Chance hardly does that,
+    /// and two times running never, so these samples were lost or repeated,
+    /// though a wrong nominal rate could hide as many.
+    fn on_tick(
+        &self,
+        run: &RunState,
+        stamp: &Stamp,
+        samples: u64,
+        next: Option<&Stamp>,
+        off: f64,
+    ) -> Result<bool, TimeError> {
+        let (resolution, period) = (resolution(run, stamp), self.period());
+        let early = self.config.gap_slip_ns.is_none() && !self.learned.jitter.known();
+        let fine = resolution <= if next.is_some() { 0.01 } else { 0.001 } * period;
+        let slack = 1.5 * resolution + 2.0;
+        if !(early && fine) || off.abs() < 0.5 * period || strays(off, period) > slack {
+            return Ok(false);
+        }
+        let Some(next) = next else {
+            return Ok(true);
+        };
+        let more = self.next_off(run, samples, next)? - off;
+        let elapsed = run.stretch.x_of(run.end) - run.stretch.fit.last.x;
+        let by_rate = off * (samples as f64 * period) / elapsed.max(1.0);
+        // As far off again is what a wrong rate does.
+        Ok(strays(more, period) <= slack && (more - by_rate).abs() > 0.5 * period)
+    }
+
+    /// Whether a disagreement beyond the slip may be believed without a second
+    /// stamp: it is large, or a whole number of samples.
+    fn whole(&self, run: &RunState, stamp: &Stamp, off: f64) -> bool {
+        let Slope { value, half } = run.stretch.rate(&self.learned);
+        let period = self.period() * (1.0 + value);
+        let exact = self.scatter(run, stamp) + self.drift(run, stamp, 0) + half * off.abs();
+        self.config.gap_slip_ns.is_some()
+            || off.abs() > EARLY * period
+            || strays(off, period) <= exact
+    }
+
     /// The next stamp's distance from the line, ns.
     fn next_off(&self, run: &RunState, samples: u64, next: &Stamp) -> Result<f64, TimeError> {
         let overflow = TimeError::Overflow { what: "index" };
@@ -131,40 +184,71 @@ impl Clock {
             return Ok(Some(Placement::Outlier));
         }
         let agrees = from_new.abs() <= self.slip(run, stamp, samples).max(slip);
-        let lone_first = run.points == 1 && off < 0.0 && off > -LOCK_REACH_NS;
+        let before_lock = off > -LOCK_REACH_NS && off < -EARLY * self.period();
+        let lone_first = run.points == 1 && before_lock;
         Ok((agrees && lone_first).then_some(Placement::Lock))
     }
 
     /// Largest disagreement that is neither gap nor step, `ahead` samples after
     /// the end.
     fn slip(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
-        let last = run.stretch.fit.last;
+        match self.config.gap_slip_ns {
+            Some(slip) if slip >= SPAN * resolution(run, stamp) => slip,
+            _ => self.tolerance(run, stamp) + self.drift(run, stamp, ahead),
+        }
+    }
+
+    /// What the rate's uncertainty amounts to since the last stamp, ns.
+    fn drift(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         let mut half = run.stretch.rate(&self.learned).half;
         if self.learned.running.points <= 2 {
             // Two stamps make a rate, but a gap between them would make it too.
             half = half.max(COVER * PRIOR_SIGMA);
         }
-        let elapsed = run.stretch.x_of(run.end) - last.x + ahead as f64 * self.period();
-        let drift = (half + WANDER) * elapsed;
-        match self.config.gap_slip_ns {
-            Some(slip) if slip >= SPAN * stamp.resolution.to_f64().max(last.width) => slip,
-            _ => self.tolerance(run, stamp) + drift,
+        if let Some(steady) = self.steady(run, stamp) {
+            half = half.min(steady);
         }
+        let last = run.stretch.fit.last.x;
+        let elapsed = run.stretch.x_of(run.end) - last + ahead as f64 * self.period();
+        (half + WANDER) * elapsed
     }
 
     /// The part of the slip that does not grow with time.
     fn tolerance(&self, run: &RunState, stamp: &Stamp) -> f64 {
+        let scatter = self.scatter(run, stamp);
+        let period = self.period();
+        match self.config.gap_slip_ns {
+            Some(slip) => slip.max(SPAN * resolution(run, stamp)),
+            None if self.learned.jitter.known() || self.steady(run, stamp).is_some() => {
+                scatter.max(0.5 * period)
+            }
+            None => scatter.max((EARLY * period).min(LATENCY_NS).max(0.5 * period)),
+        }
+    }
+
+    /// How far a stamp may lie off the line by its resolution and its jitter, ns.
+    fn scatter(&self, run: &RunState, stamp: &Stamp) -> f64 {
         // Line and stamp may lie at opposite ends of what a resolution allows: one
         // width between them, half a width from the stamp to its centre; and rounding
         // may hide jitter of another half to either side.
-        let resolution = stamp.resolution.to_f64().max(run.stretch.fit.last.width);
-        let allowed = SPAN * resolution;
-        match self.config.gap_slip_ns {
-            Some(slip) => slip.max(allowed),
-            None => {
-                (2.5 * self.period()).max(allowed + 3.0 * self.learned.jitter.bound(resolution))
-            }
-        }
+        let resolution = resolution(run, stamp);
+        let jitter = if self.steady(run, stamp).is_some() {
+            0.0
+        } else if self.learned.jitter.known() {
+            self.learned.jitter.bound(resolution)
+        } else if resolution >= COARSE_NS {
+            ROOM * resolution
+        } else {
+            GUESS_NS.max(resolution)
+        };
+        SPAN * resolution + 3.0 * jitter
+    }
+
+    /// Half-width of the rate where fine stamps keep to its ticks.
+    fn steady(&self, run: &RunState, stamp: &Stamp) -> Option<f64> {
+        let resolution = resolution(run, stamp);
+        let fine = resolution <= FINE * self.period();
+        fine.then(|| self.learned.steady.slope(resolution))?
     }
 
     fn period(&self) -> f64 {
@@ -183,6 +267,16 @@ impl Clock {
         };
         u64::try_from(samples.ok_or(overflow.clone())?.max(1)).map_err(|_| overflow)
     }
+}
+
+/// The coarser resolution of a stamp and the one before it, ns.
+fn resolution(run: &RunState, stamp: &Stamp) -> f64 {
+    stamp.resolution.to_f64().max(run.stretch.fit.last.width)
+}
+
+/// Distance from the nearest whole number of periods, ns.
+fn strays(off: f64, period: f64) -> f64 {
+    (off - (off / period).round() * period).abs()
 }
 
 fn since_epoch(time: Fixed) -> bool {

@@ -14,6 +14,8 @@ pub(crate) struct Stretch {
     start: i64,
     start_civil: Option<Fixed>,
     pub(crate) fit: Fit,
+    /// Extremes of the stamps' `y`.
+    range: (f64, f64),
     /// A stamp that the fit refused; the next one tells whether it was alone.
     pending: Option<Obs>,
 }
@@ -64,6 +66,7 @@ impl Stretch {
             start,
             start_civil: None,
             fit,
+            range: (0.0, 0.0),
             pending: None,
         })
     }
@@ -125,6 +128,9 @@ impl Stretch {
             width,
         };
         learned.jitter.add(obs.x, obs.centre());
+        self.range = (self.range.0.min(y), self.range.1.max(y));
+        let range = self.range.1 - self.range.0;
+        learned.steady.follow(obs.x, range, width);
         let scatter = learned.scatter(width);
         let off = self.fit.off(&obs, scatter);
         let Some(refused) = self.pending.take() else {
