@@ -6,10 +6,10 @@ use isochrony_segment::{Complex, Complex32, Complex64};
 use super::Reducer;
 use super::lanes::{LANES, tree, variance};
 use crate::Reduction;
-use crate::kernels::{Order, Value, samples};
+use crate::kernels::{Arith, Order, Value, samples};
 
 /// A complex sample.
-pub(crate) trait Parts: Order {
+pub(crate) trait Parts: Arith + Order {
     fn wide(self) -> Complex64;
     fn value(wide: Complex64) -> Value;
     fn part(wide: f64) -> Value;
@@ -141,8 +141,9 @@ impl<C: Parts> Reducer for Sums<C> {
             Reduction::Rms => C::part((sum(5) / n).sqrt()),
             Reduction::Std => C::part(spread().sqrt()),
             Reduction::Var => C::part(spread()),
-            Reduction::Min => Value::of(self.min),
-            _ => Value::of(self.max),
+            // Which of equal samples came first may show in the signs of zeros; plus zero hides it.
+            Reduction::Min => Value::of(self.min.plus(C::default())),
+            _ => Value::of(self.max.plus(C::default())),
         }
     }
 }

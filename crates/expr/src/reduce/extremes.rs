@@ -1,5 +1,5 @@
-//! Smallest and largest samples, and how many are not zero. Exact in any order; lanes only keep
-//! the choice between 0.0 and -0.0 the same on every CPU.
+//! Smallest and largest samples, and how many are not zero. Exact in any order: which of equal samples
+//! was kept could show only in the sign of zero, which is made plus.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use isochrony_segment::Bool8;
 
 use super::Reducer;
 use crate::Reduction;
-use crate::kernels::{Order, Value, samples};
+use crate::kernels::{Arith, Order, Value, samples};
 
 /// An integer with limits.
 pub(crate) trait Limited: Order + Ord {
@@ -89,88 +89,82 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for Whole<T, MIN, MAX
 const LANES: usize = 16;
 
 /// A float with infinities.
-pub(crate) trait Unbounded: Order {
+pub(crate) trait Unbounded: Arith + Order {
     const INFINITY: Self;
     const NEG_INFINITY: Self;
+    const NAN: Self;
 }
 
 impl Unbounded for f32 {
     const INFINITY: Self = f32::INFINITY;
     const NEG_INFINITY: Self = f32::NEG_INFINITY;
+    const NAN: Self = f32::NAN;
 }
 
 impl Unbounded for f64 {
     const INFINITY: Self = f64::INFINITY;
     const NEG_INFINITY: Self = f64::NEG_INFINITY;
+    const NAN: Self = f64::NAN;
 }
 
-#[derive(Clone, Copy)]
-struct Lane<T> {
+/// Extremes of floats so far.
+pub(crate) struct Real<T, const MIN: bool, const MAX: bool> {
     min: [T; LANES],
     max: [T; LANES],
-    /// The last NaN of each lane, else zero.
-    nan: [T; LANES],
-}
-
-/// Extremes of floats so far. Samples need not be in the lane of their index: which of equal
-/// samples is kept shows only in the sign of zero, and blocks are whole but for the last.
-pub(crate) struct Real<T, const MIN: bool, const MAX: bool> {
-    lanes: Lane<T>,
-    seen: usize,
+    nan: bool,
 }
 
 impl<T: Unbounded, const MIN: bool, const MAX: bool> Default for Real<T, MIN, MAX> {
     fn default() -> Self {
         Self {
-            lanes: Lane {
-                min: [T::INFINITY; LANES],
-                max: [T::NEG_INFINITY; LANES],
-                nan: [T::default(); LANES],
-            },
-            seen: 0,
+            min: [T::INFINITY; LANES],
+            max: [T::NEG_INFINITY; LANES],
+            nan: false,
         }
     }
 }
 
-impl<T: Unbounded> Lane<T> {
-    #[inline(always)]
-    fn extend<const MIN: bool, const MAX: bool>(&mut self, lane: usize, sample: T) {
-        if MIN {
-            let min = self.min[lane];
-            self.min[lane] = if sample.less(min) { sample } else { min };
+/// Keeps the better of each lane and sample; NaN is never better.
+#[inline(always)]
+fn better<T: Copy, const N: usize>(
+    mut lanes: [T; N],
+    samples: &[T],
+    is_better: impl Fn(T, T) -> bool,
+) -> [T; N] {
+    let (groups, tail) = samples.as_chunks::<N>();
+    for group in groups {
+        for lane in 0..N {
+            lanes[lane] = if is_better(group[lane], lanes[lane]) {
+                group[lane]
+            } else {
+                lanes[lane]
+            };
         }
-        if MAX {
-            let max = self.max[lane];
-            self.max[lane] = if max.less(sample) { sample } else { max };
-        }
-        let nan = self.nan[lane];
-        self.nan[lane] = if sample.is_nan() { sample } else { nan };
     }
+    for (lane, &sample) in lanes.iter_mut().zip(tail) {
+        *lane = if is_better(sample, *lane) {
+            sample
+        } else {
+            *lane
+        };
+    }
+    lanes
 }
 
 impl<T: Unbounded, const MIN: bool, const MAX: bool> Kernel for Extend<'_, Real<T, MIN, MAX>, T> {
     type Output = ();
 
+    /// A loop each over a block in the first-level cache: one loop for all does not become vectors.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
-        let mut lanes = self.reducer.lanes;
-        let misplaced = (LANES - self.reducer.seen % LANES) % LANES;
-        let (head, body) = self.samples.split_at(misplaced.min(self.samples.len()));
-        let first = LANES - misplaced;
-        for (at, &sample) in head.iter().enumerate() {
-            lanes.extend::<MIN, MAX>(first + at, sample);
+        let Extend { reducer, samples } = self;
+        if MIN {
+            reducer.min = better(reducer.min, samples, |a, b| a.less(b));
         }
-        let (groups, tail) = body.as_chunks::<LANES>();
-        for group in groups {
-            for (lane, &sample) in group.iter().enumerate() {
-                lanes.extend::<MIN, MAX>(lane, sample);
-            }
+        if MAX {
+            reducer.max = better(reducer.max, samples, |a, b| b.less(a));
         }
-        for (lane, &sample) in tail.iter().enumerate() {
-            lanes.extend::<MIN, MAX>(lane, sample);
-        }
-        self.reducer.lanes = lanes;
-        self.reducer.seen += self.samples.len();
+        reducer.nan |= count(samples, |sample| sample.is_nan()) > 0;
     }
 }
 
@@ -187,16 +181,18 @@ impl<T: Unbounded, const MIN: bool, const MAX: bool> Reducer for Real<T, MIN, MA
     }
 
     fn finish(&self, wanted: Reduction) -> Value {
-        if let Some(&nan) = self.lanes.nan.iter().find(|lane| lane.is_nan()) {
-            return Value::of(nan);
+        if self.nan {
+            return Value::of(T::NAN);
         }
         let fold = |lanes: [T; LANES], choose: fn(T, T) -> T| {
             lanes[1..].iter().fold(lanes[0], |a, &b| choose(a, b))
         };
-        Value::of(match wanted {
-            Reduction::Min => fold(self.lanes.min, |a, b| if b.less(a) { b } else { a }),
-            _ => fold(self.lanes.max, |a, b| if a.less(b) { b } else { a }),
-        })
+        let found = match wanted {
+            Reduction::Min => fold(self.min, |a, b| if b.less(a) { b } else { a }),
+            _ => fold(self.max, |a, b| if a.less(b) { b } else { a }),
+        };
+        // Makes -0.0, which may or may not have been first among equals, 0.0.
+        Value::of(found.plus(T::default()))
     }
 }
 
@@ -222,26 +218,33 @@ struct CountNonzero<'a, T>(&'a [T]);
 impl<T: Order> Kernel for CountNonzero<'_, T> {
     type Output = u64;
 
-    /// Counts in numbers as wide as a sample, so that vectors need no widening.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) -> u64 {
-        macro_rules! count {
-            ($narrow:ident, $most:expr) => {{
-                let blocks = self.0.chunks($most).map(|samples| {
-                    let ones = samples
-                        .iter()
-                        .map(|sample| $narrow::from(!sample.is_zero()));
-                    u64::from(ones.sum::<$narrow>())
-                });
-                blocks.sum()
-            }};
-        }
-        match size_of::<T>() {
-            1 => count!(u8, 255),
-            2 => count!(u16, 1 << 15),
-            4 => count!(u32, 1 << 20),
-            _ => count!(u64, 1 << 20),
-        }
+        count(self.0, |sample| !sample.is_zero())
+    }
+}
+
+/// How many samples pass. Counts in numbers as wide as a sample, so that vectors need no widening.
+#[inline(always)]
+pub(super) fn count<T: Copy>(samples: &[T], passes: impl Fn(T) -> bool) -> u64 {
+    macro_rules! count {
+        ($narrow:ident, $most:expr) => {{
+            let mut total = 0;
+            for samples in samples.chunks($most) {
+                let mut count: $narrow = 0;
+                for &sample in samples {
+                    count += $narrow::from(passes(sample));
+                }
+                total += u64::from(count);
+            }
+            total
+        }};
+    }
+    match size_of::<T>() {
+        1 => count!(u8, 255),
+        2 => count!(u16, 1 << 15),
+        4 => count!(u32, 1 << 20),
+        _ => count!(u64, 1 << 20),
     }
 }
 

@@ -1,0 +1,218 @@
+//! Random expressions that NumPy and we both take.
+
+use isochrony_expr::{Binary, Expr, Memory, Op, Reduction, Scalar, Unary};
+use isochrony_segment::{Complex64, DType};
+
+use super::result;
+
+/// Which operations may occur.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ops {
+    /// Those whose results have no rounding of their own choice: equal bits are demanded.
+    Exact,
+    /// All.
+    All,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    expr: Expr,
+    kind: &'static str,
+    shape: u8,
+}
+
+const CONSTANT: u8 = 0;
+const WINDOW: u8 = 1;
+const SAMPLE: u8 = 2;
+
+fn name(dtype: DType) -> &'static str {
+    dtype.name()
+}
+
+fn constant(choice: u32) -> Known {
+    let integers = [0i64, 1, 2, 3, 5, 7, 100, 127];
+    let floats = [0.0, 0.5, -1.5, 3.0, 100.25, -0.125, 1e30, f64::INFINITY];
+    let value = integers[(choice / 16 % 8) as usize];
+    let float = floats[(choice / 16 % 8) as usize];
+    let (expr, kind) = match choice % 8 {
+        0 | 1 => (Expr::from(value), "int"),
+        2 | 3 => (Expr::from(float), "float"),
+        4 => (Expr::from(Complex64::new(float, 1.0)), "complex"),
+        5 => (Expr::from(value % 2 == 0), "bool"),
+        _ => {
+            let dtype = DType::ALL[(choice / 256 % 11) as usize];
+            (Expr::typed(Scalar::Int(value), dtype), name(dtype))
+        }
+    };
+    Known {
+        expr,
+        kind,
+        shape: CONSTANT,
+    }
+}
+
+fn allowed(op: Op, ops: Ops, kinds: &[&str]) -> bool {
+    let complex = kinds.iter().any(|kind| kind.starts_with("complex"));
+    let float = kinds.iter().any(|kind| kind.starts_with("float"));
+    let exact = ops == Ops::Exact;
+    match op {
+        Op::Unary(Unary::Abs) => !(exact && complex),
+        Op::Unary(Unary::Sqrt) => !complex,
+        Op::Unary(
+            Unary::Exp | Unary::Log | Unary::Log10 | Unary::Sin | Unary::Cos | Unary::Tan,
+        ) => !exact && !complex,
+        Op::Unary(Unary::Angle) => !exact,
+        Op::Unary(Unary::Round) => !complex,
+        Op::Binary(Binary::Pow) => false,
+        Op::Binary(Binary::Arctan2 | Binary::Hypot) => !exact,
+        Op::Reduce(Reduction::Sum | Reduction::Mean) => !(exact && (float || complex)),
+        Op::Reduce(Reduction::Std | Reduction::Var) => {
+            !exact || ["bool", "int8", "int16", "uint8", "uint16"].contains(&kinds[0])
+        }
+        Op::Reduce(Reduction::Rms) => !exact,
+        _ => true,
+    }
+}
+
+fn result_of(op: Op, kinds: &[&str]) -> Option<DType> {
+    match op {
+        Op::Reduce(Reduction::Count) => Some(DType::I64),
+        Op::Reduce(Reduction::Rms) => match kinds[0] {
+            "float32" | "complex64" => Some(DType::F32),
+            _ => Some(DType::F64),
+        },
+        _ => result(op.name(), kinds),
+    }
+}
+
+/// An expression for samples of a dtype that takes one step per choice.
+pub(crate) fn expression(input: DType, ops: Ops, choices: &[u32]) -> Expr {
+    let mut known = vec![Known {
+        expr: Expr::input(),
+        kind: name(input),
+        shape: SAMPLE,
+    }];
+    for &choice in choices {
+        if let Some(next) = step(&known, ops, choice) {
+            known.push(next);
+        }
+    }
+    // The last that depends on samples; there is always the input.
+    let last = known
+        .into_iter()
+        .rev()
+        .find(|known| known.shape != CONSTANT);
+    last.unwrap().expr
+}
+
+fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
+    // Mostly the latest, so that expressions grow deep.
+    let pick = |bits: u32| -> &Known {
+        let back = [0, 0, 0, 1, 1, 2, 3, bits as usize / 8][bits as usize % 8];
+        &known[known.len() - 1 - back.min(known.len() - 1)]
+    };
+    let a = pick(choice >> 8 & 63);
+    let many = choice >> 20;
+    match choice % 16 {
+        0..3 => {
+            let op = Unary::ALL[many as usize % Unary::ALL.len()];
+            apply(Op::Unary(op), std::slice::from_ref(a), ops)
+        }
+        3..8 => {
+            let op = Op::Binary(Binary::ALL[many as usize % Binary::ALL.len()]);
+            let b = if choice & 16 == 0 {
+                constant(choice >> 14)
+            } else {
+                pick(choice >> 14 & 63).clone()
+            };
+            let mut args = [a.clone(), b];
+            if choice & 32 == 0 {
+                args.reverse();
+            }
+            apply(op, &args, ops)
+        }
+        8..11 => {
+            let op = Reduction::ALL[many as usize % Reduction::ALL.len()];
+            let sampled = known.iter().rev().find(|known| known.shape == SAMPLE)?;
+            let on = if a.shape == SAMPLE { a } else { sampled };
+            apply(Op::Reduce(op), std::slice::from_ref(on), ops)
+        }
+        11 | 12 => {
+            let condition = pick(choice >> 14 & 63);
+            let b = if choice & 16 == 0 {
+                constant(choice >> 14)
+            } else {
+                pick(choice >> 20 & 63).clone()
+            };
+            let dtype = if a.kind == b.kind {
+                a.kind.parse().ok()?
+            } else {
+                result("where", &[a.kind, b.kind])?
+            };
+            if condition.shape == CONSTANT {
+                return None;
+            }
+            Some(Known {
+                expr: condition.expr.select(&a.expr, &b.expr),
+                kind: name(dtype),
+                shape: condition.shape.max(a.shape).max(b.shape),
+            })
+        }
+        13 => {
+            let dtype = DType::ALL[many as usize % 11];
+            let from: DType = a.kind.parse().ok()?;
+            let loses = from.is_complex() && !dtype.is_complex() && dtype != DType::Bool;
+            (!loses).then(|| Known {
+                expr: a.expr.astype(dtype),
+                kind: name(dtype),
+                shape: a.shape,
+            })
+        }
+        _ => {
+            let value = known.iter().rev().find(|known| known.shape == WINDOW)?;
+            let complex = value.kind.starts_with("complex");
+            let op = Memory::ALL[many as usize % 4];
+            let (expr, kind) = match op {
+                Memory::Ewm if !complex => {
+                    let kind = if value.kind == "float32" {
+                        "float32"
+                    } else {
+                        "float64"
+                    };
+                    (value.expr.ewm(0.25), kind)
+                }
+                Memory::Counter => (value.expr.counter(), "int64"),
+                Memory::Previous => {
+                    let kind = result("where", &[value.kind, "int"])?;
+                    (value.expr.previous(3), name(kind))
+                }
+                _ => return None,
+            };
+            Some(Known {
+                expr,
+                kind,
+                shape: WINDOW,
+            })
+        }
+    }
+}
+
+fn apply(op: Op, args: &[Known], ops: Ops) -> Option<Known> {
+    let kinds: Vec<&str> = args.iter().map(|known| known.kind).collect();
+    let weak = |kind: &str| ["int", "float", "complex"].contains(&kind);
+    // Numbers without a dtype among themselves are Python's business.
+    if kinds.iter().all(|kind| weak(kind)) || !allowed(op, ops, &kinds) {
+        return None;
+    }
+    let dtype = result_of(op, &kinds)?;
+    let shape = match op {
+        Op::Reduce(_) => WINDOW,
+        _ => args.iter().map(|known| known.shape).max()?,
+    };
+    let expr = Expr::apply(op, args.iter().map(|known| known.expr.clone())).ok()?;
+    Some(Known {
+        expr,
+        kind: name(dtype),
+        shape,
+    })
+}
