@@ -203,9 +203,7 @@ pub(crate) fn verify<'py>(
         if !repair {
             return Ok((isochrony_store::verify(&path, &options)?, None));
         }
-        let store = isochrony_store::Store::open(&path, isochrony_store::Mode::ReadWrite)?;
-        let (before, after) = store.repair(&options)?;
-        store.close()?;
+        let (before, after) = isochrony_store::repair(&path, &options)?;
         Ok((before, Some(after)))
     })?;
     let damage = PyList::empty(py);

@@ -46,7 +46,7 @@ impl Store {
     /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`], [`StoreError::Io`].
     pub fn set_attributes(&self, attributes: &Map<String, Value>) -> Result<(), StoreError> {
         let shared = self.shared();
-        let engine = shared.backend.engine("set attributes")?;
+        let engine = shared.backend.engine_in_place("set attributes")?;
         attributes_text("store", attributes)?;
         let _alone = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
         let path = self.metadata_path()?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use isochrony_segment::Buffer;
 
-use crate::engine::{Engine, Reader};
+use crate::engine::{Engine, Reader, vanished};
 use crate::error::StoreError;
 use crate::media::Media;
 use crate::op::SignalId;
@@ -85,6 +85,28 @@ impl Backend {
         }
     }
 
+    /// The engine, for an action that changes names of files: first of all the store must still be in its place.
+    pub(crate) fn engine_in_place(&self, action: &'static str) -> Result<&Engine, StoreError> {
+        let engine = self.engine(action)?;
+        vanished::check(&**engine.media(), &self.path, action)?;
+        Ok(engine)
+    }
+
+    /// Says of a failure that the store has vanished, if it has.
+    pub(crate) fn explain<T>(
+        &self,
+        action: &'static str,
+        result: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        result.map_err(|error| {
+            let uuid = match &self.access {
+                Access::Writer(engine) => engine.uuid(),
+                Access::Reader(reader) => reader.uuid(),
+            };
+            vanished::explain(&*self.media(), &self.path, uuid, action, error)
+        })
+    }
+
     pub(crate) fn catalogue(&self) -> Result<Vec<(SignalId, String)>, StoreError> {
         Ok(either!(self, "list signals", x => x.catalogue()))
     }
@@ -94,7 +116,8 @@ impl Backend {
     }
 
     pub(crate) fn state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
-        either!(self, "read a signal", x => x.state(id))
+        let state = either!(self, "read a signal", x => x.state(id));
+        self.explain("read a signal", state)
     }
 
     /// Bytes of samples that lie in one shard.
@@ -104,7 +127,8 @@ impl Backend {
         start: i64,
         count: usize,
     ) -> Result<Buffer, StoreError> {
-        either!(self, "read samples", x => x.read(id, start, count))
+        let read = either!(self, "read samples", x => x.read(id, start, count));
+        self.explain("read samples", read)
     }
 
     pub(crate) fn shard_samples(&self, id: SignalId) -> Result<i64, StoreError> {
@@ -126,7 +150,8 @@ impl Backend {
 
     /// Checksum of a full chunk, as committed.
     pub(crate) fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
-        either!(self, "look up a checksum", x => x.chunk_crc(id, chunk))
+        let crc = either!(self, "look up a checksum", x => x.chunk_crc(id, chunk));
+        self.explain("look up a checksum", crc)
     }
 
     /// The signal's folder.
@@ -153,7 +178,7 @@ impl Backend {
         self.check_open("refresh")?;
         match &self.access {
             Access::Writer(_) => Ok(false),
-            Access::Reader(reader) => reader.refresh(),
+            Access::Reader(reader) => self.explain("refresh", reader.refresh()),
         }
     }
 
@@ -163,7 +188,7 @@ impl Backend {
             return Ok(());
         }
         match &self.access {
-            Access::Writer(engine) => engine.close(),
+            Access::Writer(engine) => self.explain("close", engine.close()),
             Access::Reader(_) => Ok(()),
         }
     }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use isochrony_segment::{DType, SegmentError};
 use isochrony_time::TimeError;
 
+use crate::io_hint::io_hint;
+
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -41,7 +43,7 @@ pub enum StoreError {
         action: &'static str,
     },
     /// The operating system refused something.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), io_hint(source))]
     Io {
         /// What was tried: `"read"`, `"create"`.
         action: &'static str,
@@ -270,7 +272,7 @@ pub enum StoreError {
     // --- damage ---
     /// A stored table that says something impossible.
     #[error(
-        "table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; run `isochrony verify --repair`"
+        "table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; restore the signal's folder from a copy (`isochrony verify` names the file): nothing else holds what the table said"
     )]
     DamagedTable {
         /// The signal.
@@ -339,7 +341,7 @@ pub enum StoreError {
         supported: u64,
     },
     /// One of the engine's own files, or a shard, does not say what it must.
-    #[error("{} is damaged at byte {offset}: {reason}; run `isochrony verify --repair`", path.display())]
+    #[error("{} is damaged at byte {offset}: {reason}; restore it from a copy, unless `isochrony verify` says that `--repair` mends it", path.display())]
     DamagedFile {
         /// The file.
         path: PathBuf,
@@ -387,6 +389,24 @@ pub enum StoreError {
         signal: String,
         /// Its codec.
         codec: String,
+    },
+    /// The store was there when it was opened, and is not any more.
+    #[error("cannot {action}: the store at {} has vanished while it was open ({reason}); mount its disk again or put its folder back, and open it again: what was committed is as it was", path.display())]
+    StoreVanished {
+        /// Where the store was.
+        path: PathBuf,
+        /// What was asked for.
+        action: &'static str,
+        /// What shows that it has vanished.
+        reason: &'static str,
+    },
+    /// A new store would lie in the folder of another.
+    #[error("a store at {} would lie inside the store at {}, which would neither verify nor show it; choose a path outside, or create a signal of that store", path.display(), other.display())]
+    StoreInsideStore {
+        /// The path as given.
+        path: PathBuf,
+        /// The store above it.
+        other: PathBuf,
     },
     /// Samples would overwrite committed ones.
     #[error(
@@ -468,6 +488,8 @@ impl StoreError {
             Self::InvalidCodec { .. } => "invalid_codec",
             Self::Undecodable { .. } => "undecodable",
             Self::Sealed { .. } => "sealed",
+            Self::StoreVanished { .. } => "store_vanished",
+            Self::StoreInsideStore { .. } => "store_inside_store",
             Self::Occupied { .. } => "occupied",
             Self::InTheWay { .. } => "in_the_way",
             Self::NeedsRecovery { .. } => "needs_recovery",

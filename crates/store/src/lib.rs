@@ -19,6 +19,7 @@ mod error;
 pub mod fuzzing;
 mod gather;
 mod info;
+mod io_hint;
 #[doc(hidden)]
 pub mod layout;
 #[doc(hidden)]
@@ -53,4 +54,4 @@ pub use signal::{GapTimes, Run, Signal};
 pub use span::{Overlap, Span};
 pub use state::{Gap, GapTable};
 pub use store::Store;
-pub use verify::{Finding, Report, VerifyOptions, verify};
+pub use verify::{Finding, Report, VerifyOptions, repair, verify};

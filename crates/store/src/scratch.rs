@@ -43,7 +43,7 @@ impl Drop for TemporaryStore {
 
 impl Scratch {
     pub(crate) fn new(shared: &Arc<Shared>, options: &CreateOptions) -> Result<Self, StoreError> {
-        let folder = match shared.backend.engine("make a scratch signal") {
+        let folder = match shared.backend.engine_in_place("make a scratch signal") {
             Ok(engine) => engine.new_tmp().1,
             Err(StoreError::ReadOnly { .. }) => system_folder(),
             Err(error) => return Err(error),

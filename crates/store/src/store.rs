@@ -104,8 +104,8 @@ impl Store {
     /// Opens the store at `path`.
     ///
     /// # Errors
-    /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::Io`], and for writing the name of the
-    /// holder if another process writes already.
+    /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::StoreInsideStore`], [`StoreError::Io`],
+    /// and for writing the name of the holder if another process writes already.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, StoreError> {
         // Absolute, so that a later change of the working directory means nothing.
         let path = path.as_ref();
@@ -238,7 +238,7 @@ impl Store {
     /// [`StoreError::ReadOnly`], [`StoreError::InvalidName`], [`StoreError::SignalExists`] unless `overwrite` is set,
     /// [`StoreError::SignalInsideSignal`], [`StoreError::InvalidOption`], [`StoreError::InvalidAttributes`].
     pub fn create(&self, name: &str, options: &CreateOptions) -> Result<SignalWriter, StoreError> {
-        let engine = self.shared.backend.engine("create a signal")?;
+        let engine = self.shared.backend.engine_in_place("create a signal")?;
         check_name(name)?;
         let meta = Box::new(options.meta(name)?);
         let _whole = self
@@ -266,7 +266,7 @@ impl Store {
     /// # Errors
     /// As [`create`](Self::create), and [`StoreError::NoSuchSignal`].
     pub fn rename(&self, name: &str, to: &str) -> Result<(), StoreError> {
-        let engine = self.shared.backend.engine("rename a signal")?;
+        let engine = self.shared.backend.engine_in_place("rename a signal")?;
         check_name(to)?;
         let id = self.id_of(name)?;
         if name == to {
@@ -285,7 +285,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].
     pub fn remove(&self, name: &str) -> Result<(), StoreError> {
-        let engine = self.shared.backend.engine("remove a signal")?;
+        let engine = self.shared.backend.engine_in_place("remove a signal")?;
         let id = self.id_of(name)?;
         let _whole = self
             .shared
@@ -309,17 +309,17 @@ impl Store {
     /// other Zarr readers see them at once, else within a second.
     ///
     /// # Errors
-    /// [`StoreError::ReadOnly`], [`StoreError::Io`]: the store is then as last committed and the changes are still
-    /// pending, unless a failed sync made the writer unusable until reopened.
+    /// [`StoreError::ReadOnly`], [`StoreError::StoreVanished`], [`StoreError::Io`]: the store is then as last committed
+    /// and the changes are still pending, unless a failed sync made the writer unusable until reopened.
     pub fn commit(&self, publish: bool) -> Result<u64, StoreError> {
-        let engine = self.shared.backend.engine("commit")?;
+        let engine = self.shared.backend.engine_in_place("commit")?;
         let _alone = self
             .shared
             .gate
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         self.shared.views.before_commit()?;
-        let sequence = engine.commit(publish)?;
+        let sequence = (self.shared.backend).explain("commit", engine.commit(publish))?;
         self.shared
             .views
             .after_commit(&self.shared.backend, publish);
@@ -349,13 +349,15 @@ impl Store {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub fn checkpoint(&self) -> Result<(), StoreError> {
-        let engine = self.shared.backend.engine("checkpoint")?;
+        let engine = self.shared.backend.engine_in_place("checkpoint")?;
         let _alone = self
             .shared
             .gate
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        engine.checkpoint()?;
+        self.shared
+            .backend
+            .explain("checkpoint", engine.checkpoint())?;
         self.shared.views.sync(&self.shared.backend)
     }
 

@@ -241,7 +241,7 @@ impl SignalWriter {
         if outcome.is_err() {
             *writer = WriterState::default();
         }
-        outcome
+        self.shared.backend.explain(action, outcome)
     }
 
     pub(crate) fn between_commits(&self) -> RwLockReadGuard<'_, ()> {

@@ -17,10 +17,11 @@ pub(crate) mod io;
 pub(crate) mod lock;
 pub(crate) mod log;
 pub(crate) mod manifest;
-mod open;
+pub(crate) mod open;
 mod place;
 mod publish;
 mod reader;
+pub(crate) mod rebuild;
 mod recent;
 mod recovery;
 mod samples;
@@ -30,6 +31,7 @@ mod source;
 mod tables;
 #[cfg(test)]
 mod tests;
+pub(crate) mod vanished;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

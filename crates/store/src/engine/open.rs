@@ -264,6 +264,7 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
         Some(Kind::File(_)) => return Err(not_a_store(media, root)),
     }
     let above = existing_above(media, root)?;
+    refuse_inside_store(media, root)?;
     refuse_network(media, &above)?;
     let engine = layout::engine_folder(root);
     media.make_folders(&above, &engine).at("create", root)?;
@@ -314,6 +315,25 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
     let cleared = lock.write("");
     lock.release();
     cleared.at("write", &layout::lock_file(root))
+}
+
+/// Refuses a store in the folder of another, except in that one's own `.isochrony`, where temporary ones are.
+fn refuse_inside_store(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
+    let mut at = root;
+    while let Some(above) = at.parent() {
+        if at.file_name().is_some_and(|name| name == layout::ENGINE) {
+            return Ok(());
+        }
+        // What cannot be looked at is no store that this process could read.
+        if is_store(media, above).unwrap_or(false) {
+            return Err(StoreError::StoreInsideStore {
+                path: root.into(),
+                other: above.into(),
+            });
+        }
+        at = above;
+    }
+    Ok(())
 }
 
 /// The nearest folder above `path` that exists.

@@ -19,7 +19,7 @@ use super::open::{bases, check_identity, is_store, not_a_store, read_log};
 use super::shared::Names;
 use super::slot::Base;
 use super::source::Sources;
-use super::{Bounds, Engine, OpenMode, lock, shard_samples, stored_crc, tables};
+use super::{Bounds, Engine, OpenMode, lock, shard_samples, stored_crc, tables, vanished};
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat};
 use crate::media::{Access, Media, MediaFile};
@@ -162,6 +162,9 @@ impl Reader {
             let Some(manifest) = Manifest::read(&*self.media, &self.root)? else {
                 return Err(not_a_store(&*self.media, &self.root));
             };
+            if manifest.uuid != self.uuid {
+                return Err(vanished::replaced(&self.root, "read the store"));
+            }
             if manifest.generation == view.generation {
                 return Ok(moved || view.sequence != before);
             }

@@ -58,6 +58,14 @@ pub(crate) fn read(media: &dyn Media, folder: &Path, id: SignalId) -> Result<Raw
             text,
         });
     }
+    // Without its folder a signal would look as if it had no gaps.
+    if tables.is_empty() && media.stat(folder).at("look at", folder)?.is_none() {
+        return Err(StoreError::DamagedFile {
+            path: folder.into(),
+            offset: 0,
+            reason: "the signal's folder is missing",
+        });
+    }
     Ok(Raw { tables, sequence })
 }
 

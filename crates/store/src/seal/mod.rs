@@ -62,7 +62,9 @@ impl Store {
     /// and others of commits; the signal then is as it was.
     pub fn seal(&self, name: &str, codec: Codec) -> Result<Sealed, StoreError> {
         codec.check()?;
-        self.rewrite("seal a signal", name, Some(codec))
+        let action = "seal a signal";
+        let sealed = self.rewrite(action, name, Some(codec));
+        self.shared().backend.explain(action, sealed)
     }
 
     /// Writes a sealed signal's samples as plain ones again, so that it can grow. One that is not sealed is copied, which
@@ -71,7 +73,9 @@ impl Store {
     /// # Errors
     /// As [`seal`](Self::seal).
     pub fn unseal(&self, name: &str) -> Result<Sealed, StoreError> {
-        self.rewrite("unseal a signal", name, None)
+        let action = "unseal a signal";
+        let unsealed = self.rewrite(action, name, None);
+        self.shared().backend.explain(action, unsealed)
     }
 
     fn rewrite(
@@ -81,7 +85,7 @@ impl Store {
         codec: Option<Codec>,
     ) -> Result<Sealed, StoreError> {
         let shared = self.shared();
-        let engine = shared.backend.engine(action)?;
+        let engine = shared.backend.engine_in_place(action)?;
         let _alone = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
         let id = self.id_of(name)?;
         shared.views.before_commit()?;

@@ -21,9 +21,10 @@ use isochrony_time::Fixed;
 
 use crate::backend::Backend;
 use crate::engine::io::IoContext;
-use crate::engine::table_files;
+use crate::engine::open::is_store;
+use crate::engine::{rebuild, table_files, vanished};
 use crate::error::StoreError;
-use crate::layout::{ENGINE, IDENTITY, parse_identity};
+use crate::layout::{ENGINE, IDENTITY, manifest_file, parse_identity};
 use crate::media::{Kind, Media};
 use crate::names::Pattern;
 use crate::op::SignalId;
@@ -31,6 +32,8 @@ use crate::options::Mode;
 use crate::signal::Signal;
 use crate::state::SignalState;
 use crate::store::Store;
+
+pub use repair::repair;
 
 /// What to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -88,12 +91,43 @@ impl Report {
 pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report, StoreError> {
     match Store::open(&path, Mode::Read) {
         Ok(store) => store.verify(options),
-        Err(error @ StoreError::NotAStore { .. }) => Err(error),
-        Err(error) => Ok(Report {
-            findings: vec![from_error(&error, path.as_ref().to_path_buf(), None)],
-            ..Report::default()
-        }),
+        Err(error) => {
+            let path = path.as_ref();
+            let finding = match (manifest(&*crate::media::disk(), path)?, error) {
+                (Some(finding), _) => finding,
+                (None, error @ StoreError::NotAStore { .. }) => return Err(error),
+                (None, error) => from_error(&error, path.to_path_buf(), None),
+            };
+            Ok(Report {
+                findings: vec![finding],
+                ..Report::default()
+            })
+        }
     }
+}
+
+/// What is wrong with MANIFEST, which says which log is live.
+fn manifest(media: &dyn Media, root: &Path) -> Result<Option<Finding>, StoreError> {
+    let Some(reason) = rebuild::damage(media, root)? else {
+        return Ok(None);
+    };
+    let path = manifest_file(root);
+    let repairable = rebuild::find(media, root)?.is_some();
+    let mend = if repairable {
+        "`--repair` writes it anew: the redo log tells what it said"
+    } else {
+        "restore .isochrony from a copy of the store; the redo logs leave in doubt what it said"
+    };
+    Ok(Some(Finding {
+        code: "damaged_manifest",
+        signal: None,
+        range: None,
+        civil: None,
+        what: format!("{} cannot be read: {reason}", path.display()),
+        mend: mend.into(),
+        repairable,
+        path,
+    }))
 }
 
 /// An error met while looking, as a finding.
@@ -180,8 +214,16 @@ impl Store {
     /// Looks for damage. Nothing is changed; a store that is being written may be looked at, too.
     ///
     /// # Errors
-    /// [`StoreError::InvalidPattern`], [`StoreError::Closed`]. What is wrong with the store is in the report.
+    /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. What is wrong with the
+    /// store is in the report.
     pub fn verify(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
+        let report = self.look(options)?;
+        // Files that are missing because the store is gone are no damage, and not to be repaired.
+        vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
+        Ok(report)
+    }
+
+    fn look(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
         let pattern = options.signals.as_deref().map(Pattern::new).transpose()?;
         let shared = self.shared();
         let backend = &shared.backend;
@@ -208,7 +250,8 @@ impl Store {
         }
         if pattern.is_none() {
             metadata::store(self, &*media, &mut report);
-            self.orphans(&*media, &mut report)?;
+            let orphans = self.orphans(&*media, &mut report);
+            shared.backend.explain("verify", orphans)?;
         }
         Ok(report)
     }
@@ -272,7 +315,18 @@ impl Store {
                         .ok()
                         .flatten()
                         .is_some_and(|bytes| metadata::is_signal(&bytes));
-                if looks {
+                if is_store(media, &path)? {
+                    report.findings.push(Finding {
+                        code: "nested_store",
+                        signal: None,
+                        range: None,
+                        civil: None,
+                        what: format!("{} is another store inside this one", path.display()),
+                        mend: "move it away: it is neither verified nor shown with this one".into(),
+                        repairable: false,
+                        path,
+                    });
+                } else if looks {
                     report.findings.push(Finding {
                         code: "orphan_signal",
                         signal: path.strip_prefix(&root).ok().map(|name| name.display().to_string()),

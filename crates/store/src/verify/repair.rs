@@ -1,22 +1,70 @@
 //! Mending what can be mended without guessing.
 
 use std::ops::Range;
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use super::samples::{self, Sum, check};
-use super::{Finding, Report, Subject, VerifyOptions, metadata};
+use super::{Finding, Report, Subject, VerifyOptions, manifest, metadata};
 use crate::engine::io::{IoContext, replace_file};
+use crate::engine::rebuild;
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
 use crate::layout::{tmp_folder, zarr};
 use crate::media::{Access, Site};
 use crate::op::Op;
+use crate::options::Mode;
 use crate::signal::Signal;
 use crate::store::Store;
 
 /// Kind of the events that say which samples were lost.
 const EVENT: &str = "samples_lost";
+
+/// Repairs the store at `path`, even one that does not open: a MANIFEST that is damaged or lost is written anew from the
+/// redo log, if that leaves no doubt what it said. The reports before and after; what keeps the store from being opened,
+/// and cannot be mended, is a finding of both.
+///
+/// # Errors
+/// [`StoreError::NotAStore`], [`StoreError::Locked`], [`StoreError::Io`], and as [`Store::repair`].
+pub fn repair(
+    path: impl AsRef<Path>,
+    options: &VerifyOptions,
+) -> Result<(Report, Report), StoreError> {
+    let path = &std::path::absolute(&path).at("look at", path.as_ref())?;
+    let media = crate::media::disk();
+    let lost = manifest(&*media, path)?;
+    if lost.as_ref().is_some_and(|finding| finding.repairable) {
+        rebuild::rebuild(&*media, path)?;
+    }
+    let (mut before, after) = match Store::open(path, Mode::ReadWrite) {
+        Ok(store) => {
+            let reports = store.repair(options)?;
+            store.close()?;
+            reports
+        }
+        Err(error) if is_damage(&error) => {
+            let report = Report {
+                findings: vec![super::from_error(&error, path.clone(), None)],
+                ..Report::default()
+            };
+            (report.clone(), report)
+        }
+        Err(error) => return Err(error),
+    };
+    if let Some(finding) = lost.filter(|finding| finding.repairable) {
+        before.findings.insert(0, finding);
+    }
+    Ok((before, after))
+}
+
+/// Whether an error of opening says what is wrong with the store, rather than with the attempt.
+fn is_damage(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::DamagedFile { .. } | StoreError::DamagedTable { .. }
+    )
+}
 
 impl Store {
     /// Verifies, mends what can be mended, commits, and verifies again: the reports before and after.
@@ -27,7 +75,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::ReadOnly`], and what commits may say.
     pub fn repair(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
-        let engine = self.shared().backend.engine("repair")?;
+        let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
         let before = self.verify(options)?;
         for finding in before.findings.iter().filter(|finding| finding.repairable) {
