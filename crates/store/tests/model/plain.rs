@@ -26,6 +26,7 @@ struct PlainRun {
 #[derive(Debug, Clone)]
 pub(crate) struct Plain {
     pub(crate) name: String,
+    pub(crate) sealed: bool,
     cells: Vec<Cell>,
     runs: Vec<PlainRun>,
     /// Time of the next live sample.
@@ -40,6 +41,7 @@ impl Plain {
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.into(),
+            sealed: false,
             cells: Vec::new(),
             runs: vec![PlainRun {
                 range: 0..0,
