@@ -38,7 +38,7 @@ pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError
     let folder = layout::engine_folder(root);
     let synced = media.sync_folder(&folder, Site::ManifestFolder);
     synced.at("sync", &folder)?;
-    Ok(open::is_store(media, root)?)
+    open::is_store(media, root)
 }
 
 /// What MANIFEST must say; `None` if that is in doubt.

@@ -116,8 +116,6 @@ fn cases() -> u32 {
     asked.and_then(|text| text.parse().ok()).unwrap_or(128)
 }
 
-type Windows = Vec<(i64, i64)>;
-
 fn folder(on_disk: bool) -> tempfile::TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if !on_disk && let Ok(folder) = tempfile::tempdir_in(memory) {
@@ -126,7 +124,7 @@ fn folder(on_disk: bool) -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-fn live(on_disk: bool, steps: &[(usize, Step)], windows: &Windows) {
+fn live(on_disk: bool, steps: &[(usize, Step)], windows: &[(i64, i64)]) {
     let folder = folder(on_disk);
     let mut pair = Pair::new(&folder.path().join("model.iso"));
     for (count, (which, step)) in steps.iter().enumerate() {
