@@ -93,10 +93,12 @@ fn stamps_to_a_fifth_of_a_period_tell_a_single_sample() {
         let rec = recorder(nominal, samples, Noise::None, fifth, 0.0);
         finds(&rec, &[5, 9, 30], 1, |seed| seed % 2 == 0);
     }
-    // Records of SEED 2: stamps to 100 us.
-    let rec = recorder(100.0, 412, Noise::None, 100_000, 0.0);
-    finds(&rec, &[0], 1, |_| true);
-    finds(&rec, &[1, 2, 40], 1, |seed| seed % 2 == 0);
+    // Records of SEED 2: stamps to 100 us, 512 or 4096 bytes.
+    for (nominal, samples) in [(100.0, 412), (100.0, 4000), (200.0, 412), (1000.0, 4000)] {
+        let rec = recorder(nominal, samples, Noise::None, 100_000, 0.0);
+        finds(&rec, &[0], 1, |_| true);
+        finds(&rec, &[1, 7, 40], 1, |_| true);
+    }
 }
 
 #[test]

@@ -134,7 +134,14 @@ impl Clock {
     ) -> Result<bool, TimeError> {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let early = self.config.gap_slip_ns.is_none() && !self.learned.jitter.known();
-        let fine = resolution <= if next.is_some() { 0.01 } else { 0.001 } * period;
+        // Where jitter cannot reach half a period, only a wrong rate could deceive,
+        // and that the next stamp tells.
+        let share = match next {
+            Some(_) if 6.0 * GUESS_NS <= period => FINE,
+            Some(_) => 0.01,
+            None => 0.001,
+        };
+        let fine = resolution <= share * period;
         let slack = 1.5 * resolution + 2.0;
         if !(early && fine) || off.abs() < 0.5 * period || strays(off, period) > slack {
             return Ok(false);
