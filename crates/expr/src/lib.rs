@@ -14,6 +14,9 @@
 //! plans *stages*: values of windows are computed as columns over many windows, and one pass over
 //! the samples of each window computes all that the stage's reductions, or the result, need.
 //!
+//! A comparison whose samples' side is a monotone chain becomes a comparison of stored samples with
+//! thresholds that are found once a window (`program/threshold.rs`), with the same bits.
+//!
 //! **Run.** The interpreter hands blocks of 1,024 samples, which stay in the first-level cache, from loop
 //! to loop. Each loop is compiled for every instruction set and called once a block. [`Scratch`]
 //! holds all memory, so that running allocates nothing; [`State`] holds what is remembered from

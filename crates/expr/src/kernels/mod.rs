@@ -4,6 +4,7 @@ mod cast;
 mod float;
 mod map;
 mod number;
+mod within;
 
 use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 
@@ -13,6 +14,7 @@ pub(crate) use cast::cast;
 pub(crate) use float::Polar;
 pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
 pub(crate) use number::{Arith, Order};
+pub(crate) use within::{WithinFn, within};
 
 use float::Float;
 use map::{Map1, Map2, run1, run2};

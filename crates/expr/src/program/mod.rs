@@ -1,11 +1,13 @@
 //! Programs: expressions compiled for a dtype, and how they run.
 
+mod chains;
 mod frames;
 mod memory;
 mod plan;
 mod run;
 mod scratch;
 mod steps;
+mod threshold;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -14,6 +14,7 @@ use crate::lower::{Action, Lowered, TypedNode};
 use crate::reduce;
 use crate::{Reduction, Shape};
 
+use super::chains::Found;
 use super::steps::{
     ColumnOperand, ColumnStep, ColumnWork, Finish, Operand, Outcome, Pass, Plan, Run, SampleStep,
     Stage, Target, calibrate,
@@ -25,11 +26,11 @@ pub(crate) fn plan(lowered: &Lowered) -> Option<Plan> {
     Planner::new(lowered).plan()
 }
 
-struct Planner<'a> {
+pub(super) struct Planner<'a> {
     lowered: &'a Lowered,
     stages: Vec<usize>,
     /// Columns of the nodes that are values of windows.
-    columns: HashMap<usize, usize>,
+    pub(super) columns: HashMap<usize, usize>,
     plan: Plan,
 }
 
@@ -50,7 +51,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn node(&self, place: usize) -> &'a TypedNode {
+    pub(super) fn node(&self, place: usize) -> &'a TypedNode {
         &self.lowered.nodes[place]
     }
 
@@ -190,7 +191,18 @@ impl<'a> Planner<'a> {
         pass.reducers = first..self.plan.reducers.len();
         let mut targets = sources;
         targets.extend(writes.then_some(root));
-        self.sample_steps(&targets, &gather_steps, writes, &mut pass)?;
+        let none = HashMap::new();
+        pass.steps = self.sample_steps(&targets, &gather_steps, writes, &none)?;
+        let mut found = HashMap::new();
+        for place in samples_for(self.lowered, &targets, &none) {
+            if let Some(Found { predicate, base }) = self.predicate(place) {
+                found.insert(place, (pass.predicates.len(), base));
+                pass.predicates.push(predicate);
+            }
+        }
+        if !found.is_empty() {
+            pass.short = self.sample_steps(&targets, &gather_steps, writes, &found)?;
+        }
         Some(Some(pass))
     }
 
@@ -207,12 +219,13 @@ impl<'a> Planner<'a> {
         targets: &[usize],
         gathers: &HashMap<usize, Vec<usize>>,
         writes: bool,
-        pass: &mut Pass,
-    ) -> Option<()> {
-        let nodes = samples_for(self.lowered, targets);
+        predicates: &Predicates,
+    ) -> Option<Vec<SampleStep>> {
+        let mut steps = Vec::new();
+        let nodes = samples_for(self.lowered, targets, predicates);
         let mut last_use: HashMap<usize, usize> = HashMap::new();
         for &place in &nodes {
-            for &arg in &self.node(place).args {
+            for arg in arguments(self.lowered, predicates, place) {
                 last_use.insert(arg, place);
             }
         }
@@ -230,6 +243,8 @@ impl<'a> Planner<'a> {
                 };
                 let unused = Operand::Constant(kernels::Value::default());
                 let mut operands = [(unused, DType::Bool); 3];
+                let predicate = predicates.get(&place).copied();
+                let args = if predicate.is_some() { &[] } else { args };
                 for (operand, &arg) in operands.iter_mut().zip(args) {
                     *operand = (self.operand(arg, &registers)?, self.node(arg).dtype);
                 }
@@ -250,22 +265,31 @@ impl<'a> Planner<'a> {
                     registers.insert(place, register);
                     Target::Register(register)
                 };
-                pass.steps.push(SampleStep::Map {
-                    run,
-                    operands,
-                    target,
-                    dtype: node.dtype,
+                steps.push(match predicate {
+                    None => SampleStep::Map {
+                        run,
+                        operands,
+                        target,
+                        dtype: node.dtype,
+                    },
+                    Some((predicate, base)) => SampleStep::Within {
+                        run: kernels::within(self.node(base).dtype)?,
+                        predicate,
+                        operand: self.operand(base, &registers)?,
+                        dtype: self.node(base).dtype,
+                        target,
+                    },
                 });
             }
             for &reducer in gathers.get(&place).into_iter().flatten() {
-                pass.steps.push(SampleStep::Gather {
+                steps.push(SampleStep::Gather {
                     reducer,
                     operand: self.operand(place, &registers)?,
                     dtype: node.dtype,
                 });
             }
             let ended = |arg: usize| last_use.get(&arg).is_none_or(|&last| last == place);
-            let mut used: Vec<usize> = node.args.to_vec();
+            let mut used = arguments(self.lowered, predicates, place);
             used.push(place);
             used.sort_unstable();
             used.dedup();
@@ -273,7 +297,7 @@ impl<'a> Planner<'a> {
                 free.extend(registers.remove(&arg));
             }
         }
-        Some(())
+        Some(steps)
     }
 
     fn operand(&self, place: usize, registers: &HashMap<usize, usize>) -> Option<Operand> {
@@ -299,25 +323,40 @@ fn stages(lowered: &Lowered) -> Vec<usize> {
     stages
 }
 
+/// Nodes that compare chains: which of the pass's predicates they are and where the chain begins.
+type Predicates = HashMap<usize, (usize, usize)>;
+
+/// What a node is computed from: a predicate from what its chain begins with.
+fn arguments(lowered: &Lowered, predicates: &Predicates, place: usize) -> Vec<usize> {
+    match predicates.get(&place) {
+        Some(&(_, base)) => vec![base],
+        None => lowered.nodes[place].args.to_vec(),
+    }
+}
+
 /// Nodes that the result needs, arguments first.
 fn needed(lowered: &Lowered) -> Vec<usize> {
-    reach(lowered, &[lowered.root], |_| true)
+    reach(lowered, &[lowered.root], &HashMap::new(), |_| true)
 }
 
 /// Nodes of samples that the targets need within one pass, arguments first.
-fn samples_for(lowered: &Lowered, targets: &[usize]) -> Vec<usize> {
-    reach(lowered, targets, |place| {
-        lowered.nodes[place].shape == Shape::Sample
-    })
+fn samples_for(lowered: &Lowered, targets: &[usize], predicates: &Predicates) -> Vec<usize> {
+    let sampled = |place: usize| lowered.nodes[place].shape == Shape::Sample;
+    reach(lowered, targets, predicates, sampled)
 }
 
-fn reach(lowered: &Lowered, from: &[usize], follow: impl Fn(usize) -> bool) -> Vec<usize> {
+fn reach(
+    lowered: &Lowered,
+    from: &[usize],
+    predicates: &Predicates,
+    follow: impl Fn(usize) -> bool,
+) -> Vec<usize> {
     let mut found = vec![false; lowered.nodes.len()];
     from.iter().for_each(|&place| found[place] = true);
     for place in (0..found.len()).rev() {
         if found[place] {
-            for &arg in lowered.nodes[place].args.iter().filter(|&&arg| follow(arg)) {
-                found[arg] = true;
+            for arg in arguments(lowered, predicates, place) {
+                found[arg] |= follow(arg);
             }
         }
     }

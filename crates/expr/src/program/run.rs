@@ -5,7 +5,7 @@ use std::mem::take;
 use isochrony_dsp::Isa;
 use isochrony_segment::DType;
 
-use crate::kernels::{Source, Value};
+use crate::kernels::{Source, Value, WithinFn};
 use crate::reduce::Reducer;
 
 use super::frames::Frames;
@@ -14,6 +14,7 @@ use super::scratch::{BLOCK, GROUP, Lines, Scratch, State, bytes, bytes_mut};
 use super::steps::{
     ColumnOperand, ColumnStep, ColumnWork, Operand, Outcome, Pass, Plan, Run, SampleStep, Target,
 };
+use super::threshold::{self, Interval};
 
 /// Bytes of samples that are walked again by the next pass before later ones are touched: half of a
 /// small first-level cache.
@@ -91,16 +92,21 @@ fn run_pass(
     let size = frames.dtype.size();
     let start = window * frames.hop * size;
     let input = &frames.bytes[start..start + frames.window * size];
-    let maps = pass
-        .steps
+    let steps = if scratch.thresholds(pass, frames.window, column_at) {
+        &pass.short
+    } else {
+        &pass.steps
+    };
+    let maps = steps
         .iter()
-        .any(|step| matches!(step, SampleStep::Map { .. }));
+        .any(|step| !matches!(step, SampleStep::Gather { .. }));
     let block = if maps { BLOCK } else { BARE_BLOCK / size };
     let Scratch {
         isa,
         registers,
         columns,
         reducers,
+        intervals,
         ..
     } = scratch;
     for reducer in &mut reducers[pass.reducers.clone()] {
@@ -120,7 +126,7 @@ fn run_pass(
             column_at,
             reducers,
         };
-        for step in &pass.steps {
+        for step in steps {
             match step {
                 SampleStep::Map {
                     target: Target::Output,
@@ -144,6 +150,27 @@ fn run_pass(
                     );
                     blocks.registers[*register] = lines;
                 }
+                SampleStep::Within {
+                    run,
+                    predicate,
+                    operand,
+                    dtype,
+                    target,
+                } => {
+                    let interval = intervals[*predicate];
+                    match target {
+                        Target::Output => {
+                            let out = &mut out[at..at + room];
+                            blocks.within(*run, interval, *operand, *dtype, out);
+                        }
+                        Target::Register(register) => {
+                            let mut lines = take(&mut blocks.registers[*register]);
+                            let out = &mut bytes_mut(&mut lines)[..len];
+                            blocks.within(*run, interval, *operand, *dtype, out);
+                            blocks.registers[*register] = lines;
+                        }
+                    }
+                }
                 SampleStep::Gather {
                     reducer,
                     operand,
@@ -160,6 +187,35 @@ fn run_pass(
         let column = bytes_mut(&mut columns[finish.column]);
         let size = finish.dtype.size();
         column[column_at * size..][..size].copy_from_slice(&value.0[..size]);
+    }
+}
+
+impl Scratch {
+    /// Finds the intervals of a pass's predicates for the window at hand; false if the ordinary
+    /// steps must be taken.
+    fn thresholds(&mut self, pass: &Pass, window: usize, column_at: usize) -> bool {
+        if pass.short.is_empty() || window < threshold::SHORTEST {
+            return false;
+        }
+        self.intervals.clear();
+        for predicate in &pass.predicates {
+            let number = |operand: Operand, dtype: DType| match operand {
+                Operand::Column(at) => {
+                    let mut value = Value::default();
+                    let cells = bytes(&self.columns[at]);
+                    let size = dtype.size();
+                    value.0[..size].copy_from_slice(&cells[column_at * size..][..size]);
+                    value
+                }
+                Operand::Constant(value) => value,
+                Operand::Input | Operand::Register(_) => Value::default(),
+            };
+            match predicate.interval(number) {
+                Some(interval) => self.intervals.push(interval),
+                None => return false,
+            }
+        }
+        true
     }
 }
 
@@ -196,6 +252,12 @@ impl Blocks<'_> {
     fn map(&self, run: Run, operands: &[(Operand, DType); 3], out: &mut [u8]) {
         let operands = operands.map(|(operand, dtype)| self.source(operand, dtype));
         call(run, self.isa, operands, out);
+    }
+
+    fn within(&self, run: WithinFn, at: Interval, operand: Operand, dtype: DType, out: &mut [u8]) {
+        if let Source::Block(block) = self.source(operand, dtype) {
+            run(self.isa, block, at.low, at.high, at.outside, out);
+        }
     }
 
     fn gather(&mut self, reducer: usize, operand: Operand, dtype: DType) {

@@ -7,6 +7,7 @@ use crate::kernels::Value;
 use crate::reduce::Reducer;
 
 use super::steps::Plan;
+use super::threshold::Interval;
 
 /// Samples in a block: what the interpreter hands from loop to loop, within the first-level cache.
 pub(crate) const BLOCK: usize = 1024;
@@ -42,6 +43,8 @@ pub struct Scratch {
     pub(crate) registers: Vec<Lines>,
     pub(crate) columns: Vec<Lines>,
     pub(crate) reducers: Vec<Box<dyn Reducer>>,
+    /// Intervals of a pass's predicates for the window at hand.
+    pub(crate) intervals: Vec<Interval>,
 }
 
 impl Scratch {
@@ -59,6 +62,7 @@ impl Scratch {
                 .iter()
                 .map(|dtype| lines(dtype.size() * GROUP))
                 .collect(),
+            intervals: Vec::with_capacity(plan.most_predicates()),
             reducers: plan.reducers.iter().map(|make| make()).collect(),
         }
     }

@@ -4,8 +4,10 @@ use isochrony_segment::{DType, Sample, dispatch};
 
 use isochrony_dsp::{Isa, Kernel, Level};
 
-use crate::kernels::{BinaryFn, SelectFn, UnaryFn, Value, samples, samples_mut};
+use crate::kernels::{BinaryFn, SelectFn, UnaryFn, Value, WithinFn, samples, samples_mut};
 use crate::reduce::Make;
+
+use super::threshold::Predicate;
 use crate::{Memory, Reduction};
 
 pub(crate) type CalibrateFn = fn(Isa, &[u8], f64, f64, &mut [u8]);
@@ -48,6 +50,14 @@ pub(crate) enum SampleStep {
         target: Target,
         dtype: DType,
     },
+    /// Whether samples lie in the interval of the pass's `predicate`-th predicate.
+    Within {
+        run: WithinFn,
+        predicate: usize,
+        operand: Operand,
+        dtype: DType,
+        target: Target,
+    },
     /// The program's `reducer`-th reducer takes in a block.
     Gather {
         reducer: usize,
@@ -68,7 +78,11 @@ pub(crate) struct Finish {
 /// One walk over the samples of a window.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pass {
+    /// As the nodes have it.
     pub(crate) steps: Vec<SampleStep>,
+    /// The same with thresholds instead of chains; empty if there are none.
+    pub(crate) short: Vec<SampleStep>,
+    pub(crate) predicates: Vec<Predicate>,
     /// The program's reducers that begin and end with this pass.
     pub(crate) reducers: std::ops::Range<usize>,
     pub(crate) finishes: Vec<Finish>,
@@ -123,6 +137,14 @@ pub(crate) struct Plan {
     pub(crate) registers: Vec<usize>,
     pub(crate) memories: usize,
     pub(crate) outcome: Outcome,
+}
+
+impl Plan {
+    /// Predicates of the pass that has most.
+    pub(crate) fn most_predicates(&self) -> usize {
+        let passes = self.stages.iter().filter_map(|stage| stage.pass.as_ref());
+        passes.map(|pass| pass.predicates.len()).max().unwrap_or(0)
+    }
 }
 
 /// The loop that turns counts of a dtype into physical values.
