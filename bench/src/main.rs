@@ -9,6 +9,7 @@ mod import;
 mod measure;
 mod open;
 mod scan;
+mod statfilter;
 mod view;
 
 use std::path::PathBuf;
@@ -54,7 +55,8 @@ type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std:
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
     let mut results = Results::default();
-    let benches: [(&str, Bench); 6] = [
+    let benches: [(&str, Bench); 7] = [
+        ("statfilter", statfilter::run),
         ("chain", chain::run),
         ("scan", scan::run),
         ("open", open::run),

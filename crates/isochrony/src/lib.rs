@@ -28,8 +28,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`flow`].
+//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`], [`flow`].
 
+pub use isochrony_expr as expr;
 pub use isochrony_flow as flow;
 pub use isochrony_ingest as ingest;
 pub use isochrony_segment as segment;
