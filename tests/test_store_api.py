@@ -7,7 +7,6 @@ import pickle
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -588,26 +587,3 @@ class TestScan:
         assert table.to_numpy()["mean"][3] == table["mean"][3]
         assert "[20 rows]" in repr(table)
         assert table._repr_html_().count("<tr>") == 12
-
-
-class TestInterrupts:
-    def test_ctrl_c_ends_a_scan(self, tmp_path: Path) -> None:
-        program = textwrap.dedent(
-            f"""
-            import os, signal, numpy as np, isochrony as iso
-            # Started in the background, a process ignores Ctrl-C; this one must not.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            store = iso.open({str(tmp_path / "x.iso")!r}, "x")
-            w = store.create("x", dtype="f8", rate=1000)
-            w.append(np.zeros(24 << 20))
-            def press(done, total):
-                os.kill(os.getpid(), signal.SIGINT)
-            from isochrony._native import window_stats
-            try:
-                window_stats(w, 100, ["std"], progress=press)
-            except KeyboardInterrupt:
-                print("interrupted")
-            """
-        )
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-        assert done.stdout == "interrupted\n", done.stderr

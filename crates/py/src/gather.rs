@@ -6,6 +6,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::errors::{Raised, Result};
+use crate::interrupt::interruptible;
 use crate::span::Span;
 use crate::store::Store;
 use crate::time::{RateArg, TimeArg, option};
@@ -28,6 +29,7 @@ impl Store {
     /// Raises:
     ///     isochrony.StoreError: nothing fits the pattern, a signal without civil time or of complex samples, or more
     ///         than memory holds.
+    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C.
     #[pyo3(signature = (pattern, span, *, rate, method="nearest", xarray=false))]
     fn gather<'py>(
         slf: &Bound<'py, Self>,
@@ -52,8 +54,15 @@ impl Store {
             return Err(Raised::new("StoreKeyError", "no_such_signal", message).into());
         }
         let (start, end) = ends(span)?;
-        let gathered =
-            py.detach(|| this.shared.store.gather(&names, start..end, rate.0, method))?;
+        let gather = || {
+            Ok(this
+                .shared
+                .store
+                .gather(&names, start..end, rate.0, method)?)
+        };
+        let points = (end.to_f64() - start.to_f64()) / 1e9 * rate.0.to_f64();
+        let bytes = (points * names.len() as f64 * 8.0) as u64;
+        let gathered = interruptible(py, bytes, gather)?;
         let (rows, columns) = (gathered.names.len(), gathered.columns);
         let array =
             PyArray1::from_vec(py, gathered.values).call_method1("reshape", ((rows, columns),))?;

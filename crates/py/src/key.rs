@@ -43,7 +43,7 @@ pub(crate) fn stretch(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result
         return Ok(Stretch::Index(0..signal.end_index()));
     };
     if let Ok(slice) = key.cast::<PySlice>() {
-        return sliced(signal, slice);
+        return sliced(signal, signal.end_index(), slice);
     }
     if let Ok(span) = key.cast::<Span>() {
         return civil(signal, span.get());
@@ -72,9 +72,10 @@ fn refuse(got: &str) -> Error {
     Raised::new("StoreTypeError", "bad_key", message).into()
 }
 
-fn sliced(signal: &Signal, slice: &Bound<'_, PySlice>) -> Result<Stretch> {
+/// A slice of indices of an axis of that length, or of times.
+pub(crate) fn sliced(signal: &Signal, length: i64, slice: &Bound<'_, PySlice>) -> Result<Stretch> {
     // As everywhere in Python: negative counts from the end, beyond the ends is cut off.
-    let length = isize::try_from(signal.end_index()).unwrap_or(isize::MAX);
+    let length = isize::try_from(length).unwrap_or(isize::MAX);
     if let Ok(indices) = slice.indices(length)
         && indices.step == 1
     {

@@ -24,8 +24,10 @@ mod gaps;
 mod gather;
 mod handle;
 mod ingest;
+mod interrupt;
 mod json;
 mod key;
+mod level;
 mod memory;
 mod options;
 mod raw;
@@ -52,6 +54,8 @@ mod _native {
     use crate::gaps::{Gap, Gaps};
     #[pymodule_export]
     use crate::ingest::{Ingest, Layout};
+    #[pymodule_export]
+    use crate::level::{Level, LevelSelection};
     #[pymodule_export]
     use crate::runs::Run;
     #[pymodule_export]

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use crate::errors::{Raised, Result};
 use crate::gaps::Gaps;
 use crate::handle::Shared;
+use crate::interrupt::interruptible;
 use crate::key::Stretch;
 use crate::segment::{Segment, finish, values};
 use crate::time::Time;
@@ -132,9 +133,12 @@ impl Selection {
     ///
     /// Raises:
     ///     isochrony.StoreMemoryError: more than can be allocated.
+    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C.
     #[pyo3(signature = (fill=f64::NAN))]
     fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
-        Ok(match py.detach(|| self.selection.values(fill))? {
+        let bytes = self.selection.len().unsigned_abs().saturating_mul(8);
+        let values = interruptible(py, bytes, || Ok(self.selection.values(fill)?))?;
+        Ok(match values {
             Values::Real(values) => PyArray1::from_vec(py, values).into_any(),
             Values::Complex(values) => PyArray1::from_vec(py, values).into_any(),
         })
@@ -164,7 +168,8 @@ impl Selection {
         let (fill, _) = crate::memory::adopt(&one, true)?;
         dispatch!(dtype, T => {
             let fill = fill.samples::<T>().and_then(|one| one.first()).copied().unwrap_or_default();
-            let samples = py.detach(|| self.selection.counts::<T>(fill))?;
+            let bytes = self.selection.len().unsigned_abs().saturating_mul(T::DTYPE.size() as u64);
+            let samples = interruptible(py, bytes, || Ok(self.selection.counts::<T>(fill)?))?;
             let mut memory = isochrony_segment::BufferMut::zeroed_samples::<T>(samples.len())?;
             memory.samples_mut::<T>().copy_from_slice(&samples);
             Ok(crate::memory::own(py, memory, T::DTYPE, None)?)

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::errors::{Raised, Result};
+use crate::interrupt::interruptible;
 use crate::key::stretch;
 use crate::signal::Signal;
 
@@ -83,18 +84,26 @@ impl Signal {
     ///
     /// Returns:
     ///     Bytes of the raw samples and bytes stored now.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: no such codec (also ValueError), a store open for reading (PermissionError), a full disk
+    ///         (OSError); the signal is then as it was.
+    ///     KeyboardInterrupt: Ctrl-C is looked for between shards of at most 64 MiB of samples. The signal is then as it
+    ///         was, or sealed if that was done; `codec` tells. Pending changes are committed in any case.
     #[pyo3(signature = (codec="zstd"))]
     fn seal(&self, py: Python<'_>, codec: &str) -> Result<(u64, u64)> {
         let codec = codec.parse()?;
         let name = self.get(py)?.name().to_owned();
-        let sealed = py.detach(|| self.follower.shared.store.seal(&name, codec))?;
+        let store = &self.follower.shared.store;
+        let sealed = interruptible(py, u64::MAX, || Ok(store.seal(&name, codec)?))?;
         Ok((sealed.raw_bytes, sealed.stored_bytes))
     }
 
     /// Writes a sealed signal's samples as plain ones again, so that it can grow.
     fn unseal(&self, py: Python<'_>) -> Result<()> {
         let name = self.get(py)?.name().to_owned();
-        py.detach(|| self.follower.shared.store.unseal(&name))?;
+        let store = &self.follower.shared.store;
+        interruptible(py, u64::MAX, || Ok(store.unseal(&name)?))?;
         Ok(())
     }
 
@@ -186,6 +195,7 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
 ///
 /// Raises:
 ///     isochrony.StoreError: no store there, or it cannot be written to for the repair.
+///     KeyboardInterrupt: within a tenth of a second of Ctrl-C, but for a repair, which goes on to its end.
 #[pyfunction]
 #[pyo3(signature = (path, *, signal=None, repair=false, deep=true))]
 pub(crate) fn verify<'py>(
@@ -199,13 +209,16 @@ pub(crate) fn verify<'py>(
         signals: signal,
         deep,
     };
-    let (before, after) = py.detach(|| -> Result<_> {
-        if !repair {
-            return Ok((isochrony_store::verify(&path, &options)?, None));
-        }
-        let (before, after) = isochrony_store::repair(&path, &options)?;
-        Ok((before, Some(after)))
-    })?;
+    let (before, after) = if repair {
+        // Not stopped half-way: what it mends, it mends to the end.
+        py.detach(|| -> Result<_> {
+            let (before, after) = isochrony_store::repair(&path, &options)?;
+            Ok((before, Some(after)))
+        })?
+    } else {
+        let verify = || Ok((isochrony_store::verify(&path, &options)?, None));
+        interruptible(py, u64::MAX, verify)?
+    };
     let damage = PyList::empty(py);
     for finding in &before.findings {
         let left = after.as_ref().is_none_or(|after| {

@@ -10,6 +10,7 @@ use pyo3::types::PyString;
 use crate::errors::{Raised, Result};
 use crate::gaps::Gap;
 use crate::handle::{Follower, Shared};
+use crate::interrupt::interruptible;
 use crate::memory;
 use crate::runs::reason;
 use crate::signal::{Signal, between};
@@ -151,6 +152,8 @@ impl Signal {
     /// Raises:
     ///     isochrony.StoreError: another dtype (also TypeError), a store open for reading (PermissionError), a full disk
     ///         (OSError).
+    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. The samples are then appended as a whole (it came
+    ///         too late) or not at all: `end_index` tells. The store goes on as if the call had not been made.
     #[pyo3(signature = (samples, *, at=None, resolution=None))]
     fn append(
         &self,
@@ -165,9 +168,11 @@ impl Signal {
             return Err(option("resolution", "given without at", "both, or neither").into());
         }
         let buffer = self.samples(py, samples)?;
-        let appended = py.detach(|| match &stamp {
-            None => writer.append_bytes(buffer.bytes()),
-            Some(stamp) => writer.append_bytes_at(buffer.bytes(), stamp, None),
+        let appended = interruptible(py, buffer.len() as u64, || {
+            Ok(match &stamp {
+                None => writer.append_bytes(buffer.bytes())?,
+                Some(stamp) => writer.append_bytes_at(buffer.bytes(), stamp, None)?,
+            })
         })?;
         Ok(appended.into())
     }
@@ -263,6 +268,9 @@ impl Signal {
     ///     samples: 1-D, as for `append`.
     ///     at: civil time of the first sample.
     ///     resolution: as for `append`.
+    ///
+    /// Raises:
+    ///     As `append`.
     #[pyo3(signature = (samples, at, *, resolution=None))]
     fn backfill(
         &self,
@@ -274,7 +282,7 @@ impl Signal {
         let writer = self.writer("backfill")?;
         let stamp = stamp(at, resolution)?;
         let buffer = self.samples(py, samples)?;
-        py.detach(|| {
+        interruptible(py, buffer.len() as u64, || {
             if let Some(range) = writer.matches(buffer.bytes(), &stamp)? {
                 return Ok(Backfilled {
                     placement: "duplicate",

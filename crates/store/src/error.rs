@@ -286,6 +286,14 @@ pub enum StoreError {
     },
 
     // --- the engine ---
+    /// Somebody asked for the work to stop; see [`interrupt`](crate::interrupt).
+    #[error(
+        "stopped before the end, as was asked, while it was to {action}; nothing was changed, so simply call it again"
+    )]
+    Interrupted {
+        /// What was going on.
+        action: &'static str,
+    },
     /// Another process writes to the store.
     #[error("the store at {} is being written by {holder}; close it there, wait, or open it with mode \"r\"", path.display())]
     Locked {
@@ -476,6 +484,7 @@ impl StoreError {
             Self::TooLarge { .. } => "too_large",
             Self::CannotGather { .. } => "cannot_gather",
             Self::DamagedTable { .. } => "damaged_table",
+            Self::Interrupted { .. } => "interrupted",
             Self::Locked { .. } => "locked",
             Self::NetworkFileSystem { .. } => "network_file_system",
             Self::DiskFull { .. } => "disk_full",

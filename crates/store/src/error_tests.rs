@@ -129,6 +129,7 @@ fn examples() -> Vec<StoreError> {
             row: 7,
             reason: "what",
         },
+        StoreError::Interrupted { action: "what" },
         StoreError::Locked {
             path: "/a/store".into(),
             holder: "name".into(),
@@ -253,8 +254,9 @@ fn position(error: &StoreError) -> usize {
         StoreError::NeedsRecovery { .. } => 40,
         StoreError::StoreVanished { .. } => 41,
         StoreError::StoreInsideStore { .. } => 42,
-        StoreError::Time(_) => 43,
-        StoreError::Segment(_) => 44,
+        StoreError::Interrupted { .. } => 43,
+        StoreError::Time(_) => 44,
+        StoreError::Segment(_) => 45,
     }
 }
 

@@ -11,6 +11,7 @@ use isochrony_segment::SigSeg;
 use isochrony_time::{Fixed, GridSpan, Prefer, Rate, RunId};
 
 use crate::error::StoreError;
+use crate::interrupt;
 use crate::selection::{Stretch, to_physical};
 use crate::signal::{Signal, overflow};
 use crate::store::Store;
@@ -50,7 +51,7 @@ impl Gathered {
     }
 }
 
-/// Samples read at a time: the memory used beyond the result.
+/// Samples read, and columns made, at a time: the memory used beyond the result.
 const BLOCK: i64 = 1 << 18;
 
 impl Store {
@@ -77,7 +78,10 @@ impl Store {
         let length = columns.checked_mul(names.len()).ok_or_else(too_large)?;
         let mut values: Vec<f64> = Vec::new();
         values.try_reserve_exact(length).map_err(|_| too_large())?;
-        values.resize(length, f64::NAN);
+        while values.len() < length {
+            interrupt::look("gather")?;
+            values.resize(length.min(values.len() + BLOCK as usize), f64::NAN);
+        }
         let mut rows = values.chunks_exact_mut(columns.max(1));
         for name in names {
             let signal = self.signal(name.as_ref())?;
@@ -247,6 +251,9 @@ fn fill_span(
     let count = usize::try_from(span.count).unwrap_or(usize::MAX);
     let columns = row.iter_mut().skip(column as usize).take(count);
     for (k, out) in columns.enumerate() {
+        if k % BLOCK as usize == 0 {
+            interrupt::look("gather")?;
+        }
         let position = base + k as f64 * span.step;
         match method {
             Method::Nearest => {

@@ -20,6 +20,7 @@ pub mod fuzzing;
 mod gather;
 mod info;
 mod io_hint;
+pub mod interrupt;
 #[doc(hidden)]
 pub mod layout;
 #[doc(hidden)]

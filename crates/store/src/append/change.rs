@@ -103,6 +103,7 @@ impl<'a> Change<'a> {
             // Block by block, so that checksums and views find the samples in the cache.
             let mut index = start;
             for block in bytes.chunks(BLOCK) {
+                crate::interrupt::look("write samples")?;
                 match engine.write_samples(self.id, index, block) {
                     Ok(()) => index = views.feed(backend, self.id, index, block),
                     // A gap that is not committed yet: until it is, its samples must stay as they are.

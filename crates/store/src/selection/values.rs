@@ -5,6 +5,7 @@ use isochrony_segment::{Complex64, Sample, SegmentError, SigSeg, dispatch};
 
 use super::{Selection, stretches};
 use crate::error::StoreError;
+use crate::interrupt;
 
 /// Calibrated values: real, or complex for a complex signal.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,14 +55,33 @@ impl Selection {
             let base = out.len();
             let offset = |index: i64| base + (index - part.range.start) as usize;
             for stretch in stretches(self.signal(), part) {
-                out.resize(offset(stretch.range.end), fill);
-                let segment = self.signal().read(stretch.range.clone())?;
-                copy(&segment, &mut out[offset(stretch.range.start)..])?;
+                pad(&mut out, offset(stretch.range.start), fill)?;
+                let mut at = stretch.range.start;
+                // In pieces that stay in the cache between making room and filling it.
+                while at < stretch.range.end {
+                    interrupt::look("read samples")?;
+                    let stop = stretch.range.end.min(at.saturating_add(PIECE));
+                    out.resize(offset(stop), fill);
+                    copy(&self.signal().read(at..stop)?, &mut out[offset(at)..])?;
+                    at = stop;
+                }
             }
-            out.resize(offset(part.range.end), fill);
+            pad(&mut out, offset(part.range.end), fill)?;
         }
         Ok(out)
     }
+}
+
+/// Samples at a time.
+const PIECE: i64 = 1 << 18;
+
+/// Fills up to `length`.
+fn pad<T: Copy>(out: &mut Vec<T>, length: usize, fill: T) -> Result<(), StoreError> {
+    while out.len() < length {
+        interrupt::look("read samples")?;
+        out.resize(length.min(out.len() + PIECE as usize), fill);
+    }
+    Ok(())
 }
 
 /// Calibrated values of a segment; `T` is f64, or complex for complex samples.

@@ -225,6 +225,7 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let mut missing: Option<Range<i64>> = None;
     let mut at = 0;
     while at < state.end {
+        crate::interrupt::look("compare checksums")?;
         if let Some(gap) = state
             .gaps
             .at(at)

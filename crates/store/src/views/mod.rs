@@ -21,6 +21,7 @@ mod decimated;
 mod entry;
 pub(crate) mod files;
 pub(crate) mod keeper;
+mod level;
 mod levels;
 pub(crate) mod record;
 mod render;
@@ -38,6 +39,7 @@ use crate::StoreError;
 
 pub use builder::Builder;
 pub use decimated::{Measure, Stretch, decimate};
+pub use level::LevelStretch;
 pub use render::{Source, View, render};
 pub use signal::{CivilEdges, Decimated, PhysicalColumns, SignalView};
 

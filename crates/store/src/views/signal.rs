@@ -86,7 +86,7 @@ impl SignalView {
 }
 
 /// Extrema are real, but the type of physical samples need not be.
-fn real<P: isochrony_segment::Sample>(value: P) -> f64 {
+pub(super) fn real<P: isochrony_segment::Sample>(value: P) -> f64 {
     bytemuck::bytes_of(&value)
         .first_chunk::<8>()
         .map_or(f64::NAN, |bytes| f64::from_ne_bytes(*bytes))
@@ -200,7 +200,7 @@ impl Signal {
 /// for the time of the first of them; the last bucket is a full one.
 #[derive(Debug, Clone)]
 pub struct Decimated {
-    signal: Signal,
+    pub(super) signal: Signal,
     level: usize,
 }
 
@@ -254,13 +254,7 @@ impl Decimated {
     pub fn read(&self, measure: Measure, range: Range<i64>) -> Result<Vec<SigSeg>, StoreError> {
         let signal = &self.signal;
         if range.start < 0 || range.start > range.end || range.end > self.end_index() {
-            return Err(StoreError::OutOfBounds {
-                signal: format!("{}/views/{}", signal.name(), self.bucket()),
-                start: range.start,
-                end: range.end,
-                have_start: 0,
-                have_end: self.end_index(),
-            });
+            return Err(self.outside(&range));
         }
         let name = format!("{}/views/{}/{measure:?}", signal.name(), self.bucket()).to_lowercase();
         let stream = Stream::new(name, self.timebase(), self.rate()?)

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::{Builder, MOMENTS, OnPiece, Rows, RowsMut, Samples, Source, bucket, rows_stored};
 use crate::StoreError;
 use crate::backend::Backend;
+use crate::interrupt;
 use crate::state::SignalState;
 
 /// Samples of a signal as an open store shows them.
@@ -37,7 +38,10 @@ impl Samples for StoredSamples<'_> {
                 Some(gap) => gap.start,
                 None => end,
             };
-            let stop = stop.min((at / self.shard + 1).saturating_mul(self.shard));
+            interrupt::look("read samples")?;
+            let most = interrupt::PIECE / self.state.meta.dtype.size() as i64;
+            let border = (at / self.shard + 1).saturating_mul(self.shard);
+            let stop = stop.min(border).min((at / most + 1).saturating_mul(most));
             let buffer = self.backend.read(self.state.id, at, (stop - at) as usize)?;
             piece(at, buffer.bytes())?;
             at = stop;

@@ -1,0 +1,440 @@
+//! `isochrony.Level`: a level of the views as a read-only signal.
+
+use std::ops::Range;
+
+use isochrony_segment::{BufferMut, DType};
+use isochrony_store::Overlap;
+use isochrony_store::views::{Decimated, Measure, bucket};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
+
+use crate::errors::{Raised, Result};
+use crate::interrupt::interruptible;
+use crate::key::{Stretch, as_index, is_index, sliced, stretch};
+use crate::memory;
+use crate::signal::Signal;
+use crate::time::{PreferArg, RoundArg, Time, TimeArg, option, rate_object};
+
+const MEASURES: [(&str, Measure); 5] = [
+    ("min", Measure::Min),
+    ("max", Measure::Max),
+    ("mean", Measure::Mean),
+    ("std", Measure::Std),
+    ("count", Measure::Count),
+];
+
+/// One number for each bucket of a signal's samples, read like a signal; made by `Signal.level`.
+///
+/// Index `i` stands for samples `i * bucket` up to `(i + 1) * bucket` of the signal and for the time of the first of
+/// them; there are full buckets only. A bucket without any sample is a gap; one whose samples have no finite value
+/// (NaN, infinite) is no gap, and its value is NaN, its count 0. A bucket across a clock step counts the samples of both
+/// runs. `level[i]` is one value in the signal's unit, `level[a:b]` (indices or times) or `level[isochrony.span(...)]`
+/// a `LevelSelection`. It follows its signal.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Level {
+    signal: Py<Signal>,
+    bucket: i64,
+    level: usize,
+    name: &'static str,
+    measure: Measure,
+}
+
+impl Level {
+    fn get(&self, py: Python<'_>) -> Result<Decimated> {
+        Ok(self.signal.get().get(py)?.decimated(self.level)?)
+    }
+
+    fn pick(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> Result<LevelSelection> {
+        let level = self.get(py)?;
+        let parts = match key {
+            None => level.select(0..level.end_index(), Overlap::First)?,
+            Some(key) => match key.cast::<PySlice>() {
+                // Indices of a slice count buckets, and are cut to what there is.
+                Ok(slice) => level.select(
+                    sliced(level.signal(), level.end_index(), slice)?.span(),
+                    Overlap::First,
+                )?,
+                Err(_) => {
+                    let asked = stretch(level.signal(), Some(key))?;
+                    let asked = match asked {
+                        // Of this signal, in samples.
+                        Stretch::Index(range) => {
+                            Stretch::Of(Box::new(level.signal().clone()), range)
+                        }
+                        other => other,
+                    };
+                    level.select(asked.span(), Overlap::First)?
+                }
+            },
+        };
+        Ok(LevelSelection {
+            level,
+            name: self.name,
+            measure: self.measure,
+            parts,
+        })
+    }
+}
+
+#[pymethods]
+impl Level {
+    /// The signal that it is a level of.
+    #[getter]
+    fn signal(&self, py: Python<'_>) -> Py<Signal> {
+        self.signal.clone_ref(py)
+    }
+
+    /// Samples in a bucket.
+    #[getter]
+    fn bucket(&self) -> i64 {
+        self.bucket
+    }
+
+    /// What of each bucket's samples it tells: "min", "max", "mean", "std" or "count".
+    #[getter]
+    fn measure(&self) -> &'static str {
+        self.name
+    }
+
+    /// Unit of the values: that of the signal, empty for counts.
+    #[getter]
+    fn unit(&self, py: Python<'_>) -> Result<String> {
+        Ok(match self.measure {
+            Measure::Count => String::new(),
+            _ => self.signal.get().get(py)?.unit().to_owned(),
+        })
+    }
+
+    /// Buckets a second, nominally: a float that knows its exact ratio.
+    #[getter]
+    fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(rate_object(py, self.get(py)?.rate()?)?)
+    }
+
+    /// First index: always 0.
+    #[getter]
+    fn start_index(&self) -> i64 {
+        0
+    }
+
+    /// Number of full buckets, gaps included.
+    #[getter]
+    fn end_index(&self, py: Python<'_>) -> Result<i64> {
+        Ok(self.get(py)?.end_index())
+    }
+
+    /// Buckets that have samples.
+    #[getter]
+    fn sample_count(&self, py: Python<'_>) -> Result<i64> {
+        let level = self.get(py)?;
+        Ok(py.detach(|| level.sample_count()))
+    }
+
+    /// Buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets of each gap.
+    #[getter]
+    fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        self.pick(py, None)?.gaps(py)
+    }
+
+    /// Civil time of a bucket's first sample; extrapolated beyond the ends.
+    fn time_of(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Result<Time> {
+        Ok(self.get(py)?.time_of(as_index(index)?)?.into())
+    }
+
+    /// Bucket of a civil time, by the times of first samples: "floor" is the bucket that holds it. The parameters and
+    /// errors are those of `Signal.index_of`; `index_of(time_of(i)) == i`.
+    #[pyo3(signature = (time, *, round=None, prefer=None))]
+    fn index_of(
+        &self,
+        py: Python<'_>,
+        time: TimeArg,
+        round: Option<RoundArg>,
+        prefer: Option<PreferArg>,
+    ) -> Result<i64> {
+        let round = round.map(|round| round.0).unwrap_or_default();
+        let prefer = prefer.map(|prefer| prefer.0);
+        Ok(self.get(py)?.index_of(&time.0.native(), round, prefer)?)
+    }
+
+    /// All values, `fill` in gaps; see `LevelSelection.values`.
+    #[pyo3(signature = (fill=f64::NAN))]
+    fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
+        self.pick(py, None)?.values(py, fill)
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        if !is_index(key) {
+            return Ok(Bound::new(py, self.pick(py, Some(key))?)?.into_any());
+        }
+        let level = self.get(py)?;
+        let index = as_index(key)?;
+        let index = if index < 0 {
+            index.saturating_add(level.end_index())
+        } else {
+            index
+        };
+        let part = index..index.saturating_add(1);
+        let parts = level.select(part, Overlap::First)?;
+        let one = LevelSelection {
+            level,
+            name: self.name,
+            measure: self.measure,
+            parts,
+        };
+        Ok(one.__array__(py, None, None)?.get_item(0)?)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
+        Ok(usize::try_from(self.get(py)?.end_index()).unwrap_or(usize::MAX))
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        self.pick(py, None)?.__array__(py, dtype, copy)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (i64, &'static str))> {
+        let level = slf.get();
+        let make = level.signal.bind(slf.py()).getattr("level")?;
+        Ok((make, (level.bucket, level.name)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Result<String> {
+        let level = self.get(py)?;
+        Ok(format!(
+            "<Level {} of {}: {} buckets of {} samples at {} Hz>",
+            self.name,
+            level.signal().name(),
+            level.end_index(),
+            self.bucket,
+            level.rate()?
+        ))
+    }
+}
+
+/// Values of consecutive buckets, lazily; made by `level[...]`.
+///
+/// `numpy.asarray(selection)` gives float64 values in the unit, shape (n,), of a selection without gaps.
+///
+/// Raises:
+///     isochrony.GapError: an array was asked for across a gap.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct LevelSelection {
+    level: Decimated,
+    name: &'static str,
+    measure: Measure,
+    parts: Vec<Range<i64>>,
+}
+
+impl LevelSelection {
+    fn len(&self) -> usize {
+        let length: i64 = self.parts.iter().map(|part| part.end - part.start).sum();
+        usize::try_from(length).unwrap_or(usize::MAX)
+    }
+}
+
+#[pymethods]
+impl LevelSelection {
+    /// One value in the unit per selected bucket, `fill` in gaps.
+    ///
+    /// Parameters:
+    ///     fill: value for buckets without samples. Buckets with samples but no finite one are NaN, whatever it is.
+    ///
+    /// Returns:
+    ///     A new 1-D array of float64, gaps included.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: complex samples whose calibration has an offset.
+    #[pyo3(signature = (fill=f64::NAN))]
+    fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
+        let bytes = self.len() as u64 * 32;
+        let values = interruptible(py, bytes, || {
+            let mut out = Vec::with_capacity(self.len());
+            for part in &self.parts {
+                let base = out.len();
+                for stretch in self.level.values(self.measure, part.clone())? {
+                    out.resize(base + (stretch.start - part.start) as usize, fill);
+                    out.extend(stretch.values);
+                }
+                out.resize(base + (part.end - part.start) as usize, fill);
+            }
+            Ok(out)
+        })?;
+        Ok(PyArray1::from_vec(py, values).into_any())
+    }
+
+    /// Civil times of the selected buckets' first samples, in step with `values()`: datetime64[ns], to the nearest.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the signal knows no civil time.
+    fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let mut memory = BufferMut::zeroed_samples::<i64>(self.len())?;
+        py.detach(|| -> Result<()> {
+            let mut rest = memory.samples_mut::<i64>();
+            for part in &self.parts {
+                let (head, tail) = rest.split_at_mut((part.end - part.start) as usize);
+                self.level.civil_grid_ns(part.start, head)?;
+                rest = tail;
+            }
+            Ok(())
+        })?;
+        let array = memory::own(py, memory, DType::I64, None)?;
+        Ok(array.call_method1("view", ("datetime64[ns]",))?)
+    }
+
+    /// Selected buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets.
+    #[getter]
+    fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let gaps = py.detach(|| {
+            let gaps = self.parts.iter().map(|part| self.level.gaps(part.clone()));
+            gaps.flatten().collect::<Vec<_>>()
+        });
+        let mut memory = BufferMut::zeroed_samples::<i64>(gaps.len() * 2)?;
+        let rows = memory.samples_mut::<i64>().chunks_exact_mut(2);
+        for (row, gap) in rows.zip(&gaps) {
+            row.copy_from_slice(&[gap.start, gap.length]);
+        }
+        Ok(memory::own(py, memory, DType::I64, Some(2))?)
+    }
+
+    /// Ranges `(start, end)` of buckets that are selected, gaps included, one or more a run.
+    #[getter]
+    fn ranges(&self) -> Vec<(i64, i64)> {
+        self.parts
+            .iter()
+            .map(|part| (part.start, part.end))
+            .collect()
+    }
+
+    /// Selected buckets that have samples.
+    #[getter]
+    fn sample_count(&self) -> i64 {
+        let missing = |part: &Range<i64>| -> i64 {
+            let gaps = self.level.gaps(part.clone());
+            gaps.iter().map(|gap| gap.length).sum()
+        };
+        let count = |part: &Range<i64>| part.end - part.start - missing(part);
+        self.parts.iter().map(count).sum()
+    }
+
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let mut gaps = self
+            .parts
+            .iter()
+            .flat_map(|part| self.level.gaps(part.clone()));
+        if let Some(gap) = gaps.next() {
+            let message = format!(
+                "the selection from level {} of signal {:?} covers a gap of {} buckets at index {}; ask for values(fill=...)",
+                self.level.bucket(),
+                self.level.signal().name(),
+                gap.length,
+                gap.start
+            );
+            return Err(Raised::new("GapError", "gap_in_selection", message).into());
+        }
+        crate::segment::finish(self.values(py, f64::NAN)?, false, dtype, copy)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<LevelSelection of {} {}: {} buckets of {} samples>",
+            self.level.signal().name(),
+            self.name,
+            self.len(),
+            self.level.bucket()
+        )
+    }
+}
+
+#[pymethods]
+impl Signal {
+    /// Buckets, in samples, of the levels that `level` can read, finest first: those no longer than the signal.
+    #[getter]
+    fn levels<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
+        let signal = self.get(py)?;
+        let buckets = (0..signal.levels()).map(|level| bucket(signal.dtype(), level));
+        Ok(PyTuple::new(py, buckets.collect::<Vec<_>>())?)
+    }
+
+    /// The signal at a coarser scale, to read like a signal: one number per bucket of samples, from stored views where
+    /// there are some. Only finite samples count; those of complex signals by their magnitude.
+    ///
+    /// Parameters:
+    ///     bucket: samples a bucket, one of `levels`.
+    ///     measure: "mean", "min", "max", "std" (population standard deviation) or "count" (of finite samples).
+    ///
+    /// Returns:
+    ///     A `Level`: rate, gaps, `time_of`, `index_of`, and by slicing its values in the signal's unit.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: no such level.
+    ///     isochrony.OptionError: no such measure.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("x", dtype="i2", rate=2000, start="2010-03-01")
+    /// >>> _ = signal.append(np.arange(10_000, dtype="i2"))
+    /// >>> signal.levels
+    /// (512, 4096)
+    /// >>> level = signal.level(4096, "max")
+    /// >>> level.rate.fraction, level.time_of(1)
+    /// (Fraction(125, 256), Time('2010-03-01T00:00:02.048Z'))
+    /// >>> level[0:2].values()
+    /// array([4095., 8191.])
+    #[pyo3(signature = (bucket, measure="mean"))]
+    fn level(slf: &Bound<'_, Self>, bucket: &Bound<'_, PyAny>, measure: &str) -> Result<Level> {
+        let signal = slf.get().get(slf.py())?;
+        let Some((name, measure)) = MEASURES.into_iter().find(|(name, _)| *name == measure) else {
+            let legal = "\"min\", \"max\", \"mean\", \"std\" or \"count\"";
+            return Err(option("measure", measure, legal).into());
+        };
+        let asked = as_index(bucket)?;
+        let buckets: Vec<i64> = (0..signal.levels())
+            .map(|level| self::bucket(signal.dtype(), level))
+            .collect();
+        let Some(level) = buckets.iter().position(|bucket| *bucket == asked) else {
+            let message = match buckets.as_slice() {
+                [] => format!(
+                    "signal {:?} has no levels yet: its {} samples fill no bucket of {}; read the samples instead",
+                    signal.name(),
+                    signal.end_index(),
+                    self::bucket(signal.dtype(), 0)
+                ),
+                buckets => format!(
+                    "signal {:?} has no level with buckets of {asked} samples; give one of {buckets:?}",
+                    signal.name()
+                ),
+            };
+            return Err(Raised::new("StoreValueError", "no_such_level", message).into());
+        };
+        Ok(Level {
+            signal: slf.clone().unbind(),
+            bucket: asked,
+            level,
+            name,
+            measure,
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! Stopping long work of this crate from another thread.
+//!
+//! [`stoppable`] gives the work of one thread a flag. Whatever reads or writes many samples looks at it between pieces
+//! of a few MiB at most, at places where stopping leaves nothing behind: before anything is queued for a commit, never
+//! inside one. The flag belongs to the thread and not to each function's arguments, because every layer between the
+//! caller and the loop over samples would have to pass it on.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::StoreError;
+
+thread_local! {
+    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Bytes of samples between two looks: a few milliseconds of work.
+pub(crate) const PIECE: i64 = 4 << 20;
+
+/// Puts the flag back that was there before, also when the work panics.
+struct Restore(Option<Arc<AtomicBool>>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let before = self.0.take();
+        STOP.with(|stop| *stop.borrow_mut() = before);
+    }
+}
+
+/// Does `work`, which ends soon with [`StoreError::Interrupted`] once `stop` is true.
+///
+/// Appending, backfilling, values and counts of a selection, gathering, sealing, unsealing and verifying look at the
+/// flag. A change that ends so has changed nothing; one that was past its last look is done as a whole.
+///
+/// ```
+/// use std::sync::{Arc, atomic::AtomicBool};
+/// let stop = Arc::new(AtomicBool::new(false));
+/// assert_eq!(isochrony_store::interrupt::stoppable(&stop, || 1 + 1), 2);
+/// ```
+pub fn stoppable<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
+    let before = STOP.with(|own| own.borrow_mut().replace(Arc::clone(stop)));
+    let _restore = Restore(before);
+    work()
+}
+
+/// Whether the work of this thread was asked to stop.
+pub(crate) fn look(action: &'static str) -> Result<(), StoreError> {
+    let asked = STOP.with(|stop| {
+        let stop = stop.borrow();
+        stop.as_ref()
+            .is_some_and(|stop| stop.load(Ordering::Relaxed))
+    });
+    if asked {
+        return Err(StoreError::Interrupted { action });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_see_the_innermost_flag_and_only_inside() {
+        let (asked, other) = (Arc::new(AtomicBool::new(true)), Arc::default());
+        stoppable(&asked, || {
+            assert_eq!(look("read").unwrap_err().code(), "interrupted");
+            stoppable(&other, || assert!(look("read").is_ok()));
+            assert!(look("read").is_err());
+        });
+        assert!(look("read").is_ok());
+    }
+
+    #[test]
+    fn a_panic_takes_the_flag_along() {
+        let asked = Arc::new(AtomicBool::new(true));
+        let outcome = std::panic::catch_unwind(|| stoppable(&asked, || panic!("as a test")));
+        assert!(outcome.is_err() && look("read").is_ok());
+    }
+}

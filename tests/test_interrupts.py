@@ -1,0 +1,161 @@
+"""Ctrl-C inside one long call: seen soon, and nothing half done. A real SIGINT, sent by a child to itself."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+
+PRELUDE = """
+import os, signal, sys, threading, time
+import numpy as np, isochrony as iso
+from isochrony import _native
+
+# Started in the background, a process ignores Ctrl-C; this one must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def interrupted(call, after):
+    '''Presses Ctrl-C `after` seconds into the call; says how long it took from then on.'''
+    global returned
+    pressed, returned = [], False
+    def press():
+        time.sleep(after)
+        pressed.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+    thread = threading.Thread(target=press)
+    try:
+        thread.start()
+        call()
+        returned = True
+        thread.join()
+        time.sleep(1)
+    except KeyboardInterrupt:
+        return time.perf_counter() - pressed[0]
+    raise AssertionError("no interrupt")
+"""
+
+
+def run(program: str, tmp_path: Path) -> list[str]:
+    code = PRELUDE + f"folder = {str(tmp_path)!r}\n" + textwrap.dedent(program)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_append_is_whole_or_not_at_all_and_the_store_goes_on(tmp_path: Path) -> None:
+    outcome = run(
+        """
+        store = iso.open(folder + "/x.iso", "x")
+        w = store.create("x", dtype="i2", rate=1000, start="2010-03-01")
+        first = np.arange(1_000_003).astype("i2")
+        w.append(first)
+        store.commit()
+        big = (np.arange(64 << 20) % 251).astype("i2")
+        took = interrupted(lambda: w.append(big), 0.02)
+        assert w.end_index in (len(first), len(first) + len(big)), w.end_index
+        print("not" if w.end_index == len(first) else "whole")
+        # What follows is as if the call had not been made, or had ended.
+        end = w.end_index
+        last = np.full(3_000_000, 7, "i2")
+        w.append(last)
+        store.commit()
+        np.testing.assert_array_equal(w.counts[:1_000_003], first)
+        np.testing.assert_array_equal(w.counts[end:], last)
+        view = w.view(slice(end, None), pixels=100)
+        assert (view.min == 7).all() and (view.max == 7).all() and (view.std == 0).all()
+        store.close()
+        assert _native.verify(folder + "/x.iso")["damage"] == []
+        print(took)
+        """,
+        tmp_path,
+    )
+    assert outcome[0] in ("not", "whole")
+    assert float(outcome[1]) < 1.5
+
+
+def test_reading_gathering_sealing_and_verifying_stop_soon(tmp_path: Path) -> None:
+    outcome = run(
+        """
+        store = iso.open(folder + "/x.iso", "x")
+        w = store.create("x", dtype="i2", rate=1000, start="2010-03-01")
+        rng = np.random.default_rng(1)
+        block = rng.integers(-3000, 3000, 8 << 20).astype("i2")
+        for _ in range(12):
+            w.append(block)
+        w.append_gap(samples=100 << 20)
+        store.commit()
+        n = 12 * len(block)
+        span = (w.time_of(0), w.time_of(n))
+        calls = {
+            "values": lambda: w.values(),
+            "filled": lambda: w[:].filled_counts(0),
+            "gather": lambda: store.gather("x", span, rate=1000),
+            "linear": lambda: store.gather("x", span, rate=999, method="linear"),
+            "verify": lambda: [_native.verify(folder + "/x.iso") for _ in range(500)],
+            "seal": lambda: w.seal("zstd:3"),
+            "unseal": lambda: (w.seal("zstd:1"), w.unseal()),
+        }
+        for name, call in calls.items():
+            took = interrupted(call, 0.05)
+            # Gigabytes take longer than a twentieth of a second.
+            assert not returned or name not in ("values", "gather", "linear"), name
+            print(name, took)
+        # Nothing was lost or left half done.
+        if w.codec:
+            w.unseal()
+        np.testing.assert_array_equal(w.counts[n - len(block) : n], block)
+        w.append(block[:10])
+        store.close()
+        assert _native.verify(folder + "/x.iso")["damage"] == []
+        """,
+        tmp_path,
+    )
+    took = dict(zip(outcome[::2], map(float, outcome[1::2]), strict=True))
+    assert set(took) == {"values", "filled", "gather", "linear", "verify", "seal", "unseal"}
+    # A tenth of a second where nobody else computes; one call as a whole takes longer than these bounds.
+    assert all(seconds < 1.5 for seconds in took.values()), took
+
+
+def test_an_exception_of_another_handler_comes_through(tmp_path: Path) -> None:
+    outcome = run(
+        """
+        class Alarm(Exception):
+            pass
+        def ring(*_):
+            raise Alarm
+        signal.signal(signal.SIGALRM, ring)
+        store = iso.open(folder + "/x.iso", "x")
+        w = store.create("x", dtype="f8", rate=1000)
+        w.append(np.zeros(16 << 20))
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        try:
+            while True:
+                w.values()
+        except Alarm:
+            print("rang", w.sample_count)
+        """,
+        tmp_path,
+    )
+    assert outcome == ["rang", str(16 << 20)]
+
+
+def test_ctrl_c_ends_a_scan(tmp_path: Path) -> None:
+    outcome = run(
+        """
+        store = iso.open(folder + "/x.iso", "x")
+        w = store.create("x", dtype="f8", rate=1000)
+        w.append(np.zeros(24 << 20))
+        def press(done, total):
+            os.kill(os.getpid(), signal.SIGINT)
+        try:
+            _native.window_stats(w, 100, ["std"], progress=press)
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+        tmp_path,
+    )
+    assert outcome == ["interrupted"]
