@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    import isochrony as iso
 
 # 100 cases at least; more at night: HYPOTHESIS_PROFILE=nightly.
 settings.register_profile(
@@ -17,6 +22,15 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[iso.Store]:
+    """A new store, open for writing."""
+    import isochrony as iso
+
+    with iso.open(tmp_path / "water.iso", "x") as store:
+        yield store
 
 
 @pytest.fixture(scope="session")

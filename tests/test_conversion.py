@@ -2,9 +2,7 @@
 
 import datetime as dt
 import time
-from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -15,12 +13,6 @@ import isochrony as iso
 
 START = "2010-03-01T00:00:00Z"
 START_NS = 1_267_401_600 * 10**9
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[iso.Store]:
-    with iso.open(tmp_path / "water.iso", "x") as store:
-        yield store
 
 
 def stepped(store: iso.Store) -> iso.Signal:

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,6 @@ import isochrony as iso
 from isochrony import _native
 
 EPOCH = 1_267_401_600
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[iso.Store]:
-    with iso.open(tmp_path / "water.iso", "x") as store:
-        yield store
 
 
 @pytest.fixture

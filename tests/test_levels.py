@@ -1,9 +1,7 @@
 """Decimated views read as signals: against NumPy over the samples themselves."""
 
 import pickle
-from collections.abc import Iterator
 from fractions import Fraction
-from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -14,12 +12,6 @@ import isochrony as iso
 
 START = "2010-03-01T00:00:00Z"
 STATS = {"min": np.min, "max": np.max, "mean": np.mean, "std": np.std, "count": len}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[iso.Store]:
-    with iso.open(tmp_path / "water.iso", "x") as store:
-        yield store
 
 
 def expected(values: np.ndarray, present: np.ndarray, bucket: int, measure: str) -> np.ndarray:

@@ -1,0 +1,100 @@
+"""Windowed statistics by `iso.scan`."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import isochrony as iso
+from made import START, pressure
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_windows_agree_with_numpy(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(["i2", "u1", "f4", "f8"]))
+    window = data.draw(st.integers(1, 30))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    rows = []
+    with iso.open(tmp_path_factory.mktemp("s") / "x.iso", "x") as store:
+        signal = store.create("x", dtype=dtype, rate=10, start=START)
+        at = 0
+        for count, gap in data.draw(st.lists(st.tuples(st.integers(1, 90), st.integers(1, 9)), min_size=1, max_size=4)):
+            x = (rng.standard_normal(count) * 50).astype(dtype)
+            signal.append(x)
+            for k in range(count // window):
+                part = x[k * window : (k + 1) * window].astype("f8")
+                rows.append((at + k * window, part.min(), part.max(), part.mean(), part.std(), len(part)))
+            signal.append_gap(samples=gap)
+            at += count + gap
+        table = iso.scan(signal).rewindow(window).stats("min", "max", "mean", "std", "count").collect()
+    expected = np.array(rows).reshape(-1, 6).T
+    np.testing.assert_array_equal(table["start"], expected[0])
+    np.testing.assert_array_equal(table["end"], expected[0] + window)
+    np.testing.assert_array_equal(table["min"], expected[1])
+    np.testing.assert_array_equal(table["max"], expected[2])
+    np.testing.assert_allclose(table["mean"], expected[3], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(table["std"], expected[4], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(table["count"], expected[5])
+
+
+def test_a_part_gives_the_signals_own_windows(store: iso.Store) -> None:
+    signal = pressure(store)
+    whole = iso.scan(signal).rewindow(100).stats("mean").collect()
+    part = iso.scan(signal[150:1790]).rewindow(100).stats("mean").collect()
+    assert list(part["start"]) == [200, 300, 400, 500, 600, 700, 800, 900, 1500, 1600]
+    assert set(part["start"]) <= set(whole["start"])
+    own = iso.scan(signal[150:1790]).rewindow(100, anchor="range").stats("mean").collect()
+    assert list(own["start"])[:2] == [150, 250]
+    kept = iso.scan(signal[150:1790]).rewindow(100, anchor="range", tail="keep").stats("count").collect()
+    assert list(kept["count"]) == [100] * 8 + [50, 100, 100, 90]
+
+
+def test_times_units_and_calibration(store: iso.Store) -> None:
+    signal = pressure(store, dtype="i2", scale=-0.5, offset=1)
+    table = iso.scan(signal).rewindow(500).stats("min", "max").collect()
+    assert table.columns == ("start", "end", "time", "min", "max")
+    assert table["time"][2] == np.datetime64("2010-03-01T00:00:15", "ns")
+    assert table["max"][0] == 1.0
+    assert table["min"][0] == 1 - 499 / 2
+    assert table.units == {"min": "kPa", "max": "kPa"}
+
+
+def test_plans_print_compare_and_explain(store: iso.Store) -> None:
+    signal = pressure(store)
+    plan = iso.scan(signal).rewindow(100).stats("min")
+    assert str(plan) == "scan(stn_10/pressure) -> rewindow(100) -> stats(min)"
+    assert plan == iso.scan(signal).rewindow(100).stats("min")
+    assert "windows of 100" in plan.explain()
+
+
+def test_refuses_what_it_cannot_run(store: iso.Store) -> None:
+    signal = pressure(store)
+    plan = iso.scan(signal).rewindow(100)
+    with pytest.raises(iso.PlanError, match="workers"):
+        plan.stats("min").collect(workers=2)
+    for bad in ((), ("min", "min"), ("median",)):
+        with pytest.raises(iso.PlanError, match="stats"):
+            plan.stats(*bad)
+    for window in (0, -1, 2.5, "60s", True):
+        with pytest.raises(iso.OptionError, match="rewindow"):
+            iso.scan(signal).rewindow(window)
+    with pytest.raises(iso.PlanError, match="rewindow"):
+        iso.scan(signal).stats("min")
+    with pytest.raises(iso.PlanError, match="nothing"):
+        iso.scan(signal).collect()
+    with pytest.raises(iso.PlanError, match="signal"):
+        iso.scan(np.zeros(3))
+
+
+def test_tables_convert(store: iso.Store) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    table = iso.scan(pressure(store)).rewindow(100).stats("mean", "count").collect()
+    arrow = pyarrow.table(table)
+    assert arrow.num_rows == table.num_rows == 20
+    assert arrow.schema.field("mean").metadata == {b"unit": b"kPa"}
+    assert isinstance(table.to_pandas(), pandas.DataFrame)
+    assert table.to_numpy()["mean"][3] == table["mean"][3]
+    assert "[20 rows]" in repr(table)
+    assert table._repr_html_().count("<tr>") == 12
