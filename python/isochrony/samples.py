@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from .native_errors import StoreTypeError, StoreValueError
 
-__all__ = ["as_samples"]
+__all__ = ["as_samples", "as_stretches"]
 
 
 def as_samples(samples: Any, dtype: str, signal: str) -> npt.NDArray[Any]:
@@ -42,6 +42,25 @@ def as_samples(samples: Any, dtype: str, signal: str) -> npt.NDArray[Any]:
         f"signal {signal!r} holds {wanted} samples, got {array.dtype}, which may lose something; "
         f"convert them first: samples.astype({wanted.name!r})"
     )
+
+
+def as_stretches(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Rows of first index and number of samples, flat.
+
+    Parameters:
+        rows: whole numbers, shape (n, 2); the second above zero.
+
+    Raises:
+        StoreTypeError: other numbers.
+        StoreValueError: another shape, or a length of zero or less.
+    """
+    if rows.dtype.kind not in "iu":
+        raise StoreTypeError(f"stretches must be whole numbers, got {rows.dtype}; give first indices and lengths")
+    if rows.ndim != 2 or rows.shape[1] != 2:
+        raise StoreValueError(f"stretches must have shape (n, 2), got {rows.shape}; give first indices and lengths")
+    if len(rows) and rows[:, 1].min() < 1:
+        raise StoreValueError(f"a stretch has {rows[:, 1].min()} samples; leave out those without any")
+    return np.ascontiguousarray(rows, "i8").ravel()
 
 
 def _list_fits(samples: Any, array: npt.NDArray[Any], wanted: np.dtype[Any]) -> bool:

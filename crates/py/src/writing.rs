@@ -298,8 +298,13 @@ impl Signal {
     /// Marks stored samples as invalid: they become a gap.
     ///
     /// Parameters:
-    ///     start: index or time; or a span, slice or selection, and no `end`.
+    ///     start: index or time; or a span, slice or selection, and no `end`. Or many stretches at once, which is much
+    ///         faster than one by one: an int64 array of shape (n, 2) of first indices and numbers of samples, as
+    ///         `numpy.asarray(signal.gaps)` gives them.
     ///     end: index or time after the last sample.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: a stretch outside the signal (also IndexError); of many, those before it are marked.
     #[pyo3(signature = (start, end=None))]
     fn mark_invalid(
         &self,
@@ -308,8 +313,10 @@ impl Signal {
         end: Option<&Bound<'_, PyAny>>,
     ) -> Result<()> {
         let writer = self.writer("mark samples as invalid")?;
-        let signal = self.get(py)?;
-        let ranges = ranges(&signal, start, end)?;
+        let ranges = match (start.hasattr("ndim")?, end) {
+            (true, None) => listed(py, start)?,
+            _ => ranges(&self.get(py)?, start, end)?,
+        };
         py.detach(|| {
             ranges
                 .into_iter()
@@ -349,6 +356,18 @@ impl Signal {
             .then(|| (scale.unwrap_or(1.0), offset.unwrap_or(0.0)));
         Ok(py.detach(|| writer.set_calibration(unit, calibration))?)
     }
+}
+
+/// Index ranges given as rows of start and length.
+fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range<i64>>> {
+    let rows = py
+        .import("isochrony.samples")?
+        .call_method1("as_stretches", (rows,))?;
+    let (rows, _) = memory::adopt(&rows, false)?;
+    let rows = rows.samples::<i64>().unwrap_or_default().chunks_exact(2);
+    Ok(rows
+        .map(|row| row[0]..row[0].saturating_add(row[1]))
+        .collect())
 }
 
 /// Index ranges of a stretch given as one key or as two ends.
