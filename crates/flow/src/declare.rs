@@ -36,6 +36,9 @@ pub struct Param {
     pub adjustable: bool,
 }
 
+/// Makes an operator of checked parameters.
+pub type Build = fn(&Map<String, Value>) -> Result<Box<dyn Operator>, PlanError>;
+
 /// All there is to know about an operator without making one.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
@@ -48,7 +51,7 @@ pub struct Declaration {
     /// Its parameters, in order.
     pub params: &'static [Param],
     /// Makes one of checked parameters.
-    pub build: fn(&Map<String, Value>) -> Result<Box<dyn Operator>, PlanError>,
+    pub build: Build,
 }
 
 /// A type whose declaration is known; implemented by [`operator!`](crate::operator).
@@ -284,7 +287,7 @@ macro_rules! operator {
                 ),*],
                 build: |_params| Ok(Box::new(Self {
                     $( $param: $crate::Declaration::read($name, stringify!($param), _params)?, )*
-                    ..Self::default()
+                    $( $state: Default::default(), )*
                 })),
             };
         }

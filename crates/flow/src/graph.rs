@@ -81,6 +81,17 @@ impl Graph {
         graph
     }
 
+    /// Takes out a node that nobody takes from.
+    pub(crate) fn remove(&mut self, node: usize) {
+        self.nodes.remove(node);
+        let edges = self
+            .nodes
+            .iter_mut()
+            .flat_map(|n| &mut n.inputs)
+            .chain(&mut self.outputs);
+        edges.filter(|(n, _)| *n > node).for_each(|(n, _)| *n -= 1);
+    }
+
     fn label(&self, node: usize) -> String {
         let name = self.nodes[node].op.name();
         let Op::Apply {

@@ -98,6 +98,9 @@ pub struct Plan {
     pub(crate) output: u16,
 }
 
+/// Finds the recording that a saved scan names.
+pub type Resolve<'a> = dyn Fn(&Map<String, Value>) -> Result<Live, PlanError> + 'a;
+
 /// Samples of a segment where nobody says otherwise: large enough that the engine is not seen, small enough that
 /// what one operator wrote the next finds in the cache.
 pub const SEGMENT: u64 = 1 << 17;
@@ -241,7 +244,7 @@ impl Plan {
     pub fn from_json(
         saved: &Value,
         catalog: &Catalog,
-        resolve: &dyn Fn(&Map<String, Value>) -> Result<Live, PlanError>,
+        resolve: &Resolve<'_>,
     ) -> Result<Self, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         if saved.get("isochrony_plan") != Some(&json!(1)) {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::ops::{Collect, Count, Filter, Limit, Map, Merge, Passthrough, Rewindow, Sync, Zip};
+use crate::optimise::optimise;
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
 
 /// Parameters from a JSON object.
@@ -14,6 +15,21 @@ fn params(value: Value) -> serde_json::Map<String, Value> {
         Value::Object(map) => map,
         _ => serde_json::Map::new(),
     }
+}
+
+fn prepared(plan: &Plan, options: &RunOptions<'_>) -> Graph {
+    let mut graph = Graph::new(plan);
+    if options.optimise {
+        optimise(&mut graph);
+    }
+    graph
+}
+
+fn indent(text: &str) -> String {
+    text.lines()
+        .map(|line| format!("  {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 impl Plan {
@@ -116,7 +132,7 @@ impl Plan {
             _ => self.then::<Collect>(serde_json::Map::new()),
         };
         let sink = sink.unwrap_or_else(|_| self.clone());
-        let graph = Graph::new(&sink);
+        let graph = prepared(&sink, options);
         let mut run = Run::new(&graph, options)?;
         let report = run.run(options)?;
         let gathered = run.result(graph.outputs[0].0).unwrap_or(Gathered::Count(0));
@@ -136,6 +152,28 @@ impl Plan {
     /// # Errors
     /// [`RunError`].
     pub fn run_with(&self, options: &RunOptions<'_>) -> Result<Report, RunError> {
-        Run::new(&Graph::new(self), options)?.run(options)
+        Run::new(&prepared(self, options), options)?.run(options)
+    }
+
+    /// The plan as written and as it will run, and which rewrites lie between; reads nothing.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        let mut graph = Graph::new(self);
+        let mut text = format!("plan\n{}\n", indent(&graph.to_string()));
+        let done = optimise(&mut graph);
+        for what in &done {
+            text += &format!("rewrite\n{}\n", indent(what));
+        }
+        text += &format!("runs as\n{}\n", indent(&graph.to_string()));
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let types: Vec<String> = node.bound.outputs.iter().map(ToString::to_string).collect();
+            text += &format!(
+                "  {at} {}: {}; {:?}\n",
+                node.op.name(),
+                types.join(", "),
+                node.bound.contract
+            );
+        }
+        text
     }
 }

@@ -58,6 +58,11 @@ proptest! {
         let gathered = plan.collect().unwrap();
         prop_assert_eq!(gathered.array().unwrap().to_vec::<i16>().unwrap(), kept.concat());
         prop_assert_eq!(plan.count().unwrap().collect().unwrap(), Gathered::Count(kept.len() as u64));
+        let mut as_written = isochrony_flow::RunOptions::default();
+        as_written.optimise = false;
+        let (unoptimised, report) = plan.collect_with(&as_written).unwrap();
+        prop_assert_eq!(unoptimised, gathered);
+        prop_assert_eq!(report.operators.len(), 5);
     }
 
     #[test]
@@ -117,6 +122,39 @@ fn what_was_remembered_is_forgotten_at_a_gap() {
             .to_vec::<i16>()
             .unwrap(),
         [-1, 2, -1]
+    );
+}
+
+#[test]
+fn filters_behind_one_another_become_one_unless_somebody_sees_what_lies_between() {
+    let s = Expr::input();
+    let windows = Plan::scan(recording(&[1, 2, 3, 4], &[], stream().intern()))
+        .rewindow(2)
+        .unwrap();
+    let first = windows.filter(&s.std().gt(0)).unwrap();
+    let second = first.filter(&s.mean().lt(2)).unwrap();
+    assert_eq!(
+        second
+            .collect_with(&Default::default())
+            .unwrap()
+            .1
+            .operators
+            .len(),
+        4
+    );
+    let text = second.explain();
+    assert!(
+        text.contains("filter(predicate=(s.std() > 0) & (s.mean() < 2))"),
+        "{text}"
+    );
+    let both = first.merge(&[second]).unwrap();
+    assert!(!both.explain().contains("rewrite"), "{}", both.explain());
+    // A filter that remembers earlier windows must see those, and only those, that the first lets pass.
+    let remembers = first.filter(&s.mean().previous(0).lt(2)).unwrap();
+    assert!(
+        !remembers.explain().contains("rewrite"),
+        "{}",
+        remembers.explain()
     );
 }
 

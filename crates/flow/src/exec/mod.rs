@@ -38,6 +38,8 @@ pub struct RunOptions<'a> {
     pub memory: u64,
     /// Set by anybody to stop the run between operator calls.
     pub interrupt: Option<&'a AtomicBool>,
+    /// Whether the plan is rewritten first; results are the same.
+    pub optimise: bool,
 }
 
 impl Default for RunOptions<'_> {
@@ -45,6 +47,7 @@ impl Default for RunOptions<'_> {
         Self {
             memory: MEMORY,
             interrupt: None,
+            optimise: true,
         }
     }
 }

@@ -1,0 +1,83 @@
+//! In steady state a run allocates nothing, however many segments go through it.
+#![allow(unsafe_code)] // A counting allocator is an unsafe trait.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use isochrony_expr::Expr;
+use isochrony_flow::{Live, Plan, Segments};
+use isochrony_segment::{SigSeg, Stream};
+use isochrony_time::{Rate, TimebaseId};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: passes every request on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps `alloc`'s contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps `dealloc`'s contract.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of a run over so many samples, from building it to dropping it.
+fn allocations(samples: i64, plan: &dyn Fn(Plan) -> Plan) -> usize {
+    let stream = Stream::new("steady", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
+    let values: Vec<i16> = (0..samples).map(|i| (i % 1000) as i16).collect();
+    let recording = Segments::new([SigSeg::from_slice(&values, 0, stream).unwrap()]).unwrap();
+    let plan = plan(Plan::scan_part(Live::new(recording), None, 1000))
+        .count()
+        .unwrap();
+    let before = ALLOCATIONS.with(Cell::get);
+    assert!(plan.collect().unwrap().count().unwrap() > 0);
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+fn does_not_grow(name: &str, plan: &dyn Fn(Plan) -> Plan) {
+    let (few, many) = (allocations(200_000, plan), allocations(2_000_000, plan));
+    assert!(few > 0, "the counter counts");
+    assert_eq!(few, many, "{name}: 200 segments and 2,000");
+}
+
+#[test]
+fn chains_windows_and_filters_allocate_nothing_per_segment() {
+    let s = Expr::input;
+    does_not_grow("passthrough", &|scan| {
+        scan.passthrough().unwrap().passthrough().unwrap()
+    });
+    does_not_grow("rewindow that fits", &|scan| scan.rewindow(100).unwrap());
+    does_not_grow("rewindow across segments", &|scan| {
+        scan.rewindow_every(300, 170).unwrap()
+    });
+    does_not_grow("statfilter", &|scan| {
+        let windows = scan.rewindow(100).unwrap();
+        windows
+            .filter(&s().std().gt(1))
+            .unwrap()
+            .filter(&s().mean().lt(900))
+            .unwrap()
+    });
+    does_not_grow("map of windows", &|scan| {
+        scan.rewindow(100)
+            .unwrap()
+            .map(&(s() - s().mean()))
+            .unwrap()
+    });
+    does_not_grow("map of samples", &|scan| scan.map(&(s() * 2.5)).unwrap());
+    does_not_grow("a branch", &|scan| {
+        let other = scan.map(&(s() * 2)).unwrap();
+        scan.zip(&[other]).unwrap().output(1).unwrap()
+    });
+}
