@@ -129,7 +129,6 @@ fn examples() -> Vec<StoreError> {
             row: 7,
             reason: "what",
         },
-        StoreError::Interrupted { action: "what" },
         StoreError::Locked {
             path: "/a/store".into(),
             holder: "name".into(),
@@ -203,6 +202,7 @@ fn examples() -> Vec<StoreError> {
             path: "/a/store/b".into(),
             other: "/a/store".into(),
         },
+        StoreError::Interrupted { action: "what" },
         StoreError::Time(TimeError::Overflow { what: "a test" }),
         StoreError::Segment(SegmentError::OutOfMemory { bytes: 7 }),
     ]

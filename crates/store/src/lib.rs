@@ -19,8 +19,8 @@ mod error;
 pub mod fuzzing;
 mod gather;
 mod info;
-mod io_hint;
 pub mod interrupt;
+mod io_hint;
 #[doc(hidden)]
 pub mod layout;
 #[doc(hidden)]
