@@ -63,8 +63,27 @@ fn same<T: Sample>(
     let chain = links.iter().fold(Expr::input(), |expr, &(kind, number)| {
         link(&expr, kind, number)
     });
-    let expr = compare(&chain, by.0, by.1);
-    let program = Program::compile_calibrated(&expr, T::DTYPE, calibration).unwrap();
+    let one = compare(&chain, by.0, by.1);
+    let bare = compare(&Expr::input(), by.0 / 6, by.1 / 2.0);
+    let whole = Expr::from((by.1 as i8 / 2).abs());
+    let integer = if by.0 < 128 {
+        Expr::input().gt(&whole)
+    } else {
+        Expr::input().le(&whole)
+    };
+    let both = &one & compare(&chain, by.0 / 6, by.1 / 3.0);
+    for expr in [&both & &bare, one, both, bare, integer] {
+        same_as_pieces(&expr, calibration, samples)?;
+    }
+    Ok(())
+}
+
+fn same_as_pieces<T: Sample>(
+    expr: &Expr,
+    calibration: &Calibration,
+    samples: &[T],
+) -> Result<(), TestCaseError> {
+    let program = Program::compile_calibrated(expr, T::DTYPE, calibration).unwrap();
     let long = run(&program, samples, samples.len());
     let short = run(&program, samples, PIECE);
     for (at, (long, short)) in long.iter().zip(&short).enumerate() {

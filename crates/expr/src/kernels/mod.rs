@@ -14,7 +14,7 @@ pub(crate) use cast::cast;
 pub(crate) use float::Polar;
 pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
 pub(crate) use number::{Arith, Order};
-pub(crate) use within::{WithinFn, within};
+pub(crate) use within::{TallyFn, WithinFn, count, within};
 
 use float::Float;
 use map::{Map1, Map2, run1, run2};

@@ -10,6 +10,33 @@ use super::number::Order;
 /// Bounds are numbers of the samples' dtype; those beyond it saturate, low above high is nowhere.
 pub(crate) type WithinFn = fn(Isa, &[u8], f64, f64, bool, &mut [u8]);
 
+/// How many samples pass. Counts in numbers as wide as a sample, so that vectors need no widening.
+#[inline(always)]
+pub(crate) fn count<T: Copy>(samples: &[T], passes: impl Fn(T) -> bool) -> u64 {
+    macro_rules! count {
+        ($narrow:ident, $most:expr) => {{
+            let mut total = 0;
+            for samples in samples.chunks($most) {
+                let mut count: $narrow = 0;
+                for &sample in samples {
+                    count += $narrow::from(passes(sample));
+                }
+                total += u64::from(count);
+            }
+            total
+        }};
+    }
+    match size_of::<T>() {
+        1 => count!(u8, 255),
+        2 => count!(u16, 1 << 15),
+        4 => count!(u32, 1 << 20),
+        _ => count!(u64, 1 << 20),
+    }
+}
+
+/// How many samples lie within or outside; bounds as those of [`WithinFn`].
+pub(crate) type TallyFn = fn(Isa, &[u8], f64, f64, bool) -> u64;
+
 /// A dtype that f64 holds exactly.
 trait Narrow: Order + Pod {
     fn of(bound: f64) -> Self;
@@ -69,16 +96,53 @@ fn run<T: Narrow>(isa: Isa, block: &[u8], low: f64, high: f64, outside: bool, ou
     });
 }
 
-/// The loop for samples of a dtype that f64 holds exactly.
-pub(crate) fn within(dtype: DType) -> Option<WithinFn> {
+struct Tally<'a, T> {
+    samples: &'a [T],
+    low: T,
+    high: T,
+    outside: bool,
+}
+
+impl<T: Narrow> Kernel for Tally<'_, T> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) -> u64 {
+        let Self {
+            samples,
+            low,
+            high,
+            outside,
+        } = self;
+        if outside {
+            count(samples, |sample| sample.less(low) | high.less(sample))
+        } else {
+            count(samples, |sample| {
+                low.less_equal(sample) & sample.less_equal(high)
+            })
+        }
+    }
+}
+
+fn tally<T: Narrow>(isa: Isa, block: &[u8], low: f64, high: f64, outside: bool) -> u64 {
+    isa.run(Tally::<T> {
+        samples: samples(block),
+        low: T::of(low),
+        high: T::of(high),
+        outside,
+    })
+}
+
+/// The loops for samples of a dtype that f64 holds exactly.
+pub(crate) fn within(dtype: DType) -> Option<(WithinFn, TallyFn)> {
     Some(match dtype {
-        DType::I8 => run::<i8>,
-        DType::I16 => run::<i16>,
-        DType::I32 => run::<i32>,
-        DType::U8 => run::<u8>,
-        DType::U16 => run::<u16>,
-        DType::F32 => run::<f32>,
-        DType::F64 => run::<f64>,
+        DType::I8 => (run::<i8>, tally::<i8>),
+        DType::I16 => (run::<i16>, tally::<i16>),
+        DType::I32 => (run::<i32>, tally::<i32>),
+        DType::U8 => (run::<u8>, tally::<u8>),
+        DType::U16 => (run::<u16>, tally::<u16>),
+        DType::F32 => (run::<f32>, tally::<f32>),
+        DType::F64 => (run::<f64>, tally::<f64>),
         _ => return None,
     })
 }

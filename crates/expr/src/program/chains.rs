@@ -8,13 +8,10 @@ use crate::{Binary, Shape, Unary};
 
 use super::plan::Planner;
 use super::steps::Operand;
-use super::threshold::{Link, Monotone, Predicate};
+use super::threshold::{Condition, Link, Monotone, Predicate};
 
-/// A predicate and the node that its chain begins with.
-pub(crate) struct Found {
-    pub(crate) predicate: Predicate,
-    pub(crate) base: usize,
-}
+/// Most predicates in one condition.
+const MOST: usize = 8;
 
 /// Whether a float dtype has all values of another dtype.
 fn widens(from: DType, to: DType) -> bool {
@@ -30,8 +27,41 @@ fn is_real_float(dtype: DType) -> bool {
 }
 
 impl Planner<'_> {
-    /// The predicate that a node is, if it compares a chain of at least one operation.
-    pub(super) fn predicate(&self, place: usize) -> Option<Found> {
+    /// The condition that a node is and the node that its chains begin with. `bare` allows a comparison
+    /// without a chain, which is worth it where its result need not be stored.
+    pub(super) fn condition(&self, place: usize, bare: bool) -> Option<(Condition, usize)> {
+        let (mut terms, mut left, mut base) = (Vec::new(), vec![place], None);
+        while let Some(place) = left.pop() {
+            let node = self.node(place);
+            if node.action == Action::Binary(Binary::And) && node.dtype == DType::Bool {
+                left.extend_from_slice(&node.args);
+            } else {
+                let (term, from) = self.predicate(place)?;
+                if *base.get_or_insert(from) != from {
+                    return None;
+                }
+                terms.push(term);
+            }
+            if terms.len() + left.len() > MOST {
+                return None;
+            }
+        }
+        let has_chain = terms.iter().any(|term| !term.links.is_empty());
+        // Both sides of zero and another interval have more than one piece in common.
+        let splits = |term: &Predicate| {
+            term.links
+                .iter()
+                .any(|link| link.operation == Monotone::Abs)
+        };
+        let several = terms.len() > 1;
+        if (several && terms.iter().any(splits)) || !(bare || has_chain || several) {
+            return None;
+        }
+        Some((Condition(terms), base?))
+    }
+
+    /// The predicate that a node is, and the node that its chain begins with.
+    fn predicate(&self, place: usize) -> Option<(Predicate, usize)> {
         let node = self.node(place);
         let Action::Binary(compare) = node.action else {
             return None;
@@ -44,23 +74,19 @@ impl Planner<'_> {
             _ => return None,
         };
         let dtype = self.node(node.args[0]).dtype;
-        if !is_real_float(dtype) {
-            return None;
-        }
+        kernels::within(dtype)?;
         let (chain, number, is_left) = self.one_sampled(node)?;
         let mut links = Vec::new();
         let base = self.follow(chain, &mut links)?;
-        let base_dtype = self.node(base).dtype;
-        kernels::within(base_dtype)?;
-        (!links.is_empty()).then_some(Found {
-            predicate: Predicate {
-                compare: if is_left { compare } else { flipped },
-                dtype,
-                number,
-                links,
-            },
-            base,
-        })
+        kernels::within(self.node(base).dtype)?;
+        let compare = if is_left { compare } else { flipped };
+        let predicate = Predicate {
+            compare,
+            dtype,
+            number,
+            links,
+        };
+        Some((predicate, base))
     }
 
     /// Of two operands the one of samples, the other, and whether samples are on the left.

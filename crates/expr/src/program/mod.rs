@@ -3,9 +3,11 @@
 mod chains;
 mod frames;
 mod memory;
+mod needs;
 mod plan;
 mod run;
 mod scratch;
+mod search;
 mod steps;
 mod threshold;
 

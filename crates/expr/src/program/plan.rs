@@ -7,14 +7,14 @@
 //! computes whatever the reductions of that stage, or the result, need. Samples that several
 //! passes need are computed again, since storing them would cost more than most of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::kernels;
 use crate::lower::{Action, Lowered, TypedNode};
 use crate::reduce;
 use crate::{Reduction, Shape};
 
-use super::chains::Found;
+use super::needs::{Conditions, Gathers, arguments, is_counted, needed, samples_for, stages};
 use super::steps::{
     ColumnOperand, ColumnStep, ColumnWork, Finish, Operand, Outcome, Pass, Plan, Run, SampleStep,
     Stage, Target, calibrate,
@@ -163,7 +163,7 @@ impl<'a> Planner<'a> {
         }
         let mut sources: Vec<usize> = gathers.keys().copied().collect();
         sources.sort_unstable();
-        let mut gather_steps: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut gather_steps = Gathers::new();
         for &source in &sources {
             let dtype = self.node(source).dtype;
             let asked = &gathers[&source];
@@ -172,7 +172,12 @@ impl<'a> Planner<'a> {
             for (make, given) in reduce::reducers(dtype, &wanted) {
                 let reducer = self.plan.reducers.len();
                 self.plan.reducers.push(make);
-                gather_steps.entry(source).or_default().push(reducer);
+                use Reduction::{All, Any, Count};
+                let counts = given.iter().all(|op| matches!(op, Any | All | Count));
+                gather_steps
+                    .entry(source)
+                    .or_default()
+                    .push((reducer, counts));
                 for &at in asked {
                     if let Some(wanted) = self.reduction(at)
                         && given.contains(&wanted)
@@ -193,11 +198,34 @@ impl<'a> Planner<'a> {
         targets.extend(writes.then_some(root));
         let none = HashMap::new();
         pass.steps = self.sample_steps(&targets, &gather_steps, writes, &none)?;
-        let mut found = HashMap::new();
-        for place in samples_for(self.lowered, &targets, &none) {
-            if let Some(Found { predicate, base }) = self.predicate(place) {
-                found.insert(place, (pass.predicates.len(), base));
-                pass.predicates.push(predicate);
+        let nodes = samples_for(self.lowered, &targets, &none);
+        let used: HashSet<usize> = nodes
+            .iter()
+            .flat_map(|&place| &self.node(place).args)
+            .copied()
+            .collect();
+        let mut conditions = HashMap::new();
+        for &place in &nodes {
+            let counted = is_counted(&gather_steps, place) && !used.contains(&place);
+            if let Some(condition) = self.condition(place, counted && !(writes && place == root)) {
+                conditions.insert(place, condition);
+            }
+        }
+        let mut found: Conditions = HashMap::new();
+        found.extend(
+            conditions
+                .iter()
+                .map(|(&place, &(_, base))| (place, (0, base))),
+        );
+        // Conditions within conditions are needed no more.
+        let still: HashSet<usize> = samples_for(self.lowered, &targets, &found)
+            .into_iter()
+            .collect();
+        found.retain(|place, _| still.contains(place));
+        for (place, (number, _)) in &mut found {
+            if let Some((condition, _)) = conditions.remove(place) {
+                *number = pass.conditions.len();
+                pass.conditions.push(condition);
             }
         }
         if !found.is_empty() {
@@ -217,15 +245,15 @@ impl<'a> Planner<'a> {
     fn sample_steps(
         &mut self,
         targets: &[usize],
-        gathers: &HashMap<usize, Vec<usize>>,
+        gathers: &Gathers,
         writes: bool,
-        predicates: &Predicates,
+        conditions: &Conditions,
     ) -> Option<Vec<SampleStep>> {
         let mut steps = Vec::new();
-        let nodes = samples_for(self.lowered, targets, predicates);
+        let nodes = samples_for(self.lowered, targets, conditions);
         let mut last_use: HashMap<usize, usize> = HashMap::new();
         for &place in &nodes {
-            for arg in arguments(self.lowered, predicates, place) {
+            for arg in arguments(self.lowered, conditions, place) {
                 last_use.insert(arg, place);
             }
         }
@@ -235,7 +263,23 @@ impl<'a> Planner<'a> {
         for &place in &nodes {
             let node = self.node(place);
             let is_result = writes && place == self.lowered.root;
-            if node.action != Action::Input || is_result {
+            let gathered = gathers.get(&place).map_or(&[][..], Vec::as_slice);
+            let unstored = !is_result && !last_use.contains_key(&place);
+            if let Some(&(condition, base)) = conditions.get(&place)
+                && unstored
+                && is_counted(gathers, place)
+            {
+                let dtype = self.node(base).dtype;
+                for &(reducer, _) in gathered {
+                    steps.push(SampleStep::Tally {
+                        run: kernels::within(dtype)?.1,
+                        condition,
+                        operand: self.operand(base, &registers)?,
+                        dtype,
+                        reducer,
+                    });
+                }
+            } else if node.action != Action::Input || is_result {
                 let args: &[usize] = if node.action == Action::Input {
                     &[place]
                 } else {
@@ -243,8 +287,8 @@ impl<'a> Planner<'a> {
                 };
                 let unused = Operand::Constant(kernels::Value::default());
                 let mut operands = [(unused, DType::Bool); 3];
-                let predicate = predicates.get(&place).copied();
-                let args = if predicate.is_some() { &[] } else { args };
+                let condition = conditions.get(&place).copied();
+                let args = if condition.is_some() { &[] } else { args };
                 for (operand, &arg) in operands.iter_mut().zip(args) {
                     *operand = (self.operand(arg, &registers)?, self.node(arg).dtype);
                 }
@@ -265,23 +309,24 @@ impl<'a> Planner<'a> {
                     registers.insert(place, register);
                     Target::Register(register)
                 };
-                steps.push(match predicate {
+                steps.push(match condition {
                     None => SampleStep::Map {
                         run,
                         operands,
                         target,
                         dtype: node.dtype,
                     },
-                    Some((predicate, base)) => SampleStep::Within {
-                        run: kernels::within(self.node(base).dtype)?,
-                        predicate,
+                    Some((condition, base)) => SampleStep::Within {
+                        run: kernels::within(self.node(base).dtype)?.0,
+                        condition,
                         operand: self.operand(base, &registers)?,
                         dtype: self.node(base).dtype,
                         target,
                     },
                 });
             }
-            for &reducer in gathers.get(&place).into_iter().flatten() {
+            let stored = node.action == Action::Input || registers.contains_key(&place);
+            for &(reducer, _) in gathered.iter().filter(|_| stored) {
                 steps.push(SampleStep::Gather {
                     reducer,
                     operand: self.operand(place, &registers)?,
@@ -289,7 +334,7 @@ impl<'a> Planner<'a> {
                 });
             }
             let ended = |arg: usize| last_use.get(&arg).is_none_or(|&last| last == place);
-            let mut used = arguments(self.lowered, predicates, place);
+            let mut used = arguments(self.lowered, conditions, place);
             used.push(place);
             used.sort_unstable();
             used.dedup();
@@ -309,56 +354,4 @@ impl<'a> Planner<'a> {
             _ => Operand::Column(*self.columns.get(&place)?),
         })
     }
-}
-
-/// The stage of every node.
-fn stages(lowered: &Lowered) -> Vec<usize> {
-    let mut stages: Vec<usize> = Vec::with_capacity(lowered.nodes.len());
-    for place in 0..lowered.nodes.len() {
-        let node = &lowered.nodes[place];
-        let of_args = node.args.iter().map(|&arg| stages[arg]).max().unwrap_or(0);
-        let reduced = matches!(node.action, Action::Reduce(_));
-        stages.push(of_args + usize::from(reduced));
-    }
-    stages
-}
-
-/// Nodes that compare chains: which of the pass's predicates they are and where the chain begins.
-type Predicates = HashMap<usize, (usize, usize)>;
-
-/// What a node is computed from: a predicate from what its chain begins with.
-fn arguments(lowered: &Lowered, predicates: &Predicates, place: usize) -> Vec<usize> {
-    match predicates.get(&place) {
-        Some(&(_, base)) => vec![base],
-        None => lowered.nodes[place].args.to_vec(),
-    }
-}
-
-/// Nodes that the result needs, arguments first.
-fn needed(lowered: &Lowered) -> Vec<usize> {
-    reach(lowered, &[lowered.root], &HashMap::new(), |_| true)
-}
-
-/// Nodes of samples that the targets need within one pass, arguments first.
-fn samples_for(lowered: &Lowered, targets: &[usize], predicates: &Predicates) -> Vec<usize> {
-    let sampled = |place: usize| lowered.nodes[place].shape == Shape::Sample;
-    reach(lowered, targets, predicates, sampled)
-}
-
-fn reach(
-    lowered: &Lowered,
-    from: &[usize],
-    predicates: &Predicates,
-    follow: impl Fn(usize) -> bool,
-) -> Vec<usize> {
-    let mut found = vec![false; lowered.nodes.len()];
-    from.iter().for_each(|&place| found[place] = true);
-    for place in (0..found.len()).rev() {
-        if found[place] {
-            for arg in arguments(lowered, predicates, place) {
-                found[arg] |= follow(arg);
-            }
-        }
-    }
-    (0..found.len()).filter(|&place| found[place]).collect()
 }

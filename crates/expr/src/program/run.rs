@@ -99,7 +99,7 @@ fn run_pass(
     };
     let maps = steps
         .iter()
-        .any(|step| !matches!(step, SampleStep::Gather { .. }));
+        .any(|step| !matches!(step, SampleStep::Gather { .. } | SampleStep::Tally { .. }));
     let block = if maps { BLOCK } else { BARE_BLOCK / size };
     let Scratch {
         isa,
@@ -152,12 +152,12 @@ fn run_pass(
                 }
                 SampleStep::Within {
                     run,
-                    predicate,
+                    condition,
                     operand,
                     dtype,
                     target,
                 } => {
-                    let interval = intervals[*predicate];
+                    let interval = intervals[*condition];
                     match target {
                         Target::Output => {
                             let out = &mut out[at..at + room];
@@ -169,6 +169,19 @@ fn run_pass(
                             blocks.within(*run, interval, *operand, *dtype, out);
                             blocks.registers[*register] = lines;
                         }
+                    }
+                }
+                SampleStep::Tally {
+                    run,
+                    condition,
+                    operand,
+                    dtype,
+                    reducer,
+                } => {
+                    let at = intervals[*condition];
+                    if let Source::Block(block) = blocks.source(*operand, *dtype) {
+                        let passing = run(blocks.isa, block, at.low, at.high, at.outside);
+                        blocks.reducers[*reducer].tally(passing, len as u64);
                     }
                 }
                 SampleStep::Gather {
@@ -191,14 +204,14 @@ fn run_pass(
 }
 
 impl Scratch {
-    /// Finds the intervals of a pass's predicates for the window at hand; false if the ordinary
+    /// Finds the intervals of a pass's conditions for the window at hand; false if the ordinary
     /// steps must be taken.
     fn thresholds(&mut self, pass: &Pass, window: usize, column_at: usize) -> bool {
         if pass.short.is_empty() || window < threshold::SHORTEST {
             return false;
         }
         self.intervals.clear();
-        for predicate in &pass.predicates {
+        for condition in &pass.conditions {
             let number = |operand: Operand, dtype: DType| match operand {
                 Operand::Column(at) => {
                     let mut value = Value::default();
@@ -210,7 +223,7 @@ impl Scratch {
                 Operand::Constant(value) => value,
                 Operand::Input | Operand::Register(_) => Value::default(),
             };
-            match predicate.interval(number) {
+            match condition.interval(number) {
                 Some(interval) => self.intervals.push(interval),
                 None => return false,
             }

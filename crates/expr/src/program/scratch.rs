@@ -43,7 +43,7 @@ pub struct Scratch {
     pub(crate) registers: Vec<Lines>,
     pub(crate) columns: Vec<Lines>,
     pub(crate) reducers: Vec<Box<dyn Reducer>>,
-    /// Intervals of a pass's predicates for the window at hand.
+    /// Intervals of a pass's conditions for the window at hand.
     pub(crate) intervals: Vec<Interval>,
 }
 
@@ -62,7 +62,7 @@ impl Scratch {
                 .iter()
                 .map(|dtype| lines(dtype.size() * GROUP))
                 .collect(),
-            intervals: Vec::with_capacity(plan.most_predicates()),
+            intervals: Vec::with_capacity(plan.most_conditions()),
             reducers: plan.reducers.iter().map(|make| make()).collect(),
         }
     }

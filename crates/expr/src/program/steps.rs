@@ -4,10 +4,10 @@ use isochrony_segment::{DType, Sample, dispatch};
 
 use isochrony_dsp::{Isa, Kernel, Level};
 
-use crate::kernels::{BinaryFn, SelectFn, UnaryFn, Value, WithinFn, samples, samples_mut};
+use crate::kernels::{BinaryFn, SelectFn, TallyFn, UnaryFn, Value, WithinFn, samples, samples_mut};
 use crate::reduce::Make;
 
-use super::threshold::Predicate;
+use super::threshold::Condition;
 use crate::{Memory, Reduction};
 
 pub(crate) type CalibrateFn = fn(Isa, &[u8], f64, f64, &mut [u8]);
@@ -50,13 +50,21 @@ pub(crate) enum SampleStep {
         target: Target,
         dtype: DType,
     },
-    /// Whether samples lie in the interval of the pass's `predicate`-th predicate.
+    /// Whether samples lie in the interval of the pass's `condition`-th condition.
     Within {
         run: WithinFn,
-        predicate: usize,
+        condition: usize,
         operand: Operand,
         dtype: DType,
         target: Target,
+    },
+    /// The program's `reducer`-th reducer learns how many samples lie in that interval.
+    Tally {
+        run: TallyFn,
+        condition: usize,
+        operand: Operand,
+        dtype: DType,
+        reducer: usize,
     },
     /// The program's `reducer`-th reducer takes in a block.
     Gather {
@@ -82,7 +90,7 @@ pub(crate) struct Pass {
     pub(crate) steps: Vec<SampleStep>,
     /// The same with thresholds instead of chains; empty if there are none.
     pub(crate) short: Vec<SampleStep>,
-    pub(crate) predicates: Vec<Predicate>,
+    pub(crate) conditions: Vec<Condition>,
     /// The program's reducers that begin and end with this pass.
     pub(crate) reducers: std::ops::Range<usize>,
     pub(crate) finishes: Vec<Finish>,
@@ -140,10 +148,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Predicates of the pass that has most.
-    pub(crate) fn most_predicates(&self) -> usize {
+    /// Conditions of the pass that has most.
+    pub(crate) fn most_conditions(&self) -> usize {
         let passes = self.stages.iter().filter_map(|stage| stage.pass.as_ref());
-        passes.map(|pass| pass.predicates.len()).max().unwrap_or(0)
+        passes.map(|pass| pass.conditions.len()).max().unwrap_or(0)
     }
 }
 

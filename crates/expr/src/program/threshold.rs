@@ -12,6 +12,7 @@ use isochrony_segment::DType;
 use crate::Binary;
 use crate::kernels::Value;
 
+use super::search::{before, least, limits, rank, unrank};
 use super::steps::Operand;
 
 /// Shortest window for which finding thresholds pays.
@@ -81,119 +82,17 @@ const NOWHERE: Interval = Interval {
     outside: false,
 };
 
-/// Reads a real float of a dtype.
+/// Reads a real number of a dtype.
 fn real(value: Value, dtype: DType) -> f64 {
     match dtype {
+        DType::I8 => value.get::<i8>().into(),
+        DType::I16 => value.get::<i16>().into(),
+        DType::I32 => value.get::<i32>().into(),
+        DType::U8 => value.get::<u8>().into(),
+        DType::U16 => value.get::<u16>().into(),
         DType::F32 => value.get::<f32>().into(),
         _ => value.get(),
     }
-}
-
-/// Place of a number among all of its dtype, and back. Every real dtype of a chain fits f64.
-fn rank(value: f64, dtype: DType) -> i64 {
-    fn ordered(bits: i64) -> i64 {
-        if bits < 0 { i64::MIN - bits } else { bits }
-    }
-    match dtype {
-        DType::F32 => {
-            let bits = (value as f32).to_bits() as i32;
-            i64::from(if bits < 0 {
-                i32::MIN.wrapping_sub(bits)
-            } else {
-                bits
-            })
-        }
-        DType::F64 => ordered(value.to_bits() as i64),
-        _ => value as i64,
-    }
-}
-
-fn unrank(rank: i64, dtype: DType) -> f64 {
-    match dtype {
-        DType::F32 => {
-            let rank = rank as i32;
-            let bits = if rank < 0 {
-                i32::MIN.wrapping_sub(rank)
-            } else {
-                rank
-            };
-            f32::from_bits(bits as u32).into()
-        }
-        DType::F64 => f64::from_bits((if rank < 0 { i64::MIN - rank } else { rank }) as u64),
-        _ => rank as f64,
-    }
-}
-
-/// Least and greatest number of a dtype.
-fn limits(dtype: DType) -> (f64, f64) {
-    match dtype {
-        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
-        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
-        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
-        DType::U8 => (0.0, u8::MAX.into()),
-        DType::U16 => (0.0, u16::MAX.into()),
-        _ => (f64::NEG_INFINITY, f64::INFINITY),
-    }
-}
-
-/// The least number of a dtype for which `holds` is true, given that it is then true for all
-/// greater ones; None if it is for none. Searches outwards from a guess.
-fn least(dtype: DType, guess: f64, holds: impl Fn(f64) -> bool) -> Option<f64> {
-    let (first, last) = limits(dtype);
-    let (first, last) = (rank(first, dtype), rank(last, dtype));
-    let holds = |rank: i64| holds(unrank(rank, dtype));
-    let start = rank(if guess.is_nan() { 0.0 } else { guess }, dtype).clamp(first, last);
-    // Invariant: does not hold below `no`, or at it where it is a number; holds at `yes`.
-    let (mut no, mut yes);
-    let mut step = 1i64;
-    if holds(start) {
-        yes = start;
-        loop {
-            no = yes.saturating_sub(step);
-            if no < first {
-                if holds(first) {
-                    return Some(unrank(first, dtype));
-                }
-                no = first;
-                break;
-            }
-            if !holds(no) {
-                break;
-            }
-            yes = no;
-            step = step.saturating_mul(4);
-        }
-    } else {
-        no = start;
-        loop {
-            yes = no.saturating_add(step);
-            if yes > last {
-                if !holds(last) {
-                    return None;
-                }
-                yes = last;
-                break;
-            }
-            if holds(yes) {
-                break;
-            }
-            no = yes;
-            step = step.saturating_mul(4);
-        }
-    }
-    while i128::from(yes) - i128::from(no) > 1 {
-        let middle = ((i128::from(no) + i128::from(yes)) >> 1) as i64;
-        if holds(middle) {
-            yes = middle;
-        } else {
-            no = middle;
-        }
-    }
-    Some(unrank(yes, dtype))
-}
-
-fn before(value: f64, dtype: DType) -> f64 {
-    unrank(rank(value, dtype) - 1, dtype)
 }
 
 impl Link {
@@ -332,6 +231,35 @@ impl Link {
     }
 }
 
+/// Predicates on the same base that must all hold.
+#[derive(Debug, Clone)]
+pub(crate) struct Condition(pub(crate) Vec<Predicate>);
+
+impl Condition {
+    /// The values of the base for which all hold, given the numbers of this window; None where a
+    /// chain is not monotone.
+    pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {
+        let mut all: Option<Interval> = None;
+        for predicate in &self.0 {
+            let one = predicate.interval(&number)?;
+            all = Some(match all {
+                None => one,
+                Some(all) if all.outside || one.outside => return None,
+                Some(all) => Interval {
+                    low: if one.low > all.low { one.low } else { all.low },
+                    high: if one.high < all.high {
+                        one.high
+                    } else {
+                        all.high
+                    },
+                    outside: false,
+                },
+            });
+        }
+        all
+    }
+}
+
 impl Predicate {
     /// The values of the base for which the comparison holds, given the numbers of this window;
     /// None where the chain is not monotone.
@@ -345,10 +273,11 @@ impl Predicate {
             high: f64::INFINITY,
             ..NOWHERE
         };
+        let (first, last) = limits(self.dtype);
         let mut interval = match self.compare {
             _ if c.is_nan() => NOWHERE,
-            Binary::Gt if c == f64::INFINITY => NOWHERE,
-            Binary::Lt if c == f64::NEG_INFINITY => NOWHERE,
+            Binary::Gt if c == last => NOWHERE,
+            Binary::Lt if c == first => NOWHERE,
             Binary::Gt => Interval {
                 low: unrank(rank(c, self.dtype) + 1, self.dtype),
                 ..above

@@ -8,7 +8,7 @@ use isochrony_segment::Bool8;
 
 use super::Reducer;
 use crate::Reduction;
-use crate::kernels::{Arith, Order, Value, samples};
+use crate::kernels::{Arith, Order, Value, count, samples};
 
 /// An integer with limits.
 pub(crate) trait Limited: Order + Ord {
@@ -224,30 +224,6 @@ impl<T: Order> Kernel for CountNonzero<'_, T> {
     }
 }
 
-/// How many samples pass. Counts in numbers as wide as a sample, so that vectors need no widening.
-#[inline(always)]
-pub(super) fn count<T: Copy>(samples: &[T], passes: impl Fn(T) -> bool) -> u64 {
-    macro_rules! count {
-        ($narrow:ident, $most:expr) => {{
-            let mut total = 0;
-            for samples in samples.chunks($most) {
-                let mut count: $narrow = 0;
-                for &sample in samples {
-                    count += $narrow::from(passes(sample));
-                }
-                total += u64::from(count);
-            }
-            total
-        }};
-    }
-    match size_of::<T>() {
-        1 => count!(u8, 255),
-        2 => count!(u16, 1 << 15),
-        4 => count!(u32, 1 << 20),
-        _ => count!(u64, 1 << 20),
-    }
-}
-
 impl<T: Order> Reducer for Truth<T> {
     fn reset(&mut self) {
         *self = Self::default();
@@ -257,6 +233,11 @@ impl<T: Order> Reducer for Truth<T> {
         let samples = samples::<T>(block);
         self.seen += samples.len() as u64;
         self.count += isa.run(CountNonzero(samples));
+    }
+
+    fn tally(&mut self, passing: u64, seen: u64) {
+        self.count += passing;
+        self.seen += seen;
     }
 
     fn finish(&self, wanted: Reduction) -> Value {

@@ -29,6 +29,9 @@ pub(crate) trait Reducer: Send + Sync {
     /// Adds the next samples of the window.
     fn update(&mut self, isa: Isa, block: &[u8]);
 
+    /// Adds samples of which is known already how many pass; only what counts is ever told.
+    fn tally(&mut self, _passing: u64, _seen: u64) {}
+
     /// A reduction of the window so far, in its result's dtype.
     fn finish(&self, wanted: Reduction) -> Value;
 }

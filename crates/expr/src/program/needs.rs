@@ -1,0 +1,71 @@
+//! Which nodes a pass needs, and what of.
+
+use std::collections::HashMap;
+
+use crate::Shape;
+use crate::lower::{Action, Lowered};
+
+/// The stage of every node.
+pub(super) fn stages(lowered: &Lowered) -> Vec<usize> {
+    let mut stages: Vec<usize> = Vec::with_capacity(lowered.nodes.len());
+    for place in 0..lowered.nodes.len() {
+        let node = &lowered.nodes[place];
+        let of_args = node.args.iter().map(|&arg| stages[arg]).max().unwrap_or(0);
+        let reduced = matches!(node.action, Action::Reduce(_));
+        stages.push(of_args + usize::from(reduced));
+    }
+    stages
+}
+
+/// Reducers of a node's samples, and whether they only count what is not zero.
+pub(super) type Gathers = HashMap<usize, Vec<(usize, bool)>>;
+
+/// Whether nothing but its count is gathered of a node.
+pub(super) fn is_counted(gathers: &Gathers, place: usize) -> bool {
+    let of = gathers.get(&place);
+    of.is_some_and(|of| of.iter().all(|&(_, counts)| counts))
+}
+
+/// Nodes that compare chains: which of the pass's conditions they are and where the chains begin.
+pub(super) type Conditions = HashMap<usize, (usize, usize)>;
+
+/// What a node is computed from: a condition from what its chains begin with.
+pub(super) fn arguments(lowered: &Lowered, conditions: &Conditions, place: usize) -> Vec<usize> {
+    match conditions.get(&place) {
+        Some(&(_, base)) => vec![base],
+        None => lowered.nodes[place].args.to_vec(),
+    }
+}
+
+/// Nodes that the result needs, arguments first.
+pub(super) fn needed(lowered: &Lowered) -> Vec<usize> {
+    reach(lowered, &[lowered.root], &HashMap::new(), |_| true)
+}
+
+/// Nodes of samples that the targets need within one pass, arguments first.
+pub(super) fn samples_for(
+    lowered: &Lowered,
+    targets: &[usize],
+    conditions: &Conditions,
+) -> Vec<usize> {
+    let sampled = |place: usize| lowered.nodes[place].shape == Shape::Sample;
+    reach(lowered, targets, conditions, sampled)
+}
+
+fn reach(
+    lowered: &Lowered,
+    from: &[usize],
+    conditions: &Conditions,
+    follow: impl Fn(usize) -> bool,
+) -> Vec<usize> {
+    let mut found = vec![false; lowered.nodes.len()];
+    from.iter().for_each(|&place| found[place] = true);
+    for place in (0..found.len()).rev() {
+        if found[place] {
+            for arg in arguments(lowered, conditions, place) {
+                found[arg] |= follow(arg);
+            }
+        }
+    }
+    (0..found.len()).filter(|&place| found[place]).collect()
+}
