@@ -128,7 +128,7 @@ fn every_refusal_says_what_where_and_how_to_mend() {
             &["rewindow", "samples", "frames[int16, window 10]", "put"],
         ),
         (
-            scan.zip(&[windows.clone()]).unwrap_err(),
+            scan.zip(std::slice::from_ref(&windows)).unwrap_err(),
             "inputs_differ",
             &["zip", "input 1", "frames", "zip samples"],
         ),
