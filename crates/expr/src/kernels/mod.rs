@@ -4,6 +4,7 @@ mod cast;
 mod float;
 mod map;
 mod number;
+mod pair;
 mod within;
 
 use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
@@ -14,6 +15,7 @@ pub(crate) use cast::cast;
 pub(crate) use float::Polar;
 pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
 pub(crate) use number::{Arith, Order};
+pub(crate) use pair::{PairFn, WithNumber, pair};
 pub(crate) use within::{TallyFn, WithinFn, count, within};
 
 use float::Float;

@@ -4,6 +4,7 @@ mod chains;
 mod frames;
 mod memory;
 mod needs;
+mod pairs;
 mod plan;
 mod run;
 mod scratch;

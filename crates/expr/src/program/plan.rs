@@ -250,10 +250,22 @@ impl<'a> Planner<'a> {
         conditions: &Conditions,
     ) -> Option<Vec<SampleStep>> {
         let mut steps = Vec::new();
-        let nodes = samples_for(self.lowered, targets, conditions);
-        let mut last_use: HashMap<usize, usize> = HashMap::new();
+        let mut nodes = samples_for(self.lowered, targets, conditions);
+        let mut uses: HashMap<usize, usize> = HashMap::new();
         for &place in &nodes {
             for arg in arguments(self.lowered, conditions, place) {
+                *uses.entry(arg).or_default() += 1;
+            }
+        }
+        let pairs = self.pairs(&nodes, &uses, gathers, conditions);
+        nodes.retain(|place| !pairs.absorbed.contains(place));
+        let arguments = |place: usize| match pairs.fused.get(&place) {
+            Some(fused) => vec![fused.base],
+            None => arguments(self.lowered, conditions, place),
+        };
+        let mut last_use: HashMap<usize, usize> = HashMap::new();
+        for &place in &nodes {
+            for arg in arguments(place) {
                 last_use.insert(arg, place);
             }
         }
@@ -288,13 +300,24 @@ impl<'a> Planner<'a> {
                 let unused = Operand::Constant(kernels::Value::default());
                 let mut operands = [(unused, DType::Bool); 3];
                 let condition = conditions.get(&place).copied();
-                let args = if condition.is_some() { &[] } else { args };
+                let fused = pairs.fused.get(&place);
+                let args = if condition.is_some() || fused.is_some() {
+                    &[]
+                } else {
+                    args
+                };
                 for (operand, &arg) in operands.iter_mut().zip(args) {
                     *operand = (self.operand(arg, &registers)?, self.node(arg).dtype);
                 }
-                let (run, swapped) = self.run(place)?;
+                let (mut run, swapped) = self.run(place)?;
                 if swapped {
                     operands.swap(0, 1);
+                }
+                if let Some(fused) = fused {
+                    run = Run::Pair(fused.run);
+                    let [first, second] = fused.numbers;
+                    let base = self.operand(fused.base, &registers)?;
+                    operands = [base, first, second].map(|operand| (operand, node.dtype));
                 }
                 // Operands' registers are not free yet: a loop never writes where it reads.
                 let target = if is_result {
@@ -334,7 +357,7 @@ impl<'a> Planner<'a> {
                 });
             }
             let ended = |arg: usize| last_use.get(&arg).is_none_or(|&last| last == place);
-            let mut used = arguments(self.lowered, conditions, place);
+            let mut used = arguments(place);
             used.push(place);
             used.sort_unstable();
             used.dedup();

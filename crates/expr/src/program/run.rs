@@ -291,9 +291,17 @@ fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
             Source::Value(_) => &[],
         }
     }
+    /// Numbers of a pair are constants or values of the window at hand.
+    fn value(source: Source<'_>) -> Value {
+        match source {
+            Source::Block(_) => Value::default(),
+            Source::Value(value) => value,
+        }
+    }
     match run {
         Run::Unary(run) => run(isa, block(a), out),
         Run::Calibrate(run, scale, offset) => run(isa, block(a), scale, offset, out),
+        Run::Pair(run) => run(isa, block(a), value(b), value(c), out),
         Run::Binary(run) => run(isa, a, b, out),
         Run::Select(run) => run(isa, a, b, c, out),
     }

@@ -4,7 +4,9 @@ use isochrony_segment::{DType, Sample, dispatch};
 
 use isochrony_dsp::{Isa, Kernel, Level};
 
-use crate::kernels::{BinaryFn, SelectFn, TallyFn, UnaryFn, Value, WithinFn, samples, samples_mut};
+use crate::kernels::{
+    BinaryFn, PairFn, SelectFn, TallyFn, UnaryFn, Value, WithinFn, samples, samples_mut,
+};
 use crate::reduce::Make;
 
 use super::threshold::Condition;
@@ -19,6 +21,8 @@ pub(crate) enum Run {
     Binary(BinaryFn),
     Select(SelectFn),
     Calibrate(CalibrateFn, f64, f64),
+    /// Of samples and two numbers.
+    Pair(PairFn),
 }
 
 /// Where a loop over samples finds an operand.
