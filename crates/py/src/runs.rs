@@ -1,7 +1,7 @@
 //! `isochrony.Run`: one clock between two clock steps.
 
 use isochrony_store::{Signal, op::RunReason};
-use isochrony_time::RateEstimate;
+use isochrony_time::MeanRate;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
@@ -21,9 +21,10 @@ pub(crate) struct Run {
     /// Why the run began: "first", "backward_step", "overlap", "late", "requested", "resumed" or
     /// "leap_second".
     pub(crate) reason: &'static str,
-    /// True sample rate in Hz as its stamps tell; None without civil time.
+    /// Mean sample rate in Hz over all of the run, gaps left out, as its stamps tell; None without civil time.
     pub(crate) rate: Option<f64>,
-    /// Half-width in Hz of the interval around `rate` that holds the true one; None without civil time.
+    /// Half-width in Hz of the interval around `rate` that holds the true mean in 99 % of cases or more; None without
+    /// civil time.
     pub(crate) rate_uncertainty: Option<f64>,
     /// Half-width in seconds of the interval around a civil time that holds the true one; None without civil time.
     pub(crate) uncertainty: Option<f64>,
@@ -86,7 +87,7 @@ fn describe(signal: &Signal, run: &isochrony_store::Run) -> Run {
     }
 }
 
-fn hertz(rate: RateEstimate) -> f64 {
+fn hertz(rate: MeanRate) -> f64 {
     rate.hz
 }
 

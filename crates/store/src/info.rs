@@ -40,7 +40,7 @@ pub struct SignalInfo {
     pub dtype: DType,
     /// Nominal rate.
     pub rate: Rate,
-    /// Measured rate in Hz and its uncertainty in ppm, if there is civil time.
+    /// Mean rate in Hz, and its uncertainty in ppm, of the run that knows it best, if there is civil time.
     pub true_rate: Option<(f64, f64)>,
     /// Unit of calibrated values; empty if unknown.
     pub unit: String,

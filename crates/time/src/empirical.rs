@@ -280,6 +280,14 @@ impl Empirical {
         })
     }
 
+    /// The pieces of a run, in index order.
+    pub(crate) fn pieces_of(&self, run: RunId) -> impl Iterator<Item = &Piece> {
+        let at = self.by_run.binary_search_by_key(&run, |known| known.run);
+        let (first, count) = at.map_or((0, 0), |at| (self.by_run[at].first, self.by_run[at].count));
+        let order = &self.order[first..first + count];
+        order.iter().map(|&piece| &self.pieces[piece as usize])
+    }
+
     /// The next piece of the same run.
     pub(crate) fn next_in_run(&self, piece: usize) -> Option<usize> {
         let next = *self.order.get(self.rank[piece] as usize + 1)? as usize;

@@ -57,15 +57,14 @@ def _station(signal: Any, label: Callable[[str], str]) -> StationFindings:
         if run.start_time is None or run.end_time is None:
             continue
         pieces = list(_pieces(run.start, run.end, gaps))
-        rate, error = _mean_rate(signal, pieces)
         found.runs.append(
             Run(
                 start_ns=run.start_time.ns,
                 end_ns=run.end_time.ns,
                 samples=sum(end - start for start, end in pieces),
-                rate_hz=rate,
-                rate_error_hz=error,
-                drift_s=tuple(_drift(signal, pieces, nominal, rate)),
+                rate_hz=run.rate,
+                rate_error_hz=run.rate_uncertainty,
+                drift_s=tuple(_drift(signal, pieces, nominal, run.rate)),
             )
         )
     found.outages = [
@@ -87,25 +86,6 @@ def _pieces(start: int, end: int, gaps: npt.NDArray[np.int64]) -> Iterator[tuple
             start = last
     if start < end:
         yield start, end
-
-
-def _mean_rate(signal: Any, pieces: list[tuple[int, int]]) -> tuple[float, float]:
-    """Mean rate over the gap-free pieces of a run and its uncertainty, in Hz.
-
-    Samples over the civil time that they took. `Run.rate` is something else: what the clock
-    does now, which is what sizes the next gap; clocks wander.
-    """
-    samples = seconds = uncertain = 0.0
-    for start, end in pieces:
-        first, last = signal.time_of(start), signal.time_of(end - 1)
-        samples += end - 1 - start
-        seconds += float(last - first)
-        uncertain += ((first.uncertainty_ns or 0.0) + (last.uncertainty_ns or 0.0)) * 1e-9
-    if seconds <= 0:
-        # A sample or none in every piece: nothing was timed.
-        return float("nan"), float("inf")
-    rate = samples / seconds
-    return rate, rate * uncertain / seconds
 
 
 def _drift(

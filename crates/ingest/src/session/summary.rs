@@ -1,6 +1,6 @@
 //! What an import did, as data.
 
-use isochrony_time::{Fixed, RateEstimate};
+use isochrony_time::{Fixed, MeanRate};
 
 use crate::{Problem, Problems};
 
@@ -46,8 +46,8 @@ pub struct SignalSummary {
     pub gaps: u64,
     /// Runs that it has now: one more than its clock steps and overlaps.
     pub runs: u64,
-    /// Its true rate with uncertainty; `None` without stamps.
-    pub rate: Option<RateEstimate>,
+    /// Mean rate, with uncertainty, of the run that knows it best; `None` without stamps.
+    pub rate: Option<MeanRate>,
     /// Unit of its values, empty if unknown.
     pub unit: String,
     /// Civil time of the earliest sample and of the end of the latest, UTC ns since 1970.

@@ -1,9 +1,8 @@
 //! The clocks of a signal, and when its gaps were.
 
-use isochrony_time::{Fixed, RateEstimate, RunId};
+use isochrony_time::{Fixed, MeanRate, RunId};
 
 use super::Signal;
-use crate::clock;
 use crate::error::StoreError;
 use crate::op::{RunReason, RunRow};
 use crate::state::Gap;
@@ -22,8 +21,8 @@ pub struct Run {
     pub reason: RunReason,
     /// Civil time of its first index and after its last, if known.
     pub civil: Option<(Fixed, Fixed)>,
-    /// Its true rate, if there is civil time.
-    pub rate: Option<RateEstimate>,
+    /// Its true mean rate over all of it, if there is civil time; what its clock did last is told by no run.
+    pub rate: Option<MeanRate>,
     /// Half-width of the interval around a civil time that holds the true one, ns; the largest of the run's pieces.
     pub uncertainty_ns: Option<f64>,
 }
@@ -91,7 +90,7 @@ impl Signal {
         } else {
             None
         };
-        let clock = clock::of_run(&self.state, &run)?;
+        let rate = self.mean_rate(RunId(run.id))?;
         let uncertain = self
             .state
             .fit
@@ -103,22 +102,28 @@ impl Signal {
             end: run.end,
             reason: run.reason,
             civil,
-            rate: clock.map(|clock| clock.rate()),
+            rate,
             uncertainty_ns: uncertain.max().map(|ps| ps as f64 / 1e3),
         })
     }
 
-    /// The true rate: the estimate of the run that knows it best. `None` without civil time.
+    fn mean_rate(&self, run: RunId) -> Result<Option<MeanRate>, StoreError> {
+        let Some(civil) = self.empirical()? else {
+            return Ok(None);
+        };
+        Ok(civil.mean_rate(run, self.state.meta.expected_rate())?)
+    }
+
+    /// The true rate: the mean rate of the run that knows it best. `None` without civil time.
     ///
     /// # Errors
     /// [`StoreError::Time`].
-    pub fn true_rate(&self) -> Result<Option<RateEstimate>, StoreError> {
-        let mut best: Option<RateEstimate> = None;
+    pub fn true_rate(&self) -> Result<Option<MeanRate>, StoreError> {
+        let mut best: Option<MeanRate> = None;
         for run in self.state.runs.iter() {
-            let Some(clock) = clock::of_run(&self.state, &run)? else {
+            let Some(rate) = self.mean_rate(RunId(run.id))? else {
                 continue;
             };
-            let rate = clock.rate();
             if best.is_none_or(|best| rate.uncertainty_ppm < best.uncertainty_ppm) {
                 best = Some(rate);
             }

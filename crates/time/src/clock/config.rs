@@ -25,6 +25,13 @@ pub(crate) const FLOOR_SLOPE: f64 = 5e-9;
 /// How far a rate may wander between two stamps.
 pub(crate) const WANDER: f64 = 1e-6;
 
+/// How far a true rate may be from one that is off the nominal rate by `slope`;
+/// `None` where that is more than crystals do.
+pub(crate) fn prior_reach(slope: f64) -> Option<f64> {
+    let reach = COVER * PRIOR_SIGMA;
+    (slope.abs() <= reach).then_some(reach + slope.abs())
+}
+
 /// Options of a [`crate::Clock`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ClockConfig {

@@ -23,6 +23,7 @@ mod resume;
 mod stretch;
 
 pub use config::ClockConfig;
+pub(crate) use config::{FLOOR_SLOPE, prior_reach};
 pub use point::{Placement, Point, PointUse, RateEstimate, Stamp};
 
 use crate::{Fixed, Piece, RunId, TimeError};
@@ -275,7 +276,8 @@ impl Clock {
             .transpose()
     }
 
-    /// The running rate.
+    /// The running rate: what the clock does now, which sizes gaps. What it did
+    /// over a whole run is [`crate::Empirical::mean_rate`].
     pub fn rate(&self) -> RateEstimate {
         let Slope { value, half } = self.slope();
         RateEstimate {

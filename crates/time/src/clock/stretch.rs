@@ -194,7 +194,7 @@ impl Stretch {
             self.fit = fit;
         } else {
             // A step within the slip: bridge it, and keep it out of the rate.
-            let anchor = self.bridge(anchor, refused, scatter, closed)?;
+            let anchor = self.bridge(anchor, refused, rate.value, scatter, closed)?;
             learned.step_found();
             let rate = learned.slope(obs.width);
             let half = rate.half + WANDER;
@@ -228,12 +228,15 @@ impl Stretch {
         &mut self,
         from: Obs,
         to: Obs,
+        rate: f64,
         scatter: Scatter,
         closed: &mut Vec<Piece>,
     ) -> Result<Obs, TimeError> {
         // Time must not stand still, however large the step within the slip.
         let y = to.centre().max(from.y - 0.9 * (to.x - from.x));
         let slope = (y - from.y) / (to.x - from.x).max(1.0);
+        // Nobody knows where between the two the step was.
+        let step = y - from.y - rate * (to.x - from.x);
         let civil = self.civil(from.index, from.y)?;
         let (num, den) = self.ratio(slope);
         let piece = Piece {
@@ -242,7 +245,7 @@ impl Stretch {
             civil: self.start_civil.unwrap_or(civil),
             num,
             den,
-            uncertainty_ns: (to.centre() - from.y).abs() + to.width / 2.0 + scatter.bound,
+            uncertainty_ns: step.abs() + to.width / 2.0 + scatter.bound,
             residual_ns: 0.0,
             ..self.origin
         };
