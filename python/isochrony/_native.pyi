@@ -554,6 +554,7 @@ class Store:
         *,
         gap_slip: _Duration | None = None,
         alpha: float | None = None,
+        initial_rate: _Rate | None = None,
         max_gap: _Duration | None = None,
         value_jump: float | None = None,
     ) -> Ingest: ...
@@ -568,6 +569,7 @@ class Store:
         unit: str | None = None,
         gap_slip: _Duration | None = None,
         alpha: float | None = None,
+        initial_rate: _Rate | None = None,
         max_gap: _Duration | None = None,
         value_jump: float | None = None,
         partial: bool = False,
@@ -605,9 +607,11 @@ class Ingest:
         offset: float = 0.0,
         source: str = "",
         attrs: Mapping[str, Any] | None = None,
+        leap: bool = False,
     ) -> None: ...
     def done(self, source: str, size: int, mtime_ns: int) -> None: ...
     def reject(self, source: str, reason: str) -> None: ...
+    def commit(self) -> None: ...
     def finish(self) -> dict[str, Any]: ...
 
 @final

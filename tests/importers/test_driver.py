@@ -21,6 +21,7 @@ class FakeSession:
         self.ended: list[str] = []
         self.refused: dict[str, str] = {}
         self.finished = 0
+        self.commits = 0
         self._known = known or set()
 
     def known(self, source: str, size: int, mtime_ns: int) -> bool:
@@ -38,6 +39,9 @@ class FakeSession:
 
     def reject(self, source: str, reason: str) -> None:
         self.refused[Path(source).name] = reason
+
+    def commit(self) -> None:
+        self.commits += 1
 
     def finish(self) -> dict[str, Any]:
         self.finished += 1
@@ -229,4 +233,5 @@ def test_the_sessions_options_are_those_of_the_user(tmp_path: Path) -> None:
     write(tmp_path, a="10")
     store = FakeStore(FakeSession())
     import_files(store, tmp_path, options=Options(rate=Fraction(5)), gap_slip=0.1, alpha=0.9, max_gap=9.0)
-    assert store.options == {"gap_slip": 0.1, "alpha": 0.9, "max_gap": 9.0, "value_jump": None}
+    kept = {"gap_slip": 0.1, "alpha": 0.9, "initial_rate": None, "max_gap": 9.0, "value_jump": None}
+    assert store.options == kept

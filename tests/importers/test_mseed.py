@@ -10,8 +10,9 @@ import obspy
 import pytest
 from obspy import Stream, Trace, UTCDateTime
 
+import isochrony as iso
 from isochrony.errors import BadSourceError
-from isochrony.importers import Block, Options, format_of
+from isochrony.importers import Block, Options, format_of, import_files
 from isochrony.importers.mseed import read, recognises
 
 
@@ -166,3 +167,43 @@ def test_recognises_records_and_volumes(volcano: Path, one_file: Path) -> None:
     assert found.name == "mseed"
     assert not recognises(b"123456")
     assert not recognises(b"time,value\n1,2\n")
+
+
+LEAP = UTCDateTime(2017, 1, 1)
+
+
+def leap_second_records(flagged: bool) -> tuple[bytes, bytes]:
+    """100 Hz through the leap second at the end of 2016: the records before its end, and those after it."""
+    out = []
+    for start, count in ((LEAP - 20, 2100), (LEAP, 2000)):
+        buffer = io.BytesIO()
+        trace(np.arange(count, dtype="i4"), starttime=start, sampling_rate=100.0).write(
+            buffer, format="MSEED", encoding="INT32", reclen=512
+        )
+        out.append(bytearray(buffer.getvalue()))
+    if flagged:
+        # Activity flags of the last record before: a positive leap second happened during it.
+        out[0][-512 + 36] |= 0x10
+    return bytes(out[0]), bytes(out[1])
+
+
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize(("flagged", "reason"), [(True, "leap_second"), (False, "backward_step")])
+def test_a_flagged_leap_second_is_no_clock_step(tmp_path: Path, files: int, flagged: bool, reason: str) -> None:
+    before, after = leap_second_records(flagged)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    if files == 1:
+        (folder / "a.mseed").write_bytes(before + after)
+    else:
+        (folder / "a.mseed").write_bytes(before)
+        (folder / "b.mseed").write_bytes(after)
+    with iso.open(tmp_path / "s.iso", mode="x") as store:
+        assert import_files(store, folder)["problems"] == []
+    (signal,) = iso.open(tmp_path / "s.iso").values()
+    assert signal.sample_count == 4100
+    assert [run.reason for run in signal.runs()] == ["first", reason]
+    second = signal.runs()[1]
+    assert abs(second.start_time.ns - LEAP.ns) < 1_000_000
+    kinds = [event.kind for event in signal.events if event.kind in ("leap_second", "clock_step")]
+    assert kinds == ["leap_second" if flagged else "clock_step"]

@@ -276,3 +276,44 @@ fn refuses_options_that_make_no_sense() {
         assert_eq!(refused.code(), "invalid_option");
     }
 }
+
+#[test]
+fn an_initial_rate_sizes_the_gap_that_comes_before_stamps_have_told_the_rate() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let day = 86_400 * SECOND;
+    let gap = |name: &str, initial_rate: Option<Rate>| {
+        let options = SessionOptions {
+            initial_rate,
+            ..SessionOptions::default()
+        };
+        let mut session = Session::new(&store, options).unwrap();
+        feed(&mut session, name, "a", &ramp(0), stamp(0));
+        feed(&mut session, name, "b", &ramp(200), stamp(day));
+        session.done("a", 1, None).unwrap();
+        session.done("b", 1, None).unwrap();
+        session.finish().unwrap();
+        let signal = store.signal(name).unwrap();
+        let gaps: Vec<_> = signal.gaps().iter().map(|gap| gap.length).collect();
+        assert_eq!(gaps.len(), 1, "{gaps:?}");
+        gaps[0]
+    };
+    // 50 ppm of a day at 100 Hz are 432 samples.
+    let fast = gap("fast", Some(Rate::new(100_005, 1000).unwrap()));
+    let nominal = gap("nominal", None);
+    assert!((nominal - (8_640_000 - 200)).abs() <= 1, "{nominal}");
+    assert!((fast - (8_640_432 - 200)).abs() <= 1, "{fast}");
+    let far = SessionOptions {
+        initial_rate: Some(Rate::from_hz(900).unwrap()),
+        ..SessionOptions::default()
+    };
+    let mut session = Session::new(&store, far).unwrap();
+    let block = Block {
+        signal: "far",
+        spec: &spec(),
+        bytes: &[0; 8],
+        stamp: None,
+        source: "c",
+    };
+    assert_eq!(session.block(&block).unwrap_err().code(), "invalid_option");
+}

@@ -111,11 +111,13 @@ impl Ingest {
     ///     offset: value of zero counts, in the unit.
     ///     source: what provenance names.
     ///     attrs: attributes of the signal, set when it is created.
+    ///     leap: the source says that a leap second came since the signal's last stamp: time that repeats is then no
+    ///         backward step.
     ///
     /// Raises:
     ///     isochrony.IsochronyError: the block does not fit the signal, or the store cannot be written.
     #[pyo3(signature = (signal, samples, *, rate, start=None, resolution=None, unit=None, scale=1.0, offset=0.0,
-                        source="", attrs=None))]
+                        source="", attrs=None, leap=false))]
     #[allow(clippy::too_many_arguments)]
     fn block(
         &self,
@@ -130,6 +132,7 @@ impl Ingest {
         offset: f64,
         source: &str,
         attrs: Option<&Bound<'_, PyAny>>,
+        leap: bool,
     ) -> Result<()> {
         let (buffer, dtype) = memory::adopt(samples, false)?;
         let mut spec = Spec::new(dtype, rate.0);
@@ -144,7 +147,8 @@ impl Ingest {
             Some((ns, frac)) => {
                 let (whole, part) = resolution.unwrap_or_default();
                 let resolution = fixed(whole, part)?;
-                Some(Stamp::new(fixed(ns, frac)?, resolution))
+                let stamp = Stamp::new(fixed(ns, frac)?, resolution);
+                Some(Stamp { leap, ..stamp })
             }
             None => None,
         };
@@ -175,6 +179,11 @@ impl Ingest {
             session.reject_as(problem);
             Ok(())
         })
+    }
+
+    /// Commits all sources that are done, also a last block that waited for its successor's stamp.
+    fn commit(&self, py: Python<'_>) -> Result<()> {
+        self.with(py, Session::commit)
     }
 
     /// Commits what is pending, and ends the import.
@@ -238,12 +247,14 @@ pub(crate) fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Boun
 pub(crate) fn session_options(
     gap_slip: Option<&Bound<'_, PyAny>>,
     alpha: Option<f64>,
+    initial_rate: Option<RateArg>,
     max_gap: Option<&Bound<'_, PyAny>>,
     value_jump: Option<f64>,
 ) -> Result<SessionOptions> {
     Ok(SessionOptions {
         gap_slip_ns: gap_slip.map(whole_ns).transpose()?,
         alpha,
+        initial_rate: initial_rate.map(|rate| rate.0),
         max_gap_ns: max_gap.map(whole_ns).transpose()?,
         value_jump,
         ..SessionOptions::default()
@@ -257,17 +268,20 @@ impl Store {
     /// Parameters:
     ///     gap_slip: seconds that a stamp may be off before it is a gap or a clock step; None: from the stamps.
     ///     alpha: weight of the past in the running estimate of the rate, above 0 and at most 1.
+    ///     initial_rate: Hz, as for `Store.create`: a better guess of the true rate than the nominal one, for gaps that come
+    ///         before the stamps have told it; None: nominal.
     ///     max_gap: seconds of the longest gap that takes index of its own length; None: 30 days.
     ///     value_jump: a larger difference, in the signal's unit, between blocks that follow on becomes an event.
-    #[pyo3(signature = (*, gap_slip=None, alpha=None, max_gap=None, value_jump=None))]
+    #[pyo3(signature = (*, gap_slip=None, alpha=None, initial_rate=None, max_gap=None, value_jump=None))]
     fn ingest(
         &self,
         gap_slip: Option<&Bound<'_, PyAny>>,
         alpha: Option<f64>,
+        initial_rate: Option<RateArg>,
         max_gap: Option<&Bound<'_, PyAny>>,
         value_jump: Option<f64>,
     ) -> Result<Ingest> {
-        let options = session_options(gap_slip, alpha, max_gap, value_jump)?;
+        let options = session_options(gap_slip, alpha, initial_rate, max_gap, value_jump)?;
         let session = Session::new(&self.shared.store, options)?;
         Ok(Ingest {
             session: Mutex::new(Some(session)),

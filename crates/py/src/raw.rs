@@ -28,6 +28,7 @@ impl Store {
     ///     unit: of the samples.
     ///     gap_slip: as for `ingest`.
     ///     alpha: as for `ingest`.
+    ///     initial_rate: as for `ingest`.
     ///     max_gap: as for `ingest`.
     ///     value_jump: as for `ingest`.
     ///     partial: take the whole samples of truncated files instead of refusing them.
@@ -41,7 +42,7 @@ impl Store {
     ///     isochrony.ImportRefusedError: options that do not fit together, or a folder that cannot be listed.
     ///     KeyboardInterrupt: unless `follow`; what was imported is committed.
     #[pyo3(signature = (src, *, layout=None, preset=None, dtype=None, rate=None, unit=None, gap_slip=None, alpha=None,
-                        max_gap=None, value_jump=None, partial=false, follow=false, progress=None))]
+                        initial_rate=None, max_gap=None, value_jump=None, partial=false, follow=false, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn import_raw<'py>(
         &self,
@@ -54,6 +55,7 @@ impl Store {
         unit: Option<&str>,
         gap_slip: Option<&Bound<'py, PyAny>>,
         alpha: Option<f64>,
+        initial_rate: Option<RateArg>,
         max_gap: Option<&Bound<'py, PyAny>>,
         value_jump: Option<f64>,
         partial: bool,
@@ -64,7 +66,7 @@ impl Store {
         if let Some(unit) = unit {
             options.spec.unit = unit.to_owned();
         }
-        options.session = session_options(gap_slip, alpha, max_gap, value_jump)?;
+        options.session = session_options(gap_slip, alpha, initial_rate, max_gap, value_jump)?;
         options.partial = partial;
         options.follow = follow.then(|| Follow {
             file_samples: preset

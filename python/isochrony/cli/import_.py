@@ -64,7 +64,7 @@ def _import_files(store: Any, arguments: argparse.Namespace, progress: ImportPro
 
 def _common(arguments: argparse.Namespace, progress: ImportProgress) -> dict[str, Any]:
     """What both ways of importing take alike."""
-    names = ("layout", "gap_slip", "alpha", "max_gap", "value_jump", "follow")
+    names = ("layout", "gap_slip", "alpha", "initial_rate", "max_gap", "value_jump", "follow")
     return {name: getattr(arguments, name) for name in names} | {"progress": progress}
 
 

@@ -40,10 +40,11 @@ interrupted. Files that cannot be taken are reported with their reason, the rest
 imported, and the exit code is 1. Options of clock and gaps hold for signals that the
 import creates; existing ones keep theirs.
 
---follow looks for new files once a second and takes a file when it is complete: when
-it has its full length (presets know it), when a later file of its signal is there, or
-when it has not changed for ten seconds. Every look is committed. Ctrl-C ends it with
-the summary; the store is closed clean, and the same command goes on later.
+--follow looks for new files once a second. A raw file is taken when it has its full
+length (presets know it) or a later file of its signal is there, then within two
+seconds; else when it has not changed for ten. Files of other formats are taken when
+they kept still from one look to the next. What was taken is committed at once. Ctrl-C
+ends it with the summary; the store is closed clean, and the same command goes on later.
 """
 
 _FOR_RAW = ("preset", "dtype")
@@ -94,6 +95,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A",
         type=_argument(_weight),
         help="weight of the past in the running rate estimate, above 0, at most 1 (default: 0.95, about 20 files)",
+    )
+    clock.add_argument(
+        "--initial-rate",
+        metavar="HZ",
+        type=_argument(parse_rate),
+        help="a better guess of the true rate than the nominal one, such as an earlier recording's, for gaps that "
+        "come before the stamps have told it",
     )
     clock.add_argument(
         "--max-gap",

@@ -59,6 +59,8 @@ class Block:
         scale: physical value of one count.
         offset: physical value of count zero.
         attrs: what the source says about the signal, as text.
+        leap: the source says that a positive leap second came during these samples, so that the
+            signal's next stamp repeats a second.
     """
 
     signal: str
@@ -69,6 +71,7 @@ class Block:
     scale: float = 1.0
     offset: float = 0.0
     attrs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    leap: bool = False
 
 
 @dataclass(frozen=True, slots=True)

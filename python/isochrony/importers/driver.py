@@ -20,7 +20,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +48,7 @@ class Session(Protocol):
     def block(self, signal: str, samples: Any, **description: Any) -> None: ...
     def done(self, source: str, size: int, mtime_ns: int) -> None: ...
     def reject(self, source: str, reason: str) -> None: ...
+    def commit(self) -> None: ...
     def finish(self) -> Summary: ...
 
 
@@ -146,6 +148,7 @@ def import_files(
     layout: str | None = None,
     gap_slip: float | None = None,
     alpha: float | None = None,
+    initial_rate: Fraction | float | None = None,
     max_gap: float | None = None,
     value_jump: float | None = None,
     follow: bool = False,
@@ -161,6 +164,7 @@ def import_files(
         layout: template of paths below `src`, which then names signals and times.
         gap_slip: seconds that a stamp may be off before it is a gap or a step.
         alpha: weight of the running rate estimate, 0 to 1.
+        initial_rate: Hz, a better guess of the true rates than what the files state.
         max_gap: seconds beyond which a gap takes no index of its own length.
         value_jump: difference in the signal's unit between blocks that follow on, above which an event notes it.
         follow: go on watching the folder until interrupted.
@@ -176,7 +180,9 @@ def import_files(
     """
     options = options or Options()
     match = _layout(layout) if layout else None
-    session: Session = store.ingest(gap_slip=gap_slip, alpha=alpha, max_gap=max_gap, value_jump=value_jump)
+    session: Session = store.ingest(
+        gap_slip=gap_slip, alpha=alpha, initial_rate=initial_rate, max_gap=max_gap, value_jump=value_jump
+    )
     sources = find_sources(Path(src), format, match)
     if not sources and not follow:
         raise UsageError(f"{src} holds no files; name the folder that holds the recordings")
@@ -184,6 +190,7 @@ def import_files(
     try:
         feed.all(sources)
         if follow:
+            session.commit()
             _follow(Path(src), format, match, feed, sources)
     except KeyboardInterrupt:
         if not follow:
@@ -217,6 +224,8 @@ class _Feed:
     files_done: int = 0
     files_total: int = 0
     told: float = 0.0
+    # Signals whose last block had a leap second in it: their next stamp may lie in another file.
+    leapt: set[str] = field(default_factory=set)
 
     def all(self, sources: Iterable[Source]) -> None:
         """Import sources in order of time."""
@@ -295,7 +304,12 @@ class _Feed:
             offset=block.offset,
             source=_key(source),
             attrs=dict(block.attrs),
+            leap=block.start is not None and block.signal in self.leapt,
         )
+        if block.start is not None:
+            self.leapt.discard(block.signal)
+        if block.leap:
+            self.leapt.add(block.signal)
 
     def _tell(self) -> None:
         now = time.monotonic()
@@ -319,5 +333,8 @@ def _follow(src: Path, format_name: str | None, match: Match | None, feed: _Feed
         seen = {(source.path, source.size, source.mtime_ns) for source in now}
         still = (seen & before) - done
         feed.all([s for s in now if (s.path, s.size, s.mtime_ns) in still])
+        if still:
+            # Whoever reads the store live waits for what came.
+            feed.session.commit()
         done |= still
         before = seen

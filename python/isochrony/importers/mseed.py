@@ -31,6 +31,7 @@ __all__ = ["FORMAT", "read"]
 _TICK_NS = 100_000
 _DATA_QUALITY = b"DRQM"
 _CONTROL = b"VAST"
+_LEAP_SECOND = "/FDSN/Time/LeapSecond"
 
 
 def recognises(head: bytes) -> bool:
@@ -105,7 +106,14 @@ def _block(pymseed: Any, record: Any, options: Options) -> Block:
             "channel": channel,
             "source_id": record.sourceid,
         },
+        # Bit 4 of the activity flags of SEED 2, which libmseed tells as the header of miniSEED 3.
+        leap=_leap_seconds(record) > 0,
     )
+
+
+def _leap_seconds(record: Any) -> int:
+    """Leap seconds during a record: 1, 0, or -1 for one left out, which a stamp shows as a gap of a second."""
+    return int(record.get_extra_header(_LEAP_SECOND) or 0) if record.extralength else 0
 
 
 def _rate_and_resolution(record: Any) -> tuple[Fraction, int]:

@@ -17,6 +17,8 @@ pub struct SessionOptions {
     pub gap_slip_ns: Option<i64>,
     /// Weight of the past in the running estimate of the rate, above 0 and at most 1; `None`: the clock's default.
     pub alpha: Option<f64>,
+    /// A better guess of the true rate than the nominal one, from half to twice it; `None`: nominal.
+    pub initial_rate: Option<Rate>,
     /// Gaps longer than this take one inner chunk of index, in ns, above 0; `None`: 30 days.
     pub max_gap_ns: Option<i64>,
     /// A larger difference between the last value of a block and the first of the next, where they follow on, is told
@@ -65,6 +67,7 @@ impl Default for SessionOptions {
         Self {
             gap_slip_ns: None,
             alpha: None,
+            initial_rate: None,
             max_gap_ns: None,
             value_jump: None,
             commit_bytes: 256 << 20,

@@ -59,6 +59,7 @@ impl Target {
             create.calibration = spec.calibration;
             create.attributes.clone_from(&spec.attributes);
             create.gap_slip_ns = options.gap_slip_ns;
+            create.initial_rate = options.initial_rate;
             create.alpha = options.alpha.unwrap_or(create.alpha);
             create.max_gap_ns = options.max_gap_ns.unwrap_or(create.max_gap_ns);
             store.create(name, &create)?
