@@ -111,7 +111,29 @@ def test_plot_draws_with_and_without_civil_time(
 
 def test_verify_is_sound(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "sound" in run(capsys, "verify", store)
-    assert json.loads(run(capsys, "verify", store, "--json"))["damage"] == []
+    report = json.loads(run(capsys, "verify", store, "--json"))
+    assert report["damage"] == []
+    assert (report["bytes"], report["unchecked"]) == (2 * (3000 + 500) + 4 * 4000, 0)
+
+
+def test_verify_names_a_flipped_bit_of_a_short_signal(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with (Path(store) / "bench" / "plain" / "data" / "c" / "0").open("r+b") as shard:
+        shard.seek(65_536 + 4 * 1234)
+        byte = shard.read(1)[0]
+        shard.seek(-1, 1)
+        shard.write(bytes([byte ^ 8]))
+    assert "bits were changed" in run(capsys, "verify", store, code=1)
+    # Nothing but a copy of the file can mend it.
+    assert "bits were changed" in run(capsys, "verify", store, "--repair", code=1)
+
+
+def test_verify_says_what_it_could_not_compare(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with iso.open(store, mode="r+") as writing:
+        writing["bench/plain"].append(np.zeros(7, dtype="f4"))
+        writing.commit()
+        assert iso.verify(store)["unchecked"] == 7
+        assert "7 samples have none yet; the rest is sound" in run(capsys, "verify", store)
+    assert iso.verify(store)["unchecked"] == 0
 
 
 def test_verify_names_damage_and_the_status_says_so(store: str, capsys: pytest.CaptureFixture[str]) -> None:

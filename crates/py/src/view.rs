@@ -190,8 +190,10 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
 ///     deep: read every sample to compare checksums; False looks at files and tables only.
 ///
 /// Returns:
-///     A dict: "signals" looked at, "bytes" whose checksum was compared, and "damage": for each its "code", "path",
-///     "signal", "range" of indices, "what" is wrong, how to "mend" it, and whether it was "repaired".
+///     A dict: "signals" looked at, "bytes" of samples that were compared with a checksum, how many samples were
+///     "unchecked" because there is none for them (not closed or checkpointed since they were appended; 0 unless
+///     `deep`), and "damage": for each its "code", "path", "signal", "range" of indices, "what" is wrong, how to
+///     "mend" it, and whether it was "repaired".
 ///
 /// Raises:
 ///     isochrony.StoreError: no store there, or it cannot be written to for the repair.
@@ -242,6 +244,8 @@ pub(crate) fn verify<'py>(
     let report = PyDict::new(py);
     report.set_item("signals", before.signals)?;
     report.set_item("bytes", before.bytes)?;
+    let last = after.as_ref().unwrap_or(&before);
+    report.set_item("unchecked", last.unchecked)?;
     report.set_item("damage", damage)?;
     Ok(report)
 }

@@ -154,6 +154,11 @@ impl Backend {
         self.explain("look up a checksum", crc)
     }
 
+    /// Checksum of the samples between the last border of chunks and the index given with it.
+    pub(crate) fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
+        either!(self, "look up a checksum", x => x.tail_crc(id))
+    }
+
     /// The signal's folder.
     pub(crate) fn signal_path(&self, id: SignalId) -> Result<PathBuf, StoreError> {
         either!(self, "look up a signal", x => x.signal_path(id))

@@ -45,7 +45,8 @@ pub enum Op {
     Valid { id: SignalId, start: i64, end: i64 },
     /// `[start, end)` is a gap.
     Gap { id: SignalId, start: i64, end: i64 },
-    /// Inner chunk `chunk` of `data` has this crc32c (gap samples taken as zero).
+    /// Inner chunk `chunk` of `data` has this crc32c (gap samples taken as zero). In the base of a log, behind the `End`
+    /// that cuts it short: what the chunk holds up to that end has it.
     Crc { id: SignalId, chunk: u64, crc: u32 },
     /// The run with `run.id` is this.
     Run { id: SignalId, run: RunRow },

@@ -47,8 +47,15 @@ def run(arguments: argparse.Namespace) -> int:
         for one in damage:
             state = "repaired" if one["repaired"] else one["mend"]
             print(f"{one['path']}: {one['what']} ({state})")
-        print(
-            f"{report['signals']} signals, {bytes_text(report['bytes'])} compared with their checksums; "
-            + (f"{len(left)} damaged" if left else "sound" if not damage else "all repaired")
+        looked = (
+            "only files and tables looked at"
+            if arguments.quick
+            else f"{bytes_text(report['bytes'])} compared with their checksums"
         )
+        # Never called sound: nobody can know.
+        unchecked = f", {report['unchecked']:,} samples have none yet" if report["unchecked"] else ""
+        verdict = f"{len(left)} damaged" if left else "sound" if not damage else "all repaired"
+        if verdict == "sound" and unchecked:
+            verdict = "the rest is sound"
+        print(f"{report['signals']} signals, {looked}{unchecked}; {verdict}")
     return Exit.PARTIAL if left else Exit.OK

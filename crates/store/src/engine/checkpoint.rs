@@ -119,6 +119,7 @@ impl Shared {
             due.file(slot.folder.join(layout::IDENTITY), Site::CheckpointIdentity);
         }
         home.crc_rows = self.write_checksums(&mut slot, due)?;
+        self.sum_tail(&mut slot);
         let tables = slot.committed_mut().map(|state| state.changed_tables());
         for table in tables.iter().flatten() {
             slot.stage_table(media, &tmp, table, sequence, &mut home.tables)?;
@@ -268,6 +269,7 @@ impl Shared {
             let end = slot.base.end;
             if end > 0 {
                 base.push(Op::End { id, end });
+                base.extend(slot.base.tail_op(id));
             }
         }
         let header = Header {

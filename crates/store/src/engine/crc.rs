@@ -22,6 +22,14 @@ pub(crate) struct Checksums {
 }
 
 impl Checksums {
+    /// Of an array whose last chunk has `seen` bytes with the checksum `crc`.
+    pub(crate) fn going_on(chunk: u64, seen: u64, crc: u32) -> Self {
+        Self {
+            stream: Some((chunk, seen, crc)),
+            ..Self::default()
+        }
+    }
+
     /// Takes in bytes written at byte `start` of the array.
     pub(crate) fn feed(&mut self, flat: Flat, start: u64, mut bytes: &[u8]) {
         let size = flat.chunk_bytes;

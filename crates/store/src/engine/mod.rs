@@ -29,6 +29,7 @@ mod shared;
 mod slot;
 mod source;
 mod tables;
+mod tail;
 #[cfg(test)]
 mod tests;
 pub(crate) mod vanished;

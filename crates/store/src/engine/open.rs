@@ -166,12 +166,18 @@ pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
                     name: name.as_str().into(),
                     meta: Arc::new((**meta).clone()),
                     end: 0,
+                    tail: None,
                 },
             )),
             Op::End { id, end } => {
                 // A length follows its signal.
                 if let Some((_, base)) = out.last_mut().filter(|(last, _)| last == id) {
                     base.end = (*end).max(0);
+                }
+            }
+            Op::Crc { id, chunk, crc } => {
+                if let Some((_, base)) = out.last_mut().filter(|(last, _)| last == id) {
+                    base.read_tail(*chunk, *crc);
                 }
             }
             _ => {}

@@ -201,6 +201,7 @@ impl Reader {
                         name: name.as_str().into(),
                         meta: Arc::new((**meta).clone()),
                         end: 0,
+                        tail: None,
                     })
                 });
             }
@@ -215,6 +216,7 @@ impl Reader {
         let Some(known) = view.signals.get_mut(&id) else {
             return;
         };
+        known.base.outlive(&op);
         match &op {
             Op::Samples { .. } => return,
             Op::Crc { chunk, crc, .. } => {
@@ -446,6 +448,15 @@ impl Reader {
             Some(crc) => Ok(Some(*crc)),
             None => stored_crc(&*self.media, &folder, chunk),
         }
+    }
+
+    /// As [`Engine::tail_crc`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
+        let tail = self.lock().known(id)?.base.tail;
+        Ok(tail.map(|tail| (tail.end, tail.crc)))
     }
 
     /// As [`Engine::data_shard_path`].

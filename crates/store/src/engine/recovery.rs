@@ -280,6 +280,7 @@ impl Shared {
         let media = &*self.media;
         let Redo { plan, position, .. } = *at;
         state.apply(op);
+        slot.base.outlive(op);
         match op {
             Op::Samples { index, bytes, .. } => self.redo_samples(slot, at, *index, bytes)?,
             Op::Crc { chunk, crc, .. } => _ = slot.crcs.insert(*chunk, *crc),

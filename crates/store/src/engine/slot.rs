@@ -8,6 +8,7 @@ use super::crc::Checksums;
 use super::due::Due;
 use super::io::IoContext;
 use super::tables;
+use super::tail::Tail;
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat};
 use crate::media::{Access, Media, Site};
@@ -24,6 +25,8 @@ pub(crate) struct Base {
     pub(crate) name: Arc<str>,
     pub(crate) meta: Arc<SignalMeta>,
     pub(crate) end: i64,
+    /// Of the chunk that the end cuts short, where it is known.
+    pub(crate) tail: Option<Tail>,
 }
 
 /// Files and folders of a signal that may be lost in a power cut, relative to the signal's folder.
@@ -116,7 +119,7 @@ pub(crate) struct SlotInner {
 
 impl Slot {
     pub(crate) fn new(id: SignalId, folder: PathBuf, base: Base) -> Self {
-        let crc_rows = full_chunks(&base);
+        let (crc_rows, sums) = (full_chunks(&base), base.checksums());
         let inner = SlotInner {
             id,
             folder,
@@ -128,7 +131,7 @@ impl Slot {
             committed: None,
             ops: Vec::new(),
             pending: Pending::default(),
-            sums: Checksums::default(),
+            sums,
             crcs: BTreeMap::new(),
             crc_rows,
             dirty: Dirty::default(),
@@ -149,6 +152,7 @@ impl Slot {
             name: name.into(),
             meta: Arc::new(meta.clone()),
             end: 0,
+            tail: None,
         };
         let mut slot = Self::new(id, layout::staged(root, id), base);
         let inner = slot.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -295,6 +299,9 @@ impl SlotInner {
             .any(|op| matches!(op, Op::Gap { .. } | Op::Valid { .. }))
             && self.gaps_differ();
         self.committed = None;
+        for op in &self.ops {
+            self.base.outlive(op);
+        }
         self.ops.clear();
         let shards = std::mem::take(&mut self.pending.shards);
         if !self.pending.bulk {

@@ -40,7 +40,7 @@ pub use repair::repair;
 pub struct VerifyOptions {
     /// Only signals whose names fit this [`Pattern`]; `None`: all, and the store itself.
     pub signals: Option<String>,
-    /// Read every sample: checksums of all full chunks, views against samples. Takes as long as reading the store.
+    /// Read every sample: checksums of all chunks, views against samples. Takes as long as reading the store.
     pub deep: bool,
 }
 
@@ -72,8 +72,11 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Signals looked at.
     pub signals: usize,
-    /// Bytes of samples whose checksum was compared.
+    /// Bytes of samples that were compared with a checksum.
     pub bytes: u64,
+    /// Samples that were read but have no checksum to be compared with, so nobody can tell whether they are as they were
+    /// written. Those appended since the last checkpoint are among them; closing a store checkpoints it.
+    pub unchecked: u64,
 }
 
 impl Report {

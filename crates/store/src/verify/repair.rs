@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::samples::{self, Sum, check};
+use super::samples::{self, Sum, check, check_tail};
 use super::{Finding, Report, Subject, VerifyOptions, manifest, metadata};
 use crate::engine::io::{IoContext, replace_file};
 use crate::engine::rebuild;
@@ -69,7 +69,8 @@ fn is_damage(error: &StoreError) -> bool {
 impl Store {
     /// Verifies, mends what can be mended, commits, and verifies again: the reports before and after.
     ///
-    /// Rebuilt are metadata, views, checksums that are missing and shard indices; samples whose file is gone become
+    /// Rebuilt are metadata, views, checksums that are missing (also of samples that count as
+    /// [`unchecked`](Report::unchecked)) and shard indices; samples whose file is gone become
     /// gaps, each with an event of the kind `samples_lost`. No sample is changed.
     ///
     /// # Errors
@@ -82,6 +83,7 @@ impl Store {
             self.mend(finding)?;
         }
         self.commit(true)?;
+        engine.sum_tails();
         engine.checkpoint()?;
         Ok((before, self.verify(options)?))
     }
@@ -152,7 +154,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the index of a flat shard anew, if the checksums of its full chunks say that it is one.
+    /// Writes the index of a flat shard anew, if the checksums of its chunks say that it is one.
     fn restore_index(
         &self,
         subject: &Subject<'_>,
@@ -165,21 +167,21 @@ impl Store {
             .media
             .open(&finding.path, Access::Write)
             .at("open", &finding.path)?;
-        let length = meta.chunk_samples.cast_signed();
+        let (length, size) = (meta.chunk_samples.cast_signed(), meta.dtype.size());
         let mut bytes = vec![0; flat.chunk_bytes as usize];
         let mut proved = 0;
-        for chunk in range.start / length..range.end / length {
-            let offset = flat.payload_start
-                + (chunk - range.start / length).cast_unsigned() * flat.chunk_bytes;
-            bytes.fill(0);
-            file.read_at(offset, &mut bytes).at("read", &finding.path)?;
-            match check(subject, chunk.cast_unsigned(), &mut bytes)? {
+        for first in (range.start..range.end).step_by(length.cast_unsigned() as usize) {
+            let offset = flat.payload_start + (first - range.start).cast_unsigned() * size as u64;
+            let part = &mut bytes[..length.min(range.end - first).cast_unsigned() as usize * size];
+            part.fill(0);
+            file.read_at(offset, part).at("read", &finding.path)?;
+            match check_any(subject, first, part)? {
                 Sum::Right => proved += 1,
                 Sum::Wrong(..) => return Ok(()),
                 Sum::Missing(_) | Sum::Empty => {}
             }
         }
-        // A shard without one full chunk has no checksum, but the rest of its head tells: zeros up to the payload.
+        // Where no chunk has a checksum, the rest of the shard's head tells: zeros up to the payload.
         let mut head = vec![0; (flat.payload_start - Flat::index_len(flat.chunks)) as usize];
         file.read_at(Flat::index_len(flat.chunks), &mut head)
             .at("read", &finding.path)?;
@@ -212,13 +214,8 @@ impl Store {
             samples::read_valid(subject, part.clone(), &mut bytes)?;
             let offset = flat.payload_start + (at - range.start).cast_unsigned() * size as u64;
             file.write_at(offset, &bytes).at("write", &path)?;
-            let whole = part.end - part.start == length;
-            if whole
-                && matches!(
-                    check(subject, (at / length).cast_unsigned(), &mut bytes)?,
-                    Sum::Wrong(..)
-                )
-            {
+            let part_bytes = (part.end - part.start).cast_unsigned() as usize * size;
+            if let Sum::Wrong(..) = check_any(subject, at, &mut bytes[..part_bytes])? {
                 // The other program changed samples. They stay as they are, readable, until somebody decides.
                 let _ = subject.media.remove_file(&path);
                 return Ok(());
@@ -239,6 +236,17 @@ impl Store {
         };
         self.shared().views.observe(&self.shared().backend, &op)?;
         engine.queue(op)
+    }
+}
+
+/// Compares a chunk, full or cut short by the signal's end, with its checksum.
+fn check_any(subject: &Subject<'_>, first: i64, bytes: &mut [u8]) -> Result<Sum, StoreError> {
+    let meta = &subject.state.meta;
+    let length = meta.chunk_samples;
+    if bytes.len() as u64 == length * meta.dtype.size() as u64 {
+        check(subject, first.cast_unsigned() / length, bytes)
+    } else {
+        Ok(check_tail(subject, first, bytes)?.0)
     }
 }
 

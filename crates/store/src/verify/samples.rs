@@ -202,7 +202,29 @@ pub(super) fn check(
     )
 }
 
-/// Full chunks against their checksums, and whether the rest can be read. Chunks of files that are missing, cut off or
+/// Compares the last chunk, which the signal's end cuts short, with its checksum. Gives, too, how far that reaches: to
+/// the end as of the last checkpoint, or nowhere.
+pub(super) fn check_tail(
+    subject: &Subject<'_>,
+    first: i64,
+    bytes: &mut [u8],
+) -> Result<(Sum, i64), StoreError> {
+    let state = &subject.state;
+    let size = state.meta.dtype.size();
+    let tail = subject.backend.tail_crc(state.id)?;
+    let Some((end, stored)) = tail.filter(|(end, _)| first < *end && *end <= state.end) else {
+        return Ok((Sum::Empty, first));
+    };
+    let summed = &mut bytes[..(end - first).cast_unsigned() as usize * size];
+    let sum = match crc::masked(summed, first, size, &state.gaps) {
+        None => Sum::Empty,
+        Some(computed) if computed == stored => Sum::Right,
+        Some(computed) => Sum::Wrong(stored, computed),
+    };
+    Ok((sum, end))
+}
+
+/// Chunks against their checksums, and whether all can be read. Chunks of files that are missing, cut off or
 /// without an index were named before and are left out.
 pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let known: Vec<Range<i64>> = subject
@@ -265,20 +287,35 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
             );
             continue;
         }
-        subject.report.bytes += part.len() as u64;
-        if range.end - range.start < length {
-            continue;
-        }
-        match check(subject, chunk, part)? {
-            Sum::Right | Sum::Empty => {}
-            Sum::Missing(_) => match &mut missing {
-                Some(missing) if missing.end == range.start => missing.end = range.end,
-                _ => {
-                    add_missing(subject, missing.take());
-                    missing = Some(range);
+        let valid = |range: Range<i64>| {
+            let missing = state.gaps.missing_within(range.clone());
+            (range.end - range.start - missing).cast_unsigned()
+        };
+        let (sum, known) = if range.end - range.start == length {
+            (check(subject, chunk, part)?, range)
+        } else {
+            let (sum, end) = check_tail(subject, range.start, part)?;
+            subject.report.unchecked += valid(end..range.end);
+            (sum, range.start..end)
+        };
+        match sum {
+            Sum::Right => {
+                subject.report.bytes += (known.end - known.start).cast_unsigned() * size as u64;
+            }
+            Sum::Empty => {}
+            Sum::Missing(_) => {
+                subject.report.unchecked += valid(known.clone());
+                match &mut missing {
+                    Some(missing) if missing.end == known.start => missing.end = known.end,
+                    _ => {
+                        add_missing(subject, missing.take());
+                        missing = Some(known);
+                    }
                 }
-            },
+            }
             Sum::Wrong(stored, computed) => {
+                let range = known;
+                subject.report.bytes += (range.end - range.start).cast_unsigned() * size as u64;
                 let what = format!(
                     "samples {}..{} have the checksum {computed:08x}, but {stored:08x} is recorded: bits were changed",
                     range.start, range.end

@@ -526,11 +526,20 @@ fn samples(
     Ok(out)
 }
 
-/// Every full chunk with samples has the checksum of its bytes, gaps taken as zero.
+/// Every full chunk with samples has the checksum of its bytes, gaps taken as zero; the rest has that or none.
 pub(crate) fn check_crcs(engine: &Engine, model: &Model) -> Result<(), String> {
     for (name, content) in model {
         let crc_of = |chunk| engine.chunk_crc(SignalId(content.id), chunk);
         check_signal_crcs(name, &content.samples, crc_of)?;
+        let tail = engine.tail_crc(SignalId(content.id));
+        if let Some((end, found)) = tail.map_err(|error| error.to_string())? {
+            let first = (end - 1) / CHUNK * CHUNK;
+            let summed = content.samples.get(first as usize..end as usize);
+            let summed = summed.ok_or_else(|| format!("a checksum of {name} reaches to {end}"))?;
+            if found != crc32c::crc32c(&bytes_of(summed)) {
+                return Err(format!("checksum of {name}[{first}..{end}] is {found}"));
+            }
+        }
     }
     Ok(())
 }
@@ -544,16 +553,17 @@ fn check_signal_crcs(
         if values.iter().all(Option::is_none) {
             continue;
         }
-        let bytes: Vec<u8> = values
-            .iter()
-            .flat_map(|x| x.unwrap_or(0).to_le_bytes())
-            .collect();
         let found = crc_of(chunk as u64).map_err(|error| error.to_string())?;
-        if found != Some(crc32c::crc32c(&bytes)) {
+        if found != Some(crc32c::crc32c(&bytes_of(values))) {
             return Err(format!("checksum of {name} chunk {chunk} is {found:?}"));
         }
     }
     Ok(())
+}
+
+fn bytes_of(samples: &[Option<i16>]) -> Vec<u8> {
+    let bytes = samples.iter().map(|x| x.unwrap_or(0).to_le_bytes());
+    bytes.flatten().collect()
 }
 
 /// Where two models differ, in few words.

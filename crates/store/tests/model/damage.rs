@@ -25,7 +25,7 @@ pub(crate) enum Damage {
     RemoveShard,
     /// Keeps a part.
     CutShard(i64),
-    /// In a full chunk.
+    /// Of any sample.
     FlipBit(i64),
     RemoveMetadata,
     /// MANIFEST of the store is overwritten.
@@ -68,6 +68,7 @@ impl Pair {
         self.store.take().unwrap().close().unwrap();
         let sound = verify(&self.path, &DEEP).unwrap();
         assert!(sound.is_clean(), "{sound:#?}");
+        assert_eq!(sound.unchecked, 0);
 
         let mut plain = self.plains.pop().unwrap();
         let folder = self.path.join(&plain.name);
@@ -87,9 +88,8 @@ impl Pair {
                 plain.mark(kept..plain.end());
             }
             Damage::FlipBit(part) if !plain.sealed => {
-                let full = plain.end() / CHUNK * CHUNK;
-                let at = full * part / 1000;
-                if plain.valid_until(at, at + 1) > at && at < full {
+                let at = plain.end() * part / 1000;
+                if plain.valid_until(at, at + 1) > at && at < plain.end() {
                     self.names_a_flipped_bit(&plain, &shard, at);
                 }
             }
