@@ -119,6 +119,16 @@ pub enum PlanError {
         /// What is wrong where.
         why: String,
     },
+    /// A recording that a saved plan names and that is not there.
+    #[error(
+        "the plan reads {recording}, which cannot be opened: {why}; put it back, or name another store"
+    )]
+    NoRecording {
+        /// Name of the recording.
+        recording: String,
+        /// Why it cannot be opened.
+        why: String,
+    },
     /// An output that the operator does not have.
     #[error("{operator} has {have} output(s), so there is no output {got}; choose 0 to {}", have - 1)]
     NoSuchOutput {
@@ -147,6 +157,7 @@ impl PlanError {
             Self::Predicate { .. } => "predicate",
             Self::NotSaveable { .. } => "not_saveable",
             Self::Unreadable { .. } => "unreadable_plan",
+            Self::NoRecording { .. } => "no_recording",
             Self::NoSuchOutput { .. } => "no_such_output",
         }
     }

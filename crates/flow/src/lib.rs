@@ -22,6 +22,7 @@ mod plan;
 mod report;
 mod run;
 mod source;
+mod stored;
 mod types;
 pub mod windowed;
 
@@ -30,13 +31,14 @@ pub use declare::{Build, Declaration, Declared, Inputs, Param};
 pub use error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use exec::drive::Out;
 pub use exec::pool::Block;
-pub use exec::{MEMORY, RunOptions};
+pub use exec::{MEMORY, Progress, RunOptions};
 pub use gathered::{Array, Gathered};
 pub use item::{Break, Frames, Item, Ranges};
 pub use operator::{Align, Bound, Contract, Needs, Next, Operator, Port};
 pub use plan::{Plan, Resolve, SEGMENT};
 pub use report::{OperatorReport, Report};
 pub use source::{Live, Pulled, Recording, Segments, Source};
+pub use stored::Stored;
 pub use types::PortType;
 pub use windowed::{
     Column, FlowError, Rewindowed, Scan, Scanned, SourceError, Stat, Stretch, Tail, WindowStats,

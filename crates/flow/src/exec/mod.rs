@@ -10,7 +10,7 @@ pub(crate) mod pool;
 pub(crate) mod slot;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use drive::{Mark, NOWHERE, Shared, drive, mark};
@@ -40,6 +40,29 @@ pub struct RunOptions<'a> {
     pub interrupt: Option<&'a AtomicBool>,
     /// Whether the plan is rewritten first; results are the same.
     pub optimise: bool,
+    /// Where the run says after each burst how far it is.
+    pub progress: Option<&'a Progress>,
+}
+
+/// How far a run is; read by another thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Progress {
+    /// Samples that the sources have given so far.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Samples that they will give; 0 where one of them does not know.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
 }
 
 impl Default for RunOptions<'_> {
@@ -48,6 +71,7 @@ impl Default for RunOptions<'_> {
             memory: MEMORY,
             interrupt: None,
             optimise: true,
+            progress: None,
         }
     }
 }
@@ -185,6 +209,11 @@ impl Run {
     /// Runs to the end.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         let begun = Instant::now();
+        if let Some(progress) = options.progress {
+            let totals = self.feeds.iter().map(|feed| feed.source.total());
+            let total = totals.sum::<Option<u64>>().unwrap_or(0);
+            progress.total.store(total, Ordering::Relaxed);
+        }
         loop {
             // The source that lags behind; the first of equals.
             let open = self
@@ -297,6 +326,9 @@ impl Run {
                 end_upstream(slots);
                 feed.ended |= feed.to.iter().all(|to| slots[to.node as usize].ended);
             }
+        }
+        if let Some(progress) = options.progress {
+            progress.done.fetch_add(samples, Ordering::Relaxed);
         }
         feed.time = feed.upto as f64 * feed.seconds;
         if feed.upto > i64::MIN {

@@ -11,8 +11,8 @@ use crate::{
 operator! {
     /// Cuts every gap-free stretch into windows of equal length at equal distances.
     ///
-    /// Windows are counted from the stretch's first sample, whatever the segments or the range that is read. Samples
-    /// are not copied, except where a window lies across two pieces of memory.
+    /// Windows are counted from the stretch's first sample, whatever the segments or the range that is read, unless
+    /// the anchor says otherwise. Samples are not copied, except where a window lies across two pieces of memory.
     pub struct Rewindow = "rewindow" (Inputs::Exactly(1)) {
         /// Samples of a window.
         window: u64 = "integer" { unit: "samples", range: (1.0, 70368744177664.0) },
@@ -20,6 +20,8 @@ operator! {
         hop: Option<u64> = "integer" { unit: "samples", range: (1.0, 70368744177664.0), default: || json!(null) },
         /// What happens to a last window that a break or the end leaves short: "drop" or "keep".
         tail: String = "text" { choices: &["drop", "keep"], default: || json!("drop") },
+        /// Where windows are counted from: the "run"'s first sample after a break, or the first that is read ("range").
+        anchor: String = "text" { choices: &["run", "range"], default: || json!("run") },
     }
     state {
         /// Where the next window begins; None before the first item of a stretch.
@@ -144,7 +146,8 @@ impl Operator for Rewindow {
             None => {
                 // The first window of the stretch's grid that lies in what is read.
                 let into = samples.start().abs_diff(out.anchor()) % hop;
-                let skip = if into == 0 || samples.start() < out.anchor() {
+                let own = into == 0 || samples.start() < out.anchor();
+                let skip = if own || self.anchor == "range" {
                     0
                 } else {
                     hop - into

@@ -1,0 +1,288 @@
+//! Stored signals as recordings.
+//!
+//! A [`Stored`] names a signal of a store and, where not all of it is wanted, ranges of its indices in the order in
+//! which they are read: those of a selection by civil time need not be in index order. A pass reads the signal as it
+//! is when the run begins, also what was appended after the plan was written.
+//!
+//! A pass walks *parts*, the ranges' shares of one run each, and in each the *stretches* between gaps. Runs and gaps
+//! are looked up as they are reached, O(log n) each, so a signal with a million gaps costs no list of a million
+//! stretches. Samples are read in pieces of some MiB, of which segments are cut; a stretch never crosses a gap or a
+//! clock step, and its anchor is the first sample after the last of them, whatever range is read (rule R6).
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use isochrony_segment::SigSeg;
+use isochrony_store::{Mode, Signal, Store, StoreError, Stretch};
+use isochrony_time::{RunId, civil};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Break, Live, OpError, OpErrorKind, PlanError, PortType, Pulled, Recording, Source, SourceError,
+};
+
+/// Bytes of samples read at a time: few look-ups a second, and little memory where chunks are decoded.
+const PIECE: u64 = 4 << 20;
+
+/// A signal of a store, or ranges of it, that can be scanned.
+///
+/// ```no_run
+/// use isochrony_flow::{Plan, Stored};
+/// use isochrony_store::{Mode, Store};
+///
+/// let store = Store::open("water.iso", Mode::Read)?;
+/// let signal = Stored::new(store.path(), store.signal("stn_10/pressure")?);
+/// let windows = Plan::scan(signal).rewindow(4096)?.count()?.collect()?;
+/// println!("{:?}", windows.count());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Stored {
+    store: PathBuf,
+    signal: Signal,
+    /// Index ranges in the order of reading; None: all, also what is appended later.
+    ranges: Option<Vec<Range<i64>>>,
+}
+
+impl Stored {
+    /// A signal of the store at a path, which is what saved plans name it by.
+    pub fn new(store: impl AsRef<Path>, signal: Signal) -> Self {
+        Self {
+            store: store.as_ref().to_owned(),
+            signal,
+            ranges: None,
+        }
+    }
+
+    /// The same signal, but only these indices, in this order.
+    #[must_use]
+    pub fn ranges(mut self, ranges: impl IntoIterator<Item = Range<i64>>) -> Self {
+        self.ranges = Some(ranges.into_iter().collect());
+        self
+    }
+
+    /// What a selection selects.
+    pub fn selection(store: impl AsRef<Path>, selection: &isochrony_store::Selection) -> Self {
+        let stored = Self::new(store, selection.signal().clone());
+        match selection.index_range() {
+            Some(range) => stored.ranges([range]),
+            None => stored.ranges(selection.parts().iter().map(|part| part.range.clone())),
+        }
+    }
+
+    /// The recording that a saved plan names, in the store that it names or in another one.
+    ///
+    /// # Errors
+    /// [`PlanError::NoRecording`], [`PlanError::Unreadable`].
+    pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Live, PlanError> {
+        let text = |key: &str| match saved.get(key) {
+            Some(Value::String(text)) => Ok(text.as_str()),
+            _ => Err(PlanError::Unreadable {
+                why: format!("a scan does not name its {key}"),
+            }),
+        };
+        let name = text("signal")?;
+        let no_recording = |why: StoreError| PlanError::NoRecording {
+            recording: name.into(),
+            why: why.to_string(),
+        };
+        let ranges = saved.get("ranges").cloned().unwrap_or(Value::Null);
+        let ranges: Option<Vec<[i64; 2]>> =
+            serde_json::from_value(ranges).map_err(|why| PlanError::Unreadable {
+                why: format!("ranges of {name}: {why}"),
+            })?;
+        let opened;
+        let store = match store {
+            Some(store) => store,
+            None => {
+                opened = Store::open(text("store")?, Mode::Read).map_err(no_recording)?;
+                &opened
+            }
+        };
+        let stored = Self::new(store.path(), store.signal(name).map_err(no_recording)?);
+        Ok(Live::new(match ranges {
+            Some(ranges) => stored.ranges(ranges.into_iter().map(|[a, b]| a..b)),
+            None => stored,
+        }))
+    }
+}
+
+impl Recording for Stored {
+    fn port(&self) -> PortType {
+        PortType::Samples {
+            dtype: self.signal.dtype(),
+            stream: self.signal.stream(),
+        }
+    }
+
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        let mut signal = self.signal.clone();
+        signal.refresh().map_err(failed)?;
+        let whole = signal.start_index()..signal.end_index();
+        let within = range.unwrap_or(whole.clone());
+        let mut parts = Vec::new();
+        for asked in self.ranges.as_deref().unwrap_or(&[whole]) {
+            for part in signal.select(asked.clone()).map_err(failed)?.parts() {
+                let range = part.range.start.max(within.start)..part.range.end.min(within.end);
+                if !range.is_empty() {
+                    parts.push(Stretch {
+                        run: part.run,
+                        range,
+                    });
+                }
+            }
+        }
+        let segment = i64::try_from(segment.max(1)).unwrap_or(i64::MAX);
+        let wanted = (PIECE / signal.dtype().size() as u64) as i64;
+        Ok(Box::new(Pass {
+            at: parts.first().map_or(0, |part| part.range.start),
+            segment,
+            // Whole segments, so that where they are cut does not depend on how they are read.
+            piece: (wanted / segment).max(1).saturating_mul(segment),
+            signal,
+            parts,
+            part: 0,
+            stretch: 0..0,
+            piece_left: None,
+            before: None,
+        }))
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        let mut saved = Map::new();
+        saved.insert("store".into(), json!(self.store.to_str()?));
+        saved.insert("signal".into(), json!(self.signal.name()));
+        if let Some(ranges) = &self.ranges {
+            let ranges: Vec<_> = ranges
+                .iter()
+                .map(|range| [range.start, range.end])
+                .collect();
+            saved.insert("ranges".into(), json!(ranges));
+        }
+        Some(saved)
+    }
+}
+
+fn failed(error: StoreError) -> OpError {
+    OpErrorKind::Failed(SourceError::from(error)).into()
+}
+
+/// One pass over the parts.
+struct Pass {
+    signal: Signal,
+    parts: Vec<Stretch>,
+    /// The part that is read, and from where on.
+    part: usize,
+    at: i64,
+    /// What is left of the stretch that is read.
+    stretch: Range<i64>,
+    /// What is left of its piece that was read last.
+    piece_left: Option<SigSeg>,
+    segment: i64,
+    piece: i64,
+    /// End and run of the stretch before.
+    before: Option<(i64, u32)>,
+}
+
+impl Pass {
+    /// Enters the next stretch and says so, unless it continues the one before; then, and at the end, None.
+    fn enter(&mut self) -> Option<Pulled> {
+        while let Some(part) = self.parts.get(self.part) {
+            let (run, end) = (part.run, part.range.end);
+            let gap = self.signal.gaps().first_within(self.at..end);
+            let stretch = self.at..gap.map_or(end, |gap| gap.start);
+            match gap {
+                Some(gap) if gap.end() < end => self.at = gap.end(),
+                _ => {
+                    self.part += 1;
+                    let next = self.parts.get(self.part);
+                    self.at = next.map_or(0, |part| part.range.start);
+                }
+            }
+            if stretch.is_empty() {
+                continue;
+            }
+            let before = self.before.replace((stretch.end, run));
+            let why = before.map(|before| self.between(before, stretch.start, run));
+            let continues = before == Some((stretch.start, run));
+            let anchor = self.anchor(stretch.start, run);
+            self.stretch = stretch;
+            // Ranges may touch inside a run: nothing to announce there.
+            return (!continues).then_some(Pulled::Stretch { anchor, why });
+        }
+        None
+    }
+
+    /// What lies between two stretches.
+    fn between(&self, (end, old): (i64, u32), start: i64, new: u32) -> Break {
+        if old != new {
+            return Break::Clock {
+                old: RunId(old),
+                new: RunId(new),
+            };
+        }
+        // Samples that exist and were not asked for are no gap.
+        match self.signal.gaps().at(end) {
+            Some(gap) if gap.end() == start => Break::Gap(end..start),
+            _ => Break::Removed,
+        }
+    }
+
+    /// First sample after the last gap or clock step at or before an index.
+    fn anchor(&self, start: i64, run: u32) -> i64 {
+        let run = self.signal.state().runs.by_id(run);
+        let gaps = self.signal.gaps();
+        let before = gaps.overlapping(0..start).end.checked_sub(1);
+        let gap = before.and_then(|position| gaps.get(position));
+        run.map_or(start, |run| run.start)
+            .max(gap.map_or(0, |gap| gap.end()))
+            .min(start)
+    }
+
+    /// The next segment of the stretch.
+    fn read(&mut self) -> Result<Option<Pulled>, OpError> {
+        let left = match self.piece_left.take() {
+            Some(left) => left,
+            None if self.stretch.is_empty() => return Ok(None),
+            None => {
+                let start = self.stretch.start;
+                let stop = self.stretch.end.min(start.saturating_add(self.piece));
+                self.stretch.start = stop;
+                let piece = self.signal.select(start..stop);
+                piece.and_then(|piece| piece.as_segment()).map_err(failed)?
+            }
+        };
+        let cut = left.start().saturating_add(self.segment);
+        if left.end() <= cut {
+            return Ok(Some(Pulled::Item(left.into())));
+        }
+        let segment = left.subseg(left.start()..cut)?;
+        self.piece_left = Some(left.subseg(cut..left.end())?);
+        Ok(Some(Pulled::Item(segment.into())))
+    }
+}
+
+impl Source for Pass {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        if let Some(item) = self.read()? {
+            return Ok(item);
+        }
+        match self.enter() {
+            Some(begun) => Ok(begun),
+            None => Ok(self.read()?.unwrap_or(Pulled::End)),
+        }
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let time = self.signal.time_of(index).ok()?;
+        Some(civil::format(time.value))
+    }
+
+    fn total(&self) -> Option<u64> {
+        let gaps = self.signal.gaps();
+        let count = |part: &Stretch| {
+            part.range.end - part.range.start - gaps.missing_within(part.range.clone())
+        };
+        Some(self.parts.iter().map(count).sum::<i64>().unsigned_abs())
+    }
+}

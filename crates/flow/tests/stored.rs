@@ -1,0 +1,231 @@
+//! Plans over stored signals against loops over what was appended.
+
+use std::ops::Range;
+
+use isochrony_flow::{Catalog, Gathered, Plan, RunOptions, SEGMENT, Stored};
+use isochrony_segment::DType;
+use isochrony_store::{CreateOptions, Mode, Signal, SignalWriter, Store};
+use isochrony_time::{Fixed, Rate, Stamp};
+use proptest::prelude::*;
+use serde_json::json;
+use tempfile::TempDir;
+
+const SECOND: i64 = 1_000_000_000;
+const T0: i64 = 1_267_401_600 * SECOND;
+
+/// What follows the samples of a stretch.
+#[derive(Debug, Clone, Copy)]
+enum Then {
+    Gap(i64),
+    /// The clock is set back.
+    Step,
+}
+
+struct Made {
+    _folder: TempDir,
+    store: Store,
+    writer: SignalWriter,
+    /// First index and samples of each gap-free stretch of one run.
+    stretches: Vec<(i64, Vec<i16>)>,
+}
+
+impl Made {
+    fn new(history: &[(usize, Then)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+        let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+        options.start = Some(Fixed::from_int(T0));
+        let writer = store.create("stn/p", &options).unwrap();
+        let mut stretches = Vec::new();
+        let (mut back, mut stepped) = (0, false);
+        for &(count, then) in history {
+            let end = writer.signal().unwrap().end_index();
+            let samples: Vec<i16> = (0..count as i64)
+                .map(|k| ((end + k) * 37 % 601 - 300) as i16)
+                .collect();
+            let appended = if stepped {
+                back += 3600 * SECOND;
+                writer
+                    .append_at(
+                        &samples,
+                        &Stamp::new(Fixed::from_int(T0 - back), Fixed::ZERO),
+                    )
+                    .unwrap()
+            } else {
+                writer.append(&samples).unwrap()
+            };
+            stretches.push((appended.index, samples));
+            stepped = matches!(then, Then::Step);
+            if let Then::Gap(samples) = then {
+                writer.append_gap(samples).unwrap();
+            }
+        }
+        store.commit(true).unwrap();
+        Self {
+            _folder: folder,
+            store,
+            writer,
+            stretches,
+        }
+    }
+
+    fn signal(&self) -> Signal {
+        self.writer.signal().unwrap()
+    }
+
+    fn stored(&self) -> Stored {
+        Stored::new(self.store.path(), self.signal())
+    }
+
+    fn plan(&self, range: Option<Range<i64>>, segment: u64) -> Plan {
+        Plan::scan_part(isochrony_flow::Live::new(self.stored()), range, segment)
+    }
+
+    /// Windows on each stretch's own grid, or on that of the samples read, that lie wholly in `range`.
+    fn windows(&self, range: &Range<i64>, window: i64, hop: i64, own: bool) -> Vec<i16> {
+        let mut out = Vec::new();
+        for (start, samples) in &self.stretches {
+            let end = start + samples.len() as i64;
+            let mut at = if own { *start } else { range.start.max(*start) };
+            while at + window <= end {
+                if at >= range.start && at + window <= range.end {
+                    out.extend(&samples[(at - start) as usize..][..window as usize]);
+                }
+                at += hop;
+            }
+        }
+        out
+    }
+}
+
+fn values(gathered: &Gathered) -> Vec<i16> {
+    gathered.array().unwrap().to_vec::<i16>().unwrap()
+}
+
+fn history() -> impl Strategy<Value = Vec<(usize, Then)>> {
+    let then = prop_oneof![(1i64..40).prop_map(Then::Gap), Just(Then::Step),];
+    prop::collection::vec((1usize..120, then), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn windows_of_a_stored_signal_are_those_of_a_loop(
+        history in history(), cut in (0.0f64..1.0, 0.0f64..1.0), window in 1i64..30, hop in 1i64..40,
+        segment in prop_oneof![Just(SEGMENT), 1u64..90], whole in any::<bool>(),
+    ) {
+        let made = Made::new(&history);
+        let end = made.signal().end_index();
+        let (a, b) = ((cut.0 * end as f64) as i64, (cut.1 * end as f64) as i64);
+        let range = if whole { 0..end } else { a.min(b)..a.max(b) };
+        let scan = made.plan((!whole).then(|| range.clone()), segment);
+        let windows = scan.rewindow_every(window as u64, hop as u64).unwrap();
+        let expected = made.windows(&range, window, hop, true);
+        prop_assert_eq!(values(&windows.collect().unwrap()), &expected[..]);
+        // The same through a selection, and from the first sample that is read.
+        let selection = made.signal().select(range.clone()).unwrap();
+        let selected = Plan::scan(Stored::selection(made.store.path(), &selection));
+        let again = selected.rewindow_every(window as u64, hop as u64).unwrap();
+        prop_assert_eq!(values(&again.collect().unwrap()), expected);
+        let declaration = *Catalog::standard().get("rewindow").unwrap();
+        let params = json!({"window": window, "hop": hop, "anchor": "range"});
+        let ranged = selected.apply(&declaration, params.as_object().unwrap().clone(), &[]).unwrap();
+        prop_assert_eq!(values(&ranged.collect().unwrap()), made.windows(&range, window, hop, false));
+        // Samples, and how many there are.
+        let samples: Vec<i16> = made.windows(&range, 1, 1, true);
+        let progress = isochrony_flow::Progress::default();
+        let mut options = RunOptions::default();
+        options.progress = Some(&progress);
+        let (gathered, _) = scan.collect_with(&options).unwrap();
+        prop_assert_eq!(values(&gathered), &samples[..]);
+        prop_assert_eq!((progress.done(), progress.total()), (samples.len() as u64, samples.len() as u64));
+    }
+}
+
+#[test]
+fn gaps_and_clock_steps_are_told_apart() {
+    let made = Made::new(&[
+        (10, Then::Gap(5)),
+        (10, Then::Step),
+        (10, Then::Gap(1)),
+        (10, Then::Gap(1)),
+    ]);
+    let plan = made.plan(None, SEGMENT).count().unwrap();
+    let (count, report) = plan.collect_with(&RunOptions::default()).unwrap();
+    assert_eq!(count, Gathered::Count(40));
+    assert_eq!(report.operators[1].gaps, 2);
+}
+
+#[test]
+fn what_was_appended_since_is_read_too() {
+    let made = Made::new(&[(10, Then::Gap(5))]);
+    let plan = made.plan(None, SEGMENT).count().unwrap();
+    assert_eq!(plan.collect().unwrap(), Gathered::Count(10));
+    made.writer.append(&[1i16; 7]).unwrap();
+    assert_eq!(plan.collect().unwrap(), Gathered::Count(17));
+    made.store.commit(true).unwrap();
+    made.store.close().unwrap();
+    let error = plan.collect().unwrap_err().to_string();
+    assert!(error.contains("closed"), "{error}");
+}
+
+#[test]
+fn a_selection_by_time_is_read_in_the_order_of_time() {
+    let made = Made::new(&[(30, Then::Step), (20, Then::Gap(3))]);
+    let signal = made.signal();
+    let span = Fixed::from_int(T0 - 7200 * SECOND)..Fixed::from_int(T0 + SECOND / 5);
+    let selection = signal.select(span).unwrap();
+    let plan = Plan::scan(Stored::selection(made.store.path(), &selection));
+    let second = &made.stretches[1].1;
+    let expected = [&second[..], &made.stretches[0].1[..20]].concat();
+    assert_eq!(values(&plan.collect().unwrap()), expected);
+    let windows = plan.rewindow(15).unwrap();
+    let expected = [&second[..15], &made.stretches[0].1[..15]].concat();
+    assert_eq!(values(&windows.collect().unwrap()), expected);
+}
+
+#[test]
+fn saved_plans_find_their_signal_again() {
+    let made = Made::new(&[(40, Then::Gap(5)), (20, Then::Gap(5))]);
+    let plan = made
+        .plan(Some(3..50), 16)
+        .rewindow(7)
+        .unwrap()
+        .count()
+        .unwrap();
+    let saved = plan.to_json().unwrap();
+    let catalog = Catalog::standard();
+    let again = Plan::from_json(&saved, &catalog, &|map| Stored::resolve(map, None)).unwrap();
+    assert_eq!(again, plan);
+    assert_eq!(again.collect().unwrap(), plan.collect().unwrap());
+    let here = Plan::from_json(&saved, &catalog, &|map| {
+        Stored::resolve(map, Some(&made.store))
+    });
+    assert_eq!(here.unwrap(), plan);
+    let selected = made.stored().ranges([50..55, 0..10]);
+    let plan = Plan::scan(selected);
+    let saved = plan.to_json().unwrap();
+    let again = Plan::from_json(&saved, &catalog, &|map| Stored::resolve(map, None)).unwrap();
+    assert_eq!(again, plan);
+    assert_eq!(
+        values(&again.collect().unwrap()),
+        [&made.stretches[1].1[5..10], &made.stretches[0].1[..10]].concat()
+    );
+    let mut gone = saved;
+    gone["nodes"][0]["of"]["signal"] = json!("stn/q");
+    let error = Plan::from_json(&gone, &catalog, &|map| Stored::resolve(map, None)).unwrap_err();
+    assert_eq!(error.code(), "no_recording");
+    for part in ["stn/q", "put it back"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_range_outside_is_an_error_of_the_run() {
+    let made = Made::new(&[(40, Then::Gap(5))]);
+    let error = Plan::scan(made.stored().ranges([30..100]))
+        .collect()
+        .unwrap_err();
+    assert!(error.to_string().contains("100"), "{error}");
+}
