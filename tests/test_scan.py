@@ -81,8 +81,10 @@ def test_refuses_what_it_cannot_run(store: iso.Store) -> None:
             iso.scan(signal).rewindow(window)
     with pytest.raises(iso.PlanError, match="rewindow"):
         iso.scan(signal).stats("min")
-    with pytest.raises(iso.PlanError, match="nothing"):
-        iso.scan(signal).collect()
+    with pytest.raises(iso.PlanError, match=r"map\(lambda"):
+        plan.filter(lambda s: s.std() > 1).stats("min")
+    with pytest.raises(iso.PlanError, match="map"):
+        iso.scan(signal).rewindow(100, 50).stats("min")
     with pytest.raises(iso.PlanError, match="signal"):
         iso.scan(np.zeros(3))
 

@@ -18,6 +18,7 @@ from .errors import BadSourceError, IsochronyError, MissingExtraError, UsageErro
 
 if TYPE_CHECKING:
     from ._native import (
+        Expr,
         Gap,
         Gaps,
         Run,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         ImportRefusedError,
         OptionError,
         PlanError,
+        RunError,
         SegmentError,
         StoreError,
         TimeError,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadSourceError",
+    "Expr",
     "Gap",
     "GapError",
     "Gaps",
@@ -59,6 +62,7 @@ __all__ = [
     "PlanError",
     "Rate",
     "Run",
+    "RunError",
     "Segment",
     "SegmentError",
     "Selection",
@@ -83,12 +87,14 @@ __version__ = "0.1.0"
 # Submodule -> public names that it holds.
 _HOMES = {
     "._native": (
-        "Gap", "Gaps", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time", "open", "span", "verify",
+        "Expr", "Gap", "Gaps", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time", "open", "span",
+        "verify",
     ),
     ".convert": ("from_obspy",),
     ".importers": ("import_files",),
     ".native_errors": (
-        "GapError", "ImportRefusedError", "OptionError", "PlanError", "SegmentError", "StoreError", "TimeError",
+        "GapError", "ImportRefusedError", "OptionError", "PlanError", "RunError", "SegmentError", "StoreError",
+        "TimeError",
     ),
     ".plan": ("Plan", "scan"),
     ".table": ("Table",),

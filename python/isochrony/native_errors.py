@@ -14,6 +14,7 @@ __all__ = [
     "ImportRefusedError",
     "OptionError",
     "PlanError",
+    "RunError",
     "SegmentError",
     "SegmentIndexError",
     "SegmentMemoryError",
@@ -31,6 +32,8 @@ __all__ = [
     "StoreValueError",
     "TimeArgumentError",
     "TimeError",
+    "TraceAttributeError",
+    "TraceError",
 ]
 
 
@@ -159,3 +162,21 @@ class PlanError(IsochronyError, ValueError):
     """A plan that cannot be built or run."""
 
     code = "plan"
+
+
+class TraceError(PlanError, TypeError):
+    """A function of samples that cannot become an expression: it needs a value while a plan is written."""
+
+    code = "untraceable"
+
+
+class TraceAttributeError(PlanError, AttributeError):
+    """Something that expressions do not have."""
+
+    code = "no_such_operation"
+
+
+class RunError(IsochronyError, RuntimeError):
+    """An operator of a plan failed; the message names it, the samples and their civil time."""
+
+    code = "run"

@@ -20,13 +20,13 @@ _DRAW_EVERY_S = 0.1
 ProgressFunction = Callable[[int, int, int, int], None]
 
 
-def bytes_text(count: float) -> str:
-    """A byte count for people, in decimal units: ``57.6 MB``."""
-    for unit in ("B", "kB", "MB", "GB"):
+def bytes_text(count: float, unit: str = "B") -> str:
+    """A byte count for people, in decimal units: ``57.6 MB``; or a count of something else."""
+    for prefix in ("", "k", "M", "G"):
         if abs(count) < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+            return f"{count:.1f} {prefix}{unit}" if prefix else f"{count:.0f} {unit}"
         count /= 1000
-    return f"{count:.1f} TB"
+    return f"{count:.1f} T{unit}"
 
 
 def duration_text(seconds: float) -> str:
@@ -51,10 +51,12 @@ class ImportProgress:
         label: what is being done, one or two words.
         stream: where to draw; default stderr.
         enabled: draw or not; default: whether `stream` is a terminal.
+        unit: what is counted, if not bytes.
     """
 
-    def __init__(self, label: str, stream: TextIO | None = None, enabled: bool | None = None) -> None:
+    def __init__(self, label: str, stream: TextIO | None = None, enabled: bool | None = None, unit: str = "B") -> None:
         self._label = label
+        self._unit = unit
         self._stream = sys.stderr if stream is None else stream
         self._enabled = self._stream.isatty() if enabled is None else enabled
         self._started = time.monotonic()
@@ -77,8 +79,8 @@ class ImportProgress:
         parts = [self._label]
         if total > 0:
             parts.append(f"{100 * done // total:3d}%")
-            parts.append(f"{bytes_text(done)} of {bytes_text(total)}")
-        parts.append(f"{bytes_text(rate)}/s")
+            parts.append(f"{bytes_text(done, self._unit)} of {bytes_text(total, self._unit)}")
+        parts.append(f"{bytes_text(rate, self._unit)}/s")
         if files_total > 0:
             parts.append(f"{files}/{files_total} files")
         if 0 < done < total and rate > 0:

@@ -4,6 +4,7 @@
 //! exception means, a subclass inherits that too. The choice depends on the error's stable code only, so a
 //! variant that this table does not know still arrives as its enum's class.
 
+use isochrony_flow::{PlanError, RunError};
 use isochrony_ingest::IngestError;
 use isochrony_segment::SegmentError;
 use isochrony_store::StoreError;
@@ -92,6 +93,18 @@ impl From<StoreError> for Error {
             }
         }
         raised.into()
+    }
+}
+
+impl From<PlanError> for Error {
+    fn from(error: PlanError) -> Self {
+        Raised::new("PlanError", error.code(), error.to_string()).into()
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        Raised::new("RunError", error.code(), error.to_string()).into()
     }
 }
 

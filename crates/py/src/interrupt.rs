@@ -30,20 +30,37 @@ pub(crate) fn interruptible<T: Send>(
     if bytes < LARGE {
         return py.detach(work);
     }
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    watched(
+        py,
+        &stop,
+        move || isochrony_store::interrupt::stoppable(&stopped, work),
+        |_| Ok(()),
+    )
+}
+
+/// Does `work` in a thread of its own, detached from the interpreter, while this one looks for signals and calls
+/// `look`. What either raises sets `stop`, which the work has to look at itself, and is returned once the work has ended.
+pub(crate) fn watched<T: Send>(
+    py: Python<'_>,
+    stop: &AtomicBool,
+    work: impl FnOnce() -> Result<T> + Send,
+    look: impl Fn(Python<'_>) -> PyResult<()> + Sync,
+) -> Result<T> {
     py.detach(|| {
-        let stop = Arc::new(AtomicBool::new(false));
         let (done, finished) = channel::<()>();
         thread::scope(|scope| {
-            let stopped = Arc::clone(&stop);
             let worker = scope.spawn(move || {
                 // Dropped at the end, also of a panic, which wakes the other side.
                 let _done = done;
-                isochrony_store::interrupt::stoppable(&stopped, work)
+                work()
             });
             let mut raised = None;
             while finished.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 if raised.is_none()
-                    && let Err(error) = Python::attach(|py| py.check_signals())
+                    && let Err(error) =
+                        Python::attach(|py| py.check_signals().and_then(|()| look(py)))
                 {
                     stop.store(true, Ordering::Relaxed);
                     raised = Some(error);

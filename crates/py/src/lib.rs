@@ -19,6 +19,7 @@ mod conversion;
 mod counts;
 mod errors;
 mod events;
+mod expr;
 mod foreign;
 mod gaps;
 mod gather;
@@ -30,6 +31,7 @@ mod key;
 mod level;
 mod memory;
 mod options;
+mod plan;
 mod raw;
 mod runs;
 mod scan;
@@ -51,11 +53,15 @@ mod _native {
     #[pymodule_export]
     use crate::events::{Event, Events};
     #[pymodule_export]
+    use crate::expr::Expr;
+    #[pymodule_export]
     use crate::gaps::{Gap, Gaps};
     #[pymodule_export]
     use crate::ingest::{Ingest, Layout};
     #[pymodule_export]
     use crate::level::{Level, LevelSelection};
+    #[pymodule_export]
+    use crate::plan::NativePlan;
     #[pymodule_export]
     use crate::runs::Run;
     #[pymodule_export]

@@ -29,7 +29,7 @@ use crate::time::Time;
 pub(crate) struct Selection {
     pub(crate) selection: isochrony_store::Selection,
     asked: Stretch,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Selection {

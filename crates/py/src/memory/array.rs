@@ -75,6 +75,41 @@ pub(crate) fn own(
     }
 }
 
+/// Bytes that Rust gathered, kept alive for an array.
+struct Bytes {
+    _bytes: Vec<u8>,
+}
+
+impl Owner for Bytes {}
+
+/// A writable array of `rows` rows, of `columns` values each unless it is 1-D, that takes over gathered bytes. Bytes
+/// beyond the last row are left out; too few give fewer rows.
+pub(crate) fn gathered(
+    py: Python<'_>,
+    mut bytes: Vec<u8>,
+    dtype: DType,
+    columns: Option<usize>,
+) -> Result<Bound<'_, PyAny>> {
+    let row = columns.unwrap_or(1).saturating_mul(dtype.size());
+    let rows = bytes.len().checked_div(row).unwrap_or(0);
+    let Some(data) = NonNull::new(bytes.as_mut_ptr()).filter(|_| rows > 0) else {
+        let mut shape = vec![0; 1 + usize::from(columns.is_some())];
+        if let (Some(last), Some(columns)) = (shape.get_mut(1), columns) {
+            *last = columns as npy_intp;
+        }
+        // SAFETY: the shape has a zero, so the array has no bytes.
+        return Ok(unsafe { over(py, Buffer::concat([])?, dtype, &mut shape, 0) }?);
+    };
+    let owner = Arc::new(Bytes { _bytes: bytes });
+    // SAFETY: moving a vector leaves its memory in place; `owner` keeps it, and nobody resizes or reads it.
+    let buffer = unsafe { Buffer::from_owner(owner, data, rows * row) };
+    let mut shape = vec![rows as npy_intp];
+    shape.extend(columns.map(|columns| columns as npy_intp));
+    // SAFETY: the shape needs `rows * row` bytes, which the buffer has; it is the only reference to memory that was
+    // allocated for writing, through a pointer that was taken for writing.
+    Ok(unsafe { over(py, buffer, dtype, &mut shape, npyffi::NPY_ARRAY_WRITEABLE) }?)
+}
+
 /// A C-contiguous array of the given shape over `buffer`.
 ///
 /// # Safety

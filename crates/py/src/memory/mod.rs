@@ -8,5 +8,5 @@
 mod array;
 mod arrow;
 
-pub(crate) use array::{adopt, own, view};
+pub(crate) use array::{adopt, gathered, own, view};
 pub(crate) use arrow::{export as arrow_export, import as arrow_import};
