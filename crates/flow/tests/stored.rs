@@ -224,7 +224,7 @@ fn saved_plans_find_their_signal_again() {
 #[test]
 fn a_range_outside_is_an_error_of_the_run() {
     let made = Made::new(&[(40, Then::Gap(5))]);
-    let error = Plan::scan(made.stored().ranges([30..100]))
+    let error = Plan::scan(made.stored().ranges(std::iter::once(30..100)))
         .collect()
         .unwrap_err();
     assert!(error.to_string().contains("100"), "{error}");
