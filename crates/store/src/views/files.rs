@@ -7,7 +7,7 @@
 //! ```
 //! Nothing here is synced before [`Files::sync`]; until then rows are right only as long as the system runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -331,6 +331,37 @@ impl Rows for Files {
     ) -> Result<(), StoreError> {
         self.read_array(Array::Extrema, level, first, extrema)?;
         self.read_array(Array::Moments, level, first, moments)
+    }
+
+    fn present(&self, level: usize, rows: Range<u64>) -> Result<Vec<Range<u64>>, StoreError> {
+        let length = CHUNK_ROWS * SHARD_CHUNKS;
+        let shards = rows.start / length..rows.end.div_ceil(length);
+        // By shard: rows in the longer of its two files.
+        let mut found = BTreeMap::<u64, u64>::new();
+        for array in Array::BOTH {
+            let folder = self.folder.join(array.folder(self.dtype, level)).join("c");
+            let names = match self.media.list(&folder) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                names => names.at("list", &folder)?,
+            };
+            for shard in names.iter().filter_map(|name| name.parse().ok()) {
+                if !shards.contains(&shard) {
+                    continue;
+                }
+                let path = self.folder.join(self.shard(array, level, shard));
+                if let Some(Kind::File(bytes)) = self.media.stat(&path).at("look at", &path)? {
+                    let bytes = bytes.saturating_sub(array.flat(self.dtype).payload_start);
+                    let used = bytes.div_ceil(array.row_bytes(self.dtype)).min(length);
+                    let most = found.entry(shard).or_default();
+                    *most = used.max(*most);
+                }
+            }
+        }
+        let stretches = found.into_iter().map(|(shard, used)| {
+            let first = shard * length;
+            first.max(rows.start)..(first + used).min(rows.end)
+        });
+        Ok(stretches.filter(|stretch| !stretch.is_empty()).collect())
     }
 }
 

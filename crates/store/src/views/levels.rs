@@ -1,4 +1,9 @@
 //! Rows of all levels: those not yet written, and how higher levels follow from lower ones.
+//!
+//! In store, rows from the first unwritten one on may be anything: samples that were rolled back, or lost in a crash,
+//! leave theirs. So whatever is passed over without being written is emptied first ([`blank`]).
+
+use std::ops::Range;
 
 use isochrony_dsp::stats::{Extreme, Summary};
 use isochrony_segment::DType;
@@ -149,6 +154,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
                         level.push(&Summary::EMPTY);
                     }
                     level.write(l, store)?;
+                    blank::<E>(l, level.row()..target, store)?;
                     level.first = target;
                 }
             }
@@ -204,7 +210,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
     fn rows(
         &self,
         level: usize,
-        range: std::ops::Range<u64>,
+        range: Range<u64>,
         store: &dyn Rows,
     ) -> Result<RowVecs<E>, StoreError> {
         let kept = &self.levels[level];
@@ -273,6 +279,26 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
         Ok(())
     }
+}
+
+/// Empties rows of a level in store. Those that are empty already, as in a gap they nearly always are, are not written.
+fn blank<E>(level: usize, rows: Range<u64>, store: &mut dyn RowsMut) -> Result<(), StoreError> {
+    let (mut extrema, mut moments) = (Vec::new(), Vec::new());
+    for mut stretch in store.present(level, rows)? {
+        while !stretch.is_empty() {
+            let count = (stretch.end - stretch.start).min(BATCH as u64);
+            extrema.resize(count as usize * size_of::<[E; EXTREMA]>(), 0);
+            moments.resize(count as usize * size_of::<[f64; MOMENTS]>(), 0);
+            store.read(level, stretch.start, &mut extrema, &mut moments)?;
+            if extrema.iter().chain(&moments).any(|byte| *byte != 0) {
+                extrema.fill(0);
+                moments.fill(0);
+                store.write(level, stretch.start, &extrema, &moments)?;
+            }
+            stretch.start += count;
+        }
+    }
+    Ok(())
 }
 
 type RowVecs<E> = (Vec<[E; EXTREMA]>, Vec<[f64; MOMENTS]>);

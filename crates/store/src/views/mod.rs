@@ -102,6 +102,13 @@ pub trait Rows {
         extrema: &mut [u8],
         moments: &mut [u8],
     ) -> Result<(), StoreError>;
+
+    /// Stretches of `rows`, in order, outside which all of them read as zero. Costs what is in store there, however
+    /// many rows are asked for.
+    ///
+    /// # Errors
+    /// Looking at what is in store failed.
+    fn present(&self, level: usize, rows: Range<u64>) -> Result<Vec<Range<u64>>, StoreError>;
 }
 
 /// Rows that can be written.

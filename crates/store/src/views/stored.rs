@@ -87,6 +87,10 @@ impl Rows for Compare<'_> {
     ) -> Result<(), StoreError> {
         self.source.rows.read(level, first, extrema, moments)
     }
+
+    fn present(&self, level: usize, rows: Range<u64>) -> Result<Vec<Range<u64>>, StoreError> {
+        self.source.rows.present(level, rows)
+    }
 }
 
 impl RowsMut for Compare<'_> {

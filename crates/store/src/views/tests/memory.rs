@@ -55,6 +55,13 @@ impl Rows for Memory {
         copy_out(&self.levels[level].1, first as usize * 24, moments);
         Ok(())
     }
+
+    fn present(&self, level: usize, rows: Range<u64>) -> Result<Vec<Range<u64>>, StoreError> {
+        let end = rows.end.min(self.levels[level].1.len() as u64 / 24);
+        Ok(Vec::from_iter(
+            (rows.start < end).then_some(rows.start..end),
+        ))
+    }
 }
 
 impl RowsMut for Memory {

@@ -3,6 +3,7 @@
 mod history;
 mod memory;
 mod oracle;
+mod stored;
 
 use isochrony_segment::{Complex64, DType, dispatch};
 use proptest::prelude::*;
@@ -53,6 +54,31 @@ proptest! {
 }
 
 #[test]
+fn rows_rolled_back_do_not_show_in_a_long_gap() {
+    // Level 0 is written at 2,048 rows, loses some of them, and the gap passes over the rest of them.
+    let steps = [
+        Step::Append(2050),
+        Step::Overwrite(0.0, 1),
+        Step::Append(1),
+        Step::Rollback(14),
+        Step::Gap(2052),
+        Step::Append(1),
+    ];
+    any_history::<Complex64>(&steps, 0.0, 0.99, 97);
+    // Several levels in store, and a gap that ends before the rolled-back rows do.
+    for gap in [3000, 9000, 40_000] {
+        let steps = [
+            Step::Append(20_000),
+            Step::Flush,
+            Step::Rollback(15_000),
+            Step::Gap(gap),
+            Step::Append(300),
+        ];
+        any_history::<Complex64>(&steps, 0.1, 0.9, 97);
+    }
+}
+
+#[test]
 fn every_dtype_has_views() {
     let steps = [
         Step::Append(3000),
@@ -91,6 +117,10 @@ fn a_gap_of_months_costs_no_work() {
             extrema.fill(0);
             moments.fill(0);
             Ok(())
+        }
+
+        fn present(&self, _: usize, _: Range<u64>) -> Result<Vec<Range<u64>>, StoreError> {
+            Ok(Vec::new())
         }
     }
     impl RowsMut for Counter {
