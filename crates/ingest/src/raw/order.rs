@@ -4,7 +4,13 @@
 //! step, and taken in that order every file would look like another step. They are therefore untangled into *chains*:
 //! a recording continues the chain whose end its stamp meets; where it meets none, it begins a chain if it overlaps the
 //! latest, and else continues the latest after a gap. Chains follow each other whole, in the order of their beginnings.
+//!
+//! A clock that steps back goes on from there, and sooner or later past the point where it stepped. A chain that ends
+//! before an earlier one does is therefore no step but *overlaps*: files from elsewhere beside a recording that goes on.
+//! Such chains come last, so that the recording they lie beside is whole.
 //! This only orders; what follows from a stamp is decided by the clock, as for every other append.
+
+use std::cmp::Reverse;
 
 /// What the order depends on.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +19,14 @@ pub(crate) struct Span {
     pub(crate) resolution_ns: i64,
     /// Nominal duration.
     pub(crate) duration_ns: i64,
+}
+
+/// A recording's place in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ordered {
+    pub(crate) member: usize,
+    /// Whether it lies beside others that go on past it.
+    pub(crate) overlaps: bool,
 }
 
 /// Chains that may still be continued; more at a time than any real folder has.
@@ -26,7 +40,7 @@ struct Chain {
 }
 
 /// The order in which to import spans that are sorted by start.
-pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<usize> {
+pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<Ordered> {
     let mut chains: Vec<Chain> = Vec::new();
     // Numbers of the chains that may be continued; the last ends latest.
     let mut alive: Vec<usize> = Vec::new();
@@ -43,7 +57,8 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<usize> {
         let met = alive
             .iter()
             .filter(meets)
-            .min_by_key(|chain| distance(**chain))
+            // Of two ends that are met, the one of the longer chain: a lone file does not lure a recording away.
+            .min_by_key(|chain| (Reverse(chains[**chain].members.len()), distance(**chain)))
             .copied();
         let latest = alive.last().copied();
         let chain = met
@@ -77,7 +92,21 @@ pub(crate) fn untangle(spans: impl IntoIterator<Item = Span>) -> Vec<usize> {
             alive.remove(0);
         }
     }
-    chains.into_iter().flat_map(|chain| chain.members).collect()
+    let mut latest = i64::MIN;
+    let (mut recorded, mut beside) = (Vec::new(), Vec::new());
+    for chain in chains {
+        let overlaps = chain.end_ns.saturating_add(chain.slack_ns) < latest;
+        let ordered = |member| Ordered { member, overlaps };
+        let place = if overlaps {
+            &mut beside
+        } else {
+            latest = latest.max(chain.end_ns);
+            &mut recorded
+        };
+        place.extend(chain.members.into_iter().map(ordered));
+    }
+    recorded.append(&mut beside);
+    recorded
 }
 
 #[cfg(test)]
@@ -96,8 +125,37 @@ mod tests {
         };
         untangle(starts.iter().map(span))
             .into_iter()
-            .map(|place| starts[place])
+            .map(|ordered| starts[ordered.member])
             .collect()
+    }
+
+    fn overlapping(starts: &[i64], duration: i64) -> Vec<i64> {
+        let spans = starts.iter().map(|start| Span {
+            start_ns: start * SECOND,
+            resolution_ns: 1,
+            duration_ns: duration * SECOND,
+        });
+        let ordered = untangle(spans).into_iter();
+        ordered
+            .filter(|ordered| ordered.overlaps)
+            .map(|ordered| starts[ordered.member])
+            .collect()
+    }
+
+    #[test]
+    fn what_lies_beside_a_recording_that_goes_on_overlaps_it() {
+        assert_eq!(overlapping(&[0, 30, 45, 60, 90, 120], 30), [45]);
+        assert_eq!(overlapping(&[0, 30, 40, 60, 70, 90, 120], 30), [40, 70]);
+        // The same second twice, and the recording goes on from the first.
+        assert_eq!(overlapping(&[0, 30, 60, 60, 90, 120], 30), [60]);
+    }
+
+    #[test]
+    fn a_clock_that_goes_on_after_its_step_overlaps_nothing() {
+        assert_eq!(overlapping(&[0, 30, 60, 75, 90, 105, 135, 300], 30), [0; 0]);
+        assert_eq!(overlapping(&[0, 30, 60, 80, 110], 30), [0; 0]);
+        // Copies end where their originals do.
+        assert_eq!(overlapping(&[0, 0, 30, 30, 60, 60], 30), [0; 0]);
     }
 
     #[test]

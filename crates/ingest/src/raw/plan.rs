@@ -6,7 +6,7 @@ use std::ops::Range;
 use isochrony_time::Rate;
 
 use super::RawOptions;
-use super::order::{Span, untangle};
+use super::order::{Ordered, Span, untangle};
 use crate::session::{Before, Known, Sequence, Session};
 use crate::{Catalogue, IngestError};
 
@@ -67,32 +67,46 @@ impl Plan {
         let mut late = 0;
         let mut any_known = false;
         let first = self.files.len();
-        for (position, place) in order.iter().copied().enumerate() {
+        for (position, ordered) in order.iter().enumerate() {
+            let (place, overlaps) = (ordered.member, ordered.overlaps);
             let Some(file) = catalogue.get(place) else {
                 continue;
+            };
+            // What lies beside a recording comes last in the order, but says nothing of what is late.
+            let seen = |late: &mut usize, any_known: &mut bool, count: usize| {
+                if !overlaps {
+                    (*late, *any_known) = (count, true);
+                }
             };
             let before = known.get(&file.path);
             if before.is_some_and(|before| before.bytes >= file.size) {
                 session
                     .count_known(file.signal, &options.spec)
                     .or_else(only_fatal)?;
-                (late, any_known) = (self.files.len(), true);
+                seen(&mut late, &mut any_known, self.files.len());
                 continue;
             }
             if let Some(before) = before {
                 self.grown.insert(place, before);
-                (late, any_known) = (self.files.len(), true);
+                seen(&mut late, &mut any_known, self.files.len());
             }
             self.bytes += file.size;
             self.files.push(Planned {
                 place,
-                next: order.get(position + 1).copied(),
-                sequence: Sequence::Unknown,
+                next: order
+                    .get(position + 1)
+                    .filter(|next| next.overlaps == overlaps)
+                    .map(|next| next.member),
+                sequence: if overlaps {
+                    Sequence::Late
+                } else {
+                    Sequence::Unknown
+                },
             });
         }
         if any_known {
             for (number, file) in self.files.iter_mut().enumerate().skip(first) {
-                file.sequence = if number < late {
+                file.sequence = if number < late || file.sequence == Sequence::Late {
                     Sequence::Late
                 } else {
                     Sequence::Newest
@@ -109,10 +123,14 @@ fn only_fatal(error: IngestError) -> Result<(), IngestError> {
 }
 
 /// The order in which files were recorded: by stamp, but for a clock that stepped back.
-fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -> Vec<usize> {
+fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -> Vec<Ordered> {
     let first = places.start;
     if !options.layout.is_timed() {
-        return places.collect();
+        let ordered = |member| Ordered {
+            member,
+            overlaps: false,
+        };
+        return places.map(ordered).collect();
     }
     let spans = places.filter_map(|place| {
         let file = catalogue.get(place)?;
@@ -126,7 +144,10 @@ fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -
     });
     untangle(spans)
         .into_iter()
-        .map(|member| first + member)
+        .map(|ordered| Ordered {
+            member: first + ordered.member,
+            ..ordered
+        })
         .collect()
 }
 

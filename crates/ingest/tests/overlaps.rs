@@ -1,0 +1,139 @@
+//! Files from elsewhere beside a recording, and steps of its own clock: told apart within one import.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Recorder, SECOND};
+use isochrony_ingest::{RawOptions, Summary, import_raw};
+use isochrony_store::{Mode, RunReason, Signal, Store};
+
+const START: i128 = 1_267_401_600 * SECOND;
+const MICRO: i128 = 1000;
+
+fn import(store: &Store, source: &Path) -> Summary {
+    import_raw(store, source, &RawOptions::preset("censam").unwrap(), None).unwrap()
+}
+
+fn samples(signal: &Signal) -> Vec<i16> {
+    let selection = signal.select(0..signal.end_index()).unwrap();
+    let parts = selection
+        .segments()
+        .map(|part| part.unwrap().to_vec::<i16>().unwrap());
+    parts.collect::<Vec<_>>().concat()
+}
+
+fn count(signal: &Signal, kind: &str) -> usize {
+    signal.events().filter(|event| event.kind == kind).count()
+}
+
+fn reasons(signal: &Signal) -> Vec<RunReason> {
+    signal
+        .runs()
+        .unwrap()
+        .iter()
+        .map(|run| run.reason)
+        .collect()
+}
+
+#[test]
+fn a_foreign_file_in_the_middle_is_an_overlap_and_a_problem() {
+    for (off, foreign_files) in [(500_000_000, 1), (1_234_567_000, 3), (0, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("src");
+        let mut recorder = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);
+        recorder.record(12);
+        recorder.write(&source, "s", "p");
+        let mut foreign = Recorder::new(recorder.files[5].wall_ns + off, 2000.0, 3.0, 6000, MICRO);
+        foreign.recorded = 1_000_000;
+        foreign.record(foreign_files);
+        // In another folder, since the same stamp makes the same name.
+        for file in &foreign.files {
+            let path = foreign.path("s", "p", file).replace("/2010/", "/2011/");
+            let bytes: Vec<u8> = file
+                .samples
+                .iter()
+                .flat_map(|sample| sample.to_le_bytes())
+                .collect();
+            common::write(&source, &path, &bytes);
+        }
+        let store = Store::open(folder.path().join("water.iso"), Mode::Append).unwrap();
+        let summary = import(&store, &source);
+        let signal = store.signal("s/p").unwrap();
+        let expected = [recorder.samples(), foreign.samples()].concat();
+        assert_eq!(samples(&signal).len(), expected.len(), "{off}");
+        let mut got = samples(&signal);
+        if off == 0 {
+            // Which of two files with one stamp is the recording's, their names decide.
+            let mut expected = expected;
+            got.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(got, expected);
+        } else {
+            assert_eq!(got, expected, "{off}");
+        }
+        assert_eq!(
+            reasons(&signal),
+            [RunReason::First, RunReason::Overlap],
+            "{off}"
+        );
+        assert_eq!(
+            (signal.gaps().len(), count(&signal, "clock_step")),
+            (0, 0),
+            "{off}"
+        );
+        assert!(count(&signal, "overlap") >= 1, "{off}");
+        assert!(!summary.is_clean(), "{off}");
+        assert!(
+            summary
+                .problems
+                .list
+                .iter()
+                .all(|problem| problem.code == "overlap")
+        );
+        assert!(!summary.problems.list.is_empty());
+
+        // All is known now, and what the recorder goes on to write follows on.
+        let already = recorder.files.len();
+        recorder.record(3);
+        for file in &recorder.files[already..] {
+            recorder.write_file(&source, "s", "p", file);
+        }
+        let again = import(&store, &source);
+        assert_eq!(
+            (again.files, again.known),
+            (3, 12 + foreign_files as u64),
+            "{off}"
+        );
+        assert!(again.is_clean(), "{off}: {:?}", again.problems);
+        let signal = store.signal("s/p").unwrap();
+        assert_eq!(count(&signal, "clock_step"), 0, "{off}");
+        assert_eq!(signal.sample_count(), (15 + foreign_files as i64) * 6000);
+    }
+}
+
+#[test]
+fn a_true_step_back_stays_a_step() {
+    for step in [-4, -10, -20] {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("src");
+        let mut recorder = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);
+        recorder.record(12).step(step * SECOND + 123_457).record(12);
+        recorder.write(&source, "s", "p");
+        let store = Store::open(folder.path().join("water.iso"), Mode::Append).unwrap();
+        let summary = import(&store, &source);
+        assert!(summary.is_clean(), "{step}: {:?}", summary.problems);
+        let signal = store.signal("s/p").unwrap();
+        assert_eq!(samples(&signal), recorder.samples(), "{step}");
+        assert_eq!(
+            reasons(&signal),
+            [RunReason::First, RunReason::BackwardStep],
+            "{step}"
+        );
+        assert_eq!(
+            (count(&signal, "clock_step"), count(&signal, "overlap")),
+            (1, 0),
+            "{step}"
+        );
+    }
+}
