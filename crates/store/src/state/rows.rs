@@ -276,10 +276,13 @@ impl EventTable {
         self.rows.iter()
     }
 
-    /// Events with an index in `range`, by start; an instant lies at its index.
+    /// Events with an index in `range`, by start; an instant lies at its index, and an empty range has none.
     pub fn within(&self, range: Range<i64>) -> impl Iterator<Item = &Arc<EventRow>> + '_ {
         let first = self.rows.first_above(range.start);
-        let end = self.rows.partition_point(|event| event.start < range.end);
+        let end = match range.is_empty() {
+            true => first,
+            false => self.rows.partition_point(|event| event.start < range.end),
+        };
         self.rows
             .range(first..end.max(first))
             .filter(move |event| event.measure() > range.start)
