@@ -49,8 +49,11 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     let count = if quick { 1 << 20 } else { 1 << 25 };
     let stream: StreamId = Stream::new("noise", TimebaseId(0), Rate::from_hz(48_000)?).intern();
     let samples = noise(9, count);
+    // Both read the same memory.
     let segment = SigSeg::from_slice(&samples, 0, stream)?;
-    let live = Live::new(Segments::new([segment]).ok_or("no segment")?);
+    drop(samples);
+    let samples = segment.as_contiguous::<i16>().ok_or("several buffers")?;
+    let live = Live::new(Segments::new([segment.clone()]).ok_or("no segment")?);
     let rounds = if quick { 3 } else { 25 };
     for operators in [10, 1000] {
         // The chain of a thousand has less data, so that a round takes as long.
