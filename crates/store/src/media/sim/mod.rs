@@ -442,7 +442,7 @@ impl Media for SimMedia {
     }
 
     fn volume(&self, _root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
-        let has_one = (self.sim()?.seed + self.boot) & 1 == 1;
+        let has_one = self.sim()?.seed.wrapping_add(self.boot) & 1 == 1;
         Ok(has_one.then(|| Box::new(SimVolume(self.clone())) as Box<dyn Volume>))
     }
 
