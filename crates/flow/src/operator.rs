@@ -171,7 +171,8 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Nothing that ends at or before `upto` follows on the input: the index for which the same is true of the output.
+    /// Nothing that begins before `upto` follows on the input: the index for which the same is true of the output.
+    /// `i64::MIN`: nothing is known, as for an operator that holds items back.
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
         let _ = port;
         upto

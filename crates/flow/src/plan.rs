@@ -76,6 +76,18 @@ pub(crate) struct Node {
     pub(crate) bound: Bound,
 }
 
+impl Drop for Node {
+    /// Takes a long chain apart without recursion.
+    fn drop(&mut self) {
+        let mut left = std::mem::take(&mut self.inputs);
+        while let Some(plan) = left.pop() {
+            if let Some(mut node) = Arc::into_inner(plan.node) {
+                left.append(&mut node.inputs);
+            }
+        }
+    }
+}
+
 /// A plan: what [`Plan::scan`] and the methods that follow it describe. Printing it shows it as it will run.
 ///
 /// ```
@@ -299,10 +311,7 @@ impl Plan {
         pick(&nodes, saved.get("output").unwrap_or(&Value::Null))
     }
 
-    /// Civil time and such of what the plan reads is opened, and the operators made: a run that has not begun.
-    ///
-    /// # Errors
-    /// Whatever opening a recording meets.
+    /// Its nodes in order, each once.
     pub(crate) fn graph(&self) -> Graph {
         Graph::new(self)
     }

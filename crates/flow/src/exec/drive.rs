@@ -275,32 +275,63 @@ fn release(
 
 /// Takes a mark along an edge and on from there.
 pub(crate) fn mark(
-    slots: &mut [Slot],
-    base: usize,
-    to: To,
+    mut slots: &mut [Slot],
+    mut base: usize,
+    mut to: To,
     mark: &Mark,
     shared: &mut Shared,
 ) -> Result<(), OpError> {
+    let mut mark = mark.clone();
+    // A chain is a loop here, too.
+    loop {
+        let later = match pass(slots, base, to, &mut mark, shared)? {
+            Some(later) => later,
+            None => return Ok(()),
+        };
+        let (edges, rest) = later;
+        base = to.node as usize + 1;
+        let mut edges = edges.iter().flatten().copied();
+        let Some(mut last) = edges.next() else {
+            return Ok(());
+        };
+        for next in edges {
+            self::mark(rest, base, last, &mark, shared)?;
+            last = next;
+        }
+        (slots, to) = (rest, last);
+    }
+}
+
+/// Lists of edges, and the slots behind the node that they leave.
+type Onward<'a> = (&'a [Vec<To>], &'a mut [Slot]);
+
+/// Shows a node a mark; where it goes on to, as what it became, if it does.
+fn pass<'a>(
+    slots: &'a mut [Slot],
+    base: usize,
+    to: To,
+    mark: &mut Mark,
+    shared: &mut Shared,
+) -> Result<Option<Onward<'a>>, OpError> {
     let at = to.node as usize - base;
     let (head, later) = slots.split_at_mut(at + 1);
     let slot = &mut head[at];
     shared.switch(to.node);
     shared.range = NOWHERE;
-    let mut passed = mark.clone();
     if slot.fan_in {
         if let Some(queues) = &mut slot.cold.queues {
             queues.mark(to.port, mark);
         }
         release(slot, later, to.node, shared)?;
         let Some(queues) = &mut slot.cold.queues else {
-            return Ok(());
+            return Ok(None);
         };
         match queues.passes(mark) {
-            Some(on) => passed = on,
-            None => return Ok(()),
+            Some(on) => *mark = on,
+            None => return Ok(None),
         }
     }
-    match &mut passed {
+    match mark {
         Mark::Stretch { anchor, why } => {
             slot.cold.gaps += u64::from(matches!(why, Some(Break::Gap(_))));
             if let Some(why) = why
@@ -320,7 +351,7 @@ pub(crate) fn mark(
         Mark::Progress(upto) => {
             *upto = slot.op.progress(to.port, *upto);
             if *upto <= slot.cold.progress {
-                return Ok(());
+                return Ok(None);
             }
             slot.cold.progress = *upto;
         }
@@ -337,13 +368,10 @@ pub(crate) fn mark(
                 slot.op.finish(to.port, &mut out)?;
             }
             if !last {
-                return Ok(());
+                return Ok(None);
             }
             slot.ended = true;
         }
     }
-    for edge in slot.cold.edges.iter().flatten() {
-        self::mark(later, to.node as usize + 1, *edge, &passed, shared)?;
-    }
-    Ok(())
+    Ok(Some((&slot.cold.edges, later)))
 }
