@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
-use crate::ops::{Collect, Count, Filter, Limit, Map, Merge, Passthrough, Rewindow, Sync, Zip};
+use crate::ops::{
+    Collect, Count, Fft, Filter, Limit, Map, Merge, Passthrough, Power, Rewindow, Sync, Zip,
+};
 use crate::optimise::optimise;
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
 
@@ -79,6 +81,22 @@ impl Plan {
     /// [`PlanError::Expression`], [`PlanError::InputType`].
     pub fn map(&self, expression: &Expr) -> Result<Self, PlanError> {
         self.then::<Map>(params(json!({"expression": expression})))
+    }
+
+    /// [`Fft`].
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`].
+    pub fn fft(&self) -> Result<Self, PlanError> {
+        self.then::<Fft>(serde_json::Map::new())
+    }
+
+    /// [`Power`] as a density, of windows without their mean under a Hann taper.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`].
+    pub fn power(&self) -> Result<Self, PlanError> {
+        self.then::<Power>(serde_json::Map::new())
     }
 
     /// [`Limit`].

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use isochrony_segment::{Buffer, DType};
 
+use crate::exec::fan_in::FanIn;
 use crate::exec::pool::{Block, Pool};
 use crate::exec::slot::{Cold, FRESH, MANY, Slot, To};
 use crate::{Break, Item, Next, OpError, Port};
@@ -18,6 +19,8 @@ pub(crate) const NOWHERE: (i64, i64) = (FRESH, FRESH);
 /// What all operators of a run share.
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
+    /// What items seldom touch of every node.
+    pub(crate) cold: Vec<Cold>,
     /// Bytes that wait at fan-ins.
     pub(crate) queued: u64,
     /// The operator at work, and the first index of what it was given: where an error happened.
@@ -60,7 +63,6 @@ pub struct Out<'a> {
     /// The slots of the nodes behind this one.
     later: &'a mut [Slot],
     node: u32,
-    cold: &'a Cold,
     shared: &'a mut Shared,
 }
 
@@ -70,13 +72,8 @@ impl Out<'_> {
     /// # Errors
     /// What a later operator failed with: pass it on with `?`.
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
-        let edges = self
-            .cold
-            .edges
-            .get(usize::from(port))
-            .map_or(&[][..], Vec::as_slice);
         let range = self.shared.range;
-        fan_out(self.later, self.node as usize + 1, edges, item, self.shared)?;
+        fan_out(self.later, self.node, port, item, self.shared)?;
         self.shared.switch(self.node);
         self.shared.range = range;
         Ok(())
@@ -99,88 +96,121 @@ impl Out<'_> {
     /// Index of the first sample of the stretch that the item belongs to: windows are counted from there.
     #[must_use]
     pub fn anchor(&self) -> i64 {
-        self.cold.anchor
+        self.shared.cold[self.node as usize].anchor
     }
 }
 
-fn fan_out(
-    slots: &mut [Slot],
-    base: usize,
-    edges: &[To],
+/// Gives an item to every consumer of an output of `node`; `later` are the slots of the nodes behind it.
+pub(crate) fn fan_out(
+    later: &mut [Slot],
+    node: u32,
+    port: Port,
     item: &mut Item,
     shared: &mut Shared,
 ) -> Result<(), OpError> {
-    let Some((last, others)) = edges.split_last() else {
-        return Ok(());
+    let edges = |shared: &Shared, nth: usize| {
+        let edges = shared.cold[node as usize].edges.get(usize::from(port));
+        edges.and_then(|edges| Some((*edges.get(nth)?, nth + 1 == edges.len())))
     };
-    for &to in others {
-        drive(slots, base, to, &mut item.clone(), shared)?;
+    let mut nth = 0;
+    while let Some((to, last)) = edges(shared, nth) {
+        if last {
+            return drive(later, node + 1, to, item, shared);
+        }
+        drive(later, node + 1, to, &mut item.clone(), shared)?;
+        nth += 1;
     }
-    drive(slots, base, *last, item, shared)
+    Ok(())
+}
+
+/// A node's slot and those behind it; `slots[0]` is node `base`.
+#[inline]
+fn at(slots: &mut [Slot], base: u32, node: u32) -> (&mut Slot, &mut [Slot]) {
+    let at = (node - base) as usize;
+    let (upto, later) = slots.split_at_mut(at + 1);
+    (&mut upto[at], later)
+}
+
+/// Start, index at which what continues it begins, samples. What has no index is taken to be as `expected`: never a break.
+#[inline]
+fn extent(item: &Item, expected: i64) -> (i64, i64, u64) {
+    match item {
+        Item::Samples(samples) => (samples.start(), samples.end(), samples.len()),
+        Item::Frames(frames) => {
+            let (window, hop) = (frames.window(), frames.hop());
+            (
+                frames.start(),
+                frames.next_start(),
+                frames.count() * hop.min(window),
+            )
+        }
+        Item::Ranges(_) | Item::Taken => (expected, expected, 0),
+    }
 }
 
 /// Drives an item into a node and, depth first, as far as it goes. `slots[0]` is node `base`.
 pub(crate) fn drive(
-    mut slots: &mut [Slot],
-    mut base: usize,
+    slots: &mut [Slot],
+    base: u32,
     mut to: To,
     item: &mut Item,
     shared: &mut Shared,
 ) -> Result<(), OpError> {
+    let (mut slot, mut later) = at(slots, base, to.node);
+    let (mut start, mut next, mut samples) = extent(item, slot.expected);
+    shared.cold[to.node as usize].count(samples);
+    if slot.fan_in {
+        shared.switch(to.node);
+        shared.range = (start, next);
+        return arrive(slot, later, to, item, shared);
+    }
     loop {
-        let at = to.node as usize - base;
-        let (head, later) = slots.split_at_mut(at + 1);
-        let slot = &mut head[at];
         if slot.ended {
+            shared.cold[to.node as usize].uncount(samples);
             return Ok(());
         }
         shared.switch(to.node);
-        let (start, next, samples) = match &*item {
-            Item::Samples(samples) => (samples.start(), samples.end(), samples.len()),
-            Item::Frames(frames) => {
-                let (window, hop) = (frames.window(), frames.hop());
-                (
-                    frames.start(),
-                    frames.next_start(),
-                    frames.count() * hop.min(window),
-                )
-            }
-            // Without an index, so never a break.
-            Item::Ranges(_) | Item::Taken => (slot.expected, slot.expected, 0),
-        };
         shared.range = (start, next);
-        if slot.fan_in {
-            return arrive(slot, later, to, item, shared);
-        }
         if slot.expected != start {
             jump(slot, later, to, start, shared)?;
         }
         slot.expected = next;
-        slot.items += 1;
-        slot.samples += samples;
         let mut out = Out {
             later,
             node: to.node,
-            cold: &slot.cold,
             shared,
         };
-        match slot.op.process(to.port, item, &mut out)? {
-            Next::Taken => return Ok(()),
-            Next::Done => {
-                slot.ended = true;
-                shared.ended = true;
-                return Ok(());
-            }
-            Next::Tail => {}
+        let answer = slot.op.process(to.port, item, &mut out)?;
+        if answer != Next::Tail {
+            return stop(slot, answer, samples, shared);
         }
-        base = to.node as usize + 1;
-        slots = later;
-        if slot.next.node == MANY {
-            let edges = slot.cold.edges.first().map_or(&[][..], Vec::as_slice);
-            return fan_out(slots, base, edges, item, shared);
+        if slot.next == MANY {
+            return fan_out(later, to.node, 0, item, shared);
         }
-        to = slot.next;
+        let behind = to.node + 1;
+        to = To {
+            node: slot.next,
+            port: slot.next_port,
+        };
+        (slot, later) = at(later, behind, to.node);
+        let before = samples;
+        (start, next, samples) = extent(item, slot.expected);
+        if samples != before {
+            shared.cold[to.node as usize].recount(before, samples);
+        }
     }
+}
+
+/// The item goes no further.
+fn stop(slot: &mut Slot, answer: Next, samples: u64, shared: &mut Shared) -> Result<(), OpError> {
+    if answer == Next::Done {
+        slot.ended = true;
+        shared.ended = true;
+    }
+    if slot.next != MANY {
+        shared.cold[slot.next as usize].uncount(samples);
+    }
+    Ok(())
 }
 
 /// An item does not continue the one before and nobody announced it: something in between was removed.
@@ -195,11 +225,10 @@ fn jump(
     if slot.expected == FRESH {
         return Ok(());
     }
-    slot.cold.anchor = start;
+    shared.cold[to.node as usize].anchor = start;
     let mut out = Out {
         later,
         node: to.node,
-        cold: &slot.cold,
         shared,
     };
     slot.op.on_break(to.port, &Break::Removed, &mut out)
@@ -214,15 +243,15 @@ fn arrive(
     item: &mut Item,
     shared: &mut Shared,
 ) -> Result<(), OpError> {
-    let Some(queues) = &mut slot.cold.queues else {
+    if slot.ended {
         return Ok(());
-    };
+    }
     let item = item.take();
-    slot.items += 1;
-    slot.samples += item.samples();
     shared.queued += item.bytes();
     shared.pool.peak = shared.pool.peak.max(shared.pool.bytes() + shared.queued);
-    queues.push(to.port, item);
+    if let Some(queues) = &mut shared.cold[to.node as usize].queues {
+        queues.push(to.port, item);
+    }
     release(slot, later, to.node, shared)
 }
 
@@ -233,10 +262,29 @@ fn release(
     node: u32,
     shared: &mut Shared,
 ) -> Result<(), OpError> {
-    loop {
-        let Some(queues) = &mut slot.cold.queues else {
-            return Ok(());
-        };
+    // Out of the way of what is behind: no item can come back to this node meanwhile.
+    let Some(mut queues) = shared.cold[node as usize].queues.take() else {
+        return Ok(());
+    };
+    let released = give(slot, &mut queues, later, node, shared);
+    let used = shared.pool.bytes() + shared.queued;
+    let cap = shared.pool.cap();
+    let released = released.and_then(|()| match used > cap {
+        true => Err(queues.starved(shared.cold[node as usize].name, shared.queued, cap)),
+        false => Ok(()),
+    });
+    shared.cold[node as usize].queues = Some(queues);
+    released
+}
+
+fn give(
+    slot: &mut Slot,
+    queues: &mut FanIn,
+    later: &mut [Slot],
+    node: u32,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    while !slot.ended {
         let matched = queues.pop()?;
         shared.queued = shared.queued.saturating_sub(queues.released());
         let Some(matched) = matched else {
@@ -247,7 +295,6 @@ fn release(
             let mut out = Out {
                 later,
                 node,
-                cold: &slot.cold,
                 shared,
             };
             match slot.op.process(port, &mut item, &mut out)? {
@@ -255,123 +302,119 @@ fn release(
                 Next::Done => {
                     slot.ended = true;
                     shared.ended = true;
-                    return Ok(());
+                    break;
                 }
                 Next::Tail => {
-                    let edges = slot.cold.edges.first().map_or(&[][..], Vec::as_slice);
-                    fan_out(later, node as usize + 1, edges, &mut item, shared)?;
+                    fan_out(later, node, 0, &mut item, shared)?;
                     shared.switch(node);
                 }
             }
         }
     }
-    let used = shared.pool.bytes() + shared.queued;
-    let cap = shared.pool.cap();
-    match &slot.cold.queues {
-        Some(queues) if used > cap => Err(queues.starved(slot.cold.name, shared.queued, cap)),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
-/// Takes a mark along an edge and on from there.
-pub(crate) fn mark(
-    mut slots: &mut [Slot],
-    mut base: usize,
-    mut to: To,
-    mark: &Mark,
+/// Takes a mark along every edge of a node; `later` are the slots behind it.
+pub(crate) fn mark_all(
+    later: &mut [Slot],
+    node: u32,
+    what: &Mark,
     shared: &mut Shared,
 ) -> Result<(), OpError> {
-    let mut mark = mark.clone();
-    // A chain is a loop here, too.
+    let (mut slots, mut from) = (later, node);
+    let mut what = what.clone();
+    // A chain is a loop here, too: what goes along the last edge needs no stack.
     loop {
-        let later = match pass(slots, base, to, &mut mark, shared)? {
-            Some(later) => later,
-            None => return Ok(()),
+        let edges = |shared: &Shared, nth| {
+            let edges = shared.cold[from as usize].edges.iter().flatten();
+            edges.copied().nth(nth)
         };
-        let (edges, rest) = later;
-        base = to.node as usize + 1;
-        let mut edges = edges.iter().flatten().copied();
-        let Some(mut last) = edges.next() else {
+        let Some(mut to) = edges(shared, 0) else {
             return Ok(());
         };
-        for next in edges {
-            self::mark(rest, base, last, &mark, shared)?;
-            last = next;
+        let mut nth = 1;
+        while let Some(next) = edges(shared, nth) {
+            let mut one = what.clone();
+            let (slot, rest) = at(slots, from + 1, to.node);
+            if pass(slot, rest, to, &mut one, shared)? {
+                mark_all(rest, to.node, &one, shared)?;
+            }
+            (to, nth) = (next, nth + 1);
         }
-        (slots, to) = (rest, last);
+        let (slot, rest) = at(slots, from + 1, to.node);
+        if !pass(slot, rest, to, &mut what, shared)? {
+            return Ok(());
+        }
+        (slots, from) = (rest, to.node);
     }
 }
 
-/// Lists of edges, and the slots behind the node that they leave.
-type Onward<'a> = (&'a [Vec<To>], &'a mut [Slot]);
-
-/// Shows a node a mark; where it goes on to, as what it became, if it does.
-fn pass<'a>(
-    slots: &'a mut [Slot],
-    base: usize,
+/// Shows a node a mark; whether it goes on, as what it became.
+fn pass(
+    slot: &mut Slot,
+    later: &mut [Slot],
     to: To,
     mark: &mut Mark,
     shared: &mut Shared,
-) -> Result<Option<Onward<'a>>, OpError> {
-    let at = to.node as usize - base;
-    let (head, later) = slots.split_at_mut(at + 1);
-    let slot = &mut head[at];
+) -> Result<bool, OpError> {
+    let node = to.node as usize;
     shared.switch(to.node);
     shared.range = NOWHERE;
     if slot.fan_in {
-        if let Some(queues) = &mut slot.cold.queues {
+        if let Some(queues) = &mut shared.cold[node].queues {
             queues.mark(to.port, mark);
         }
         release(slot, later, to.node, shared)?;
-        let Some(queues) = &mut slot.cold.queues else {
-            return Ok(None);
-        };
-        match queues.passes(mark) {
+        match shared.cold[node]
+            .queues
+            .as_ref()
+            .and_then(|q| q.passes(mark))
+        {
             Some(on) => *mark = on,
-            None => return Ok(None),
+            None => return Ok(false),
         }
     }
     match mark {
         Mark::Stretch { anchor, why } => {
-            slot.cold.gaps += u64::from(matches!(why, Some(Break::Gap(_))));
-            if let Some(why) = why
-                && !slot.ended
-            {
-                let mut out = Out {
-                    later,
-                    node: to.node,
-                    cold: &slot.cold,
-                    shared,
-                };
-                slot.op.on_break(to.port, why, &mut out)?;
+            if let Some(why) = why {
+                shared.cold[node].gaps += u64::from(matches!(why, Break::Gap(_)));
+                if !slot.ended {
+                    let mut out = Out {
+                        later,
+                        node: to.node,
+                        shared,
+                    };
+                    slot.op.on_break(to.port, why, &mut out)?;
+                }
             }
-            slot.cold.anchor = *anchor;
+            shared.cold[node].anchor = *anchor;
             slot.expected = FRESH;
         }
         Mark::Progress(upto) => {
             *upto = slot.op.progress(to.port, *upto);
-            if *upto <= slot.cold.progress {
-                return Ok(None);
+            let cold = &mut shared.cold[node];
+            if *upto <= cold.progress {
+                return Ok(false);
             }
-            slot.cold.progress = *upto;
+            cold.progress = *upto;
         }
         Mark::End => {
-            slot.cold.open_ports = slot.cold.open_ports.saturating_sub(1);
-            let last = slot.cold.open_ports == 0;
+            let cold = &mut shared.cold[node];
+            cold.open_ports = cold.open_ports.saturating_sub(1);
+            let last = cold.open_ports == 0;
             if !slot.ended || last {
                 let mut out = Out {
                     later,
                     node: to.node,
-                    cold: &slot.cold,
                     shared,
                 };
                 slot.op.finish(to.port, &mut out)?;
             }
             if !last {
-                return Ok(None);
+                return Ok(false);
             }
             slot.ended = true;
         }
     }
-    Ok(Some((&slot.cold.edges, later)))
+    Ok(true)
 }

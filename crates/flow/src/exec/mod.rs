@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{Mark, NOWHERE, Shared, drive, mark};
+use drive::{Mark, NOWHERE, Shared, fan_out, mark_all};
 use fan_in::FanIn;
 use pool::Pool;
 use slot::{Cold, FRESH, MANY, Slot, To};
@@ -79,7 +79,6 @@ impl Default for RunOptions<'_> {
 struct Feed {
     source: Box<dyn Source>,
     node: usize,
-    to: Vec<To>,
     /// Index up to which it has given.
     upto: i64,
     /// The same as time: index over rate, so that sources of different rates keep together.
@@ -89,9 +88,9 @@ struct Feed {
 }
 
 pub(crate) struct Run {
+    /// Of each node of the graph, sources too.
     slots: Vec<Slot>,
     feeds: Vec<Feed>,
-    /// Slot of each node of the graph; sources have none.
     shared: Shared,
     names: Vec<&'static str>,
     bursts: u64,
@@ -124,14 +123,13 @@ impl Run {
                 });
             }
         }
-        let (mut slots, mut feeds) = (Vec::new(), Vec::new());
+        let (mut slots, mut cold, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
         for (at, node) in graph.nodes.iter().enumerate() {
             if let Some(source) = plan::open(&node.op) {
                 let rate = node.bound.outputs.first().and_then(crate::PortType::rate);
                 feeds.push(Feed {
                     source: source.map_err(|error| failed(at, error))?,
                     node: at,
-                    to: edges[at].concat(),
                     upto: i64::MIN,
                     time: f64::NEG_INFINITY,
                     seconds: rate.map_or(1.0, |rate| 1.0 / rate.to_f64()),
@@ -154,42 +152,35 @@ impl Run {
                     made.map_err(|error| failed(at, OpErrorKind::Failed(error.into()).into()))?
                 }
             };
-            let only = match edges[at].first().map(Vec::as_slice) {
-                Some([only]) => *only,
-                _ => To {
-                    node: MANY,
-                    port: 0,
-                },
-            };
             let fan_in = node.bound.align != Align::Single;
             let from = node
                 .inputs
                 .iter()
                 .map(|&(n, _)| format!("{} (node {n})", graph.nodes[n].op.name()));
+            let queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
+            // Along a chain items are counted once: sources and fan-ins begin one.
+            let chained = !fan_in && !node.inputs.is_empty();
+            let (next, next_port) = match edges[at].first().map(Vec::as_slice) {
+                Some(&[To { node, port }]) if chained && single(graph, node) => (node, port),
+                _ => (MANY, 0),
+            };
             slots.push(Slot {
                 op,
                 expected: FRESH,
-                next: only,
+                next,
+                next_port,
                 ended: false,
                 fan_in,
-                items: 0,
-                samples: 0,
-                cold: Box::new(Cold {
-                    name: node.op.name(),
-                    edges: std::mem::take(&mut edges[at]),
-                    anchor: 0,
-                    gaps: 0,
-                    open_ports: node.inputs.len(),
-                    queues: fan_in.then(|| FanIn::new(node.bound.align, from)),
-                    progress: i64::MIN,
-                }),
             });
+            let edges = std::mem::take(&mut edges[at]);
+            cold.push(Cold::new(node.op.name(), edges, node.inputs.len(), queues));
         }
         let count = slots.len();
         Ok(Self {
             slots,
             feeds,
             shared: Shared {
+                cold,
                 pool: Pool::new(options.memory),
                 queued: 0,
                 current: 0,
@@ -282,11 +273,8 @@ impl Run {
         shared.since = Instant::now();
         shared.current = feed.node as u32;
         *bursts += 1;
-        let send = |slots: &mut [Slot], feed: &Feed, what: &Mark, shared: &mut Shared| {
-            feed.to
-                .iter()
-                .try_for_each(|&to| mark(slots, 0, to, what, shared))
-        };
+        let node = feed.node as u32;
+        let behind = feed.node + 1;
         let (mut samples, mut items) = (0, 0);
         while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended {
             if options
@@ -295,36 +283,35 @@ impl Run {
             {
                 return Err(Stop::Interrupted);
             }
-            shared.switch(feed.node as u32);
+            shared.switch(node);
             match feed.source.pull()? {
                 Pulled::Item(mut item) => {
                     let count = item.samples();
                     (samples, items, *given) = (samples + count, items + 1, *given + 1);
-                    let source = &mut slots[feed.node];
-                    (source.items, source.samples) = (source.items + 1, source.samples + count);
                     feed.upto = item.extent().map_or(feed.upto, |(_, next)| next);
-                    if let Some((&last, others)) = feed.to.split_last() {
-                        for &to in others {
-                            drive(slots, 0, to, &mut item.clone(), shared)?;
-                        }
-                        drive(slots, 0, last, &mut item, shared)?;
-                    }
+                    shared.cold[feed.node].count(count);
+                    fan_out(&mut slots[behind..], node, 0, &mut item, shared)?;
                     if shared.timed {
-                        shared.switch(feed.node as u32);
+                        shared.switch(node);
                         shared.timed = false;
                         *timed_samples += count;
                     }
                 }
                 Pulled::Stretch { anchor, why } => {
-                    send(slots, feed, &Mark::Stretch { anchor, why }, shared)?;
+                    mark_all(
+                        &mut slots[behind..],
+                        node,
+                        &Mark::Stretch { anchor, why },
+                        shared,
+                    )?;
                 }
                 Pulled::Idle => break,
                 Pulled::End => feed.ended = true,
             }
             if shared.ended {
                 shared.ended = false;
-                end_upstream(slots);
-                feed.ended |= feed.to.iter().all(|to| slots[to.node as usize].ended);
+                slot::end_upstream(slots, &shared.cold);
+                feed.ended |= slots[feed.node].ended;
             }
         }
         if let Some(progress) = options.progress {
@@ -332,12 +319,17 @@ impl Run {
         }
         feed.time = feed.upto as f64 * feed.seconds;
         if feed.upto > i64::MIN {
-            send(slots, feed, &Mark::Progress(feed.upto), shared)?;
+            mark_all(
+                &mut slots[behind..],
+                node,
+                &Mark::Progress(feed.upto),
+                shared,
+            )?;
         }
         if feed.ended {
-            send(slots, feed, &Mark::End, shared)?;
+            mark_all(&mut slots[behind..], node, &Mark::End, shared)?;
         }
-        shared.switch(feed.node as u32);
+        shared.switch(node);
         Ok(())
     }
 
@@ -347,23 +339,22 @@ impl Run {
     }
 
     fn report(&self, elapsed: Duration) -> Report {
-        let given: u64 = self
-            .feeds
-            .iter()
-            .map(|feed| self.slots[feed.node].samples)
-            .sum();
+        let counts = slot::counts(&self.slots, &self.shared.cold);
+        let given: u64 = self.feeds.iter().map(|feed| counts[feed.node].1).sum();
         let share = given as f64 / self.timed_samples.max(1) as f64;
-        let operators = self
-            .slots
+        let each = self
+            .shared
+            .cold
             .iter()
-            .zip(&self.shared.useful_ns)
-            .map(|(slot, &useful)| OperatorReport {
-                name: slot.cold.name,
-                items: slot.items,
-                samples: slot.samples,
-                gaps: slot.cold.gaps,
-                useful: Duration::from_nanos((useful as f64 * share) as u64),
-            });
+            .zip(counts)
+            .zip(&self.shared.useful_ns);
+        let operators = each.map(|((cold, (items, samples)), &useful)| OperatorReport {
+            name: cold.name,
+            items,
+            samples,
+            gaps: cold.gaps,
+            useful: Duration::from_nanos((useful as f64 * share) as u64),
+        });
         Report {
             operators: operators.collect(),
             bursts: self.bursts,
@@ -373,16 +364,10 @@ impl Run {
     }
 }
 
-/// A node all of whose consumers have ended is wanted no more, unless its result is what the run is for.
-fn end_upstream(slots: &mut [Slot]) {
-    for at in (0..slots.len()).rev() {
-        let mut consumers = slots[at].cold.edges.iter().flatten().peekable();
-        let wanted =
-            consumers.peek().is_none() || consumers.any(|to| !slots[to.node as usize].ended);
-        if !wanted {
-            slots[at].ended = true;
-        }
-    }
+/// Whether a node takes items from one edge only.
+fn single(graph: &Graph, node: u32) -> bool {
+    let node = &graph.nodes[node as usize];
+    node.bound.align == Align::Single && node.inputs.len() == 1
 }
 
 enum Stop {

@@ -1,4 +1,7 @@
-//! Operators laid out for the driver: what every item touches in one place, the rest behind it.
+//! Operators laid out for the driver: what every item touches is half a cache line, the rest lies elsewhere.
+//!
+//! In a chain of a thousand operators the slots themselves are what fills the first-level cache, so a [`Slot`] has only
+//! what the driver reads at every hop. Counters are not among it: see [`Cold::count`].
 
 use crate::exec::fan_in::FanIn;
 use crate::{Operator, Port};
@@ -15,24 +18,24 @@ pub(crate) struct To {
     pub(crate) port: Port,
 }
 
-/// One cache line.
-#[repr(align(64))]
+/// Half a cache line.
+#[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
     /// Index at which what continues the last item begins, on the only input.
     pub(crate) expected: i64,
-    /// Consumer of output 0 if that is the only edge; node [`MANY`] otherwise.
-    pub(crate) next: To,
+    /// Consumer of output 0 if that is the only edge and takes items from nowhere else; [`MANY`] otherwise.
+    pub(crate) next: u32,
+    pub(crate) next_port: Port,
     /// Whether it takes no more items.
     pub(crate) ended: bool,
     /// Whether it has several inputs.
     pub(crate) fan_in: bool,
-    pub(crate) items: u64,
-    pub(crate) samples: u64,
-    pub(crate) cold: Box<Cold>,
 }
 
-/// What items do not touch.
+const _: () = assert!(size_of::<Slot>() == 32);
+
+/// What items do not touch, but for what [`count`](Self::count) says.
 pub(crate) struct Cold {
     pub(crate) name: &'static str,
     /// Consumers of each output.
@@ -41,7 +44,74 @@ pub(crate) struct Cold {
     pub(crate) anchor: i64,
     pub(crate) gaps: u64,
     pub(crate) open_ports: usize,
-    pub(crate) queues: Option<FanIn>,
+    /// Not there while its items are being given away.
+    pub(crate) queues: Option<Box<FanIn>>,
     /// Progress that was passed on last.
     pub(crate) progress: i64,
+    items: u64,
+    samples: u64,
+}
+
+impl Cold {
+    pub(crate) fn new(
+        name: &'static str,
+        edges: Vec<Vec<To>>,
+        inputs: usize,
+        queues: Option<Box<FanIn>>,
+    ) -> Self {
+        Self {
+            name,
+            edges,
+            anchor: 0,
+            gaps: 0,
+            open_ports: inputs,
+            queues,
+            progress: i64::MIN,
+            items: 0,
+            samples: 0,
+        }
+    }
+
+    /// An item came that did not come along a chain. What comes along a chain is counted once, at its head: what the
+    /// one before was given, this one was given, too, except for the differences noted here. So items that pass a
+    /// thousand operators as they are touch no counter but the first.
+    pub(crate) fn count(&mut self, samples: u64) {
+        self.items = self.items.wrapping_add(1);
+        self.samples = self.samples.wrapping_add(samples);
+    }
+
+    /// An item that the one before in the chain was given did not come.
+    pub(crate) fn uncount(&mut self, samples: u64) {
+        self.items = self.items.wrapping_sub(1);
+        self.samples = self.samples.wrapping_sub(samples);
+    }
+
+    /// An item came along the chain with other samples than the one before was given.
+    pub(crate) fn recount(&mut self, before: u64, now: u64) {
+        self.samples = self.samples.wrapping_add(now).wrapping_sub(before);
+    }
+}
+
+/// A node all of whose consumers have ended is wanted no more, unless its result is what the run is for.
+pub(crate) fn end_upstream(hot: &mut [Slot], cold: &[Cold]) {
+    for at in (0..hot.len()).rev() {
+        let mut consumers = cold[at].edges.iter().flatten().peekable();
+        let wanted = consumers.peek().is_none() || consumers.any(|to| !hot[to.node as usize].ended);
+        if !wanted {
+            hot[at].ended = true;
+        }
+    }
+}
+
+/// Items and samples that each node was given: heads of chains, and differences along them.
+pub(crate) fn counts(hot: &[Slot], cold: &[Cold]) -> Vec<(u64, u64)> {
+    let mut counts: Vec<_> = cold.iter().map(|cold| (cold.items, cold.samples)).collect();
+    for (node, slot) in hot.iter().enumerate() {
+        if slot.next != MANY {
+            let (items, samples) = counts[node];
+            let next = &mut counts[slot.next as usize];
+            *next = (next.0.wrapping_add(items), next.1.wrapping_add(samples));
+        }
+    }
+    counts
 }

@@ -9,7 +9,9 @@ mod map;
 mod merge;
 mod passthrough;
 mod rewindow;
+mod spectrum;
 mod sync;
+mod transform;
 mod zip;
 
 pub use collect::Collect;
@@ -20,6 +22,7 @@ pub use map::Map;
 pub use merge::Merge;
 pub use passthrough::Passthrough;
 pub use rewindow::Rewindow;
+pub use spectrum::{Fft, Power};
 pub use sync::Sync;
 pub use zip::Zip;
 
@@ -29,11 +32,13 @@ use crate::{Declaration, Declared, PlanError, PortType};
 pub(crate) const ALL: &[Declaration] = &[
     Collect::DECLARATION,
     Count::DECLARATION,
+    Fft::DECLARATION,
     Filter::DECLARATION,
     Limit::DECLARATION,
     Map::DECLARATION,
     Merge::DECLARATION,
     Passthrough::DECLARATION,
+    Power::DECLARATION,
     Rewindow::DECLARATION,
     Sync::DECLARATION,
     Zip::DECLARATION,
