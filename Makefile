@@ -44,9 +44,10 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 	  echo "make: $(PYTHON) cannot make a virtual environment; install python3-venv" >&2; exit 2; }
 
-# What building and the demo need, from the same pinned versions.
+# What building, the demo and the demo on a user's own files (SEED, audio, tables)
+# need, from the same pinned versions.
 $(VENV)/.demo-env: $(LOCK) | $(BIN)/python
-	$(PIP) install -q --only-binary :all: -c $(LOCK) maturin numpy matplotlib
+	$(PIP) install -q --only-binary :all: -c $(LOCK) maturin numpy matplotlib pymseed soundfile pyarrow
 	touch $@
 
 # The same environment with every test partner.

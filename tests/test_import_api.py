@@ -160,6 +160,8 @@ class TestViews:
         assert view.gap_fraction.max() > 0
         with pytest.raises(iso.StoreError, match="pixels"):
             signal.view(pixels=0)
+        with pytest.raises(iso.OptionError, match="1 to 1000000"):
+            signal.view(pixels=-3)
 
     def test_without_civil_time(self, store: iso.Store) -> None:
         signal = store.create("x", dtype="f4", rate=10)

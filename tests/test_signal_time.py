@@ -35,6 +35,29 @@ def test_rounding(store: iso.Store) -> None:
         signal.index_of(between, round="up")
 
 
+def test_a_time_in_a_gap_is_flagged_on_request(store: iso.Store) -> None:
+    signal = pressure(store)
+    start = iso.Time(START)
+    signal.mark_invalid(100, 200)
+    inside = {0: False, 99: False, 100: True, 150: True, 200: False, 999: False, 1000: True, 1250: True, 1500: False}
+    for index, in_gap in inside.items():
+        time = start + Fraction(index, 100)
+        assert signal.index_of(time) == index
+        assert signal.index_of(time, flagged=True) == (index, in_gap)
+    for many in (
+        np.array([(start + Fraction(index, 100)).to_datetime64() for index in inside]).reshape(3, 3),
+        [start + Fraction(index, 100) for index in inside],
+    ):
+        indices, in_gap = signal.index_of(many, flagged=True)
+        assert indices.dtype == np.int64
+        assert in_gap.dtype == np.bool_
+        assert indices.shape == in_gap.shape == np.shape(many)
+        assert indices.ravel().tolist() == list(inside)
+        assert in_gap.ravel().tolist() == list(inside.values())
+    # Beyond the ends is extrapolated, no gap.
+    assert signal.index_of(start - 1, flagged=True) == (-100, False)
+
+
 def test_numbers_are_refused_as_times_and_times_as_indices(store: iso.Store) -> None:
     signal = pressure(store)
     with pytest.raises(iso.TimeError, match="ambiguous"):

@@ -17,6 +17,19 @@ def test_stamps_open_gaps(store: iso.Store) -> None:
     assert gap.length == pytest.approx(6000, abs=1)
 
 
+def test_a_leap_second_that_the_source_flags_is_no_backward_step(store: iso.Store) -> None:
+    for name, leap in (("told", True), ("untold", False)):
+        signal = store.create(name, dtype="i2", rate=10, start="2016-12-31T23:59:00Z")
+        signal.append(np.zeros(610, "i2"))  # up to 23:59:60, which POSIX calls 00:00:00 and then has once more
+        appended = signal.append(np.ones(600, "i2"), at="2017-01-01T00:00:00Z", leap=leap)
+        assert appended.placement == appended.new_run == ("leap_second" if leap else "backward_step")
+        assert [run.reason for run in signal.runs()] == ["first", appended.new_run]
+        assert signal.sample_count == 1210
+        assert signal.time_of(610) == iso.Time("2017-01-01T00:00:00Z")
+    with pytest.raises(iso.OptionError, match="leap"):
+        signal.append([1], leap=True)
+
+
 def test_only_lossless_conversions(store: iso.Store) -> None:
     signal = store.create("x", dtype="i2", rate=1)
     signal.append([1, 2, 3])

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from .native_errors import StoreIndexError, StoreTypeError, TimeArgumentError, TimeError
 
-__all__ = ["Rate", "civil", "duration", "indices", "instants", "rate", "to_datetime"]
+__all__ = ["Rate", "civil", "duration", "indices", "instants", "number", "rate", "ratio", "to_datetime"]
 
 _NS = 1_000_000_000
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -177,6 +177,56 @@ def _number(value: object) -> Fraction | None:
     return None
 
 
+def number(value: object) -> tuple[int, int]:
+    """A value of a timebase.
+
+    Parameters:
+        value: int, float, Fraction or Decimal; NumPy's too. A float means the decimal that it prints as.
+
+    Returns:
+        Its whole part (floor), and the fraction in units of 2**-32, to the nearest.
+
+    Raises:
+        TimeArgumentError: anything else, also NaN and infinity.
+    """
+    exact = _number(value)
+    if exact is None:
+        raise TimeArgumentError(
+            f"got {value!r} where a value of a timebase is expected; give a finite number; for times use isochrony.span"
+        )
+    return _split(exact)
+
+
+def ratio(value: object) -> tuple[int, int]:
+    """Units of one timebase per unit of another.
+
+    Parameters:
+        value: int, float, Fraction, Decimal or a pair of whole numbers, not zero. A float means the decimal that it
+            prints as.
+
+    Returns:
+        Numerator, of either sign, and denominator, above zero.
+
+    Raises:
+        TimeError: no number, zero, or parts beyond 63 bits.
+    """
+    exact = _pair(value)
+    if not exact or max(abs(exact.numerator), exact.denominator) >= 2**63:
+        raise TimeError(
+            f"ratio {value!r} is refused; give a number other than zero, a Fraction or a pair of whole numbers such as "
+            "(1, 4096)"
+        )
+    return exact.numerator, exact.denominator
+
+
+def _pair(value: object) -> Fraction | None:
+    """A number, or the quotient of a pair."""
+    if isinstance(value, tuple) and len(value) == 2:
+        numerator, denominator = (_number(part) for part in value)
+        return numerator / denominator if numerator is not None and denominator else None
+    return _number(value)
+
+
 def rate(value: object) -> tuple[int, int]:
     """A sample rate in Hz as a ratio.
 
@@ -187,17 +237,13 @@ def rate(value: object) -> tuple[int, int]:
     Raises:
         TimeError: not a positive number, or parts beyond 64 bits.
     """
-    if isinstance(value, tuple) and len(value) == 2:
-        numerator, denominator = (_number(part) for part in value)
-        ratio = numerator / denominator if numerator is not None and denominator else None
-    else:
-        ratio = _number(value)
-    if ratio is None or ratio <= 0 or max(ratio.numerator, ratio.denominator) >= 2**64:
+    exact = _pair(value)
+    if exact is None or exact <= 0 or max(exact.numerator, exact.denominator) >= 2**64:
         raise TimeError(
             f"rate {value!r} is refused; give samples per second above zero as a number, a Fraction, "
             'text such as "44100000/1001" or a pair of whole numbers'
         )
-    return ratio.numerator, ratio.denominator
+    return exact.numerator, exact.denominator
 
 
 def indices(values: Any) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:

@@ -109,6 +109,22 @@ def test_plot_draws_with_and_without_civil_time(
         assert out.stat().st_size > 3000
 
 
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        (("--from", "2030-01-01"), "--from 2030-01-01: stn/pressure ends at 2010-03-01T00:00:35Z, before that"),
+        (("--to", "1990-01-01"), "--to 1990-01-01: stn/pressure begins at 2010-03-01T00:00:00Z, after that"),
+        (("--from", "2011-01-01", "--to", "2010-01-01"), "ends at 2010-01-01T00:00:00Z before it starts at 2011-01"),
+    ],
+)
+def test_ends_outside_a_signal_are_told_in_civil_time(
+    store: str, ends: tuple[str, ...], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (("plot", "--out", str(tmp_path / "a.png")), ("scan", "--window", "1s")):
+        assert main([command[0], f"{store}/stn/pressure", *command[1:], *ends]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_verify_is_sound(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "sound" in run(capsys, "verify", store)
     report = json.loads(run(capsys, "verify", store, "--json"))
@@ -138,7 +154,9 @@ def test_verify_says_what_it_could_not_compare(store: str, capsys: pytest.Captur
 
 def test_verify_names_damage_and_the_status_says_so(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     (Path(store) / "stn" / "pressure" / "data" / "zarr.json").unlink()
-    assert "zarr.json" in run(capsys, "verify", store, code=1)
+    said = run(capsys, "verify", store, code=1)
+    assert "zarr.json" in said
+    assert said.splitlines()[0].count(store) == 1
     run(capsys, "verify", store, "--repair")
     assert "sound" in run(capsys, "verify", store)
 

@@ -235,3 +235,8 @@ def test_the_sessions_options_are_those_of_the_user(tmp_path: Path) -> None:
     import_files(store, tmp_path, options=Options(rate=Fraction(5)), gap_slip=0.1, alpha=0.9, max_gap=9.0)
     kept = {"gap_slip": 0.1, "alpha": 0.9, "initial_rate": None, "max_gap": 9.0, "value_jump": None}
     assert store.options == kept
+
+
+def test_a_path_is_no_open_store(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"got str where an open store .* iso\.open"):
+        import_files(str(tmp_path / "x.iso"), tmp_path)

@@ -98,6 +98,7 @@ def test_the_station_table_is_refused_with_its_reason(recordings: Path) -> None:
         ("time,v\n2010-03-01T00:00:00,1\n,2\n", "row 3"),
         ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01\n", "cannot be read as CSV"),
         ("time,v\n2010-03-01T00:00:00,a\n2010-03-01T00:00:01,b\n", "column 'v' holds string"),
+        ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,2..5\n", r"column 'v' .* \(row 3: '2\.\.5'\); correct it"),
         ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,\n", "column 'v' is empty in row 3"),
         ("time,v,v\n2010-03-01T00:00:00,1,2\n", "same name"),
         ("time\n2010-03-01T00:00:00\n2010-03-01T00:00:01\n", "no numeric column"),

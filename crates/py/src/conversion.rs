@@ -2,11 +2,13 @@
 //!
 //! Arrays go in blocks that stay in the cache. What an array may hold is told in `isochrony.times`.
 
+use std::ops::Range;
+
 use isochrony_segment::{BufferMut, DType};
 use isochrony_store::Signal as StoreSignal;
-use isochrony_time::{Fixed, Lookup, TimeError};
+use isochrony_time::{Fixed, IndexAt, Lookup, TimeError};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyBool, PyString, PyTuple};
 
 use crate::errors::{Error, Raised, Result};
 use crate::key::{as_index, is_index};
@@ -29,6 +31,33 @@ pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
             .map(|piece| piece.uncertainty_ns);
     }
     Ok(time)
+}
+
+/// Civil times of all indices of `parts`, one after the other: an array of datetime64[ns]. `fill` gives whole ns from an
+/// index on.
+pub(crate) fn civil_times<'a, 'py>(
+    py: Python<'py>,
+    parts: impl IntoIterator<Item = &'a Range<i64>> + Clone + Send,
+    fill: impl Fn(i64, &mut [i64]) -> Result<()> + Sync,
+) -> Result<Bound<'py, PyAny>> {
+    let length = |part: &Range<i64>| usize::try_from(part.end - part.start).unwrap_or(0);
+    let all = parts.clone().into_iter().map(length).sum();
+    let mut memory = BufferMut::zeroed_samples::<i64>(all)?;
+    py.detach(|| -> Result<()> {
+        let mut rest = memory.samples_mut::<i64>();
+        for part in parts {
+            let (head, tail) = rest.split_at_mut(length(part));
+            fill(part.start, head)?;
+            rest = tail;
+        }
+        Ok(())
+    })?;
+    datetimes(memory::own(py, memory, DType::I64, None)?)
+}
+
+/// Whole ns since 1970 as what they are.
+fn datetimes(ns: Bound<'_, PyAny>) -> Result<Bound<'_, PyAny>> {
+    Ok(ns.call_method1("view", ("datetime64[ns]",))?)
 }
 
 /// Civil times of indices, an array of datetime64[ns] of the same shape.
@@ -57,44 +86,80 @@ pub(crate) fn times_of<'py>(
         }
         Ok(())
     })?;
-    let array = memory::own(py, memory, DType::I64, None)?;
-    let array = array.call_method1("view", ("datetime64[ns]",))?;
+    let array = datetimes(memory::own(py, memory, DType::I64, None)?)?;
     Ok(array.call_method1("reshape", (shape,))?)
 }
 
-/// Indices of civil times, an array of int64 of the same shape.
+/// Indices of many civil times and, if asked for, whether each lies in a gap.
+struct Found {
+    indices: BufferMut,
+    in_gap: Option<BufferMut>,
+}
+
+impl Found {
+    fn new(length: usize, flagged: bool) -> Result<Self> {
+        Ok(Self {
+            indices: BufferMut::zeroed_samples::<i64>(length)?,
+            in_gap: flagged.then(|| BufferMut::zeroed(length)).transpose()?,
+        })
+    }
+
+    /// Takes in those from position `first` on.
+    fn put(&mut self, signal: &StoreSignal, first: usize, found: &[IndexAt]) {
+        let indices = &mut self.indices.samples_mut::<i64>()[first..];
+        for (out, at) in indices.iter_mut().zip(found) {
+            *out = at.index;
+        }
+        let Some(in_gap) = &mut self.in_gap else {
+            return;
+        };
+        // Stored samples that were marked as invalid are a gap, too, of which the clock knows nothing.
+        let marked = |at: &IndexAt| signal.gaps().at(at.index).is_some();
+        for (out, at) in in_gap.bytes_mut()[first..].iter_mut().zip(found) {
+            *out = (at.in_gap || marked(at)).into();
+        }
+    }
+}
+
+/// Indices of civil times, an array of int64 of the same shape; if `flagged` an array of bool, too, that tells which lie
+/// in a gap.
 fn indices_of<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
     times: &Bound<'py, PyAny>,
     lookup: Lookup,
-) -> Result<Bound<'py, PyAny>> {
+    flagged: bool,
+) -> Result<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
     type Instants<'py> = (Bound<'py, PyAny>, Option<(i64, i64)>, Bound<'py, PyAny>);
     let (times, unit, shape): Instants<'_> = py
         .import("isochrony.times")?
         .call_method1("instants", (times,))?
         .extract()?;
-    let mut memory;
-    match unit {
+    let found = match unit {
         Some(unit) => {
             let (counts, _) = memory::adopt(&times, false)?;
             let counts = counts.samples::<i64>().unwrap_or_default();
-            memory = BufferMut::zeroed_samples::<i64>(counts.len())?;
-            py.detach(|| many(signal, counts, unit, lookup, memory.samples_mut()))?;
+            let found = Found::new(counts.len(), flagged)?;
+            py.detach(|| many(signal, counts, unit, lookup, found))?
         }
         None => {
-            let times = times
-                .try_iter()?
-                .map(|time| Ok(time?.extract::<TimeArg>()?.0.native()))
-                .collect::<Result<Vec<_>>>()?;
-            memory = BufferMut::zeroed_samples::<i64>(times.len())?;
-            for (time, out) in times.iter().zip(memory.samples_mut::<i64>()) {
-                *out = signal.index_of(time, lookup.round, lookup.prefer)?.index;
-            }
+            let one = |time: PyResult<Bound<'_, PyAny>>| -> Result<IndexAt> {
+                let time = time?.extract::<TimeArg>()?.0.native();
+                Ok(signal.index_of(&time, lookup.round, lookup.prefer)?)
+            };
+            let all = times.try_iter()?.map(one).collect::<Result<Vec<_>>>()?;
+            let mut found = Found::new(all.len(), flagged)?;
+            found.put(signal, 0, &all);
+            found
         }
-    }
-    let array = memory::own(py, memory, DType::I64, None)?;
-    Ok(array.call_method1("reshape", (shape,))?)
+    };
+    let shaped = |array: Bound<'py, PyAny>| array.call_method1("reshape", (&shape,));
+    let indices = memory::own(py, found.indices, DType::I64, None)?;
+    let in_gap = match found.in_gap {
+        Some(in_gap) => Some(shaped(memory::own(py, in_gap, DType::Bool, None)?)?),
+        None => None,
+    };
+    Ok((shaped(indices)?, in_gap))
 }
 
 /// Counts of `unit.0 / unit.1` ns since 1970.
@@ -103,15 +168,16 @@ fn many(
     counts: &[i64],
     unit: (i64, i64),
     lookup: Lookup,
-    out: &mut [i64],
-) -> Result<()> {
+    mut out: Found,
+) -> Result<Found> {
     let mut times = Vec::with_capacity(counts.len().min(BLOCK));
     let mut found = Vec::new();
-    for (block, (counts, out)) in counts.chunks(BLOCK).zip(out.chunks_mut(BLOCK)).enumerate() {
+    for (block, counts) in counts.chunks(BLOCK).enumerate() {
+        let first = block * BLOCK;
         times.clear();
         for (position, count) in counts.iter().enumerate() {
             if *count == i64::MIN {
-                let position = block * BLOCK + position;
+                let position = first + position;
                 let message =
                     format!("NaT at position {position} is no time; drop missing times first");
                 return Err(Raised::new("TimeError", "not_a_time", message).into());
@@ -119,11 +185,9 @@ fn many(
             times.push(instant(*count, unit)?);
         }
         signal.index_many(&times, lookup, &mut found)?;
-        for (out, at) in out.iter_mut().zip(&found) {
-            *out = at.index;
-        }
+        out.put(signal, first, &found);
     }
-    Ok(())
+    Ok(out)
 }
 
 /// `count * num / den` ns, to the nearest 2^-32 ns.
@@ -214,9 +278,11 @@ impl Signal {
     ///     round: "nearest", "floor", "ceil", or "exact" (an error unless a sample has that time). Times of an array are
     ///         rounded to nanoseconds already, which sample times need not be: "nearest" is the way back.
     ///     prefer: run to take where two cover the time: "first", "last" or the id of a run.
+    ///     flagged: also tell whether the time lies in a gap, where no sample has the index.
     ///
     /// Returns:
-    ///     An int; for many times an int64 array of their shape.
+    ///     An int; for many times an int64 array of their shape. Inside a gap: interpolated between its ends. With
+    ///     `flagged` a pair: the index, and a bool; for many times two arrays.
     ///
     /// Raises:
     ///     isochrony.TimeError: ambiguous after a backward clock step and no `prefer`; not on a sample with "exact"; NaT.
@@ -230,29 +296,36 @@ impl Signal {
     /// 2000
     /// >>> signal.index_of(np.array(["2010-03-01T00:00:01", "2010-03-01T00:00:01.001"], "M8[ms]"))
     /// array([2000, 2002])
-    #[pyo3(signature = (time, *, round=None, prefer=None))]
+    /// >>> _ = signal.append_gap(seconds=10)
+    /// >>> signal.index_of("2010-03-01T00:00:04", flagged=True)
+    /// (8000, True)
+    #[pyo3(signature = (time, *, round=None, prefer=None, flagged=false))]
     fn index_of<'py>(
         &self,
         py: Python<'py>,
         time: &Bound<'py, PyAny>,
         round: Option<RoundArg>,
         prefer: Option<PreferArg>,
+        flagged: bool,
     ) -> Result<Bound<'py, PyAny>> {
         let signal = self.get(py)?;
         let lookup = Lookup {
             round: round.map(|round| round.0).unwrap_or_default(),
             prefer: prefer.map(|prefer| prefer.0),
         };
-        if is_many(time) {
-            return indices_of(py, &signal, time, lookup);
+        let (index, in_gap) = if is_many(time) {
+            indices_of(py, &signal, time, lookup, flagged)?
+        } else {
+            let time = time.extract::<TimeArg>()?.0.native();
+            let found = signal.index_of(&time, lookup.round, lookup.prefer)?;
+            let index = found.index.into_pyobject(py).map_err(PyErr::from)?;
+            let in_gap = flagged.then(|| PyBool::new(py, found.in_gap).to_owned().into_any());
+            (index.into_any(), in_gap)
+        };
+        match in_gap {
+            Some(in_gap) => Ok(PyTuple::new(py, [index, in_gap])?.into_any()),
+            None => Ok(index),
         }
-        let time = time.extract::<TimeArg>()?.0.native();
-        let found = signal.index_of(&time, lookup.round, lookup.prefer)?;
-        Ok(found
-            .index
-            .into_pyobject(py)
-            .map_err(PyErr::from)?
-            .into_any())
     }
 
     fn _times_of<'py>(

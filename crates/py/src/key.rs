@@ -1,15 +1,17 @@
 //! What may stand between the brackets of a signal, or name a stretch of it elsewhere.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use isochrony_store::{Signal, Span as StoreSpan};
-use isochrony_time::Fixed;
+use isochrony_time::{Fixed, Graph};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PySlice};
 
 use crate::errors::{Error, Raised, Result};
 use crate::gaps::Gap;
+use crate::range;
 use crate::runs::Run;
 use crate::selection::Selection;
 use crate::span::Span;
@@ -24,6 +26,8 @@ pub(crate) enum Stretch {
     Civil(Range<Fixed>),
     /// Indices of another signal.
     Of(Box<Signal>, Range<i64>),
+    /// A range of any timebase that the graph joins to civil time.
+    In(Arc<Graph>, isochrony_time::Range),
 }
 
 impl Stretch {
@@ -32,12 +36,24 @@ impl Stretch {
             Self::Index(range) => StoreSpan::Index(range.clone()),
             Self::Civil(range) => StoreSpan::Civil(range.clone()),
             Self::Of(signal, range) => StoreSpan::Of(signal, range.clone()),
+            Self::In(graph, range) => StoreSpan::In(graph, *range),
+        }
+    }
+
+    /// Without the indices that a signal of that length does not have.
+    pub(crate) fn cut(self, length: i64) -> Self {
+        match self {
+            Self::Index(range) => {
+                let start = range.start.clamp(0, length);
+                Self::Index(start..range.end.clamp(start, length))
+            }
+            other => other,
         }
     }
 }
 
-/// Reads a stretch of `signal`: a slice of indices or of times, a span, another signal's selection, a run or a gap;
-/// None means all of it.
+/// Reads a stretch of `signal`: a slice of indices or of times, a span, a range of any timebase, another signal's
+/// selection, a run or a gap; None means all of it.
 pub(crate) fn stretch(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result<Stretch> {
     let Some(key) = key else {
         return Ok(Stretch::Index(0..signal.end_index()));
@@ -55,6 +71,9 @@ pub(crate) fn stretch(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result
             other => other,
         });
     }
+    if let Ok(range) = key.cast::<range::Range>() {
+        return range.get().stretch(key.py(), signal);
+    }
     if let Ok(run) = key.cast::<Run>() {
         return Ok(Stretch::Index(run.get().start..run.get().end));
     }
@@ -67,7 +86,7 @@ pub(crate) fn stretch(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result
 fn refuse(got: &str) -> Error {
     let message = format!(
         "{got} where a stretch of a signal is expected; give a slice of indices or of times without a step, \
-         isochrony.span(start, end), a run or a selection"
+         isochrony.span(start, end), a range of a timebase, a run, a gap or a selection"
     );
     Raised::new("StoreTypeError", "bad_key", message).into()
 }
@@ -155,4 +174,15 @@ pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
         let message = format!("index {object} is beyond 64 bits; indices count samples from 0");
         Raised::new("StoreIndexError", "out_of_bounds", message).into()
     })
+}
+
+/// The range of the one index that `object` names on an axis of that length, where negative ones count from the end.
+pub(crate) fn single(object: &Bound<'_, PyAny>, length: i64) -> Result<Range<i64>> {
+    let index = as_index(object)?;
+    let index = if index < 0 {
+        index.saturating_add(length)
+    } else {
+        index
+    };
+    Ok(index..index.saturating_add(1))
 }

@@ -23,15 +23,20 @@ mod expr;
 mod foreign;
 mod gaps;
 mod gather;
+mod graph;
 mod handle;
 mod ingest;
 mod interrupt;
 mod json;
 mod key;
 mod level;
+mod level_selection;
 mod memory;
+mod network;
+mod numbers;
 mod options;
 mod plan;
+mod range;
 mod raw;
 mod runs;
 mod scan;
@@ -39,6 +44,7 @@ mod segment;
 mod selection;
 mod signal;
 mod span;
+mod stamps;
 mod store;
 mod time;
 mod timebase;
@@ -57,11 +63,17 @@ mod _native {
     #[pymodule_export]
     use crate::gaps::{Gap, Gaps};
     #[pymodule_export]
+    use crate::graph::Graph;
+    #[pymodule_export]
     use crate::ingest::{Ingest, Layout};
     #[pymodule_export]
-    use crate::level::{Level, LevelSelection};
+    use crate::level::Level;
+    #[pymodule_export]
+    use crate::level_selection::LevelSelection;
     #[pymodule_export]
     use crate::plan::NativePlan;
+    #[pymodule_export]
+    use crate::range::Range;
     #[pymodule_export]
     use crate::runs::Run;
     #[pymodule_export]

@@ -209,20 +209,10 @@ impl Selection {
     /// Raises:
     ///     isochrony.StoreError: the signal knows no civil time.
     fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        let length = usize::try_from(self.selection.len()).unwrap_or(0);
-        let mut memory = isochrony_segment::BufferMut::zeroed_samples::<i64>(length)?;
-        py.detach(|| -> Result<()> {
-            let mut rest = memory.samples_mut::<i64>();
-            for part in self.selection.parts() {
-                let length = (part.range.end - part.range.start) as usize;
-                let (head, tail) = rest.split_at_mut(length);
-                self.signal().civil_grid_ns(part.range.start, 1, head)?;
-                rest = tail;
-            }
-            Ok(())
-        })?;
-        let array = crate::memory::own(py, memory, isochrony_segment::DType::I64, None)?;
-        Ok(array.call_method1("view", ("datetime64[ns]",))?)
+        let parts = self.selection.parts().iter().map(|part| &part.range);
+        crate::conversion::civil_times(py, parts, |start, out| {
+            Ok(self.signal().civil_grid_ns(start, 1, out)?)
+        })
     }
 
     /// Civil time of the first selected index; None for an empty selection.

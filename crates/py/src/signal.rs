@@ -10,7 +10,8 @@ use crate::errors::Result;
 use crate::events::Events;
 use crate::gaps::Gaps;
 use crate::handle::{Follower, Shared};
-use crate::key::{as_index, is_index, stretch};
+use crate::key::{as_index, is_index, single, stretch};
+use crate::range::Range;
 use crate::runs::{Run, runs};
 use crate::selection::{Selection, overlap};
 use crate::time::{TimeArg, rate_object};
@@ -20,7 +21,7 @@ use crate::writing::Writer;
 /// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
 ///
 /// Indices count from 0 in the order of storing and include gaps. `signal[a:b]` with indices or times, or
-/// `signal[isochrony.span(...)]`, is a lazy `Selection`; as everywhere in Python negative indices count from the
+/// `signal[isochrony.span(...)]`, is a lazy `Selection`, and so is `signal[timebase[a:b]]` by any `Timebase`; as everywhere in Python negative indices count from the
 /// end and a slice is cut to what there is. `signal[i]` is one value in the signal's unit.
 ///
 /// A signal follows its store: what this process appends shows at once, what another process commits shows after
@@ -63,7 +64,10 @@ impl Signal {
         overlap: isochrony_store::Overlap,
     ) -> Result<Selection> {
         let signal = self.get(py)?;
-        let asked = stretch(&signal, key)?;
+        let mut asked = stretch(&signal, key)?;
+        if key.is_some_and(|key| key.is_instance_of::<Range>()) {
+            asked = asked.cut(signal.end_index());
+        }
         let selection = signal.select_with(asked.span(), overlap)?;
         Ok(Selection::new(selection, asked, &self.follower.shared))
     }
@@ -120,12 +124,13 @@ impl Signal {
         Events { signal: slf }
     }
 
-    /// The relation to civil time as it is stored; None if there is none yet.
+    /// Its indices as a `Timebase`, with the stamps that tell their civil time; None while there are none (but see
+    /// `Graph.add`).
     #[getter]
-    fn timebase(&self, py: Python<'_>) -> Result<Option<Timebase>> {
-        let signal = self.get(py)?;
+    fn timebase(slf: &Bound<'_, Self>) -> Result<Option<Timebase>> {
+        let signal = slf.get().get(slf.py())?;
         let known = signal.empirical()?.is_some();
-        Ok(known.then_some(Timebase { signal }))
+        known.then(|| Timebase::of(slf)).transpose()
     }
 
     /// Samples that exist, without gaps.
@@ -170,7 +175,8 @@ impl Signal {
     /// Whether a stretch is one piece: inside the signal, no gap, no clock step. Logarithmic in the number of gaps.
     ///
     /// Parameters:
-    ///     start: index or time; or a span, slice, run or selection, also of another signal, and no `end`.
+    ///     start: index or time; or a span, slice, range of any timebase, run or selection, also of another signal, and no
+    ///         `end`.
     ///     end: index or time after the last sample.
     #[pyo3(signature = (start, end=None))]
     fn contiguous(
@@ -200,7 +206,7 @@ impl Signal {
     /// A lazy selection, as `signal[key]`, with a choice where runs overlap in civil time.
     ///
     /// Parameters:
-    ///     key: slice, span, run or selection; None: all.
+    ///     key: slice, span, range of any timebase, run, gap or selection; None: all.
     ///     overlap: "first" or "last" stored run wins, or "all" samples run after run.
     #[pyo3(signature = (key=None, *, overlap="first"))]
     fn select(
@@ -301,15 +307,8 @@ pub(crate) fn one(
     signal: &StoreSignal,
     key: &Bound<'_, PyAny>,
 ) -> Result<isochrony_segment::SigSeg> {
-    let index = as_index(key)?;
-    let index = if index < 0 {
-        index.saturating_add(signal.end_index())
-    } else {
-        index
-    };
-    Ok(signal
-        .select(index..index.saturating_add(1))?
-        .as_segment()?)
+    let at = single(key, signal.end_index())?;
+    Ok(signal.select(at)?.as_segment()?)
 }
 
 /// `start` and `end` as one stretch; or `start` alone, which then names all of it.

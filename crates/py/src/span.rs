@@ -53,11 +53,9 @@ pub(crate) fn span(
     if let (Some(start), Some(end)) = (start, end)
         && end.value < start.value
     {
-        return Err(isochrony_time::TimeError::ReversedRange {
-            start: start.value,
-            end: end.value,
-        }
-        .into());
+        let [start, end] = [start, end].map(|time| isochrony_time::civil::format(time.value));
+        let message = format!("the span ends at {end} before it starts at {start}; swap its ends");
+        return Err(Raised::new("TimeError", "reversed_range", message).into());
     }
     Ok(Span { start, end })
 }

@@ -1,6 +1,6 @@
 //! `isochrony.Time`, and what may be given where a time is expected.
 
-use isochrony_time::{Fixed, Prefer, Rate, Round, RunId, civil};
+use isochrony_time::{Fixed, Prefer, Rate, Round, RunId, TimebaseId, civil};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -36,6 +36,8 @@ use crate::errors::{Error, Raised, Result};
 pub(crate) struct Time {
     pub(crate) value: Fixed,
     pub(crate) run: Option<RunId>,
+    /// The axis that the run belongs to, which no other signal has.
+    pub(crate) origin: Option<TimebaseId>,
     pub(crate) gap: bool,
     pub(crate) uncertainty: Option<f64>,
 }
@@ -45,6 +47,7 @@ impl Time {
         Self {
             value,
             run: None,
+            origin: None,
             gap: false,
             uncertainty: None,
         }
@@ -53,7 +56,7 @@ impl Time {
     /// As the time crate has it, with the run where one is known.
     pub(crate) fn native(&self) -> isochrony_time::Time {
         let mut time = isochrony_time::Time::civil(self.value);
-        time.run = self.run;
+        (time.run, time.origin) = (self.run, self.origin);
         time.in_gap = self.gap;
         time
     }
@@ -64,6 +67,7 @@ impl From<isochrony_time::Time> for Time {
         Self {
             value: time.value,
             run: time.run,
+            origin: time.origin,
             gap: time.in_gap,
             uncertainty: None,
         }
@@ -71,7 +75,7 @@ impl From<isochrony_time::Time> for Time {
 }
 
 /// `2^-32` as a Python `Fraction` would have it.
-const ONE: i128 = 1 << 32;
+pub(crate) const ONE: i128 = 1 << 32;
 
 #[pymethods]
 impl Time {
@@ -212,7 +216,11 @@ impl Time {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, State)> {
         let time = slf.get();
         let rebuild = slf.get_type().getattr("_rebuild")?;
-        let (run, gap, uncertainty) = (time.run(), time.gap, time.uncertainty);
+        let run = time
+            .run
+            .zip(time.origin)
+            .map(|(run, origin)| (run.0, origin.0));
+        let (gap, uncertainty) = (time.gap, time.uncertainty);
         Ok((rebuild, (time.ns(), time.frac(), run, gap, uncertainty)))
     }
 
@@ -221,20 +229,21 @@ impl Time {
         _cls: &Bound<'_, PyType>,
         ns: i128,
         frac: u32,
-        run: Option<u32>,
+        run: Option<(u32, u32)>,
         in_gap: bool,
         uncertainty_ns: Option<f64>,
     ) -> Result<Self> {
         Ok(Self {
             value: fixed(ns, frac)?,
-            run: run.map(RunId),
+            run: run.map(|(run, _)| RunId(run)),
+            origin: run.map(|(_, origin)| TimebaseId(origin)),
             gap: in_gap,
             uncertainty: uncertainty_ns,
         })
     }
 }
 
-type State = (i128, u32, Option<u32>, bool, Option<f64>);
+type State = (i128, u32, Option<(u32, u32)>, bool, Option<f64>);
 
 impl Time {
     fn shifted(&self, by: Fixed) -> Result<Self> {

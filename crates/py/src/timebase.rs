@@ -1,111 +1,345 @@
-//! `isochrony.Timebase`: the relation of a signal's indices to civil time, as it is stored.
+//! `isochrony.Timebase`: an axis of time that is not civil, such as a signal's indices.
 
-use isochrony_store::Signal as StoreSignal;
-use numpy::PyArray1;
+use std::sync::Arc;
+
+use isochrony_store::state::SignalState;
+use isochrony_time::{Derived, Fixed, Metric, Round, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::PySlice;
 
-/// The relation of a signal's indices to civil time: the stamps that its sources gave, and the line fitted to each run.
+use crate::errors::{Raised, Result};
+use crate::graph::Graph;
+use crate::network::{Network, counting};
+use crate::numbers::{fraction, number_arg, ratio_arg};
+use crate::range::Range;
+use crate::signal::Signal;
+use crate::time::{RateArg, Time, TimeArg};
+
+/// An axis of time with a name: the indices of a signal, or anything else that counts, such as the frames of a camera.
 ///
-/// To convert, use `Signal.time_of` and `Signal.index_of`; this is what they rest on.
+/// Joined to civil time by a rate and a start, to another timebase by a ratio and an offset (`derive`, `Graph.connect`),
+/// or, as a signal's indices are, by the stamps of its recordings. `timebase[a:b]` is a half-open `Range`, which selects
+/// from any signal whose civil time is known: `signal[frames[100:200]]`. Values are exact numbers of any sign, whole or
+/// not, and come back as `fractions.Fraction`; those of the timebase "utc" of a graph are times.
+///
+/// Parameters:
+///     name: of the timebase, to be shown in messages.
+///     rate: units a second, above zero, as for `Store.create`: 25, "30000/1001", Fraction(44_100_000, 1001).
+///     start: civil time of zero.
+///     unit: of the values, such as "frames".
+///
+/// Raises:
+///     isochrony.TimeError: something that is no rate or no time.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("x", dtype="i2", rate=2000, start="2010-03-01")
+/// >>> _ = signal.append(np.arange(20_000, dtype="i2"))
+/// >>> frames = iso.Timebase("frames", rate="30000/1001", start="2010-03-01T00:00:01")
+/// >>> frames.time_of(30)
+/// Time('2010-03-01T00:00:02.001Z')
+/// >>> signal[frames[30:60]]
+/// <Selection of x: 2002 samples, no gaps>
+/// >>> blocks = signal.timebase.derive("blocks", ratio=(1, 4096))       # a block is 4096 samples
+/// >>> signal[blocks[1:3]].ranges
+/// [(4096, 12288)]
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Timebase {
-    pub(crate) signal: StoreSignal,
+    pub(crate) network: Arc<Network>,
+    pub(crate) id: TimebaseId,
+    pub(crate) signal: Option<Py<Signal>>,
 }
 
-fn table<'py>(py: Python<'py>, columns: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
-    py.import("isochrony.table")?
-        .getattr("Table")?
-        .call1((columns,))
+impl Timebase {
+    /// The indices of a signal, in a graph of their own.
+    pub(crate) fn of(signal: &Bound<'_, Signal>) -> Result<Self> {
+        Arc::<Network>::default().add_signal(signal, None)
+    }
+
+    /// A timebase, given as such or as a signal.
+    pub(crate) fn from_object<'py>(what: &Bound<'py, PyAny>) -> Result<Bound<'py, Self>> {
+        if let Ok(timebase) = what.cast::<Self>() {
+            return Ok(timebase.clone());
+        }
+        if let Ok(signal) = what.cast::<Signal>() {
+            return Ok(Bound::new(what.py(), Self::of(signal)?)?);
+        }
+        let message = format!(
+            "got {} where a timebase is expected; give a Timebase or a signal",
+            what.get_type().name()?
+        );
+        Err(Raised::new("TimeArgumentError", "not_a_timebase", message).into())
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.network.name(self.id)
+    }
+
+    fn is_civil(&self) -> bool {
+        self.id == TimebaseId::CIVIL
+    }
+
+    /// A value of this timebase as an argument.
+    pub(crate) fn value(&self, value: &Bound<'_, PyAny>) -> Result<isochrony_time::Time> {
+        if self.is_civil() {
+            return Ok(self.civil(value.extract::<TimeArg>()?.0));
+        }
+        Ok(isochrony_time::Time::new(number_arg(value)?, self.id))
+    }
+
+    /// A value of this timebase as a result.
+    pub(crate) fn object<'py>(
+        &self,
+        py: Python<'py>,
+        value: isochrony_time::Time,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if self.is_civil() {
+            return Ok(Bound::new(py, self.time(value))?.into_any());
+        }
+        fraction(py, value.value.to_bits())
+    }
+
+    /// A civil time for the graph: what it remembers of its run, by the graph's names.
+    fn civil(&self, time: Time) -> isochrony_time::Time {
+        let mut time = time.native();
+        time.origin = time.origin.and_then(|axis| self.network.member(axis));
+        time.run = time.run.filter(|_| time.origin.is_some());
+        time
+    }
+
+    /// A civil time from the graph, by the store's names.
+    fn time(&self, mut time: isochrony_time::Time) -> Time {
+        time.origin = time.origin.and_then(|id| self.network.axis(id));
+        time.run = time.run.filter(|_| time.origin.is_some());
+        time.into()
+    }
+
+    fn civil_of(&self, py: Python<'_>, value: isochrony_time::Time) -> Result<Time> {
+        let graph = self.network.current(py)?;
+        let mut time = self.time(graph.convert(value, TimebaseId::CIVIL)?);
+        // A gap on a straight line is none to the clock; only the signal knows it.
+        if let Some(signal) = time.origin.and_then(|axis| self.network.signal(py, axis)) {
+            let signal = signal.get().get(py)?;
+            time.gap |= signal.index_of(&time.native(), Round::Floor, None)?.in_gap;
+        }
+        Ok(time)
+    }
+
+    /// The same timebase, or that of the same signal, in the graph of this one.
+    pub(crate) fn counterpart(&self, py: Python<'_>, other: &Self) -> Result<Option<TimebaseId>> {
+        if Arc::ptr_eq(&self.network, &other.network) || other.is_civil() {
+            return Ok(Some(other.id));
+        }
+        let Some(signal) = &other.signal else {
+            return Ok(None);
+        };
+        Ok(self.network.member(signal.get().get(py)?.timebase()))
+    }
+
+    /// What a signal's timebase is stored as; nothing for others.
+    fn state(&self, py: Python<'_>) -> Result<Option<Arc<SignalState>>> {
+        let signal = self.signal.as_ref().map(|signal| signal.get().get(py));
+        Ok(signal.transpose()?.map(|signal| Arc::clone(signal.state())))
+    }
 }
 
 #[pymethods]
 impl Timebase {
+    #[new]
+    #[pyo3(signature = (name, *, rate, start, unit=""))]
+    fn new(name: &str, rate: RateArg, start: TimeArg, unit: &str) -> Result<Self> {
+        let network = Arc::<Network>::default();
+        let id = counting(&network, name, unit, rate.0, start.0.value)?;
+        Ok(Self {
+            network,
+            id,
+            signal: None,
+        })
+    }
+
+    /// Its name; that of a signal's indices is the signal's.
+    #[getter(name)]
+    fn name_text(&self) -> String {
+        self.name()
+    }
+
+    /// What its values count: "samples" for a signal's indices, "ns" for "utc", else as it was given.
+    #[getter]
+    fn unit(&self) -> String {
+        match self.network.kind(self.id) {
+            TimebaseKind::Index => "samples".to_owned(),
+            TimebaseKind::Civil => "ns".to_owned(),
+            TimebaseKind::Unit(unit) => unit,
+        }
+    }
+
+    /// The signal whose indices it is; None for others.
+    #[getter]
+    fn signal(&self, py: Python<'_>) -> Option<Py<Signal>> {
+        self.signal.as_ref().map(|signal| signal.clone_ref(py))
+    }
+
+    /// The `Graph` that it belongs to.
+    #[getter]
+    fn graph(&self) -> Graph {
+        Graph {
+            network: Arc::clone(&self.network),
+        }
+    }
+
+    /// A timebase that follows from this one: its values are `ratio` times the values of this one plus `offset`.
+    ///
+    /// Parameters:
+    ///     name: not yet in the graph.
+    ///     ratio: units of the new one per unit of this one, not zero: int, float (the decimal that it prints as),
+    ///         Fraction, Decimal, or a pair of whole numbers.
+    ///     offset: value of the new one where this one is zero.
+    ///     unit: of its values.
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: a name that is taken, a ratio of zero.
+    #[pyo3(signature = (name, *, ratio, offset=None, unit=""))]
+    fn derive(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        ratio: &Bound<'_, PyAny>,
+        offset: Option<&Bound<'_, PyAny>>,
+        unit: &str,
+    ) -> Result<Self> {
+        let offset = offset.map(number_arg).transpose()?.unwrap_or(Fixed::ZERO);
+        let (num, den) = ratio_arg(ratio)?;
+        let map = Derived::new(num, den, offset)?;
+        let id = self.network.derive(name, unit, |graph, id| {
+            graph.connect(self.id, id, Metric::Derived(map))
+        })?;
+        Ok(self.network.timebase(py, id))
+    }
+
+    /// Civil time of a value.
+    ///
+    /// Parameters:
+    ///     value: a number.
+    ///
+    /// Returns:
+    ///     A `Time`; where the way goes by a signal it remembers the signal's run and is flagged inside a gap.
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: not joined to civil time.
+    fn time_of(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Result<Time> {
+        self.civil_of(py, self.value(value)?)
+    }
+
+    /// Value at a civil time, the way back of `time_of`.
+    ///
+    /// Parameters:
+    ///     time: a time; one that a signal gave remembers its run.
+    ///
+    /// Returns:
+    ///     A `Fraction`, to 2**-32 of a unit; whole for the time of a sample.
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: not joined to civil time; ambiguous after a backward clock step.
+    fn value_of<'py>(&self, py: Python<'py>, time: TimeArg) -> Result<Bound<'py, PyAny>> {
+        let graph = self.network.current(py)?;
+        let value = graph.convert(self.civil(time.0), self.id)?;
+        Ok(self.object(py, value)?)
+    }
+
+    /// A value of this timebase in another one, by the shortest path; between graphs by way of civil time.
+    ///
+    /// Parameters:
+    ///     value: a number.
+    ///     to: a timebase, or a signal for its indices.
+    ///
+    /// Returns:
+    ///     A `Fraction`, to 2**-32 of a unit; a `Time` if `to` is "utc".
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: no path; the message names what each of the two reaches.
+    fn convert<'py>(
+        &self,
+        py: Python<'py>,
+        value: &Bound<'py, PyAny>,
+        to: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let value = self.value(value)?;
+        let other = Self::from_object(to)?;
+        let other = other.get();
+        if let Some(id) = self.counterpart(py, other)? {
+            let graph = self.network.current(py)?;
+            return Ok(other.object(py, graph.convert(value, id)?)?);
+        }
+        let civil = other.civil(self.civil_of(py, value)?);
+        let graph = other.network.current(py)?;
+        Ok(other.object(py, graph.convert(civil, other.id)?)?)
+    }
+
+    /// `timebase[a:b]`: the half-open `Range` from `a` up to, and without, `b`.
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Result<Range> {
+        let (start, end) = match key.cast::<PySlice>() {
+            Ok(slice) if slice.getattr("step")?.is_none() => {
+                (slice.getattr("start")?, slice.getattr("stop")?)
+            }
+            _ => return Err(no_range(&slf.get().name())),
+        };
+        if start.is_none() || end.is_none() {
+            return Err(no_range(&slf.get().name()));
+        }
+        Range::between(slf, &start, &end)
+    }
+
     /// Raw stamps, a `Table`: sample "index" of "run" was taken in [civil, civil + resolution), in ns since 1970 with
     /// fractions in 2**-32 ns. "use" is 0 where the fit uses the stamp, else it was marked and left out.
+    /// Empty for a timebase that is no signal's.
     #[getter]
-    fn points<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let rows: Vec<_> = self.signal.state().points.iter().collect();
-        let columns = PyDict::new(py);
-        let column = |name, values| columns.set_item(name, values);
-        column(
-            "run",
-            PyArray1::from_iter(py, rows.iter().map(|row| i64::from(row.run))),
-        )?;
-        column(
-            "index",
-            PyArray1::from_iter(py, rows.iter().map(|row| row.index)),
-        )?;
-        column(
-            "civil_ns",
-            PyArray1::from_iter(py, rows.iter().map(|row| row.civil_ns)),
-        )?;
-        column(
-            "civil_frac",
-            PyArray1::from_iter(py, rows.iter().map(|row| i64::from(row.civil_frac))),
-        )?;
-        column(
-            "resolution_ns",
-            PyArray1::from_iter(py, rows.iter().map(|row| row.resolution_ns)),
-        )?;
-        column(
-            "use",
-            PyArray1::from_iter(py, rows.iter().map(|row| i64::from(row.usage))),
-        )?;
-        table(py, &columns)
+    fn points<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        crate::stamps::points(py, self.state(py)?.as_deref())
     }
 
     /// The fitted pieces, a `Table`: from "index" up to "end" (-1: open) of "run",
     /// civil(i) = civil + (i - index) * ns_num / ns_den, off by at most "uncertainty_ns".
+    /// Empty for a timebase that is no signal's.
     #[getter]
-    fn fit<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let rows: Vec<_> = self.signal.state().fit.iter().collect();
-        let columns = PyDict::new(py);
-        let whole = |name, value: &dyn Fn(&isochrony_store::op::PieceRow) -> i64| {
-            columns.set_item(
-                name,
-                PyArray1::from_iter(py, rows.iter().map(|(_, row)| value(row))),
-            )
-        };
-        columns.set_item(
-            "run",
-            PyArray1::from_iter(py, rows.iter().map(|(run, _)| i64::from(*run))),
-        )?;
-        whole("index", &|row| row.index)?;
-        whole("end", &|row| row.end)?;
-        whole("civil_ns", &|row| row.civil_ns)?;
-        whole("civil_frac", &|row| i64::from(row.civil_frac))?;
-        columns.set_item(
-            "ns_num",
-            PyArray1::from_iter(py, rows.iter().map(|(_, row)| row.num)),
-        )?;
-        columns.set_item(
-            "ns_den",
-            PyArray1::from_iter(py, rows.iter().map(|(_, row)| row.den)),
-        )?;
-        for (name, value) in [
-            (
-                "uncertainty_ns",
-                (|row| row.uncertainty_ps) as fn(&isochrony_store::op::PieceRow) -> u64,
-            ),
-            ("residual_ns", |row| row.residual_ps),
-        ] {
-            let values = rows.iter().map(|(_, row)| value(row) as f64 / 1e3);
-            columns.set_item(name, PyArray1::from_iter(py, values))?;
-        }
-        table(py, &columns)
+    fn fit<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        crate::stamps::fit(py, self.state(py)?.as_deref())
     }
 
-    fn __len__(&self) -> usize {
-        self.signal.state().points.len()
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
+        Ok(self.state(py)?.map_or(0, |state| state.points.len()))
     }
 
-    fn __repr__(&self) -> String {
-        let state = self.signal.state();
-        let (points, pieces) = (state.points.len(), state.fit.len());
-        format!(
-            "<Timebase of {}: {points} stamps, {pieces} fitted pieces>",
-            self.signal.name()
-        )
+    fn __bool__(&self) -> bool {
+        // Without stamps it is a timebase all the same.
+        true
     }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        let axis = |one: &Self| one.network.axis(one.id);
+        Arc::ptr_eq(&self.network, &other.network) && self.id == other.id
+            || self.is_civil() && other.is_civil()
+            || axis(self).is_some() && axis(self) == axis(other)
+    }
+
+    fn __hash__(&self) -> u64 {
+        self.network.axis(self.id).unwrap_or(self.id).0.into()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Result<String> {
+        let name = self.name();
+        Ok(match self.state(py)? {
+            Some(state) => {
+                let (points, pieces) = (state.points.len(), state.fit.len());
+                format!("<Timebase of {name}: {points} stamps, {pieces} fitted pieces>")
+            }
+            None => format!("<Timebase {name}>"),
+        })
+    }
+}
+
+fn no_range(name: &str) -> crate::errors::Error {
+    let message = format!(
+        "a range of timebase {name:?} has both ends and no step, as in timebase[100:200]; for one value use time_of()"
+    );
+    Raised::new("TimeArgumentError", "not_a_range", message).into()
 }

@@ -12,6 +12,7 @@ use crate::errors::{Raised, Result};
 use crate::interrupt::interruptible;
 use crate::key::stretch;
 use crate::signal::Signal;
+use crate::time::option;
 
 /// What a plot of a stretch of a signal shows: statistics of consecutive columns, each exact for the samples
 /// `start..end` that it names. All are 1-D arrays, one entry a column; values are in the signal's unit.
@@ -69,7 +70,10 @@ impl Signal {
     /// Raises:
     ///     isochrony.StoreError: `pixels` out of range; complex samples whose calibration has an offset.
     #[pyo3(signature = (key=None, *, pixels=2000))]
-    fn view(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>, pixels: usize) -> Result<View> {
+    fn view(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>, pixels: i64) -> Result<View> {
+        let Ok(pixels) = usize::try_from(pixels) else {
+            return Err(option("pixels", &pixels.to_string(), "1 to 1000000").into());
+        };
         let signal = self.get(py)?;
         let asked = stretch(&signal, key)?;
         let view = py.detach(|| signal.view(asked.span(), pixels))?;

@@ -119,7 +119,11 @@ impl From<isochrony_store::Appended> for Appended {
 
 /// A stamp from a time argument. Without `resolution` the time counts as exact to what its type and its digits can
 /// say, a microsecond at the coarsest: a person who writes `00:00:07` means the second's beginning.
-pub(crate) fn stamp(at: &Bound<'_, PyAny>, resolution: Option<&Bound<'_, PyAny>>) -> Result<Stamp> {
+pub(crate) fn stamp(
+    at: &Bound<'_, PyAny>,
+    resolution: Option<&Bound<'_, PyAny>>,
+    leap: bool,
+) -> Result<Stamp> {
     let time = at.extract::<TimeArg>()?.0.value;
     let microsecond = Fixed::from_int(1_000);
     let resolution = match resolution {
@@ -132,7 +136,8 @@ pub(crate) fn stamp(at: &Bound<'_, PyAny>, resolution: Option<&Bound<'_, PyAny>>
             Err(_) => microsecond,
         },
     };
-    Ok(Stamp::new(time, resolution))
+    let stamp = Stamp::new(time, resolution);
+    Ok(Stamp { leap, ..stamp })
 }
 
 #[pymethods]
@@ -145,6 +150,8 @@ impl Signal {
     ///     at: civil time of the first sample; None: they follow on without pause.
     ///     resolution: seconds; the true time lies in [at, at + resolution). None: as exact as `at` can say, a
     ///         microsecond at the coarsest.
+    ///     leap: the source says that a leap second came since the last stamp: a time that repeats by a second then
+    ///         begins a run for that reason, and counts as no backward step.
     ///
     /// Returns:
     ///     Where the samples went, and what the stamp meant.
@@ -154,18 +161,20 @@ impl Signal {
     ///         (OSError).
     ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. The samples are then appended as a whole (it came
     ///         too late) or not at all: `end_index` tells. The store goes on as if the call had not been made.
-    #[pyo3(signature = (samples, *, at=None, resolution=None))]
+    #[pyo3(signature = (samples, *, at=None, resolution=None, leap=false))]
     fn append(
         &self,
         py: Python<'_>,
         samples: &Bound<'_, PyAny>,
         at: Option<&Bound<'_, PyAny>>,
         resolution: Option<&Bound<'_, PyAny>>,
+        leap: bool,
     ) -> Result<Appended> {
         let writer = self.writer("append")?;
-        let stamp = at.map(|at| stamp(at, resolution)).transpose()?;
-        if stamp.is_none() && resolution.is_some() {
-            return Err(option("resolution", "given without at", "both, or neither").into());
+        let stamp = at.map(|at| stamp(at, resolution, leap)).transpose()?;
+        if stamp.is_none() && (resolution.is_some() || leap) {
+            let name = if leap { "leap" } else { "resolution" };
+            return Err(option(name, "given without at", "both, or neither").into());
         }
         let buffer = self.samples(py, samples)?;
         let appended = interruptible(py, buffer.len() as u64, || {
@@ -280,7 +289,7 @@ impl Signal {
         resolution: Option<&Bound<'_, PyAny>>,
     ) -> Result<Backfilled> {
         let writer = self.writer("backfill")?;
-        let stamp = stamp(at, resolution)?;
+        let stamp = stamp(at, resolution, false)?;
         let buffer = self.samples(py, samples)?;
         interruptible(py, buffer.len() as u64, || {
             if let Some(range) = writer.matches(buffer.bytes(), &stamp)? {

@@ -5,7 +5,7 @@ use isochrony_store::{
     Backfilled, CreateOptions, Method, Mode, Overlap, RunReason, SignalWriter, Span, Store, Values,
 };
 use isochrony_time::{
-    Fixed, Placement, Prefer, Range, Rate, Round, Stamp, Time, TimebaseId, civil,
+    Fixed, Placement, Prefer, Range, Rate, Round, RunId, Stamp, Time, TimebaseId, civil,
 };
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -499,6 +499,36 @@ fn ranges_may_be_given_in_any_timebase() {
     let c = c.signal().unwrap();
     assert_eq!(code(c.time_of(0)), "no_civil_time");
     assert_eq!(code(a.select(Span::Of(&c, 0..5))), "no_civil_time");
+}
+
+#[test]
+fn a_run_of_one_signal_is_no_run_of_another_of_whatever_store() {
+    let stepped = |store: &Store, name: &str| {
+        let writer = store.create(name, &options(100)).unwrap();
+        writer.append(&[0i16; 1000]).unwrap();
+        writer.append_at(&[1i16; 1000], &exact(4 * SECOND)).unwrap();
+        writer.signal().unwrap()
+    };
+    let (_folder, store) = new_store();
+    let (_other_folder, other) = new_store();
+    let signals = [
+        stepped(&store, "a"),
+        stepped(&store, "b"),
+        stepped(&other, "a"),
+    ];
+    for (k, one) in signals.iter().enumerate() {
+        let time = one.time_of(1200).unwrap();
+        assert_eq!(time.run, Some(RunId(1)));
+        for (l, another) in signals.iter().enumerate() {
+            let found = another.index_of(&time, Round::Nearest, None);
+            if k == l {
+                assert_eq!(found.unwrap().index, 1200);
+            } else {
+                assert_ne!(one.timebase(), another.timebase());
+                assert_eq!(code(found), "ambiguous");
+            }
+        }
+    }
 }
 
 #[test]

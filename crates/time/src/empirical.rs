@@ -221,7 +221,22 @@ impl Empirical {
     /// [`TimeError::Overflow`] where the result leaves [`Fixed`].
     pub fn time_of(&self, index: impl Into<Fixed>) -> Result<Time, TimeError> {
         let index = index.into();
-        let stretch = self.stretch_at(index)?;
+        self.time_on(self.stretch_at(index)?, index)
+    }
+
+    /// Civil time at which a range of indices up to, and without, `index` ends: as [`Empirical::time_of`], but by the
+    /// clock of what lies before it, whatever run or gap begins there.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`] where the result leaves [`Fixed`].
+    pub fn end_of(&self, index: impl Into<Fixed>) -> Result<Time, TimeError> {
+        let index = index.into();
+        let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
+        let last = last.ok_or(TimeError::Overflow { what: "index" })?;
+        self.time_on(self.stretch_at(Fixed::from_int(last))?, index)
+    }
+
+    fn time_on(&self, stretch: IndexStretch, index: Fixed) -> Result<Time, TimeError> {
         Ok(Time {
             value: stretch.line.civil_at(index)?,
             timebase: TimebaseId::CIVIL,

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::metric::{Edge, Metric};
-use crate::{Fixed, Time, TimeError, Timebase, TimebaseId, TimebaseKind};
+use crate::{Fixed, Range, Time, TimeError, Timebase, TimebaseId, TimebaseKind};
 
 /// Timebases and the metrics between them. The civil timebase is always there,
 /// named `utc`, as [`TimebaseId::CIVIL`].
@@ -159,6 +159,17 @@ impl Graph {
             .path(time.timebase, to)
             .ok_or_else(|| self.unreachable(time.timebase, to))?;
         path.iter().try_fold(time, |t, &n| self.edges[n].apply(t))
+    }
+
+    /// See [`Range::convert`].
+    pub(crate) fn convert_range(&self, range: Range, to: TimebaseId) -> Result<Range, TimeError> {
+        let from = range.timebase();
+        self.known(from)?;
+        self.known(to)?;
+        let path = self.path(from, to);
+        let path = path.ok_or_else(|| self.unreachable(from, to))?;
+        let mut steps = path.iter();
+        steps.try_fold(range, |range, &n| self.edges[n].apply_range(range))
     }
 
     /// Names of the timebases on the shortest path, both ends included.

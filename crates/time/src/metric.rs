@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Derived, Empirical, Fixed, Lookup, Prefer, Time, TimeError, TimebaseId};
+use crate::{Derived, Empirical, Fixed, Lookup, Prefer, Range, Time, TimeError, TimebaseId};
 
 /// What joins two timebases.
 #[derive(Clone, PartialEq, Debug)]
@@ -74,6 +74,23 @@ impl Edge {
                 })
             }
         }
+    }
+
+    /// Convert both ends of a range; the end of a range of indices is the end of what lies before it.
+    pub(crate) fn apply_range(&self, range: Range) -> Result<Range, TimeError> {
+        let (start, mut end) = (self.apply(range.start)?, self.apply(range.end)?);
+        match &self.metric {
+            Metric::Derived(map) if map.num() < 0 => return Range::new(end, start),
+            Metric::Empirical(metric)
+                if range.timebase() == self.from && range.start.value < range.end.value =>
+            {
+                let at = metric.end_of(range.end.value)?;
+                (end.value, end.run) = (at.value, at.run);
+                end.in_gap = range.end.in_gap || at.in_gap;
+            }
+            _ => {}
+        }
+        Range::new(start, end)
     }
 
     /// As `apply`, with the disagreement that rounding and uncertainty allow.

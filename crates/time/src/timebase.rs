@@ -161,17 +161,14 @@ impl Range {
 
     /// The same stretch in another timebase, by converting both ends.
     ///
-    /// A map of negative slope swaps them.
+    /// A map of negative slope swaps them. From indices to civil time the end is told by the clock of the last
+    /// index before it ([`crate::Empirical::end_of`]): a stretch that reaches up to a clock step or a gap ends there.
     ///
     /// # Errors
-    /// Those of [`Graph::convert`].
+    /// Those of [`Graph::convert`]; [`TimeError::ReversedRange`] where a clock step within the stretch goes further
+    /// back than the stretch began.
     pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
-        let (start, end) = (graph.convert(self.start, to)?, graph.convert(self.end, to)?);
-        if start.value <= end.value {
-            Self::new(start, end)
-        } else {
-            Self::new(end, start)
-        }
+        graph.convert_range(*self, to)
     }
 }
 

@@ -214,3 +214,39 @@ fn ranges_know_length_overlap_and_containment() {
         Err(TimeError::TimebaseMismatch { .. })
     ));
 }
+
+#[test]
+fn a_range_of_indices_ends_where_its_last_sample_does() {
+    let mut graph = Graph::new();
+    let a = graph.add(index_base("a")).unwrap();
+    let tens = graph.add(unit("tens")).unwrap();
+    // 0..10 s, a gap of index and 5 s, 15..20 s; after a backward step 6..16 s.
+    let metric = Empirical::from_runs(vec![
+        piece(0, 0, 1000, 0.0),
+        piece(0, 1200, 500, 15.0),
+        piece(1, 1700, 1000, 6.0),
+    ])
+    .unwrap();
+    let metric = Metric::Empirical(Arc::new(metric));
+    graph.connect(a, TimebaseId::CIVIL, metric).unwrap();
+    let map = Derived::new(1, 10, Fixed::ZERO).unwrap();
+    graph.connect(a, tens, Metric::Derived(map)).unwrap();
+    let civil = |start: i64, end: i64, base| {
+        let range = Range::new(Time::new(start, base), Time::new(end, base)).unwrap();
+        range.convert(&graph, TimebaseId::CIVIL)
+    };
+    for (start, end, until) in [
+        (900, 999, 9.99),
+        (900, 1000, 10.0),
+        (900, 1200, 15.0),
+        (1600, 1700, 20.0),
+    ] {
+        let range = civil(start, end, a).unwrap();
+        assert_eq!(range.end.value, at(until), "{start}..{end}");
+    }
+    assert_eq!(civil(160, 170, tens).unwrap().end.value, at(20.0));
+    assert_eq!(civil(1700, 1700, a).unwrap().length().unwrap(), Fixed::ZERO);
+    // 19 s before the step, 7 s behind it: no stretch of civil time.
+    let error = civil(1600, 1800, a).unwrap_err();
+    assert!(matches!(error, TimeError::ReversedRange { .. }), "{error}");
+}

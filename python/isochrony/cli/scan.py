@@ -101,13 +101,27 @@ def parse_stats(text: str) -> list[str]:
 
 
 def span_ends(signal: Any, start: str | None, end: str | None) -> tuple[Any, ...]:
-    """Civil times that bound ``--from`` and ``--to``; nothing where neither is given."""
+    """Civil times that bound ``--from`` and ``--to``; nothing where neither is given.
+
+    Raises:
+        UsageError: an open end that the signal cannot give: it lies on the wrong side of the other one.
+    """
+    from .. import Time
+
     if start is None and end is None:
         return ()
-    runs = signal.runs()
-    first = min(run.start_time for run in runs) if start is None else start
-    last = max(run.end_time for run in runs) if end is None else end
-    return first, last
+    if start is not None and end is not None:
+        return start, end
+    runs = [run for run in signal.runs() if run.start_time is not None]
+    if not runs:
+        return start, end
+    first = min(run.start_time for run in runs)
+    last = max(run.end_time for run in runs)
+    if start is not None and Time(start) >= last:
+        raise UsageError(f"--from {start}: {signal.name} ends at {last}, before that; it begins at {first}")
+    if end is not None and Time(end) <= first:
+        raise UsageError(f"--to {end}: {signal.name} begins at {first}, after that; it ends at {last}")
+    return (first, end) if start is None else (start, last)
 
 
 def selection(signal: Any, start: str | None, end: str | None) -> Any:

@@ -46,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for one in damage:
             state = "repaired" if one["repaired"] else one["mend"]
-            print(f"{one['path']}: {one['what']} ({state})")
+            # Most say themselves which file they are about.
+            where = "" if one["path"] in one["what"] else f"{one['path']}: "
+            print(f"{where}{one['what']} ({state})")
         looked = (
             "only files and tables looked at"
             if arguments.quick

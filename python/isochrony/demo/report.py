@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -131,7 +133,7 @@ def print_next(folder: Path) -> None:
     store = folder / "water.iso"
     heading("Try next")
     print(
-        f"""  isochrony info {store}
+        f"""{_on_the_path()}  isochrony info {store}
   isochrony gaps {store}
   isochrony plot {store}/stn_10/pressure --from 2010-03-01T00:14 --to 2010-03-01T00:15 --out burst.png
   isochrony scan {store}/stn_10/pressure --window 60s --stats min,max,mean,std
@@ -144,3 +146,13 @@ def print_next(folder: Path) -> None:
   import zarr                                       # any Zarr reader opens it without us
   zarr.open({str(store)!r})["stn_10/pressure/data"]"""
     )
+
+
+def _on_the_path() -> str:
+    """How to make `isochrony` a command, where this Python's environment is not the shell's."""
+    activate = Path(sys.executable).with_name("activate")
+    if shutil.which("isochrony") or not activate.exists():
+        return ""
+    if activate.is_relative_to(Path.cwd()):
+        activate = activate.relative_to(Path.cwd())
+    return f"  source {activate}\n"

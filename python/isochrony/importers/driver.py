@@ -178,6 +178,11 @@ def import_files(
         UsageError: `src` does not exist, or the format is unknown.
         IsochronyError: the store cannot be written; what was committed stays.
     """
+    if not hasattr(store, "ingest"):
+        raise UsageError(
+            f"got {type(store).__name__} where an open store is expected; give iso.open(PATH, mode='a') first, then "
+            "what to import"
+        )
     options = options or Options()
     match = _layout(layout) if layout else None
     session: Session = store.ingest(

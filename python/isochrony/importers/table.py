@@ -26,11 +26,23 @@ def values_of(column: Any, name: str, first_row: int) -> Samples:
         raise BadSourceError(f"column {name!r} is empty; drop it")
     is_number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
     if not (is_number or pyarrow.types.is_boolean(kind)):
+        at, value = _not_a_number(column)
         raise BadSourceError(
-            f"column {name!r} holds {kind}, not numbers (row {first_row}: "
-            f"{column[0].as_py()!r}); drop it, or name the time column with time_column="
+            f"column {name!r} holds {kind}, not numbers (row {first_row + at}: {value!r}); correct it, drop the "
+            "column, or name the time column with time_column="
         )
     if column.null_count and not pyarrow.types.is_floating(kind):
         row = first_row + column.is_null().to_pylist().index(True)
         raise BadSourceError(f"column {name!r} is empty in row {row}; fill it or drop the row")
     return storable(column.to_numpy(zero_copy_only=False), f"column {name!r}")
+
+
+def _not_a_number(column: Any) -> tuple[int, object]:
+    """The value that makes a column one of text, and its place: one typing error in a million rows has to be found."""
+    values = column.to_pylist()
+    for at, value in enumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return at, value
+    return 0, values[0]

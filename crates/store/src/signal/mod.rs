@@ -43,7 +43,8 @@ impl Signal {
             Some((scale, offset)) => Calibration::new(scale, offset, meta.unit.as_str())?,
             None => Calibration::identity(meta.unit.as_str()),
         };
-        let stream = Stream::new(&*state.name, timebase(state.id), meta.rate)
+        let axis = timebase(shared.backend.uuid()?, state.id);
+        let stream = Stream::new(&*state.name, axis, meta.rate)
             .with_calibration(calibration)
             .intern();
         Ok(Self {
@@ -297,10 +298,14 @@ impl Signal {
     }
 }
 
-/// The timebase of a signal's indices, store-wide.
-pub(crate) fn timebase(id: SignalId) -> TimebaseId {
-    // 0 is civil time. Ids are counted up from small numbers and never reach 2^32.
-    TimebaseId(u32::try_from(id.0).unwrap_or(u32::MAX).saturating_add(1))
+/// The timebase of a signal's indices: its own within the store, and as good as certainly among stores, so that neither
+/// a run nor an index of one store's signal is taken for one of another's.
+fn timebase(store: uuid::Uuid, id: SignalId) -> TimebaseId {
+    const BELOW_LEVELS: u64 = 0x7fff_ffff;
+    let (high, low) = store.as_u64_pair();
+    let base = (high ^ low) % BELOW_LEVELS;
+    // 0 is civil time.
+    TimebaseId(((base + id.0 % BELOW_LEVELS) % BELOW_LEVELS) as u32 + 1)
 }
 
 pub(crate) fn overflow(what: &'static str) -> StoreError {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use isochrony_time::{Empirical, Fixed, IndexAt, Lookup, Prefer, Round, RunId, Time, TimebaseId};
 
-use super::{Signal, overflow, timebase};
+use super::{Signal, overflow};
 use crate::clock;
 use crate::error::StoreError;
 use crate::op::RunRow;
@@ -18,7 +18,9 @@ impl Signal {
         if let Some(civil) = self.civil.get() {
             return Ok(civil.as_ref());
         }
-        let built = clock::empirical(&self.state)?.map(Arc::new);
+        let built = clock::empirical(&self.state)?;
+        // Its times say whose runs they are of: run 1 of another signal is another clock.
+        let built = built.map(|civil| Arc::new(civil.with_timebase(self.timebase())));
         Ok(self.civil.get_or_init(|| built).as_ref())
     }
 
@@ -93,10 +95,10 @@ impl Signal {
         Ok(self.civil()?.index_of(civil, lookup)?.index)
     }
 
-    /// The timebase of this signal's indices.
+    /// The timebase of this signal's indices, which no other signal has.
     #[must_use]
     pub fn timebase(&self) -> TimebaseId {
-        timebase(self.id())
+        self.stream().get().timebase
     }
 
     /// Civil times of `out.len()` indices from `start` in steps of `step`, whole ns.

@@ -7,7 +7,6 @@ use isochrony_time::{Fixed, Rate, Time, TimebaseId};
 
 use super::{LEVELS, Measure, View, bucket, decimate, render};
 use crate::StoreError;
-use crate::op::SignalId;
 use crate::signal::Signal;
 use crate::span::Span;
 
@@ -241,7 +240,7 @@ impl Decimated {
     /// The timebase of the buckets' indices, different for every signal and level.
     #[must_use]
     pub fn timebase(&self) -> TimebaseId {
-        timebase(self.signal.id(), self.level)
+        timebase(self.signal.timebase(), self.level)
     }
 
     /// One number of each bucket in `range`, as gap-free segments; buckets without a finite sample are gaps.
@@ -289,7 +288,7 @@ impl Decimated {
     }
 }
 
-/// Index timebases of signals count up from 1; those of their levels have the highest bit set.
-fn timebase(id: SignalId, level: usize) -> TimebaseId {
-    TimebaseId(0x8000_0000 | (id.0 as u32) << 4 | level as u32)
+/// Index timebases of signals leave the highest bit free; those of their levels have it set.
+fn timebase(signal: TimebaseId, level: usize) -> TimebaseId {
+    TimebaseId(0x8000_0000 | signal.0 << 4 | level as u32)
 }

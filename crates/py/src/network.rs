@@ -1,0 +1,222 @@
+//! What the timebases of one graph share.
+//!
+//! The empirical metrics of a [`Network`] are those of signals, which grow: each use takes in the newest ones first, so a
+//! conversion is never by an old fit. The lock is held for work in memory alone; signals are asked for their state before
+//! it is taken, because that may wait for the interpreter.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isochrony_time::{
+    Derived, Empirical, Fixed, Graph, Metric, Rate, TimeError, TimebaseId, TimebaseKind,
+};
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::signal::Signal;
+use crate::timebase::Timebase;
+
+/// What the timebases of one graph share.
+#[derive(Default)]
+pub(crate) struct Network {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    graph: Arc<Graph>,
+    members: Vec<Member>,
+}
+
+/// A signal whose indices are a timebase of the graph.
+struct Member {
+    id: TimebaseId,
+    /// What the store calls this axis.
+    axis: TimebaseId,
+    signal: Py<Signal>,
+    joined: Option<Arc<Empirical>>,
+}
+
+impl Network {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The graph with the newest metrics of its signals.
+    pub(crate) fn current(&self, py: Python<'_>) -> Result<Arc<Graph>> {
+        let members: Vec<_> = {
+            let state = self.lock();
+            let members = state.members.iter();
+            members
+                .map(|one| (one.id, one.signal.clone_ref(py)))
+                .collect()
+        };
+        let mut newest = Vec::with_capacity(members.len());
+        for (id, signal) in members {
+            let signal = signal.get().get(py)?;
+            newest.push((id, signal.empirical()?.map(Arc::clone)));
+        }
+        let mut state = self.lock();
+        let State { graph, members } = &mut *state;
+        for (id, metric) in newest {
+            let member = members.iter_mut().find(|member| member.id == id);
+            let (Some(member), Some(metric)) = (member, metric) else {
+                continue;
+            };
+            if member
+                .joined
+                .as_ref()
+                .is_none_or(|have| !Arc::ptr_eq(have, &metric))
+            {
+                let edge = Metric::Empirical(Arc::clone(&metric));
+                Arc::make_mut(graph).replace(id, TimebaseId::CIVIL, edge)?;
+                member.joined = Some(metric);
+            }
+        }
+        Ok(Arc::clone(graph))
+    }
+
+    /// The timebase of that name.
+    pub(crate) fn id(&self, name: &str) -> Result<TimebaseId> {
+        Ok(self.lock().graph.id(name)?)
+    }
+
+    /// All names, in the order in which they were added.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let graph = Arc::clone(&self.lock().graph);
+        let all = (0..).map_while(|id| graph.timebase(TimebaseId(id)));
+        all.map(|timebase| timebase.name.clone()).collect()
+    }
+
+    pub(crate) fn name(&self, id: TimebaseId) -> String {
+        let state = self.lock();
+        let timebase = state.graph.timebase(id);
+        timebase
+            .map(|timebase| timebase.name.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn kind(&self, id: TimebaseId) -> TimebaseKind {
+        let state = self.lock();
+        let timebase = state.graph.timebase(id);
+        timebase.map_or(TimebaseKind::Civil, |timebase| timebase.kind.clone())
+    }
+
+    /// The timebase of the signal that the store calls so.
+    pub(crate) fn member(&self, axis: TimebaseId) -> Option<TimebaseId> {
+        let state = self.lock();
+        let mut members = state.members.iter();
+        members
+            .find(|member| member.axis == axis)
+            .map(|member| member.id)
+    }
+
+    /// The signal that the store calls so.
+    pub(crate) fn signal(&self, py: Python<'_>, axis: TimebaseId) -> Option<Py<Signal>> {
+        let state = self.lock();
+        let mut members = state.members.iter();
+        let member = members.find(|member| member.axis == axis)?;
+        Some(member.signal.clone_ref(py))
+    }
+
+    /// What the store calls the axis of a member.
+    pub(crate) fn axis(&self, id: TimebaseId) -> Option<TimebaseId> {
+        let state = self.lock();
+        let mut members = state.members.iter();
+        members
+            .find(|member| member.id == id)
+            .map(|member| member.axis)
+    }
+
+    /// Adds the indices of a signal; those that are there already are found again.
+    pub(crate) fn add_signal(
+        self: &Arc<Self>,
+        signal: &Bound<'_, Signal>,
+        name: Option<&str>,
+    ) -> Result<Timebase> {
+        let now = signal.get().get(signal.py())?;
+        let axis = now.timebase();
+        let name = name.unwrap_or(now.name());
+        let id = match self.member(axis) {
+            Some(id) => id,
+            None => {
+                let id = self.add(name, TimebaseKind::Index)?;
+                self.lock().members.push(Member {
+                    id,
+                    axis,
+                    signal: signal.clone().unbind(),
+                    joined: None,
+                });
+                id
+            }
+        };
+        Ok(self.timebase(signal.py(), id))
+    }
+
+    /// Adds a timebase; a name is given once.
+    pub(crate) fn add(&self, name: &str, kind: TimebaseKind) -> Result<TimebaseId> {
+        let mut state = self.lock();
+        if let Ok(id) = state.graph.id(name) {
+            let existing = state.graph.timebase(id).map(|there| there.kind.to_string());
+            return Err(TimeError::DuplicateTimebase {
+                name: name.to_owned(),
+                existing: existing.unwrap_or_default(),
+            }
+            .into());
+        }
+        let timebase = isochrony_time::Timebase {
+            name: name.to_owned(),
+            kind,
+        };
+        Ok(Arc::make_mut(&mut state.graph).add(timebase)?)
+    }
+
+    /// `to = from * ratio + offset`; what disagrees with the metrics that are there changes nothing.
+    pub(crate) fn connect(
+        &self,
+        py: Python<'_>,
+        from: TimebaseId,
+        to: TimebaseId,
+        map: Derived,
+    ) -> Result<()> {
+        self.current(py)?;
+        let mut state = self.lock();
+        Ok(Arc::make_mut(&mut state.graph).connect(from, to, Metric::Derived(map))?)
+    }
+
+    /// Adds a timebase and joins it in one step.
+    pub(crate) fn derive(
+        &self,
+        name: &str,
+        unit: &str,
+        join: impl FnOnce(&mut Graph, TimebaseId) -> std::result::Result<(), TimeError>,
+    ) -> Result<TimebaseId> {
+        let id = self.add(name, TimebaseKind::Unit(unit.to_owned()))?;
+        // A timebase that was just added is in no cycle, so this fails for nothing that the caller has not checked.
+        join(Arc::make_mut(&mut self.lock().graph), id)?;
+        Ok(id)
+    }
+
+    pub(crate) fn timebase(self: &Arc<Self>, py: Python<'_>, id: TimebaseId) -> Timebase {
+        let state = self.lock();
+        let member = state.members.iter().find(|member| member.id == id);
+        Timebase {
+            network: Arc::clone(self),
+            id,
+            signal: member.map(|member| member.signal.clone_ref(py)),
+        }
+    }
+}
+
+/// A timebase that counts at `rate` from a civil time on.
+pub(crate) fn counting(
+    network: &Arc<Network>,
+    name: &str,
+    unit: &str,
+    rate: Rate,
+    start: Fixed,
+) -> Result<TimebaseId> {
+    let map = Derived::from_rate(rate, start)?;
+    network.derive(name, unit, |graph, id| {
+        graph.connect(id, TimebaseId::CIVIL, Metric::Derived(map))
+    })
+}

@@ -1,0 +1,208 @@
+//! `isochrony.Range`: a half-open stretch of any timebase.
+
+use isochrony_store::Signal as StoreSignal;
+use isochrony_time::TimebaseId;
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::key::Stretch;
+use crate::numbers::fraction;
+use crate::span::Span;
+use crate::time::Time;
+use crate::timebase::Timebase;
+
+/// A half-open stretch `[start, end)` of a timebase, to select from a signal with; also made by `timebase[a:b]`.
+///
+/// A signal takes its samples whose times lie inside: by index where the timebase follows from the signal's own indices
+/// (also without civil time), else by civil time. What of a range lies outside the signal is left out.
+///
+/// Parameters:
+///     timebase: a `Timebase`, or a signal for its indices.
+///     start: first value inside, a number (a time for "utc").
+///     end: first value after, not below `start`.
+///
+/// Raises:
+///     isochrony.TimeError: an end before the start; something that is no number.
+///
+/// >>> import isochrony as iso
+/// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+/// >>> shot = iso.Range(frames, 100, 250)
+/// >>> shot
+/// frames[100:250]
+/// >>> shot.length, 99 in shot, shot.overlaps(frames[249:300])
+/// (Fraction(150, 1), False, True)
+/// >>> shot.span()
+/// span('2010-03-01T00:00:04Z', '2010-03-01T00:00:10Z')
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Range {
+    timebase: Py<Timebase>,
+    range: isochrony_time::Range,
+}
+
+impl Range {
+    pub(crate) fn between(
+        timebase: &Bound<'_, Timebase>,
+        start: &Bound<'_, PyAny>,
+        end: &Bound<'_, PyAny>,
+    ) -> Result<Self> {
+        let this = timebase.get();
+        let (start, end) = (this.value(start)?, this.value(end)?);
+        Ok(Self {
+            timebase: timebase.clone().unbind(),
+            range: isochrony_time::Range::new(start, end)?,
+        })
+    }
+
+    /// What it asks of a signal, not cut to the signal's ends.
+    pub(crate) fn stretch(&self, py: Python<'_>, signal: &StoreSignal) -> Result<Stretch> {
+        let timebase = self.timebase.get();
+        let graph = timebase.network.current(py)?;
+        if let Some(own) = timebase.network.member(signal.timebase()) {
+            let path = graph.path_names(timebase.id, own);
+            // Civil time would ask for the times of the ends, where a gap or a clock step may lie.
+            if path.is_ok_and(|names| !names.contains(&"utc")) {
+                let range = self.range.convert(&graph, own)?;
+                let ends = (range.start.value.ceil_i64(), range.end.value.ceil_i64());
+                let (Some(start), Some(end)) = ends else {
+                    return Err(isochrony_time::TimeError::Overflow { what: "index" }.into());
+                };
+                return Ok(Stretch::Index(start..end));
+            }
+        }
+        Ok(Stretch::In(graph, self.range))
+    }
+
+    /// The same stretch in a timebase of the same graph, or by way of civil time in another's.
+    fn converted(&self, py: Python<'_>, to: &Timebase) -> Result<isochrony_time::Range> {
+        let own = self.timebase.get();
+        let graph = own.network.current(py)?;
+        if let Some(id) = own.counterpart(py, to)? {
+            return Ok(self.range.convert(&graph, id)?);
+        }
+        let mut civil = self.range.convert(&graph, TimebaseId::CIVIL)?;
+        // Runs are those of this graph's signals, whose numbers mean nothing there.
+        for end in [&mut civil.start, &mut civil.end] {
+            (end.run, end.origin) = (None, None);
+        }
+        Ok(civil.convert(&*to.network.current(py)?, to.id)?)
+    }
+
+    /// Another one's range in this one's timebase.
+    fn likewise(&self, py: Python<'_>, other: &Self) -> Result<isochrony_time::Range> {
+        let timebase = self.timebase.get();
+        let mut range = other.converted(py, timebase)?;
+        (range.start.timebase, range.end.timebase) = (timebase.id, timebase.id);
+        Ok(range)
+    }
+}
+
+#[pymethods]
+impl Range {
+    #[new]
+    #[pyo3(signature = (timebase, start, end, /))]
+    fn new(
+        timebase: &Bound<'_, PyAny>,
+        start: &Bound<'_, PyAny>,
+        end: &Bound<'_, PyAny>,
+    ) -> Result<Self> {
+        Self::between(&Timebase::from_object(timebase)?, start, end)
+    }
+
+    /// The timebase of both ends.
+    #[getter]
+    fn timebase(&self, py: Python<'_>) -> Py<Timebase> {
+        self.timebase.clone_ref(py)
+    }
+
+    /// First value inside: a `Fraction`; a `Time` in "utc".
+    #[getter]
+    fn start<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.timebase.get().object(py, self.range.start)
+    }
+
+    /// First value after, as `start`.
+    #[getter]
+    fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.timebase.get().object(py, self.range.end)
+    }
+
+    /// End minus start, a `Fraction` in the timebase's unit.
+    #[getter]
+    fn length<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(fraction(py, self.range.length()?.to_bits())?)
+    }
+
+    /// Whether the two share any time; one of another timebase is converted first. Empty ranges share none.
+    fn overlaps(&self, py: Python<'_>, other: &Self) -> Result<bool> {
+        Ok(self.range.overlaps(&self.likewise(py, other)?)?)
+    }
+
+    /// Whether a value of this timebase, or all of another range, lies inside.
+    fn contains(&self, what: &Bound<'_, PyAny>) -> Result<bool> {
+        if let Ok(other) = what.cast::<Self>() {
+            let other = self.likewise(what.py(), other.get())?;
+            return Ok(self.range.contains_range(&other)?);
+        }
+        Ok(self.range.contains(&self.timebase.get().value(what)?)?)
+    }
+
+    /// The same stretch in another timebase.
+    ///
+    /// Parameters:
+    ///     timebase: a `Timebase`, or a signal for its indices; ends between two samples then stay fractions.
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: no path; the message names what each of the two reaches. Ambiguous after a backward
+    ///         clock step.
+    fn to(&self, timebase: &Bound<'_, PyAny>) -> Result<Self> {
+        let timebase = Timebase::from_object(timebase)?;
+        let (py, to) = (timebase.py(), timebase.get());
+        let mut range = self.converted(py, to)?;
+        (range.start.timebase, range.end.timebase) = (to.id, to.id);
+        Ok(Self {
+            range,
+            timebase: timebase.unbind(),
+        })
+    }
+
+    /// The same stretch in civil time. A range of a signal's indices ends where its last sample does, whatever gap or
+    /// clock step follows.
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: the timebase is not joined to civil time.
+    fn span(&self, py: Python<'_>) -> Result<Span> {
+        let graph = self.timebase.get().network.current(py)?;
+        let civil = self.range.convert(&graph, TimebaseId::CIVIL)?;
+        let [start, end] = [civil.start, civil.end].map(|time| Some(Time::civil(time.value)));
+        Ok(Span { start, end })
+    }
+
+    fn __contains__(&self, what: &Bound<'_, PyAny>) -> Result<bool> {
+        self.contains(what)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
+        let ends = |range: &isochrony_time::Range| (range.start.value, range.end.value);
+        let same = self.timebase.bind(py).eq(other.timebase.bind(py))?;
+        Ok(same && ends(&self.range) == ends(&other.range))
+    }
+
+    fn __hash__(&self) -> u64 {
+        let bits = |time: isochrony_time::Time| time.value.to_bits() as u64;
+        bits(self.range.start).rotate_left(1) ^ bits(self.range.end)
+    }
+
+    fn __bool__(&self) -> bool {
+        self.range.start.value < self.range.end.value
+    }
+
+    fn __repr__(&self) -> String {
+        let timebase = self.timebase.get();
+        let text = |time: isochrony_time::Time| match time.timebase {
+            TimebaseId::CIVIL => isochrony_time::civil::format(time.value),
+            _ => time.value.to_string(),
+        };
+        let (start, end) = (text(self.range.start), text(self.range.end));
+        format!("{}[{start}:{end}]", timebase.name())
+    }
+}
