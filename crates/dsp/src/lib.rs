@@ -9,6 +9,7 @@
 pub mod convert;
 mod error;
 mod isa;
+pub mod math;
 pub mod stats;
 
 pub use error::DspError;
