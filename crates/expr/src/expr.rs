@@ -126,8 +126,14 @@ impl Expr {
         sqrt => Unary::Sqrt;
         /// Exponential.
         exp => Unary::Exp;
+        /// Exponential less one, exact near zero.
+        expm1 => Unary::Expm1;
         /// Natural logarithm.
         log => Unary::Log;
+        /// Natural logarithm of one more, exact near zero.
+        log1p => Unary::Log1p;
+        /// Logarithm to base two.
+        log2 => Unary::Log2;
         /// Logarithm to base ten.
         log10 => Unary::Log10;
         /// Sine of radians.
@@ -136,10 +142,14 @@ impl Expr {
         cos => Unary::Cos;
         /// Tangent of radians.
         tan => Unary::Tan;
+        /// Hyperbolic tangent.
+        tanh => Unary::Tanh;
         /// The next integer below.
         floor => Unary::Floor;
         /// The next integer above.
         ceil => Unary::Ceil;
+        /// The next integer towards zero.
+        trunc => Unary::Trunc;
         /// The nearest integer, halves to even.
         round => Unary::Round;
         /// Whether a value is NaN.
@@ -193,6 +203,8 @@ impl Expr {
     binary_methods! {
         /// Quotient rounded down: Python's `//`.
         floordiv => FloorDiv;
+        /// Remainder with the sign of the dividend, as C has it.
+        fmod => Fmod;
         /// Power: Python's `**`.
         pow => Pow;
         /// Less: Python's `<`.

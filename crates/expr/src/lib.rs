@@ -17,8 +17,8 @@
 //! A comparison whose samples' side is a monotone chain becomes a comparison of stored samples with
 //! thresholds that are found once a window (`program/threshold.rs`), with the same bits.
 //!
-//! **Run.** The interpreter hands blocks of 1,024 samples, which stay in the first-level cache, from loop
-//! to loop. Each loop is compiled for every instruction set and called once a block. [`Scratch`]
+//! **Run.** The interpreter hands blocks of some 1,000 samples, which stay in the first-level cache, from
+//! loop to loop; two operations that follow each other are one loop where there is one for them. Each loop is compiled for every instruction set and called once a block. [`Scratch`]
 //! holds all memory, so that running allocates nothing; [`State`] holds what is remembered from
 //! window to window, and is the engine's to reset at breaks.
 //!
@@ -31,8 +31,8 @@
 //!   whose last bit may vary;
 //! - constants are folded by the loops that would have computed them for samples.
 //!
-//! Where results differ from NumPy's: sums are added in f64 in another order; roots, logarithms and
-//! angles may differ in the last place; powers up to the eighth are products; floats converted to
+//! Where results differ from NumPy's: sums are added in f64 in another order; logarithms, exponentials and
+//! angles may differ in the last place (`isochrony_dsp::math` has the bounds); powers up to the eighth are products; floats converted to
 //! integers saturate where NumPy leaves the result open; complex numbers have no functions beyond
 //! arithmetic, magnitude, angle and order.
 

@@ -43,8 +43,14 @@ operations! {
         Sqrt => "sqrt",
         /// Exponential.
         Exp => "exp",
+        /// Exponential less one, exact near zero.
+        Expm1 => "expm1",
         /// Natural logarithm.
         Log => "log",
+        /// Natural logarithm of one more, exact near zero.
+        Log1p => "log1p",
+        /// Logarithm to base two.
+        Log2 => "log2",
         /// Logarithm to base ten.
         Log10 => "log10",
         /// Sine.
@@ -53,10 +59,14 @@ operations! {
         Cos => "cos",
         /// Tangent.
         Tan => "tan",
+        /// Hyperbolic tangent.
+        Tanh => "tanh",
         /// The next integer below.
         Floor => "floor",
         /// The next integer above.
         Ceil => "ceil",
+        /// The next integer towards zero.
+        Trunc => "trunc",
         /// The nearest integer, halves to even.
         Round => "round",
         /// Whether a part is NaN.
@@ -89,6 +99,8 @@ operations! {
         FloorDiv => "floordiv",
         /// Remainder with the sign of the divisor; integers modulo zero give zero.
         Mod => "mod",
+        /// Remainder with the sign of the dividend, as C has it; integers by zero give zero.
+        Fmod => "fmod",
         /// Power.
         Pow => "pow",
         /// Less; complex numbers by real, then imaginary part.

@@ -167,20 +167,24 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, Refusal> {
         Unary::Conj if dtype == DType::Bool => same(DType::I8),
         Unary::Conj => same(dtype),
         Unary::Round if dtype == DType::Bool => return Err(HALF),
-        Unary::Floor | Unary::Ceil | Unary::Round if dtype.is_complex() => {
+        Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round if dtype.is_complex() => {
             return Err(refuse(COMPLEX_MEND));
         }
-        Unary::Floor | Unary::Ceil | Unary::Round => same(dtype),
+        Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => same(dtype),
         Unary::Angle if dtype.is_complex() => to(dtype, component(dtype)),
         Unary::Angle if dtype == DType::Bool => same(DType::F64),
         Unary::Angle
         | Unary::Sqrt
         | Unary::Exp
+        | Unary::Expm1
         | Unary::Log
+        | Unary::Log1p
+        | Unary::Log2
         | Unary::Log10
         | Unary::Sin
         | Unary::Cos
-        | Unary::Tan => same(float_of(dtype)?),
+        | Unary::Tan
+        | Unary::Tanh => same(float_of(dtype)?),
     })
 }
 
@@ -194,7 +198,7 @@ pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Re
         Binary::Sub => same(common),
         Binary::Div if exact => same(DType::F64),
         Binary::Div => same(common),
-        Binary::FloorDiv | Binary::Mod if common.is_complex() => {
+        Binary::FloorDiv | Binary::Mod | Binary::Fmod if common.is_complex() => {
             return Err(refuse(COMPLEX_MEND));
         }
         Binary::Pow if common.is_complex() => {
@@ -206,8 +210,10 @@ pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Re
         Binary::Pow if a.dtype == DType::Bool && !a.weak && b.weak && b.dtype == DType::I64 => {
             return Err(refuse("convert with .astype(\"int8\") first"));
         }
-        Binary::FloorDiv | Binary::Mod | Binary::Pow if common == DType::Bool => same(DType::I8),
-        Binary::FloorDiv | Binary::Mod | Binary::Pow => same(common),
+        Binary::FloorDiv | Binary::Mod | Binary::Fmod | Binary::Pow if common == DType::Bool => {
+            same(DType::I8)
+        }
+        Binary::FloorDiv | Binary::Mod | Binary::Fmod | Binary::Pow => same(common),
         Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge | Binary::Eq | Binary::Ne => {
             to(common, DType::Bool)
         }

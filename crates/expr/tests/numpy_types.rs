@@ -21,7 +21,8 @@ fn refused(name: &str, operands: &[&str]) -> bool {
         .iter()
         .any(|operand| operand.starts_with("complex"));
     let functions = [
-        "sqrt", "exp", "log", "log10", "sin", "cos", "tan", "round", "pow",
+        "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh",
+        "round", "pow",
     ];
     (complex && functions.contains(&name)) || (name == "pow" && operands == ["bool", "int"])
 }

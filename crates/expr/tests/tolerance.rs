@@ -146,10 +146,15 @@ proptest! {
         raw in prop::collection::vec(prop_oneof![-20f64..20.0, -1e6f64..1e6, 1e-9f64..1.0, Just(0.0)], 1..40),
     ) {
         let s = Expr::input();
-        let functions: [(Expr, Function); 8] = [
+        let functions: [(Expr, Function); 13] = [
             (s.exp(), f64::exp),
             (s.log(), f64::ln),
             (s.log10(), f64::log10),
+            (s.log2(), f64::log2),
+            (s.log1p(), f64::ln_1p),
+            (s.expm1(), f64::exp_m1),
+            (s.tanh(), f64::tanh),
+            (s.abs().pow(0.375), |x| x.abs().powf(0.375)),
             (s.sin(), f64::sin),
             (s.cos(), f64::cos),
             (s.tan(), f64::tan),

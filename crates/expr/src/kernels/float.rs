@@ -1,75 +1,83 @@
 //! Roots, logarithms, angles: the same bits on every CPU and C library.
 //!
-//! The platform's own functions choose code by CPU, so none of them is called. Single precision is
-//! computed in double precision and rounded.
+//! The platform's own functions choose code by CPU, so none of them is called. Angles far from zero
+//! take `libm`'s functions, which are plain code, too.
 
+use isochrony_dsp::math;
 use isochrony_segment::{Bool8, Complex32, Complex64, Sample};
 
-/// Functions of a float.
+/// Functions of a float. Those of angles take none that [`is_far`](Self::is_far), which have
+/// functions of their own.
 pub(crate) trait Float: Sample {
     fn root(self) -> Self;
     fn exponential(self) -> Self;
+    fn exponential_less_one(self) -> Self;
     fn natural_log(self) -> Self;
+    fn log_of_one_more(self) -> Self;
+    fn binary_log(self) -> Self;
     fn decimal_log(self) -> Self;
+    fn hyperbolic_tangent(self) -> Self;
     fn sine(self) -> Self;
     fn cosine(self) -> Self;
     fn tangent(self) -> Self;
+    fn is_far(self) -> bool;
+    fn far_sine(self) -> Self;
+    fn far_cosine(self) -> Self;
+    fn far_tangent(self) -> Self;
     fn lower(self) -> Self;
     fn upper(self) -> Self;
+    fn inner(self) -> Self;
     fn nearest(self) -> Self;
     fn angle_to(self, x: Self) -> Self;
     fn length(self, other: Self) -> Self;
 }
 
+macro_rules! functions {
+    ($($method:ident $function:path;)*) => {$(
+        #[inline(always)]
+        fn $method(self) -> Self {
+            $function(self)
+        }
+    )*};
+}
+
+macro_rules! own {
+    ($($method:ident $function:ident;)*) => {$(
+        #[inline(always)]
+        fn $method(self) -> Self {
+            self.$function()
+        }
+    )*};
+}
+
 impl Float for f64 {
-    #[inline(always)]
-    fn root(self) -> Self {
-        self.sqrt()
+    own! {
+        root sqrt;
+        lower floor;
+        upper ceil;
+        inner trunc;
+        nearest round_ties_even;
+    }
+
+    functions! {
+        exponential math::exp;
+        exponential_less_one math::exp_m1;
+        natural_log math::ln;
+        log_of_one_more math::ln_1p;
+        binary_log math::log2;
+        decimal_log math::log10;
+        hyperbolic_tangent math::tanh;
+        sine math::sin;
+        cosine math::cos;
+        tangent math::tan;
+        far_sine libm::sin;
+        far_cosine libm::cos;
+        far_tangent libm::tan;
     }
 
     #[inline(always)]
-    fn exponential(self) -> Self {
-        libm::exp(self)
-    }
-
-    #[inline(always)]
-    fn natural_log(self) -> Self {
-        libm::log(self)
-    }
-
-    #[inline(always)]
-    fn decimal_log(self) -> Self {
-        libm::log10(self)
-    }
-
-    #[inline(always)]
-    fn sine(self) -> Self {
-        libm::sin(self)
-    }
-
-    #[inline(always)]
-    fn cosine(self) -> Self {
-        libm::cos(self)
-    }
-
-    #[inline(always)]
-    fn tangent(self) -> Self {
-        libm::tan(self)
-    }
-
-    #[inline(always)]
-    fn lower(self) -> Self {
-        self.floor()
-    }
-
-    #[inline(always)]
-    fn upper(self) -> Self {
-        self.ceil()
-    }
-
-    #[inline(always)]
-    fn nearest(self) -> Self {
-        self.round_ties_even()
+    fn is_far(self) -> bool {
+        math::is_far(self)
     }
 
     #[inline(always)]
@@ -113,26 +121,32 @@ macro_rules! through_f64 {
 }
 
 impl Float for f32 {
-    through_f64!(exponential natural_log decimal_log sine cosine tangent);
-
-    #[inline(always)]
-    fn root(self) -> Self {
-        self.sqrt()
+    own! {
+        root sqrt;
+        lower floor;
+        upper ceil;
+        inner trunc;
+        nearest round_ties_even;
     }
 
-    #[inline(always)]
-    fn lower(self) -> Self {
-        self.floor()
+    functions! {
+        exponential math::exp_f32;
+        exponential_less_one math::exp_m1_f32;
+        natural_log math::ln_f32;
+        log_of_one_more math::ln_1p_f32;
+        binary_log math::log2_f32;
+        decimal_log math::log10_f32;
+        hyperbolic_tangent math::tanh_f32;
+        sine math::sin_f32;
+        cosine math::cos_f32;
+        tangent math::tan_f32;
     }
 
-    #[inline(always)]
-    fn upper(self) -> Self {
-        self.ceil()
-    }
+    through_f64!(far_sine far_cosine far_tangent);
 
     #[inline(always)]
-    fn nearest(self) -> Self {
-        self.round_ties_even()
+    fn is_far(self) -> bool {
+        math::is_far_f32(self)
     }
 
     #[inline(always)]
@@ -151,11 +165,6 @@ impl Float for f32 {
             length
         }
     }
-}
-
-#[inline(always)]
-pub(crate) fn pow_f32(base: f32, exponent: f32) -> f32 {
-    libm::pow(f64::from(base), f64::from(exponent)) as f32
 }
 
 /// Magnitudes and angles: of real numbers, too.

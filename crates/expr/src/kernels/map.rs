@@ -9,6 +9,8 @@ use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use isochrony_dsp::{Isa, Kernel, Level};
 use isochrony_segment::Bool8;
 
+use super::within::count;
+
 /// One sample of any dtype, in the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(16))]
@@ -64,14 +66,42 @@ pub(crate) type UnaryFn = fn(Isa, &[u8], &mut [u8]);
 pub(crate) type BinaryFn = fn(Isa, Source<'_>, Source<'_>, &mut [u8]);
 pub(crate) type SelectFn = fn(Isa, Source<'_>, Source<'_>, Source<'_>, &mut [u8]);
 
-/// An operation on one sample. `map` must be `#[inline(always)]`.
+/// An operation on one sample. All must be `#[inline(always)]`.
+///
+/// Where vectors have no way for some arguments, `map` leaves them open, `is_rare` tells which they
+/// are, and `map_rare` computes those.
 pub(super) trait Map1<A, O> {
+    /// Whether an argument can be rare.
+    const SOME_RARE: bool = false;
+
     fn map(a: A) -> O;
+
+    #[inline(always)]
+    fn is_rare(_a: A) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn map_rare(a: A) -> O {
+        Self::map(a)
+    }
 }
 
-/// An operation on two samples. `map` must be `#[inline(always)]`.
+/// An operation on two samples, as [`Map1`].
 pub(super) trait Map2<A, O> {
+    const SOME_RARE: bool = false;
+
     fn map(a: A, b: A) -> O;
+
+    #[inline(always)]
+    fn is_rare(_a: A, _b: A) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn map_rare(a: A, b: A) -> O {
+        Self::map(a, b)
+    }
 }
 
 pub(super) fn run1<F: Map1<A, O>, A: Pod, O: Pod>(isa: Isa, a: &[u8], out: &mut [u8]) {
@@ -95,6 +125,13 @@ impl<F: Map1<A, O>, A: Pod, O: Pod> Kernel for Run1<'_, F, A, O> {
     fn run<L: Level>(self, _level: L) {
         for (out, &a) in self.out.iter_mut().zip(self.a) {
             *out = F::map(a);
+        }
+        if F::SOME_RARE && count(self.a, F::is_rare) > 0 {
+            for (out, &a) in self.out.iter_mut().zip(self.a) {
+                if F::is_rare(a) {
+                    *out = F::map_rare(a);
+                }
+            }
         }
     }
 }
@@ -125,23 +162,43 @@ impl<F: Map2<A, O>, A: Pod, O: Pod> Kernel for Run2<'_, F, A, O> {
 
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
+        let out = self.out;
+        // Of each pair of operands; three loops, so that a number stays in its register.
+        macro_rules! each {
+            ($pairs:expr) => {
+                for (out, (a, b)) in out.iter_mut().zip($pairs) {
+                    *out = F::map(a, b);
+                }
+                if F::SOME_RARE {
+                    let mut rare = 0u64;
+                    for (a, b) in $pairs {
+                        rare += u64::from(F::is_rare(a, b));
+                    }
+                    if rare > 0 {
+                        for (out, (a, b)) in out.iter_mut().zip($pairs) {
+                            if F::is_rare(a, b) {
+                                *out = F::map_rare(a, b);
+                            }
+                        }
+                    }
+                }
+            };
+        }
         match (self.a, self.b) {
             (Typed::Block(a), Typed::Block(b)) => {
-                for ((out, &a), &b) in self.out.iter_mut().zip(a).zip(b) {
-                    *out = F::map(a, b);
-                }
+                each!(a.iter().copied().zip(b.iter().copied()));
             }
             (Typed::Block(a), Typed::Value(b)) => {
-                for (out, &a) in self.out.iter_mut().zip(a) {
-                    *out = F::map(a, b);
-                }
+                each!(a.iter().map(|&a| (a, b)));
             }
             (Typed::Value(a), Typed::Block(b)) => {
-                for (out, &b) in self.out.iter_mut().zip(b) {
-                    *out = F::map(a, b);
-                }
+                each!(b.iter().map(|&b| (a, b)));
             }
-            (Typed::Value(a), Typed::Value(b)) => self.out.fill(F::map(a, b)),
+            (Typed::Value(a), Typed::Value(b)) => out.fill(if F::is_rare(a, b) {
+                F::map_rare(a, b)
+            } else {
+                F::map(a, b)
+            }),
         }
     }
 }

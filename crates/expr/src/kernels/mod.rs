@@ -1,10 +1,13 @@
 //! Which loop computes an operation on a dtype.
 
 mod cast;
+mod choose;
 mod float;
+mod lift;
 mod map;
 mod number;
 mod pair;
+mod tally;
 mod within;
 
 use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
@@ -12,10 +15,13 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 use crate::{Binary, Unary};
 
 pub(crate) use cast::cast;
+pub(crate) use choose::{ChooseFn, choose};
 pub(crate) use float::Polar;
+pub(crate) use lift::{LiftFn, lift};
 pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
 pub(crate) use number::{Arith, Order};
-pub(crate) use pair::{PairFn, WithNumber, pair};
+pub(crate) use pair::{Others, PairFn, WithOther, pair};
+pub(crate) use tally::{CompareFn, compare};
 pub(crate) use within::{TallyFn, WithinFn, count, within};
 
 use float::Float;
@@ -40,15 +46,48 @@ maps1! {
     Invert<Bits>, |a| a.inverted();
     Sqrt<Float>, |a| a.root();
     Exp<Float>, |a| a.exponential();
+    Expm1<Float>, |a| a.exponential_less_one();
     Log<Float>, |a| a.natural_log();
+    Log1p<Float>, |a| a.log_of_one_more();
+    Log2<Float>, |a| a.binary_log();
     Log10<Float>, |a| a.decimal_log();
-    Sin<Float>, |a| a.sine();
-    Cos<Float>, |a| a.cosine();
-    Tan<Float>, |a| a.tangent();
+    Tanh<Float>, |a| a.hyperbolic_tangent();
     Floor<Float>, |a| a.lower();
     Ceil<Float>, |a| a.upper();
+    Trunc<Float>, |a| a.inner();
     Round<Float>, |a| a.nearest();
     Conj<Polar>, |a| a.conjugate();
+}
+
+macro_rules! of_angles {
+    ($($name:ident, $near:ident, $far:ident;)*) => {$(
+        struct $name;
+
+        impl<T: Float> Map1<T, T> for $name {
+            const SOME_RARE: bool = true;
+
+            #[inline(always)]
+            fn map(a: T) -> T {
+                a.$near()
+            }
+
+            #[inline(always)]
+            fn is_rare(a: T) -> bool {
+                a.is_far()
+            }
+
+            #[inline(always)]
+            fn map_rare(a: T) -> T {
+                a.$far()
+            }
+        }
+    )*};
+}
+
+of_angles! {
+    Sin, sine, far_sine;
+    Cos, cosine, far_cosine;
+    Tan, tangent, far_tangent;
 }
 
 macro_rules! parts {
@@ -107,9 +146,6 @@ maps2! {
     Minus<Arith>, |a, b| a.minus(b);
     Times<Arith>, |a, b| a.times(b);
     Over<Quotient>, |a, b| a.over(b);
-    FloorDiv<Floored>, |a, b| a.floor_div(b);
-    Modulo<Floored>, |a, b| a.modulo(b);
-    Power<Floored>, |a, b| a.power(b);
     And<Bits>, |a, b| a.and(b);
     Or<Bits>, |a, b| a.or(b);
     Xor<Bits>, |a, b| a.xor(b);
@@ -117,6 +153,38 @@ maps2! {
     Larger<Order>, |a, b| a.larger(b);
     Arctan2<Float>, |a, b| a.angle_to(b);
     Hypot<Float>, |a, b| a.length(b);
+}
+
+macro_rules! quotients {
+    ($($name:ident, $some:expr, $map:ident, |$a:ident, $b:ident| $is_rare:expr, $rare:ident;)*) => {$(
+        struct $name;
+
+        impl<T: Floored> Map2<T, T> for $name {
+            const SOME_RARE: bool = $some;
+
+            #[inline(always)]
+            fn map(a: T, b: T) -> T {
+                a.$map(b)
+            }
+
+            #[inline(always)]
+            fn is_rare($a: T, $b: T) -> bool {
+                $is_rare
+            }
+
+            #[inline(always)]
+            fn map_rare(a: T, b: T) -> T {
+                a.$rare(b)
+            }
+        }
+    )*};
+}
+
+quotients! {
+    FloorDiv, T::SOME_RARE, floor_div, |a, b| a.is_uneven(b), rare_floor_div;
+    Modulo, T::SOME_RARE, modulo, |a, b| a.is_uneven(b), rare_modulo;
+    Fmod, T::SOME_RARE, remainder, |a, b| a.is_uneven(b), rare_remainder;
+    Power, T::SOME_RARE, power, |_a, b| b.is_steep(), rare_power;
 }
 
 macro_rules! tests2 {
@@ -218,11 +286,16 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
         Unary::IsFinite => dispatch!(dtype, T => Some(run1::<IsFinite, T, Bool8> as UnaryFn)),
         Unary::Sqrt => float!(Sqrt),
         Unary::Exp => float!(Exp),
+        Unary::Expm1 => float!(Expm1),
         Unary::Log => float!(Log),
+        Unary::Log1p => float!(Log1p),
+        Unary::Log2 => float!(Log2),
         Unary::Log10 => float!(Log10),
         Unary::Sin => float!(Sin),
         Unary::Cos => float!(Cos),
         Unary::Tan => float!(Tan),
+        Unary::Tanh => float!(Tanh),
+        Unary::Trunc => rounded!(Trunc),
         Unary::Floor => rounded!(Floor),
         Unary::Ceil => rounded!(Ceil),
         Unary::Round => rounded!(Round),
@@ -250,6 +323,7 @@ pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
         Binary::Div => map!(Over, float complex),
         Binary::FloorDiv => map!(FloorDiv, int float),
         Binary::Mod => map!(Modulo, int float),
+        Binary::Fmod => map!(Fmod, int float),
         Binary::Pow => map!(Power, int float),
         Binary::And => map!(And, bool int),
         Binary::Or => map!(Or, bool int),

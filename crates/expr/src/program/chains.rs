@@ -90,7 +90,7 @@ impl Planner<'_> {
     }
 
     /// Of two operands the one of samples, the other, and whether samples are on the left.
-    pub(super) fn one_sampled(&self, node: &TypedNode) -> Option<(usize, Operand, bool)> {
+    fn one_sampled(&self, node: &TypedNode) -> Option<(usize, Operand, bool)> {
         let [left, right] = node.args[..] else {
             return None;
         };

@@ -1,6 +1,7 @@
 //! Programs: expressions compiled for a dtype, and how they run.
 
 mod chains;
+mod columns;
 mod frames;
 mod memory;
 mod needs;

@@ -16,8 +16,7 @@ use crate::{Reduction, Shape};
 
 use super::needs::{Conditions, Gathers, arguments, is_counted, needed, samples_for, stages};
 use super::steps::{
-    ColumnOperand, ColumnStep, ColumnWork, Finish, Operand, Outcome, Pass, Plan, Run, SampleStep,
-    Stage, Target, calibrate,
+    Finish, Operand, Outcome, Pass, Plan, Run, SampleStep, Stage, Target, calibrate,
 };
 use isochrony_segment::DType;
 
@@ -27,11 +26,11 @@ pub(crate) fn plan(lowered: &Lowered) -> Option<Plan> {
 }
 
 pub(super) struct Planner<'a> {
-    lowered: &'a Lowered,
+    pub(super) lowered: &'a Lowered,
     stages: Vec<usize>,
     /// Columns of the nodes that are values of windows.
     pub(super) columns: HashMap<usize, usize>,
-    plan: Plan,
+    pub(super) plan: Plan,
 }
 
 impl<'a> Planner<'a> {
@@ -88,14 +87,14 @@ impl<'a> Planner<'a> {
         Some(self.plan)
     }
 
-    fn new_column(&mut self, place: usize) -> usize {
+    pub(super) fn new_column(&mut self, place: usize) -> usize {
         let column = self.plan.columns.len();
         self.plan.columns.push(self.node(place).dtype);
         self.columns.insert(place, column);
         column
     }
 
-    fn run(&self, place: usize) -> Option<(Run, bool)> {
+    pub(super) fn run(&self, place: usize) -> Option<(Run, bool)> {
         let node = self.node(place);
         let of = |at: usize| self.node(node.args[at]).dtype;
         Some(match node.action {
@@ -113,35 +112,6 @@ impl<'a> Planner<'a> {
             // The result is the input itself: a copy.
             Action::Input => (Run::Unary(kernels::cast(node.dtype, node.dtype)?), false),
             Action::Constant(_) | Action::Reduce(_) | Action::Memory(_) => return None,
-        })
-    }
-
-    fn column_step(&mut self, place: usize) -> Option<ColumnStep> {
-        let node = self.node(place);
-        let unused = ColumnOperand::Constant(kernels::Value::default());
-        let mut operands = [(unused, DType::Bool); 3];
-        for (operand, &arg) in operands.iter_mut().zip(&node.args) {
-            let found = match self.lowered.nodes.constant(arg) {
-                Some(value) => ColumnOperand::Constant(value),
-                None => ColumnOperand::Column(*self.columns.get(&arg)?),
-            };
-            *operand = (found, self.node(arg).dtype);
-        }
-        let work = if let Action::Memory(memory) = node.action {
-            self.plan.memories += 1;
-            ColumnWork::Memory(memory, self.plan.memories - 1)
-        } else {
-            let (run, swapped) = self.run(place)?;
-            if swapped {
-                operands.swap(0, 1);
-            }
-            ColumnWork::Map(run)
-        };
-        let column = self.new_column(place);
-        Some(ColumnStep {
-            work,
-            operands,
-            column,
         })
     }
 
@@ -260,7 +230,7 @@ impl<'a> Planner<'a> {
         let pairs = self.pairs(&nodes, &uses, gathers, conditions);
         nodes.retain(|place| !pairs.absorbed.contains(place));
         let arguments = |place: usize| match pairs.fused.get(&place) {
-            Some(fused) => vec![fused.base],
+            Some(fused) => fused.operands.iter().copied().flatten().collect(),
             None => arguments(self.lowered, conditions, place),
         };
         let mut last_use: HashMap<usize, usize> = HashMap::new();
@@ -291,6 +261,25 @@ impl<'a> Planner<'a> {
                         reducer,
                     });
                 }
+            } else if let Action::Binary(op) = node.action
+                && unstored
+                && is_counted(gathers, place)
+                && !conditions.contains_key(&place)
+                && let Some((run, swapped)) = kernels::compare(op, self.node(node.args[0]).dtype)
+            {
+                let (a, b) = if swapped { (1, 0) } else { (0, 1) };
+                let operand = |at: usize| {
+                    let arg = node.args[at];
+                    Some((self.operand(arg, &registers)?, self.node(arg).dtype))
+                };
+                let operands = [operand(a)?, operand(b)?];
+                for &(reducer, _) in gathered {
+                    steps.push(SampleStep::TallyCompared {
+                        run,
+                        operands,
+                        reducer,
+                    });
+                }
             } else if node.action != Action::Input || is_result {
                 let args: &[usize] = if node.action == Action::Input {
                     &[place]
@@ -298,7 +287,7 @@ impl<'a> Planner<'a> {
                     &node.args
                 };
                 let unused = Operand::Constant(kernels::Value::default());
-                let mut operands = [(unused, DType::Bool); 3];
+                let mut operands = [(unused, DType::Bool); 4];
                 let condition = conditions.get(&place).copied();
                 let fused = pairs.fused.get(&place);
                 let args = if condition.is_some() || fused.is_some() {
@@ -314,10 +303,12 @@ impl<'a> Planner<'a> {
                     operands.swap(0, 1);
                 }
                 if let Some(fused) = fused {
-                    run = Run::Pair(fused.run);
-                    let [first, second] = fused.numbers;
-                    let base = self.operand(fused.base, &registers)?;
-                    operands = [base, first, second].map(|operand| (operand, node.dtype));
+                    run = fused.run;
+                    for (operand, arg) in operands.iter_mut().zip(&fused.operands) {
+                        if let Some(arg) = *arg {
+                            *operand = (self.operand(arg, &registers)?, self.node(arg).dtype);
+                        }
+                    }
                 }
                 // Operands' registers are not free yet: a loop never writes where it reads.
                 let target = if is_result {

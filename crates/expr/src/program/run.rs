@@ -5,12 +5,12 @@ use std::mem::take;
 use isochrony_dsp::Isa;
 use isochrony_segment::DType;
 
-use crate::kernels::{Source, Value, WithinFn};
+use crate::kernels::{Others, Source, Value, WithinFn};
 use crate::reduce::Reducer;
 
 use super::frames::Frames;
 use super::memory;
-use super::scratch::{BLOCK, GROUP, Lines, Scratch, State, bytes, bytes_mut};
+use super::scratch::{GROUP, Lines, Scratch, State, bytes, bytes_mut};
 use super::steps::{
     ColumnOperand, ColumnStep, ColumnWork, Operand, Outcome, Pass, Plan, Run, SampleStep, Target,
 };
@@ -71,7 +71,11 @@ fn run_column(
         ColumnOperand::Constant(value) => Source::Value(value),
     });
     match step.work {
-        ColumnWork::Map(run) => call(run, scratch.isa, operands, out),
+        ColumnWork::Map(run) => {
+            let [a, b, c] = operands;
+            let unused = Source::Value(Value::default());
+            call(run, scratch.isa, [a, b, c, unused], out);
+        }
         ColumnWork::Memory(memory, place) => {
             let followed = step.operands[0].1;
             memory::advance(memory, &mut state.memories[place], followed, operands, out);
@@ -100,7 +104,11 @@ fn run_pass(
     let maps = steps
         .iter()
         .any(|step| !matches!(step, SampleStep::Gather { .. } | SampleStep::Tally { .. }));
-    let block = if maps { BLOCK } else { BARE_BLOCK / size };
+    let block = if maps {
+        scratch.block
+    } else {
+        BARE_BLOCK / size
+    };
     let Scratch {
         isa,
         registers,
@@ -184,6 +192,15 @@ fn run_pass(
                         blocks.reducers[*reducer].tally(passing, len as u64);
                     }
                 }
+                SampleStep::TallyCompared {
+                    run,
+                    operands,
+                    reducer,
+                } => {
+                    let [a, b] = operands.map(|(operand, dtype)| blocks.source(operand, dtype));
+                    let passing = run(blocks.isa, a, b);
+                    blocks.reducers[*reducer].tally(passing, len as u64);
+                }
                 SampleStep::Gather {
                     reducer,
                     operand,
@@ -262,7 +279,7 @@ impl Blocks<'_> {
         }
     }
 
-    fn map(&self, run: Run, operands: &[(Operand, DType); 3], out: &mut [u8]) {
+    fn map(&self, run: Run, operands: &[(Operand, DType); 4], out: &mut [u8]) {
         let operands = operands.map(|(operand, dtype)| self.source(operand, dtype));
         call(run, self.isa, operands, out);
     }
@@ -282,7 +299,7 @@ impl Blocks<'_> {
     }
 }
 
-fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
+fn call(run: Run, isa: Isa, [a, b, c, d]: [Source<'_>; 4], out: &mut [u8]) {
     /// Loops of one operand always get a block: what is constant was folded, and what belongs to
     /// windows has loops over windows.
     fn block(source: Source<'_>) -> &[u8] {
@@ -291,7 +308,7 @@ fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
             Source::Value(_) => &[],
         }
     }
-    /// Numbers of a pair are constants or values of the window at hand.
+    /// The second operand of a pair whose first one is a block.
     fn value(source: Source<'_>) -> Value {
         match source {
             Source::Block(_) => Value::default(),
@@ -301,7 +318,16 @@ fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
     match run {
         Run::Unary(run) => run(isa, block(a), out),
         Run::Calibrate(run, scale, offset) => run(isa, block(a), scale, offset, out),
-        Run::Pair(run) => run(isa, block(a), value(b), value(c), out),
+        Run::Choose(run) => run(isa, a, b, c, d, out),
+        Run::Lift(run) => run(isa, block(a), b, out),
+        Run::Pair(run) => {
+            let others = match (b, c) {
+                (Source::Value(first), Source::Value(second)) => Others::Numbers(first, second),
+                (Source::Value(first), Source::Block(second)) => Others::Second(first, second),
+                (Source::Block(first), second) => Others::First(first, value(second)),
+            };
+            run(isa, block(a), others, out);
+        }
         Run::Binary(run) => run(isa, a, b, out),
         Run::Select(run) => run(isa, a, b, c, out),
     }

@@ -9,8 +9,12 @@ use crate::reduce::Reducer;
 use super::steps::Plan;
 use super::threshold::Interval;
 
-/// Samples in a block: what the interpreter hands from loop to loop, within the first-level cache.
-pub(crate) const BLOCK: usize = 1024;
+/// Bytes of a block: what the interpreter hands from loop to loop, several of them within the
+/// first-level cache.
+const BLOCK_BYTES: usize = 8 << 10;
+
+/// Most samples in a block.
+const MOST: usize = 2048;
 
 /// Most windows whose values are computed together.
 pub(crate) const GROUP: usize = 256;
@@ -40,6 +44,8 @@ pub(crate) fn bytes_mut(lines: &mut Lines) -> &mut [u8] {
 pub struct Scratch {
     pub(crate) id: u64,
     pub(crate) isa: Isa,
+    /// Samples in a block.
+    pub(crate) block: usize,
     pub(crate) registers: Vec<Lines>,
     pub(crate) columns: Vec<Lines>,
     pub(crate) reducers: Vec<Box<dyn Reducer>>,
@@ -49,13 +55,16 @@ pub struct Scratch {
 
 impl Scratch {
     pub(crate) fn new(id: u64, plan: &Plan, isa: Isa) -> Self {
+        let widest = plan.registers.iter().copied().max().unwrap_or(1);
+        let block = (BLOCK_BYTES / widest.max(1)).min(MOST);
         Self {
             id,
             isa,
+            block,
             registers: plan
                 .registers
                 .iter()
-                .map(|size| lines(size * BLOCK))
+                .map(|size| lines(size * block))
                 .collect(),
             columns: plan
                 .columns

@@ -5,7 +5,8 @@ use isochrony_segment::{DType, Sample, dispatch};
 use isochrony_dsp::{Isa, Kernel, Level};
 
 use crate::kernels::{
-    BinaryFn, PairFn, SelectFn, TallyFn, UnaryFn, Value, WithinFn, samples, samples_mut,
+    BinaryFn, ChooseFn, CompareFn, LiftFn, PairFn, SelectFn, TallyFn, UnaryFn, Value, WithinFn,
+    samples, samples_mut,
 };
 use crate::reduce::Make;
 
@@ -21,8 +22,12 @@ pub(crate) enum Run {
     Binary(BinaryFn),
     Select(SelectFn),
     Calibrate(CalibrateFn, f64, f64),
-    /// Of samples and two numbers.
+    /// Of samples and two other operands.
     Pair(PairFn),
+    /// Of what is compared and what is chosen.
+    Choose(ChooseFn),
+    /// Of samples to be converted and one other operand.
+    Lift(LiftFn),
 }
 
 /// Where a loop over samples finds an operand.
@@ -50,7 +55,7 @@ pub(crate) enum Target {
 pub(crate) enum SampleStep {
     Map {
         run: Run,
-        operands: [(Operand, DType); 3],
+        operands: [(Operand, DType); 4],
         target: Target,
         dtype: DType,
     },
@@ -68,6 +73,12 @@ pub(crate) enum SampleStep {
         condition: usize,
         operand: Operand,
         dtype: DType,
+        reducer: usize,
+    },
+    /// The program's `reducer`-th reducer learns how many samples compare as asked.
+    TallyCompared {
+        run: CompareFn,
+        operands: [(Operand, DType); 2],
         reducer: usize,
     },
     /// The program's `reducer`-th reducer takes in a block.

@@ -164,6 +164,8 @@ pub(crate) fn arithmetic(name: &str, a: Num, b: Num) -> Num {
                 "floordiv" => quotient(x, y),
                 "mod" if y == 0 => 0,
                 "mod" => x - y * quotient(x, y),
+                "fmod" if y == 0 => 0,
+                "fmod" => x % y,
                 "pow" => (0..y).fold(1, |power, _| wrap(power * x, d)),
                 "and" => x & y,
                 "or" => x | y,
@@ -195,6 +197,7 @@ pub(crate) fn arithmetic(name: &str, a: Num, b: Num) -> Num {
             "mul" => x * y,
             "div" => x / y,
             "mod" => remainder(x, y, d),
+            "fmod" => x % y,
             "floordiv" if y == 0.0 => x / y,
             "floordiv" => {
                 // What is left without the remainder is a multiple of y, or nearly.

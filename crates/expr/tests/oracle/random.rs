@@ -59,11 +59,21 @@ fn allowed(op: Op, ops: Ops, kinds: &[&str]) -> bool {
         Op::Unary(Unary::Abs) => !(exact && complex),
         Op::Unary(Unary::Sqrt) => !complex,
         Op::Unary(
-            Unary::Exp | Unary::Log | Unary::Log10 | Unary::Sin | Unary::Cos | Unary::Tan,
+            Unary::Exp
+            | Unary::Expm1
+            | Unary::Log
+            | Unary::Log1p
+            | Unary::Log2
+            | Unary::Log10
+            | Unary::Sin
+            | Unary::Cos
+            | Unary::Tan
+            | Unary::Tanh,
         ) => !exact && !complex,
         Op::Unary(Unary::Angle) => !exact,
         Op::Unary(Unary::Round) => !complex,
-        Op::Binary(Binary::Pow) => false,
+        // Of integers only with a constant.
+        Op::Binary(Binary::Pow) => !exact && float && !complex,
         Op::Binary(Binary::Arctan2 | Binary::Hypot) => !exact,
         Op::Reduce(Reduction::Sum | Reduction::Mean) => !(exact && (float || complex)),
         Op::Reduce(Reduction::Std | Reduction::Var) => {

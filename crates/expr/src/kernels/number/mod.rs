@@ -55,11 +55,22 @@ pub(crate) trait Bits: Sample {
     fn inverted(self) -> Self;
 }
 
-/// Quotient and remainder rounded down, and powers.
+/// Quotient and remainder rounded down, C's remainder, and powers. Some floats are rare: vectors
+/// have no way for them.
 pub(crate) trait Floored: Sample {
+    /// Whether there are such.
+    const SOME_RARE: bool;
     fn floor_div(self, divisor: Self) -> Self;
     fn modulo(self, divisor: Self) -> Self;
+    fn remainder(self, divisor: Self) -> Self;
+    fn is_uneven(self, divisor: Self) -> bool;
+    fn rare_floor_div(self, divisor: Self) -> Self;
+    fn rare_modulo(self, divisor: Self) -> Self;
+    fn rare_remainder(self, divisor: Self) -> Self;
     fn power(self, exponent: Self) -> Self;
+    /// Whether the power of an exponent is rare.
+    fn is_steep(self) -> bool;
+    fn rare_power(self, exponent: Self) -> Self;
 }
 
 /// True quotients.

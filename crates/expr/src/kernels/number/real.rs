@@ -1,9 +1,11 @@
 //! Floats.
 
+use isochrony_dsp::math;
+
 use super::{Arith, Floored, Order, Quotient};
 
 macro_rules! floats {
-    ($($type:ident, $pow:path;)*) => {$(
+    ($($type:ident, $fmod:path, $uneven:path, $pow:path;)*) => {$(
         impl Arith for $type {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
@@ -66,10 +68,43 @@ macro_rules! floats {
         }
 
         impl Floored for $type {
+            const SOME_RARE: bool = true;
+
+            #[inline(always)]
+            fn floor_div(self, divisor: Self) -> Self {
+                let rest = $fmod(self, divisor);
+                let quotient = (self - rest) / divisor;
+                let below = (rest != 0.0) & ((divisor < 0.0) != (rest < 0.0));
+                let quotient = if below { quotient - 1.0 } else { quotient };
+                let floor = quotient.floor();
+                let whole = if quotient - floor > 0.5 { floor + 1.0 } else { floor };
+                let nothing = Self::copysign(0.0, self / divisor);
+                if quotient == 0.0 { nothing } else { whole }
+            }
+
+            #[inline(always)]
+            fn modulo(self, divisor: Self) -> Self {
+                let rest = $fmod(self, divisor);
+                let below = (divisor < 0.0) != (rest < 0.0);
+                let rest_above = if below { rest + divisor } else { rest };
+                let nothing = Self::copysign(0.0, divisor);
+                if rest == 0.0 { nothing } else { rest_above }
+            }
+
+            #[inline(always)]
+            fn remainder(self, divisor: Self) -> Self {
+                $fmod(self, divisor)
+            }
+
+            #[inline(always)]
+            fn is_uneven(self, divisor: Self) -> bool {
+                $uneven(self, divisor)
+            }
+
             /// As `npy_floor_divide`: the quotient of what is left without the remainder, because
             /// `floor(a / b)` is off by one where `a / b` rounds up to an integer.
             #[inline(always)]
-            fn floor_div(self, divisor: Self) -> Self {
+            fn rare_floor_div(self, divisor: Self) -> Self {
                 if divisor == 0.0 {
                     return self / divisor;
                 }
@@ -88,7 +123,7 @@ macro_rules! floats {
 
             /// As `npy_remainder`.
             #[inline(always)]
-            fn modulo(self, divisor: Self) -> Self {
+            fn rare_modulo(self, divisor: Self) -> Self {
                 let rest = self % divisor;
                 if divisor == 0.0 {
                     return rest;
@@ -101,14 +136,29 @@ macro_rules! floats {
             }
 
             #[inline(always)]
+            fn rare_remainder(self, divisor: Self) -> Self {
+                self % divisor
+            }
+
+            #[inline(always)]
             fn power(self, exponent: Self) -> Self {
                 $pow(self, exponent)
+            }
+
+            #[inline(always)]
+            fn is_steep(self) -> bool {
+                math::is_steep(self.into())
+            }
+
+            #[inline(always)]
+            fn rare_power(self, exponent: Self) -> Self {
+                libm::pow(self.into(), exponent.into()) as Self
             }
         }
     )*};
 }
 
 floats! {
-    f32, crate::kernels::float::pow_f32;
-    f64, libm::pow;
+    f32, math::fmod_f32, math::is_uneven_f32, math::pow_f32;
+    f64, math::fmod, math::is_uneven, math::pow;
 }

@@ -5,7 +5,7 @@ use isochrony_segment::Bool8;
 use super::{Arith, Bits, Floored, Order};
 
 macro_rules! integers {
-    ($($type:ident)*) => {$(
+    ($($type:ident, $divide:expr;)*) => {$(
         impl Arith for $type {
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
@@ -83,27 +83,60 @@ macro_rules! integers {
         }
 
         impl Floored for $type {
+            const SOME_RARE: bool = false;
+
             #[inline(always)]
             fn floor_div(self, divisor: Self) -> Self {
-                if divisor == 0 {
-                    return 0;
-                }
-                let quotient = self.wrapping_div(divisor);
-                let rest = self.wrapping_rem(divisor);
+                let (quotient, rest) = $divide(self, divisor);
                 #[allow(unused_comparisons)] // unsigned dtypes have no signs that could differ
-                let below = rest != 0 && (rest < 0) != (divisor < 0);
-                quotient - Self::from(below)
+                let below = (rest != 0) & ((rest < 0) != (divisor < 0));
+                let floor = quotient.wrapping_sub(Self::from(below));
+                if divisor == 0 { 0 } else { floor }
             }
 
             #[inline(always)]
             fn modulo(self, divisor: Self) -> Self {
-                if divisor == 0 {
-                    return 0;
-                }
-                let rest = self.wrapping_rem(divisor);
+                let (_, rest) = $divide(self, divisor);
                 #[allow(unused_comparisons)] // unsigned dtypes have no signs that could differ
-                let below = rest != 0 && (rest < 0) != (divisor < 0);
-                if below { rest + divisor } else { rest }
+                let below = (rest != 0) & ((rest < 0) != (divisor < 0));
+                let modulo = if below { rest.wrapping_add(divisor) } else { rest };
+                if divisor == 0 { 0 } else { modulo }
+            }
+
+            #[inline(always)]
+            fn remainder(self, divisor: Self) -> Self {
+                let (_, rest) = $divide(self, divisor);
+                if divisor == 0 { 0 } else { rest }
+            }
+
+            #[inline(always)]
+            fn is_uneven(self, _divisor: Self) -> bool {
+                false
+            }
+
+            #[inline(always)]
+            fn rare_floor_div(self, divisor: Self) -> Self {
+                self.floor_div(divisor)
+            }
+
+            #[inline(always)]
+            fn rare_modulo(self, divisor: Self) -> Self {
+                self.modulo(divisor)
+            }
+
+            #[inline(always)]
+            fn rare_remainder(self, divisor: Self) -> Self {
+                self.remainder(divisor)
+            }
+
+            #[inline(always)]
+            fn is_steep(self) -> bool {
+                false
+            }
+
+            #[inline(always)]
+            fn rare_power(self, exponent: Self) -> Self {
+                self.power(exponent)
             }
 
             /// Wraps. Exponents below zero never come here: expressions with them are refused.
@@ -124,7 +157,35 @@ macro_rules! integers {
     )*};
 }
 
-integers!(i8 i16 i32 i64 u8 u16);
+/// Quotient and remainder rounded towards zero, through floats, which vectors can divide: quotients
+/// of 16 bits are so far from the next integer that a float of 24 bits does not reach it, those of
+/// 32 that one of 53 does not. Whatever it gives for zero is not used.
+macro_rules! through {
+    ($type:ident, $float:ident) => {
+        |a: $type, b: $type| {
+            let quotient = ($float::from(a) / $float::from(b)) as i32;
+            let rest = i32::from(a).wrapping_sub(quotient.wrapping_mul(i32::from(b)));
+            (quotient as $type, rest as $type)
+        }
+    };
+}
+
+integers! {
+    i8, through!(i8, f32);
+    i16, through!(i16, f32);
+    // The one quotient that does not fit wraps.
+    i32, |a: i32, b: i32| {
+        let quotient = (f64::from(a) / f64::from(b)) as i32;
+        let quotient = if b == -1 { a.wrapping_neg() } else { quotient };
+        (quotient, a.wrapping_sub(quotient.wrapping_mul(b)))
+    };
+    i64, |a: i64, b: i64| {
+        let b = if b == 0 { 1 } else { b };
+        (a.wrapping_div(b), a.wrapping_rem(b))
+    };
+    u8, through!(u8, f32);
+    u16, through!(u16, f32);
+}
 
 impl Arith for Bool8 {
     #[inline(always)]
