@@ -151,8 +151,9 @@ def test_ctrl_c_ends_a_scan(tmp_path: Path) -> None:
         w.append(np.zeros(24 << 20))
         def press(done, total):
             os.kill(os.getpid(), signal.SIGINT)
+        plan = iso.scan(w).rewindow(2, 1).stats("std")
         try:
-            _native.window_stats(w, 100, ["std"], progress=press)
+            plan._native.collect(progress=press)
         except KeyboardInterrupt:
             print("interrupted")
         """,

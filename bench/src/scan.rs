@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use isochrony::flow::Column;
+use isochrony::flow::arrow::array::cast::AsArray;
+use isochrony::flow::arrow::array::types::{Float64Type, Int64Type};
 use isochrony::prelude::*;
 
 use crate::measure::{Results, interleave, noise, ratio};
@@ -40,23 +41,25 @@ pub fn run(
         end
     );
     let bare = || by_hand(&whole);
-    let ours = || {
-        let all = select();
-        let plan = scan(all.segments())
-            .rewindow(WINDOW as u64)
-            .expect("a window");
-        plan.stats([Stat::Min, Stat::Max, Stat::Mean])
-            .expect("statistics")
-            .collect()
-            .expect("a table")
+    let plan = Plan::scan(Stored::new(store.path(), signal.clone()))
+        .rewindow(WINDOW as u64)?
+        .stats([Stat::Min, Stat::Max, Stat::Mean])?;
+    let ours = || match plan.collect() {
+        Ok(Gathered::Rows(table)) => table,
+        other => panic!("statistics are rows: {other:?}"),
     };
     let expected = bare();
     let table = ours();
-    let column = |stat| table.column(stat).map(Column::to_f64).expect("a column");
-    let (min, max, mean) = (column(Stat::Min), column(Stat::Max), column(Stat::Mean));
-    assert_eq!(table.len(), expected.len());
+    let integers = |name| {
+        let column = table.column_by_name(name).expect("a column");
+        column.as_primitive::<Int64Type>().values().to_vec()
+    };
+    let (min, max) = (integers("min"), integers("max"));
+    let mean = table.column_by_name("mean").expect("a column");
+    let mean = mean.as_primitive::<Float64Type>().values();
+    assert_eq!(table.num_rows(), expected.len());
     for (k, (low, high, average)) in expected.iter().enumerate() {
-        assert_eq!((min[k], max[k]), (f64::from(*low), f64::from(*high)));
+        assert_eq!((min[k], max[k]), (i64::from(*low), i64::from(*high)));
         assert!((mean[k] - average).abs() < 1e-9);
     }
     let rounds = if quick { 3 } else { 15 };

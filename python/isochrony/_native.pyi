@@ -34,6 +34,7 @@ __all__ = [
     "Level",
     "LevelSelection",
     "NativePlan",
+    "NativeTable",
     "Range",
     "Run",
     "Segment",
@@ -48,7 +49,6 @@ __all__ = [
     "open",
     "span",
     "verify",
-    "window_stats",
 ]
 
 # A time: ISO 8601 text, datetime (naive: UTC), datetime64, pandas Timestamp, ObsPy UTCDateTime (both by duck typing).
@@ -817,17 +817,20 @@ class NativePlan:
     ) -> tuple[list[tuple[str, int, int, int, float]], int, float, int, str]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
+@final
+class NativeTable:
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def units(self) -> dict[str, str]: ...
+    @property
+    def num_rows(self) -> int: ...
+    def column(self, name: str) -> _Array: ...
+    def __arrow_c_schema__(self) -> Any: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
 def open(path: str | PathLike[str], mode: str = "r") -> Store: ...
 def verify(
     path: str | PathLike[str], *, signal: str | None = None, repair: bool = False, deep: bool = True
 ) -> dict[str, Any]: ...
-def window_stats(
-    source: Signal | Selection,
-    window: int,
-    stats: Sequence[str],
-    *,
-    keep_tail: bool = False,
-    anchor_at_range: bool = False,
-    progress: Callable[[int, int], object] | None = None,
-) -> dict[str, _Array]: ...
 def _reopen(path: str | PathLike[str], name: str, sequence: int) -> Signal: ...

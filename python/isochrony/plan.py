@@ -28,7 +28,7 @@ from .table import Table
 if TYPE_CHECKING:
     from ._native import Expr, NativePlan, Selection, Signal, Store
 
-__all__ = ["STATS", "OperatorReport", "Plan", "Report", "RunResult", "WindowStats", "scan"]
+__all__ = ["STATS", "OperatorReport", "Plan", "Report", "RunResult", "scan"]
 
 #: Statistics of `Plan.stats`.
 STATS = ("min", "max", "count", "mean", "std", "var", "rms")
@@ -125,12 +125,10 @@ class Plan:
     scan -> rewindow(window=4) -> filter(predicate=s.std() > 1.5)
     """
 
-    __slots__ = ("_native", "_stats")
+    __slots__ = ("_native",)
 
-    def __init__(self, native: NativePlan, stats: WindowStats | None = None) -> None:
+    def __init__(self, native: NativePlan) -> None:
         self._native = native
-        # What window statistics start from: a signal, perhaps in windows, and nothing else.
-        self._stats = stats
 
     def _then(self, name: str, others: tuple[Plan, ...] = (), **params: object) -> Self:
         return type(self)(self._native.then(name, json.dumps(params), [other._native for other in others]))
@@ -160,10 +158,7 @@ class Plan:
         every = None if hop is None else _whole("rewindow hop=", hop, "samples")
         _choice("tail", tail, ("drop", "keep"))
         _choice("anchor", anchor, ("run", "range"))
-        plan = self._then("rewindow", window=samples, hop=every, tail=tail, anchor=anchor)
-        if self._stats is not None and self._stats.window == 0 and every in (None, samples):
-            plan._stats = WindowStats(self._stats.source, samples, tail, anchor)
-        return plan
+        return self._then("rewindow", window=samples, hop=every, tail=tail, anchor=anchor)
 
     def filter(self, predicate: Callable[[Expr], Expr] | Expr) -> Self:
         """Let those windows pass for which an expression is true.
@@ -219,28 +214,22 @@ class Plan:
         """
         return self._then("merge", others)
 
-    def stats(self, *names: str) -> WindowStats:
-        """Compute statistics of the finite samples of each window, in the signal's unit.
+    def stats(self, *names: str) -> Self:
+        """Compute statistics of the finite samples of each window, in the signal's unit: a row each.
 
         Parameters:
             names: of "min", "max", "count", "mean", "std" (population, as NumPy's), "var" and "rms"; each once. Of
                 complex samples they are those of the magnitude.
 
+        Returns:
+            A plan of rows: "start" and "end" (indices), "time" (of the first sample, where the signal knows civil
+            time), then the statistics; int64 where they are exact, else float64 with NaN for a window without finite
+            samples.
+
         Raises:
-            PlanError: an unknown or repeated name, none, no `rewindow` before, or anything else before.
+            PlanError: an unknown or repeated name, none, or no windows come in.
         """
-        stats = self._stats
-        if stats is None:
-            raise PlanError(
-                f"stats after {self} is refused: so far it takes windows without overlap of a signal alone; say "
-                "scan(signal).rewindow(samples).stats(...), or map(lambda s: s.mean()) for one statistic"
-            )
-        if stats.window == 0:
-            raise PlanError("stats needs windows; say rewindow(samples) first")
-        unknown = [name for name in names if name not in STATS]
-        if unknown or not names or len(set(names)) < len(names):
-            raise PlanError(f"stats{names!r} is refused; name each of {', '.join(STATS)} at most once")
-        return WindowStats(stats.source, stats.window, stats.tail, stats.anchor, names)
+        return self._then("stats", names=list(names))
 
     def collect(
         self,
@@ -260,7 +249,8 @@ class Plan:
 
         Returns:
             Samples as an array, shape (n,); windows or what was computed of them as an array, shape (windows, values);
-            a count as an integer. Values are those stored: calibrated counts stay counts until an expression uses them.
+            rows as a `Table`; a count as an integer. Values are those stored: calibrated counts stay counts until an
+            expression uses them.
 
         Raises:
             RunError: an operator failed; the message names it, the samples and their time.
@@ -269,7 +259,8 @@ class Plan:
         """
         _one_worker(workers)
         with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
-            return self._native.collect(memory, optimise, _drawn(line) if progress else None)
+            gathered = self._native.collect(memory, optimise, _drawn(line) if progress else None)
+        return Table._of(gathered) if self._native.kind == "rows" else gathered
 
     def run(
         self,
@@ -337,76 +328,6 @@ def _drawn(line: ImportProgress) -> Callable[[int, int], None]:
     return lambda done, total: line(done, total, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowStats:
-    """Statistics of the windows of one signal; made by `Plan.stats`.
-
-    Attributes:
-        source: the signal or selection that is read.
-        window: samples a window.
-        tail: "drop" or "keep" a last window that a gap or the end leaves short.
-        anchor: "run": windows are counted from the first sample after a gap or clock step, whatever part of the
-            signal is scanned; "range": from the first sample that is scanned.
-        names: statistics, in the order of their columns.
-    """
-
-    source: Signal | Selection
-    window: int = 0
-    tail: Literal["drop", "keep"] = "drop"
-    anchor: Literal["run", "range"] = "run"
-    names: tuple[str, ...] = ()
-
-    def collect(self, *, workers: int = 1, progress: bool = False) -> Table:
-        """Run the plan in this thread.
-
-        Parameters:
-            workers: 1; more is an error until parallel runs exist.
-            progress: draw a progress line on a terminal.
-
-        Returns:
-            A `Table` with one row a window: "start" and "end" (indices), "time" (datetime64[ns] of the first sample,
-            where the signal knows civil time), then the statistics; int64 where they are exact, else float64 with NaN
-            for a window without finite samples.
-
-        Raises:
-            PlanError: `workers` is not 1.
-        """
-        from ._native import window_stats
-
-        _one_worker(workers)
-        with ImportProgress("scanning", enabled=None if progress else False) as line:
-            size = self.source.counts.dtype.itemsize if progress and hasattr(self.source.counts, "dtype") else 1
-            columns: dict[str, Any] = window_stats(
-                self.source,
-                self.window,
-                list(self.names),
-                keep_tail=self.tail == "keep",
-                anchor_at_range=self.anchor == "range",
-                progress=(lambda done, total: line(done * size, total * size, 0, 0)) if progress else None,
-            )
-        times = self.source._times_of(columns["start"])
-        if times is not None:
-            rest = {name: column for name, column in columns.items() if name not in ("start", "end")}
-            columns = {"start": columns["start"], "end": columns["end"], "time": times, **rest}
-        return Table(columns, units=dict.fromkeys(set(self.names) - {"count"}, self.source.unit))
-
-    def explain(self) -> str:
-        """What the plan does, step by step, in words."""
-        short = "drop" if self.tail == "drop" else "keep"
-        begin = "the first sample after each gap" if self.anchor == "run" else "the first sample read"
-        steps = [
-            f"read {self.source!r}",
-            f"cut windows of {self.window} samples from {begin}; {short} short last ones",
-            f"compute {', '.join(self.names)} of each window, in one pass, in this thread",
-        ]
-        return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
-
-    def __str__(self) -> str:
-        tail = ', tail="keep"' if self.tail == "keep" else ""
-        anchor = ', anchor="range"' if self.anchor == "range" else ""
-        return f"scan({self.source.name}) -> rewindow({self.window}{tail}{anchor}) -> stats({', '.join(self.names)})"
-
-
 def scan(
     source: Signal | Selection | npt.NDArray[Any],
     segment: int | None = None,
@@ -433,7 +354,7 @@ def scan(
     if isinstance(source, Signal | Selection):
         if rate is not None or unit:
             raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")
-        return Plan(NativePlan.scan(source, samples), WindowStats(source))
+        return Plan(NativePlan.scan(source, samples))
     if not isinstance(source, np.ndarray):
         raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
     if rate is None:

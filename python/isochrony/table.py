@@ -1,16 +1,19 @@
-"""Tables: named columns of equal length, as scans return them."""
+"""Tables: named columns of equal length, as plans whose results are rows return them."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .extras import require
 from .native_errors import OptionError
+
+if TYPE_CHECKING:
+    from ._native import NativeTable
 
 __all__ = ["Table"]
 
@@ -24,7 +27,9 @@ class Table(Mapping[str, Column]):
     """Named columns, each a 1-D NumPy array; read by name, converted where you need it.
 
     ``pyarrow.table(table)``, ``polars.DataFrame(table)`` and DuckDB take it as it is, by
-    Arrow's stream interface; `to_pandas` and `to_numpy` convert.
+    Arrow's stream interface; what a plan gathered crosses without a copy and needs no pyarrow
+    on our side. Its columns are read-only, since they are shared. `to_pandas` and `to_numpy`
+    convert.
 
     Parameters:
         columns: arrays of equal length by name.
@@ -41,14 +46,22 @@ class Table(Mapping[str, Column]):
     np.float64(2.25)
     """
 
-    __slots__ = ("_columns", "_units")
+    __slots__ = ("_columns", "_native", "_units")
 
     def __init__(self, columns: Mapping[str, Column], units: Mapping[str, str] | None = None) -> None:
         self._columns = {name: np.asarray(column) for name, column in columns.items()}
         self._units = {name: unit for name, unit in (units or {}).items() if unit}
+        self._native: NativeTable | None = None
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise OptionError(f"columns of a table must be equally long, got {lengths}")
+
+    @classmethod
+    def _of(cls, native: NativeTable) -> Self:
+        """The rows that a plan gathered."""
+        table = cls({name: native.column(name) for name in native.names}, native.units)
+        table._native = native
+        return table
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -67,7 +80,9 @@ class Table(Mapping[str, Column]):
 
     def to_numpy(self) -> npt.NDArray[np.void]:
         """The table as one structured array, a copy."""
-        out = np.empty(self.num_rows, [(name, column.dtype) for name, column in self._columns.items()])
+        out = np.empty(
+            self.num_rows, [(name, column.dtype, column.shape[1:]) for name, column in self._columns.items()]
+        )
         for name, column in self._columns.items():
             out[name] = column
         return out
@@ -78,7 +93,8 @@ class Table(Mapping[str, Column]):
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        return require("pandas", "a pandas DataFrame").DataFrame(self._columns)
+        columns = {name: column if column.ndim == 1 else list(column) for name, column in self._columns.items()}
+        return require("pandas", "a pandas DataFrame").DataFrame(columns)
 
     def to_arrow(self) -> Any:
         """The table as a `pyarrow.Table`; numbers are not copied.
@@ -87,6 +103,8 @@ class Table(Mapping[str, Column]):
             MissingExtraError: pyarrow is not installed (extra `table`).
         """
         pyarrow = require("pyarrow", "an Arrow table")
+        if self._native is not None:
+            return pyarrow.table(self._native)
         fields = [
             pyarrow.field(
                 name,
@@ -99,8 +117,16 @@ class Table(Mapping[str, Column]):
         return pyarrow.Table.from_arrays(arrays, schema=pyarrow.schema(fields))
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Arrow's stream interface, by pyarrow."""
+        """Arrow's stream interface: of gathered rows directly, of other tables by pyarrow."""
+        if self._native is not None:
+            return self._native.__arrow_c_stream__(requested_schema)
         return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        """Arrow's schema interface."""
+        if self._native is not None:
+            return self._native.__arrow_c_schema__()
+        return self.to_arrow().schema.__arrow_c_schema__()
 
     def __getitem__(self, name: str) -> Column:
         return self._columns[name]

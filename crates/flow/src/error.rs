@@ -95,6 +95,27 @@ pub enum PlanError {
         /// What is wrong with it.
         error: isochrony_expr::ExprError,
     },
+    /// Two fields of rows with one name.
+    #[error(
+        "{operator}: two fields would be called {field:?}; give one of them another name (windows bring start, end and, \
+         where it is known, time)"
+    )]
+    FieldTwice {
+        /// Name of the operator.
+        operator: &'static str,
+        /// The name.
+        field: String,
+    },
+    /// A field that the rows do not have.
+    #[error("{operator}: the rows have no field {field:?}; they have {known}")]
+    UnknownField {
+        /// Name of the operator.
+        operator: &'static str,
+        /// The name as given.
+        field: String,
+        /// Fields that there are.
+        known: String,
+    },
     /// A filter's expression that is not one bool per window.
     #[error("filter takes one bool per window, got {expression}; {mend}")]
     Predicate {
@@ -154,6 +175,8 @@ impl PlanError {
             Self::MissingParameter { .. } => "missing_parameter",
             Self::Parameter { .. } => "parameter",
             Self::Expression { error, .. } => error.code(),
+            Self::FieldTwice { .. } => "field_twice",
+            Self::UnknownField { .. } => "unknown_field",
             Self::Predicate { .. } => "predicate",
             Self::NotSaveable { .. } => "not_saveable",
             Self::Unreadable { .. } => "unreadable_plan",
@@ -218,6 +241,9 @@ pub enum OpErrorKind {
         /// The run's cap.
         cap: u64,
     },
+    /// Rows that do not fit together.
+    #[error("rows: {0}; this is an error of the operator that made them")]
+    Arrow(#[from] arrow_schema::ArrowError),
     /// User code or a source failed.
     #[error("{0}")]
     Failed(#[from] Cause),
@@ -245,6 +271,7 @@ impl OpError {
             OpErrorKind::WrongItem { .. } => "wrong_item",
             OpErrorKind::MemoryCap { .. } => "memory_cap",
             OpErrorKind::FanInStarved { .. } => "fan_in_starved",
+            OpErrorKind::Arrow(_) => "arrow",
             OpErrorKind::Failed(_) => "operator_failed",
             OpErrorKind::Panicked { .. } => "operator_panicked",
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use arrow_array::RecordBatch;
 use isochrony_segment::{DType, Sample};
 
 /// An array, row after row, and where each row or stretch begins.
@@ -35,6 +36,8 @@ pub enum Gathered {
     Count(u64),
     /// Ranges of indices.
     Ranges(Vec<Range<i64>>),
+    /// Rows as one table.
+    Rows(RecordBatch),
 }
 
 impl Gathered {
@@ -43,6 +46,15 @@ impl Gathered {
     pub fn count(&self) -> Option<u64> {
         match self {
             Self::Count(count) => Some(*count),
+            _ => None,
+        }
+    }
+
+    /// The table, if it is one.
+    #[must_use]
+    pub fn rows(&self) -> Option<&RecordBatch> {
+        match self {
+            Self::Rows(rows) => Some(rows),
             _ => None,
         }
     }

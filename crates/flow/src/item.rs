@@ -1,4 +1,4 @@
-//! What flows on an edge: samples, windows, ranges.
+//! What flows on an edge: samples, windows, ranges, rows.
 //!
 //! Items are lent to operators by `&mut`: an operator that wants to keep one takes it, everybody
 //! else leaves it where it is and copies nothing. An item knows the index of its first sample and
@@ -10,6 +10,8 @@ use isochrony_segment::{Buffer, DType, Sample, SegmentError, SigSeg, StreamId};
 use isochrony_time::RunId;
 use smallvec::SmallVec;
 
+use crate::Rows;
+
 /// What an operator is given and gives.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -20,6 +22,8 @@ pub enum Item {
     Frames(Frames),
     /// Ranges of indices, as detections.
     Ranges(Ranges),
+    /// Rows with named fields.
+    Rows(Rows),
     /// Taken by an operator: nothing.
     Taken,
 }
@@ -32,18 +36,19 @@ impl Item {
         match self {
             Self::Samples(samples) => Some((samples.start(), samples.end())),
             Self::Frames(frames) => Some((frames.start, frames.next_start())),
+            Self::Rows(rows) => rows.extent(),
             Self::Ranges(_) | Self::Taken => None,
         }
     }
 
-    /// Samples in it; of windows, those that no other window has.
+    /// Samples in it; of windows, those that no other window has; of ranges and rows, none.
     #[inline]
     #[must_use]
     pub fn samples(&self) -> u64 {
         match self {
             Self::Samples(samples) => samples.len(),
             Self::Frames(frames) => frames.count * frames.hop.min(frames.window),
-            Self::Ranges(_) | Self::Taken => 0,
+            Self::Ranges(_) | Self::Rows(_) | Self::Taken => 0,
         }
     }
 
@@ -54,6 +59,7 @@ impl Item {
             Self::Samples(samples) => samples.len() * samples.dtype().size() as u64,
             Self::Frames(frames) => frames.values.len() as u64,
             Self::Ranges(ranges) => 16 * ranges.ranges.len() as u64,
+            Self::Rows(rows) => rows.bytes(),
             Self::Taken => 0,
         }
     }
@@ -68,6 +74,7 @@ impl Item {
                 let first = ranges.ranges.first()?;
                 Some(first.start..ranges.ranges.last()?.end)
             }
+            Self::Rows(rows) => rows.covers(),
             Self::Taken => None,
         }
     }
@@ -79,6 +86,7 @@ impl Item {
             Self::Samples(_) => "samples",
             Self::Frames(_) => "frames",
             Self::Ranges(_) => "ranges",
+            Self::Rows(_) => "rows",
             Self::Taken => "nothing",
         }
     }
@@ -93,6 +101,12 @@ impl Item {
 impl From<SigSeg> for Item {
     fn from(samples: SigSeg) -> Self {
         Self::Samples(samples)
+    }
+}
+
+impl From<Rows> for Item {
+    fn from(rows: Rows) -> Self {
+        Self::Rows(rows)
     }
 }
 

@@ -5,8 +5,6 @@
 //! operators before the next is asked for, so that samples stay in the cache and memory stays flat. The words and
 //! rules are in `docs/design.md` 15; [`Operator`] is the contract, and [`operator!`] declares one, also in a crate of
 //! the user's own.
-//!
-//! [`windowed`] is the older path that can run one plan only, statistics of windows.
 
 mod catalog;
 mod declare;
@@ -20,11 +18,11 @@ pub mod ops;
 mod optimise;
 mod plan;
 mod report;
+mod rows;
 mod run;
 mod source;
 mod stored;
 mod types;
-pub mod windowed;
 
 pub use catalog::Catalog;
 pub use declare::{Build, Declaration, Declared, Inputs, Param};
@@ -35,15 +33,20 @@ pub use exec::{MEMORY, Progress, RunOptions};
 pub use gathered::{Array, Gathered};
 pub use item::{Break, Frames, Item, Ranges};
 pub use operator::{Align, Bound, Contract, Needs, Next, Operator, Port};
+pub use ops::Stat;
 pub use plan::{Plan, Resolve, SEGMENT};
 pub use report::{OperatorReport, Report};
+pub use rows::{Clock, Fields, Rows};
 pub use source::{Live, Pulled, Recording, Segments, Source};
 pub use stored::Stored;
 pub use types::PortType;
-pub use windowed::{
-    Column, FlowError, Rewindowed, Scan, Scanned, SourceError, Stat, Stretch, Tail, WindowStats,
-    WindowTable, scan,
-};
+
+/// Tables and their columns are Arrow's.
+pub mod arrow {
+    pub use arrow_array as array;
+    pub use arrow_array::RecordBatch;
+    pub use arrow_schema as schema;
+}
 
 #[doc(hidden)]
 pub use serde_json::json;

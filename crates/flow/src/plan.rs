@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::graph::Graph;
+use crate::rows;
 use crate::{
     Bound, Catalog, Declaration, Declared, Inputs, Live, OpError, PlanError, PortType, Recording,
 };
@@ -127,6 +128,7 @@ impl Plan {
     #[must_use]
     pub fn scan_part(recording: Live, range: Option<Range<i64>>, segment: u64) -> Self {
         let bound = Bound::new([recording.0.port()]);
+        announce(&recording);
         Self {
             node: Arc::new(Node {
                 op: Op::Scan {
@@ -336,6 +338,13 @@ impl fmt::Debug for Plan {
     }
 }
 
+/// Lets operators behind a scan find its recording's clock.
+fn announce(recording: &Live) {
+    if let (Some(stream), Some(clock)) = (recording.0.port().stream_id(), recording.0.clock()) {
+        rows::register(stream, &clock);
+    }
+}
+
 /// What an open scan needs.
 pub(crate) fn open(op: &Op) -> Option<Result<Box<dyn crate::Source>, OpError>> {
     match op {
@@ -343,7 +352,11 @@ pub(crate) fn open(op: &Op) -> Option<Result<Box<dyn crate::Source>, OpError>> {
             recording,
             range,
             segment,
-        } => Some(recording.0.open(range.clone(), *segment)),
+        } => {
+            let source = recording.0.open(range.clone(), *segment);
+            announce(recording);
+            Some(source)
+        }
         Op::Apply { .. } => None,
     }
 }

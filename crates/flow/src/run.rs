@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::ops::{
-    Collect, Count, Fft, Filter, Limit, Map, Merge, Passthrough, Power, Rewindow, Sync, Zip,
+    Collect, Count, Fft, Filter, Limit, Map, Merge, Passthrough, Power, Rewindow, Stat, Stats,
+    Sync, Zip,
 };
 use crate::optimise::optimise;
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
@@ -57,6 +58,15 @@ impl Plan {
     /// [`PlanError::Parameter`], [`PlanError::InputType`].
     pub fn rewindow_every(&self, window: u64, hop: u64) -> Result<Self, PlanError> {
         self.then::<Rewindow>(params(json!({"window": window, "hop": hop})))
+    }
+
+    /// [`Stats`].
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`], [`PlanError::InputType`].
+    pub fn stats(&self, stats: impl IntoIterator<Item = Stat>) -> Result<Self, PlanError> {
+        let names: Vec<&str> = stats.into_iter().map(Stat::name).collect();
+        self.then::<Stats>(params(json!({"names": names})))
     }
 
     /// [`Count`].
@@ -131,7 +141,7 @@ impl Plan {
         self.apply(&Sync::DECLARATION, serde_json::Map::new(), others)
     }
 
-    /// Runs the plan and gathers what comes out: samples and windows as an array, a count as a number.
+    /// Runs the plan and gathers what comes out: samples and windows as an array, rows as a table, a count as a number.
     ///
     /// # Errors
     /// [`RunError`].

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isochrony_segment::SigSeg;
 use serde_json::{Map, Value};
 
-use crate::{Break, Item, OpError, PortType};
+use crate::{Break, Clock, Item, OpError, PortType};
 
 /// What a source gives next.
 #[derive(Debug)]
@@ -58,6 +58,11 @@ pub trait Recording: Send + Sync {
     /// # Errors
     /// Whatever opening meets.
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError>;
+
+    /// What knows the civil times of its indices, if they are known. It must live as long as the recording does.
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        None
+    }
 
     /// How a saved plan names it; None if it exists in this process only.
     fn saved(&self) -> Option<Map<String, Value>> {

@@ -11,14 +11,15 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::SigSeg;
 use isochrony_store::{Mode, Signal, Store, StoreError, Stretch};
-use isochrony_time::{RunId, civil};
+use isochrony_time::{Fixed, RunId, TimeError, civil};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Break, Live, OpError, OpErrorKind, PlanError, PortType, Pulled, Recording, Source, SourceError,
+    Break, Cause, Clock, Live, OpError, OpErrorKind, PlanError, PortType, Pulled, Recording, Source,
 };
 
 /// Bytes of samples read at a time: few look-ups a second, and little memory where chunks are decoded.
@@ -42,12 +43,16 @@ pub struct Stored {
     signal: Signal,
     /// Index ranges in the order of reading; None: all, also what is appended later.
     ranges: Option<Vec<Range<i64>>>,
+    /// None of a signal without civil time.
+    clock: Option<Arc<StoredClock>>,
 }
 
 impl Stored {
     /// A signal of the store at a path, which is what saved plans name it by.
     pub fn new(store: impl AsRef<Path>, signal: Signal) -> Self {
+        let timed = !signal.state().fit.is_empty();
         Self {
+            clock: timed.then(|| Arc::new(StoredClock(RwLock::new(signal.clone())))),
             store: store.as_ref().to_owned(),
             signal,
             ranges: None,
@@ -118,6 +123,9 @@ impl Recording for Stored {
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
         let mut signal = self.signal.clone();
         signal.refresh().map_err(failed)?;
+        if let Some(clock) = &self.clock {
+            *clock.0.write().unwrap_or_else(PoisonError::into_inner) = signal.clone();
+        }
         let whole = signal.start_index()..signal.end_index();
         let within = range.unwrap_or(whole.clone());
         let mut parts = Vec::new();
@@ -148,6 +156,11 @@ impl Recording for Stored {
         }))
     }
 
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        let clock = self.clock.clone()?;
+        Some(clock)
+    }
+
     fn saved(&self) -> Option<Map<String, Value>> {
         let mut saved = Map::new();
         saved.insert("store".into(), json!(self.store.to_str()?));
@@ -163,8 +176,48 @@ impl Recording for Stored {
     }
 }
 
+/// The signal as the last pass reads it.
+#[derive(Debug)]
+struct StoredClock(RwLock<Signal>);
+
+/// Times that are looked up together.
+const TIMES: usize = 1 << 12;
+
+impl Clock for StoredClock {
+    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
+        let signal = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut exact = vec![Fixed::ZERO; indices.len().min(TIMES)];
+        let ns = |time: Fixed| {
+            time.round_i64().ok_or(TimeError::Overflow {
+                what: "a time in ns since 1970",
+            })
+        };
+        for (indices, out) in indices.chunks(TIMES).zip(out.chunks_mut(TIMES)) {
+            match signal.civil_many(indices, &mut exact) {
+                Ok(()) => {
+                    for (out, &time) in out.iter_mut().zip(&exact) {
+                        *out = ns(time)?;
+                    }
+                }
+                // Some of the runs have no times: the others' are looked up one by one.
+                Err(StoreError::NoCivilTime { .. }) => {
+                    for (out, &index) in out.iter_mut().zip(indices) {
+                        *out = match signal.time_of(index) {
+                            Ok(time) => ns(time.value)?,
+                            Err(StoreError::NoCivilTime { .. }) => i64::MIN,
+                            Err(other) => return Err(other.into()),
+                        };
+                    }
+                }
+                Err(other) => return Err(other.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
 fn failed(error: StoreError) -> OpError {
-    OpErrorKind::Failed(SourceError::from(error)).into()
+    OpErrorKind::Failed(Cause::from(error)).into()
 }
 
 /// One pass over the parts.

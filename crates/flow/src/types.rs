@@ -5,6 +5,8 @@ use std::fmt;
 use isochrony_segment::{DType, Stream, StreamId};
 use isochrony_time::Rate;
 
+use crate::Fields;
+
 /// What flows through a port. Rate, unit and timebase are those of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -34,12 +36,19 @@ pub enum PortType {
         /// Stream whose indices they are.
         stream: StreamId,
     },
+    /// Rows with named fields.
+    Rows {
+        /// Names and types of the fields.
+        fields: Fields,
+        /// Stream of whose samples the rows were made; None of groups, which have no indices.
+        stream: Option<StreamId>,
+    },
     /// One number at the end.
     Count,
 }
 
 impl PortType {
-    /// Name, timebase, rate, calibration; None of a count.
+    /// Name, timebase, rate, calibration; None of a count and of groups.
     #[must_use]
     pub fn stream(&self) -> Option<&'static Stream> {
         self.stream_id().map(StreamId::get)
@@ -52,6 +61,7 @@ impl PortType {
             Self::Samples { stream, .. }
             | Self::Frames { stream, .. }
             | Self::Ranges { stream } => Some(stream),
+            Self::Rows { stream, .. } => stream,
             Self::Count => None,
         }
     }
@@ -61,7 +71,7 @@ impl PortType {
     pub fn dtype(&self) -> Option<DType> {
         match *self {
             Self::Samples { dtype, .. } | Self::Frames { dtype, .. } => Some(dtype),
-            Self::Ranges { .. } | Self::Count => None,
+            Self::Ranges { .. } | Self::Rows { .. } | Self::Count => None,
         }
     }
 
@@ -78,6 +88,7 @@ impl PortType {
             Self::Samples { .. } => "samples",
             Self::Frames { .. } => "frames",
             Self::Ranges { .. } => "ranges",
+            Self::Rows { .. } => "rows",
             Self::Count => "count",
         }
     }
@@ -104,6 +115,7 @@ impl fmt::Display for PortType {
                 write!(f, "]")?;
             }
             Self::Ranges { .. } => write!(f, "ranges")?,
+            Self::Rows { fields, .. } => write!(f, "rows[{fields}]")?,
             Self::Count => return write!(f, "count"),
         }
         if let Some(stream) = self.stream() {

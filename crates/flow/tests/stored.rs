@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Catalog, Gathered, Plan, RunOptions, SEGMENT, Stored};
+use isochrony_flow::arrow::array::cast::AsArray;
+use isochrony_flow::arrow::array::types::{Int64Type, TimestampNanosecondType};
+use isochrony_flow::{Catalog, Gathered, Plan, RunOptions, SEGMENT, Stat, Stored};
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Signal, SignalWriter, Store};
 use isochrony_time::{Fixed, Rate, Stamp};
@@ -228,4 +230,54 @@ fn a_range_outside_is_an_error_of_the_run() {
         .collect()
         .unwrap_err();
     assert!(error.to_string().contains("100"), "{error}");
+}
+
+/// Starts of rows, and their times.
+fn times(plan: &Plan) -> Vec<(i64, i64)> {
+    let gathered = plan.collect().unwrap();
+    let table = gathered.rows().unwrap();
+    let starts = table
+        .column_by_name("start")
+        .unwrap()
+        .as_primitive::<Int64Type>();
+    let times = table
+        .column_by_name("time")
+        .unwrap()
+        .as_primitive::<TimestampNanosecondType>();
+    assert_eq!(times.timezone(), Some("UTC"));
+    starts
+        .values()
+        .iter()
+        .copied()
+        .zip(times.values().iter().copied())
+        .collect()
+}
+
+#[test]
+fn rows_have_the_times_of_the_signal_as_it_is_when_the_plan_runs() {
+    let made = Made::new(&[
+        (1000, Then::Gap(50)),
+        (700, Then::Step),
+        (500, Then::Gap(3)),
+        (100, Then::Step),
+    ]);
+    let rows = |plan: Plan| plan.rewindow(64).unwrap().stats([Stat::Mean]).unwrap();
+    let plan = rows(made.plan(None, SEGMENT));
+    let expect = |plan: &Plan, count: usize| {
+        let signal = made.signal();
+        let got = times(plan);
+        assert_eq!(got.len(), count);
+        for (start, time) in got {
+            let exact = signal.time_of(start).unwrap().value;
+            assert_eq!(Some(time), exact.round_i64(), "{start}");
+        }
+    };
+    expect(&plan, 15 + 10 + 7 + 1);
+    // Another plan over the signal as it was, made later, does not decide what times this one gives.
+    let stale = rows(made.plan(None, SEGMENT));
+    let back = Stamp::new(Fixed::from_int(T0 - 20 * 3600 * SECOND), Fixed::ZERO);
+    made.writer.append_at(&[1i16; 200], &back).unwrap();
+    made.store.commit(true).unwrap();
+    expect(&plan, 15 + 10 + 7 + 1 + 3);
+    expect(&stale, 15 + 10 + 7 + 1 + 3);
 }

@@ -1,10 +1,11 @@
 //! Isochrony for Rust: one crate to depend on, one [`prelude`] to import.
 //!
 //! A [`Store`] is a folder of signals that any Zarr v3 reader opens. A [`Signal`] knows its gaps and its relation to
-//! civil time exactly; a [`Selection`] of it is lazy and gives gap-free, zero-copy [`SigSeg`]ments; [`scan`] computes
+//! civil time exactly; a [`Selection`] of it is lazy and gives gap-free, zero-copy [`SigSeg`]ments; a [`Plan`] computes
 //! over them. [`import_raw`] brings a folder of recordings in.
 //!
 //! ```
+//! use isochrony::flow::arrow::array::{Array, Int64Array};
 //! use isochrony::prelude::*;
 //!
 //! let folder = tempfile::tempdir()?;
@@ -23,8 +24,10 @@
 //! assert_eq!(signal.select(second)?.as_segment()?.as_contiguous::<f32>(), Some(&[1.0f32; 2000][..]));
 //!
 //! // Windows never span the gap.
-//! let table = scan(signal.select(0..9000)?.segments()).rewindow(1500)?.stats([Stat::Mean])?.collect()?;
-//! assert_eq!(table.start, [0, 1500, 5000, 6500]);
+//! let plan = Plan::scan(Stored::new(store.path(), signal)).rewindow(1500)?.stats([Stat::Mean])?;
+//! let gathered = plan.collect()?;
+//! let table = gathered.rows().expect("statistics are rows");
+//! assert_eq!(table.column_by_name("start").map(|start| start.to_data()), Some(Int64Array::from(vec![0, 1500, 5000, 6500]).to_data()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -37,7 +40,7 @@ pub use isochrony_segment as segment;
 pub use isochrony_store as store;
 pub use isochrony_time as time;
 
-pub use isochrony_flow::{FlowError, Stat, Tail, WindowTable, scan};
+pub use isochrony_flow::{Gathered, Plan, PlanError, RunError, Stat, Stored};
 pub use isochrony_ingest::{IngestError, Layout, RawOptions, Session, Summary, import_raw};
 pub use isochrony_segment::{Buffer, Calibration, DType, Sample, SegmentError, SigSeg, Stream};
 pub use isochrony_store::{
@@ -49,8 +52,8 @@ pub use isochrony_time::{Fixed, Range, Rate, Round, RunId, Stamp, Time, TimeErro
 /// Everything that a program over a store needs by name.
 pub mod prelude {
     pub use crate::{
-        Calibration, CreateOptions, DType, Fixed, Layout, Mode, Overlap, Rate, RawOptions, Round,
-        Sample, Selection, SigSeg, Signal, SignalWriter, Span, Stamp, Stat, Store, Tail, Time,
-        civil, import_raw, scan,
+        Calibration, CreateOptions, DType, Fixed, Gathered, Layout, Mode, Overlap, Plan, Rate,
+        RawOptions, Round, Sample, Selection, SigSeg, Signal, SignalWriter, Span, Stamp, Stat,
+        Store, Stored, Time, civil, import_raw,
     };
 }

@@ -39,13 +39,13 @@ mod plan;
 mod range;
 mod raw;
 mod runs;
-mod scan;
 mod segment;
 mod selection;
 mod signal;
 mod span;
 mod stamps;
 mod store;
+mod table;
 mod time;
 mod timebase;
 mod view;
@@ -77,8 +77,6 @@ mod _native {
     #[pymodule_export]
     use crate::runs::Run;
     #[pymodule_export]
-    use crate::scan::window_stats;
-    #[pymodule_export]
     use crate::segment::Segment;
     #[pymodule_export]
     use crate::selection::Selection;
@@ -88,6 +86,8 @@ mod _native {
     use crate::span::{Span, span};
     #[pymodule_export]
     use crate::store::{_reopen, Store, open};
+    #[pymodule_export]
+    use crate::table::NativeTable;
     #[pymodule_export]
     use crate::time::Time;
     #[pymodule_export]

@@ -22,6 +22,7 @@ use crate::memory;
 use crate::selection::Selection;
 use crate::signal::Signal;
 use crate::store::Store;
+use crate::table::NativeTable;
 use crate::time::RateArg;
 
 /// Per operator name, items, samples, gaps and useful seconds; bursts, seconds, bytes at most; as a table.
@@ -165,7 +166,7 @@ impl NativePlan {
         self.plan.port().to_string()
     }
 
-    /// "samples", "frames", "ranges" or "count".
+    /// "samples", "frames", "ranges", "rows" or "count".
     #[getter]
     fn kind(&self) -> &'static str {
         self.plan.port().kind()
@@ -222,6 +223,7 @@ impl NativePlan {
                 }
                 Ok(memory::own(py, ends, DType::I64, Some(2))?)
             }
+            Gathered::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
             _ => Err(Raised::new(
                 "PlanError",
                 "input_type",

@@ -144,6 +144,10 @@ fn extent(item: &Item, expected: i64) -> (i64, i64, u64) {
                 frames.count() * hop.min(window),
             )
         }
+        Item::Rows(rows) => {
+            let (start, next) = rows.extent().unwrap_or((expected, expected));
+            (start, next, 0)
+        }
         Item::Ranges(_) | Item::Taken => (expected, expected, 0),
     }
 }

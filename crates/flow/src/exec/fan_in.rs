@@ -311,7 +311,7 @@ fn units(item: &Item) -> u64 {
     match item {
         Item::Samples(samples) => samples.len(),
         Item::Frames(frames) => frames.count(),
-        Item::Ranges(_) | Item::Taken => 1,
+        Item::Ranges(_) | Item::Rows(_) | Item::Taken => 1,
     }
 }
 

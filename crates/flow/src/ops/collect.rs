@@ -1,21 +1,31 @@
 //! The end of a plan whose result is wanted as a whole.
 
+use arrow_array::RecordBatch;
+
+use crate::rows::Gatherer;
 use crate::{
     Array, Bound, Contract, Gathered, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
     PlanError, Port, PortType, operator,
 };
 
 operator! {
-    /// Gathers all samples, all windows one after another, or all ranges, in memory.
+    /// Gathers all samples, all windows one after another, all ranges, or all rows as one table, in memory.
     pub struct Collect = "collect" (Inputs::Exactly(1)) {}
     state {
         gathered: Option<Gathered>,
+        rows: Option<Gatherer>,
     }
 }
 
 impl Operator for Collect {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        if let Some(&PortType::Rows { fields, .. }) = inputs.first() {
+            self.rows = Some(Gatherer::new(fields));
+        }
         self.gathered = inputs.first().map(|port| match *port {
+            PortType::Rows { fields, .. } => {
+                Gathered::Rows(RecordBatch::new_empty(fields.schema().clone()))
+            }
             PortType::Ranges { .. } => Gathered::Ranges(Vec::new()),
             PortType::Count => Gathered::Count(0),
             PortType::Samples { dtype, .. } => Gathered::Array(Array {
@@ -35,6 +45,12 @@ impl Operator for Collect {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        if let (Some(gatherer), Item::Rows(_)) = (&mut self.rows, &*item) {
+            if let Item::Rows(rows) = item.take() {
+                gatherer.push(rows.into_batch())?;
+            }
+            return Ok(Next::Taken);
+        }
         match (&mut self.gathered, &*item) {
             (Some(Gathered::Array(array)), Item::Samples(samples)) => {
                 for buffer in samples.buffers() {
@@ -86,6 +102,13 @@ impl Operator for Collect {
             }
         }
         Ok(Next::Taken)
+    }
+
+    fn finish(&mut self, _: Port, _: &mut Out<'_>) -> Result<(), OpError> {
+        if let Some(gatherer) = self.rows.take() {
+            self.gathered = Some(Gathered::Rows(gatherer.finish()?));
+        }
+        Ok(())
     }
 
     fn result(&mut self) -> Option<Gathered> {

@@ -6,7 +6,7 @@ use crate::{
 };
 
 operator! {
-    /// Counts windows, where the input is windows, else samples, or ranges.
+    /// Counts windows, where the input is windows, else samples, ranges or rows.
     pub struct Count = "count" (Inputs::Exactly(1)) {}
     state {
         count: u64,
@@ -22,6 +22,7 @@ impl Operator for Count {
         self.count += match item {
             Item::Frames(frames) => frames.count(),
             Item::Samples(samples) => samples.len(),
+            Item::Rows(rows) => rows.count(),
             Item::Ranges(ranges) => ranges.ranges.len() as u64,
             Item::Taken => 0,
         };

@@ -6,10 +6,10 @@ use crate::{
 };
 
 operator! {
-    /// Lets the first windows pass, where the input is windows, else the first samples, and then stops what is before it.
+    /// Lets the first windows or rows pass, where the input is windows or rows, else the first samples, and then stops what is before it.
     pub struct Limit = "limit" (Inputs::Exactly(1)) {
         /// How many pass.
-        count: u64 = "integer" { unit: "windows or samples", range: (0.0, 9.3e18) },
+        count: u64 = "integer" { unit: "windows, rows or samples", range: (0.0, 9.3e18) },
     }
     state {
         passed: u64,
@@ -37,6 +37,11 @@ impl Operator for Limit {
             }
             Item::Samples(samples) => {
                 self.passed += samples.len();
+                None
+            }
+            Item::Rows(rows) if rows.count() > left => Some(rows.first(left).into()),
+            Item::Rows(rows) => {
+                self.passed += rows.count();
                 None
             }
             Item::Ranges(_) | Item::Taken => {

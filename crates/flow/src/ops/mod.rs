@@ -10,6 +10,7 @@ mod merge;
 mod passthrough;
 mod rewindow;
 mod spectrum;
+mod stats;
 mod sync;
 mod transform;
 mod zip;
@@ -23,6 +24,7 @@ pub use merge::Merge;
 pub use passthrough::Passthrough;
 pub use rewindow::Rewindow;
 pub use spectrum::{Fft, Power};
+pub use stats::{Stat, Stats};
 pub use sync::Sync;
 pub use zip::Zip;
 
@@ -40,6 +42,7 @@ pub(crate) const ALL: &[Declaration] = &[
     Passthrough::DECLARATION,
     Power::DECLARATION,
     Rewindow::DECLARATION,
+    Stats::DECLARATION,
     Sync::DECLARATION,
     Zip::DECLARATION,
 ];

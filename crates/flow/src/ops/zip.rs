@@ -21,7 +21,7 @@ impl Operator for Zip {
                 hop,
                 ..
             } => Some((stream.get().timebase, window, hop)),
-            PortType::Ranges { .. } | PortType::Count => None,
+            PortType::Ranges { .. } | PortType::Rows { .. } | PortType::Count => None,
         };
         let first = inputs.first().and_then(grid);
         if let Some(at) = inputs

@@ -7,6 +7,8 @@
 
 mod array;
 mod arrow;
+mod table;
 
 pub(crate) use array::{adopt, gathered, own, view};
 pub(crate) use arrow::{export as arrow_export, import as arrow_import};
+pub(crate) use table::{column, schema_capsule, stream_capsule};

@@ -1,0 +1,140 @@
+//! What fields rows have, as part of a port's type.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use isochrony_segment::DType;
+
+/// Column of the index of a row's first sample.
+pub(crate) const START: &str = "start";
+/// Column of the index after a row's last sample.
+pub(crate) const END: &str = "end";
+/// Column of the civil time of a row's first sample.
+pub(crate) const TIME: &str = "time";
+
+static KNOWN: LazyLock<Mutex<Vec<Fields>>> = LazyLock::new(Mutex::default);
+
+/// Names and types of fields, interned: equal fields are one, and copies cost nothing. The table only grows; it is
+/// meant for the fields of plans, not of rows.
+#[derive(Clone, Copy)]
+pub struct Fields(&'static SchemaRef);
+
+impl PartialEq for Fields {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Fields {}
+
+impl Fields {
+    /// Name of the parts of a complex number: a list of them is one number, other lists are several.
+    pub const COMPLEX: &str = "re_im";
+
+    /// These fields, in order.
+    #[must_use]
+    pub fn intern(fields: impl IntoIterator<Item = Field>) -> Self {
+        Self::of(Schema::new(fields.into_iter().collect::<Vec<_>>()))
+    }
+
+    /// The fields of an Arrow schema.
+    #[must_use]
+    pub fn of(schema: Schema) -> Self {
+        // A panic while the lock is held leaves the list whole.
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&fields) = known.iter().find(|fields| **fields.0 == schema) {
+            return fields;
+        }
+        let fields = Self(Box::leak(Box::new(Arc::new(schema))));
+        known.push(fields);
+        fields
+    }
+
+    /// The fields as Arrow's schema.
+    #[must_use]
+    pub fn schema(self) -> &'static SchemaRef {
+        self.0
+    }
+
+    /// A field by its name, and its place.
+    #[must_use]
+    pub fn find(self, name: &str) -> Option<(usize, &'static Field)> {
+        self.0.column_with_name(name)
+    }
+
+    /// Names of all fields, as errors list them.
+    #[must_use]
+    pub fn names(self) -> String {
+        let names: Vec<&str> = self.0.fields().iter().map(|f| f.name().as_str()).collect();
+        names.join(", ")
+    }
+
+    /// Arrow's type for values of a dtype.
+    #[must_use]
+    pub fn arrow_type(dtype: DType) -> DataType {
+        let pair =
+            |part| DataType::FixedSizeList(Arc::new(Field::new(Self::COMPLEX, part, false)), 2);
+        match dtype {
+            DType::Bool => DataType::Boolean,
+            DType::I8 => DataType::Int8,
+            DType::I16 => DataType::Int16,
+            DType::I32 => DataType::Int32,
+            DType::I64 => DataType::Int64,
+            DType::U8 => DataType::UInt8,
+            DType::U16 => DataType::UInt16,
+            DType::F32 => DataType::Float32,
+            DType::F64 => DataType::Float64,
+            DType::C64 => pair(DataType::Float32),
+            DType::C128 => pair(DataType::Float64),
+        }
+    }
+
+    /// The dtype of a field in expressions: a civil time is its ns since 1970. None for lists.
+    #[must_use]
+    pub fn dtype(data: &DataType) -> Option<DType> {
+        Some(match data {
+            DataType::Boolean => DType::Bool,
+            DataType::Int8 => DType::I8,
+            DataType::Int16 => DType::I16,
+            DataType::Int32 => DType::I32,
+            DataType::Int64 | DataType::Timestamp(TimeUnit::Nanosecond, _) => DType::I64,
+            DataType::UInt8 => DType::U8,
+            DataType::UInt16 => DType::U16,
+            DataType::Float32 => DType::F32,
+            DataType::Float64 => DType::F64,
+            _ => return None,
+        })
+    }
+
+    /// Arrow's type of civil times.
+    #[must_use]
+    pub fn civil() -> DataType {
+        DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
+    }
+}
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, field) in self.0.fields().iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}{}", field.name())?;
+            match (Self::dtype(field.data_type()), field.data_type()) {
+                (_, DataType::Timestamp(..)) => write!(f, " time")?,
+                (Some(dtype), _) => write!(f, " {dtype}")?,
+                (None, DataType::FixedSizeList(item, len)) => match Self::dtype(item.data_type()) {
+                    Some(dtype) => write!(f, " {len} {dtype}")?,
+                    None => write!(f, " list")?,
+                },
+                (None, other) => write!(f, " {other}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fields({self})")
+    }
+}

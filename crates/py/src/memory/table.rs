@@ -1,0 +1,144 @@
+//! Columns of Arrow tables as NumPy arrays, and whole tables through Arrow's stream interface.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, RecordBatch, RecordBatchIterator};
+use arrow_schema::{ArrowError, DataType, Schema};
+use isochrony_flow::Fields;
+use isochrony_segment::{Buffer, BufferMut, DType, Owner};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::array::{own, view};
+use crate::errors::{Error, Raised, Result};
+
+/// Keeps Arrow's memory alive.
+struct ArrowOwner {
+    _buffer: arrow_buffer::Buffer,
+}
+
+impl Owner for ArrowOwner {}
+
+/// Arrow's memory as a buffer of ours.
+fn shared(buffer: arrow_buffer::Buffer) -> Result<Buffer> {
+    let len = buffer.len();
+    let Some(data) = NonNull::new(buffer.as_ptr().cast_mut()).filter(|_| len > 0) else {
+        return Ok(Buffer::concat([])?);
+    };
+    let owner = Arc::new(ArrowOwner { _buffer: buffer });
+    // SAFETY: `data` and `len` are what the Arrow buffer says of its own memory, which never moves and which nobody
+    // writes while a reference exists; `owner` holds one.
+    Ok(unsafe { Buffer::from_owner(owner, data, len) })
+}
+
+fn strange(error: &ArrowError) -> Error {
+    Raised::new(
+        "PlanError",
+        "arrow",
+        format!("the table cannot be given away: {error}"),
+    )
+    .into()
+}
+
+/// The numbers of a column in one piece.
+fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
+    let data = column.to_data();
+    let size = dtype.size();
+    let Some(values) = data.buffers().first() else {
+        return Ok(Buffer::concat([])?);
+    };
+    shared(values.slice_with_length(data.offset() * size, data.len() * size))
+}
+
+/// A column as an array: numbers and times as they lie, bools as bytes, lists as rows of a matrix. Times that are not
+/// known are NaT, other missing numbers NaN.
+pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'py, PyAny>> {
+    let nulls = column
+        .logical_nulls()
+        .filter(|nulls| nulls.null_count() > 0);
+    match column.data_type() {
+        DataType::Boolean => {
+            let mut bytes = BufferMut::zeroed(column.len())?;
+            let bools = column.as_boolean().values();
+            for (byte, bit) in bytes.bytes_mut().iter_mut().zip(bools) {
+                *byte = u8::from(bit);
+            }
+            Ok(own(py, bytes, DType::Bool, None)?)
+        }
+        DataType::Timestamp(..) => {
+            let mut ns = view(py, numbers(column, DType::I64)?, DType::I64)?;
+            if let Some(nulls) = nulls {
+                let known = array_of(py, nulls.iter().map(u8::from))?;
+                let numpy = py.import("numpy")?;
+                ns = numpy.call_method1("where", (known, ns, i64::MIN))?;
+            }
+            Ok(ns.call_method1("view", ("datetime64[ns]",))?)
+        }
+        DataType::FixedSizeList(item, width) => {
+            let list = column.as_fixed_size_list();
+            let rows = column.len();
+            let values = list.values().slice(0, rows * *width as usize);
+            let flat = self::column(py, values.as_ref())?;
+            match Fields::dtype(item.data_type()) {
+                Some(part) if item.name() == Fields::COMPLEX => {
+                    let complex = if part == DType::F32 { "c8" } else { "c16" };
+                    Ok(flat.call_method1("view", (complex,))?)
+                }
+                _ => Ok(flat.call_method1("reshape", (rows, *width))?),
+            }
+        }
+        other => {
+            let Some(dtype) = Fields::dtype(other) else {
+                let message = format!("a column of {other} has no NumPy array; convert the table");
+                return Err(Raised::new("PlanError", "arrow", message).into());
+            };
+            let values = view(py, numbers(column, dtype)?, dtype)?;
+            match nulls {
+                None => Ok(values),
+                Some(nulls) => {
+                    let known = array_of(py, nulls.iter().map(u8::from))?;
+                    let numpy = py.import("numpy")?;
+                    Ok(numpy.call_method1("where", (known, values, f64::NAN))?)
+                }
+            }
+        }
+    }
+}
+
+fn array_of<'py>(
+    py: Python<'py>,
+    flags: impl ExactSizeIterator<Item = u8>,
+) -> Result<Bound<'py, PyAny>> {
+    let mut bytes = BufferMut::zeroed(flags.len())?;
+    for (byte, flag) in bytes.bytes_mut().iter_mut().zip(flags) {
+        *byte = flag;
+    }
+    Ok(own(py, bytes, DType::Bool, None)?)
+}
+
+/// What `__arrow_c_schema__` gives.
+pub(crate) fn schema_capsule<'py>(
+    py: Python<'py>,
+    schema: &Schema,
+) -> Result<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| strange(&error))?;
+    Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
+}
+
+/// What `__arrow_c_stream__` gives.
+pub(crate) fn stream_capsule<'py>(
+    py: Python<'py>,
+    batch: &RecordBatch,
+) -> Result<Bound<'py, PyCapsule>> {
+    let reader = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
+    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+    Ok(PyCapsule::new_with_value(
+        py,
+        stream,
+        c"arrow_array_stream",
+    )?)
+}
