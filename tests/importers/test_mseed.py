@@ -199,7 +199,10 @@ def test_a_flagged_leap_second_is_no_clock_step(tmp_path: Path, files: int, flag
         (folder / "a.mseed").write_bytes(before)
         (folder / "b.mseed").write_bytes(after)
     with iso.open(tmp_path / "s.iso", mode="x") as store:
-        assert import_files(store, folder)["problems"] == []
+        problems = import_files(store, folder)["problems"]
+    # Of two files nobody can say that one recorder made both.
+    told = [str((folder / "b.mseed").resolve())] if files == 2 and not flagged else []
+    assert [path for path, _ in problems] == told
     (signal,) = iso.open(tmp_path / "s.iso").values()
     assert signal.sample_count == 4100
     assert [run.reason for run in signal.runs()] == ["first", reason]
@@ -207,3 +210,33 @@ def test_a_flagged_leap_second_is_no_clock_step(tmp_path: Path, files: int, flag
     assert abs(second.start_time.ns - LEAP.ns) < 1_000_000
     kinds = [event.kind for event in signal.events if event.kind in ("leap_second", "clock_step")]
     assert kinds == ["leap_second" if flagged else "clock_step"]
+
+
+def test_a_file_whose_records_overlap_those_of_others_is_kept_and_reported(tmp_path: Path) -> None:
+    start = UTCDateTime(2010, 3, 1)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    # The recording goes on from a to c; b lies beside it.
+    parts = {"a": (0, 6000, 0), "b": (20, 1000, 1_000_000), "c": (60, 3000, 6000)}
+    written = []
+    for name, (second, count, first) in parts.items():
+        data = np.arange(first, first + count, dtype="i4")
+        trace(data, starttime=start + second).write(
+            str(folder / f"{name}.mseed"), format="MSEED", encoding="INT32", reclen=512
+        )
+        written.append(data)
+    with iso.open(tmp_path / "s.iso", mode="x") as store:
+        ((path, reason),) = import_files(store, folder)["problems"]
+        assert path == str((folder / "b.mseed").resolve())
+        for part in ("overlap", "XX/ABC/--/HHZ", "from 2010-03-01T00:00:20", "to 2010-03-01T00:00:30"):
+            assert part in reason
+        # All of it is known now.
+        assert import_files(store, folder)["problems"] == []
+    (signal,) = iso.open(tmp_path / "s.iso").values()
+    assert [run.reason for run in signal.runs()] == ["first", "overlap", "resumed"]
+    assert len(signal.gaps) == 0
+    assert np.array_equal(signal[:].values(), np.concatenate(written))
+    assert [event.kind for event in signal.events if event.kind != "import"] == ["overlap"]
+    # By civil time the recording is whole, and what lies beside it is there for who asks.
+    whole = signal[iso.span(start, start + 90)]
+    assert np.array_equal(np.concatenate([np.asarray(part) for part in whole.segments]), np.concatenate(written[::2]))

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use isochrony_store::StoreError;
+use isochrony_time::{Fixed, civil};
 
 /// An error of this crate.
 ///
@@ -201,13 +202,35 @@ pub enum IngestError {
     },
     /// Samples that differ from those stored of the same time.
     #[error(
-        "its samples overlap in time with others of signal {signal:?}; all are kept, these as a run of their own from index {index}; choose with overlap when reading"
+        "its samples from {} to {} overlap in time with others of signal {signal:?}; all are kept, these as a run of their own from index {index}; choose with overlap when reading",
+        civil::format(*start), civil::format(*end)
     )]
     Overlap {
         /// The signal.
         signal: String,
         /// First index of these.
         index: i64,
+        /// Civil time at which they begin to overlap, UTC ns since 1970.
+        start: Fixed,
+        /// Civil time at which they end to.
+        end: Fixed,
+    },
+    /// Samples of a source that are stored already, while others of it were not.
+    #[error(
+        "{samples} of its samples, from {} to {}, are stored already, with the same stamps, in signal {signal:?} from index {index} on; they were skipped and the others taken, remove the copy",
+        civil::format(*start), civil::format(*end)
+    )]
+    Repeated {
+        /// The signal.
+        signal: String,
+        /// Least index of the stored ones.
+        index: i64,
+        /// How many there are.
+        samples: i64,
+        /// Civil time of the first, UTC ns since 1970.
+        start: Fixed,
+        /// Civil time of the end of the last.
+        end: Fixed,
     },
     /// A symbolic link that is not followed.
     #[error(
@@ -301,6 +324,7 @@ impl IngestError {
             Self::Shrank { .. } => "shrank",
             Self::Duplicate { .. } => "duplicate",
             Self::Overlap { .. } => "overlap",
+            Self::Repeated { .. } => "repeated",
             Self::LinkNotFollowed { .. } => "link_not_followed",
             Self::NotAFile { .. } => "not_a_file",
             Self::Mismatch { .. } => "mismatch",

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use isochrony_ingest::IngestError;
+use isochrony_time::Fixed;
 
 /// One value of every variant, its code, and what its message must hold.
 fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
@@ -164,9 +165,36 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
             IngestError::Overlap {
                 signal: "s/p".into(),
                 index: 7,
+                start: Fixed::from_int(1_267_401_600_000_000_000),
+                end: Fixed::from_int(1_267_401_601_000_000_000),
             },
             "overlap",
-            &["overlap in time", "\"s/p\"", "from index 7", "all are kept"],
+            &[
+                "2010-03-01T00:00:00",
+                "to 2010-03-01T00:00:01",
+                "overlap in time",
+                "\"s/p\"",
+                "from index 7",
+                "all are kept",
+            ],
+        ),
+        (
+            IngestError::Repeated {
+                signal: "s/p".into(),
+                index: 7,
+                samples: 400,
+                start: Fixed::from_int(1_267_401_600_000_000_000),
+                end: Fixed::from_int(1_267_401_604_000_000_000),
+            },
+            "repeated",
+            &[
+                "400 of its samples, from 2010-03-01T00:00:00",
+                "to 2010-03-01T00:00:04",
+                "stored already",
+                "\"s/p\" from index 7",
+                "were skipped",
+                "remove the copy",
+            ],
         ),
         (
             IngestError::Mismatch {

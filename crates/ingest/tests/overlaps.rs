@@ -137,3 +137,41 @@ fn a_true_step_back_stays_a_step() {
         );
     }
 }
+
+#[test]
+fn a_copy_of_a_file_behind_a_gap_as_long_as_it_hides_no_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("src");
+    let mut recorder = Recorder::new(START, 2000.0, 0.0, 6000, MICRO);
+    recorder.record(3);
+    recorder.outage(6000);
+    recorder.record(1);
+    recorder.write(&source, "s", "p");
+    let file = recorder.files.last().unwrap();
+    let path = recorder.path("s", "p", file).replace("/2010/", "/2011/");
+    let bytes: Vec<u8> = file
+        .samples
+        .iter()
+        .flat_map(|sample| sample.to_le_bytes())
+        .collect();
+    common::write(&source, &path, &bytes);
+    let store = Store::open(folder.path().join("water.iso"), Mode::Append).unwrap();
+    let summary = import(&store, &source);
+    let codes: Vec<_> = summary
+        .problems
+        .list
+        .iter()
+        .map(|problem| problem.code)
+        .collect();
+    assert_eq!(codes, ["duplicate"]);
+    let signal = store.signal("s/p").unwrap();
+    assert_eq!(count(&signal, "stamp_outlier"), 0);
+    let gaps: Vec<_> = signal
+        .gaps()
+        .iter()
+        .map(|gap| (gap.start, gap.length))
+        .collect();
+    assert_eq!(gaps.len(), 1);
+    assert!((gaps[0].1 - 6000).abs() <= 1, "{gaps:?}");
+    assert_eq!(samples(&signal), recorder.samples());
+}

@@ -88,7 +88,7 @@ impl SignalWriter {
         self.change("backfill", |state, writer, change| {
             let samples = sample_count(state, bytes)?;
             let Some(expected) = expected(state, writer)? else {
-                let appended = append_stamped(state, writer, change, bytes, stamp, None)?;
+                let appended = append_stamped(state, writer, change, bytes, stamp, None, None)?;
                 return Ok(Backfilled::Appended(appended));
             };
             let late = Late::new(&signal, bytes, samples, stamp)?;
@@ -102,7 +102,7 @@ impl SignalWriter {
                 .checked_add(tolerance)
                 .is_none_or(|time| time >= expected)
             {
-                let appended = append_stamped(state, writer, change, bytes, stamp, None)?;
+                let appended = append_stamped(state, writer, change, bytes, stamp, None, None)?;
                 return Ok(Backfilled::Appended(appended));
             }
             late.append(writer, change).map(Backfilled::Appended)
@@ -150,21 +150,13 @@ impl<'a> Late<'a> {
         stamp: &'a Stamp,
     ) -> Result<Self, StoreError> {
         let state = signal.state();
-        let slip = match state.meta.clock.gap_slip_ns {
-            Some(ns) => Fixed::from_int(ns),
-            None => state
-                .meta
-                .expected_rate()
-                .duration_ns(5)
-                .map(|ns| Fixed::from_bits(ns.to_bits() / 2))?,
-        };
         Ok(Self {
             signal,
             bytes,
             samples,
             stamp,
             duration: state.meta.expected_rate().duration_ns(samples)?,
-            tolerance: slip.max(stamp.resolution),
+            tolerance: clock::unlearned_slip(&state.meta, stamp)?,
         })
     }
 

@@ -4,7 +4,7 @@
 //! follow on are appended.
 
 use isochrony_time::{
-    Clock, ClockConfig, Empirical, Fixed, Piece, Point, PointUse, RunId, TimeError,
+    Clock, ClockConfig, Empirical, Fixed, Piece, Point, PointUse, RunId, Stamp, TimeError,
 };
 
 use crate::error::StoreError;
@@ -112,6 +112,23 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
         return Ok(None);
     }
     Ok(Some(Empirical::from_runs(pieces)?))
+}
+
+/// Periods of disagreement that mean nothing where no clock has learned how its stamps scatter, in halves: as many as
+/// the clock itself allows its first stamps.
+const UNLEARNED_HALVES: i64 = 5;
+
+/// Disagreement of a stamp with a line that is neither gap nor step, where the line is only stated or the stamp comes
+/// late: the signal's `gap_slip`, else 2.5 periods; never less than the stamp's resolution.
+pub(crate) fn unlearned_slip(meta: &SignalMeta, stamp: &Stamp) -> Result<Fixed, StoreError> {
+    let slip = match meta.clock.gap_slip_ns {
+        Some(ns) => Fixed::from_int(ns),
+        None => {
+            let twice = meta.expected_rate().duration_ns(UNLEARNED_HALVES)?;
+            Fixed::from_bits(twice.to_bits() / 2)
+        }
+    };
+    Ok(slip.max(stamp.resolution))
 }
 
 /// The clock of a stored run, from its own stamps only: what it alone says about its rate. `None` without stamps.

@@ -12,6 +12,7 @@ use crate::backend::Backend;
 use crate::engine::io::IoContext;
 use crate::engine::{Engine, OpenMode, Reader};
 use crate::error::StoreError;
+use crate::media::Media;
 use crate::names::{Pattern, check_name, nearest};
 use crate::op::{Op, SignalId};
 use crate::options::{CreateOptions, Mode};
@@ -107,19 +108,26 @@ impl Store {
     /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::StoreInsideStore`], [`StoreError::Io`],
     /// and for writing the name of the holder if another process writes already.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<Self, StoreError> {
+        Self::open_on(path.as_ref(), mode, crate::media::disk())
+    }
+
+    /// Opens a store on any medium.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(path: &Path, mode: Mode, media: Arc<dyn Media>) -> Result<Self, StoreError> {
         // Absolute, so that a later change of the working directory means nothing.
-        let path = path.as_ref();
         let path = &std::path::absolute(path).at("look at", path)?;
         let wanted = match mode {
             Mode::Read => {
-                let reader = Reader::open(path)?;
+                let reader = Reader::open_on(path, media)?;
                 return Ok(Self::new(Backend::reader(path, reader), mode, false));
             }
             Mode::ReadWrite => OpenMode::Existing,
             Mode::Append => OpenMode::CreateIfMissing,
             Mode::Create => OpenMode::CreateNew,
         };
-        let engine = Engine::open(path, wanted)?;
+        let engine = Engine::open_on(path, wanted, media)?;
         Ok(Self::new(Backend::writer(path, engine), mode, false))
     }
 
@@ -232,10 +240,11 @@ impl Store {
         Ok(SignalWriter::new(&self.shared, self.id_of(name)?))
     }
 
-    /// A new signal, durable with the next commit.
+    /// A new signal, durable with the next commit. Its folder is made now, so that a full disk says so here; a signal
+    /// that could not be created leaves nothing behind, and one that it was to replace stays.
     ///
     /// # Errors
-    /// [`StoreError::ReadOnly`], [`StoreError::InvalidName`], [`StoreError::SignalExists`] unless `overwrite` is set,
+    /// [`StoreError::DiskFull`], [`StoreError::ReadOnly`], [`StoreError::InvalidName`], [`StoreError::SignalExists`] unless `overwrite` is set,
     /// [`StoreError::SignalInsideSignal`], [`StoreError::InvalidOption`], [`StoreError::InvalidAttributes`].
     pub fn create(&self, name: &str, options: &CreateOptions) -> Result<SignalWriter, StoreError> {
         let engine = self.shared.backend.engine_in_place("create a signal")?;
@@ -246,19 +255,28 @@ impl Store {
             .gate
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        match engine.find(name) {
-            Some(old) if options.overwrite => engine.queue(Op::Remove { id: old })?,
-            Some(_) => return Err(StoreError::SignalExists { name: name.into() }),
-            None => {}
+        let old = engine.find(name);
+        if let Some(old) = old {
+            if !options.overwrite {
+                return Err(StoreError::SignalExists { name: name.into() });
+            }
+            engine.queue(Op::Remove { id: old })?;
         }
         let id = engine.new_id();
         let name = name.to_owned();
-        engine.queue(Op::Create { id, name, meta })?;
-        let writer = SignalWriter::new(&self.shared, id);
-        if let Some(start) = options.start {
-            writer.begin_at(start)?;
+        let created = engine.queue(Op::Create { id, name, meta }).and_then(|()| {
+            let writer = SignalWriter::new(&self.shared, id);
+            options
+                .start
+                .map_or(Ok(()), |start| writer.begin_at(start))?;
+            Ok(writer)
+        });
+        if created.is_err() {
+            // Neither half a signal nor the removal of the one that it was to replace may wait for a commit.
+            engine.take_back(id);
+            old.into_iter().for_each(|old| engine.take_back(old));
         }
-        Ok(writer)
+        self.shared.backend.explain("create a signal", created)
     }
 
     /// Gives a signal another name; handles follow.
@@ -307,6 +325,9 @@ impl Store {
 
     /// Makes all changes since the last commit durable, all or none, and gives the commit's number. With `publish`
     /// other Zarr readers see them at once, else within a second.
+    ///
+    /// Changes are those whose calls went well: an append that failed has not happened, in no part, and a commit after
+    /// it says nothing of it.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`], [`StoreError::StoreVanished`], [`StoreError::Io`]: the store is then as last committed

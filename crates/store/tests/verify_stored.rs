@@ -151,6 +151,8 @@ fn a_truncated_shard_loses_its_end_and_says_so() {
     assert_eq!(finding.range, Some(lost.clone()));
     assert!(finding.repairable);
     assert_eq!(case.repair().findings, []);
+    // As long as other readers of the array expect, with a hole.
+    assert_eq!(fs::metadata(&path).expect("there").len(), length);
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
     let signal = store.signal("n/s").expect("the signal");
     assert_eq!(
@@ -168,6 +170,26 @@ fn a_truncated_shard_loses_its_end_and_says_so() {
     store.close_committed();
     assert_eq!(case.verify().findings, []);
     assert_eq!(case.samples().last(), Some(&7));
+}
+
+#[test]
+fn a_shard_cut_within_its_head_gets_index_and_length_again() {
+    for left in [0, 10, 5000] {
+        let case = case();
+        let path = case.file("data/c/1");
+        let before = case.samples().len() as i64;
+        let whole = fs::read(&path).expect("there");
+        fs::write(&path, &whole[..left]).expect("cut");
+        let finding = case.only();
+        assert_eq!(finding.code, "truncated_shard");
+        assert_eq!(finding.range, Some(SHARD..SHARD * 3 / 2));
+        assert_eq!(case.repair().findings, [], "{left}");
+        let mended = fs::read(&path).expect("there");
+        assert_eq!(mended.len(), whole.len());
+        assert_eq!(mended[..65_536], whole[..65_536]);
+        assert!(mended[65_536..].iter().all(|byte| *byte == 0));
+        assert_eq!(case.samples().len() as i64, before - SHARD / 2);
+    }
 }
 
 #[test]

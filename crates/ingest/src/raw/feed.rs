@@ -1,7 +1,7 @@
 //! From planned files to stored samples.
 //!
-//! A file of one piece is put with its stamp and the next one's. Of a longer one the first piece is put so (without the
-//! next stamp, which says nothing about a piece), and every later one goes where the one before ended.
+//! A file of one piece is put with its stamp and the next one's. Of a longer one the first piece is put so, with the
+//! number of the file's samples, and every later one goes where the one before ended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::plan::{Plan, Planned};
 use super::read_ahead::{Job, Piece, ReadAhead};
 use super::{RawOptions, whole};
 use crate::progress::Meter;
-use crate::session::{Before, Placed, Sequence, Session};
+use crate::session::{Before, Next, Placed, Sequence, Session};
 use crate::stamp::CivilStamp;
 use crate::{Catalogue, IngestError};
 
@@ -149,7 +149,7 @@ impl Feed<'_, '_> {
         piece: &mut Piece,
     ) -> Result<(), IngestError> {
         let dtype = self.options.spec.dtype;
-        let last = piece.last;
+        let piece_file = piece.file_size;
         let bytes = piece.bytes();
         if !self.options.order.is_native() {
             swap_bytes(bytes, dtype.component_size()).map_err(|_| IngestError::EmptyBlock)?;
@@ -176,17 +176,20 @@ impl Feed<'_, '_> {
         current.state = match current.state {
             State::Begin => {
                 session.target(signal, &self.options.spec)?;
-                let next = file
-                    .next
-                    .filter(|_| last)
-                    .and_then(|next| self.catalogue.get(next));
+                let next = file.next.and_then(|next| self.catalogue.get(next));
                 let next = next.and_then(|next| next.stamp).map(stamp);
+                // The stamp after a file says what its own is worth, whether it is read in one piece or in many.
+                let samples = (piece_file / dtype.size() as u64).cast_signed();
+                let next = next.as_ref().map(|stamp| Next {
+                    stamp,
+                    samples: Some(samples),
+                });
                 let placed = session.put(
                     source,
                     signal,
                     bytes,
                     current.stamp.as_ref(),
-                    next.as_ref(),
+                    next,
                     file.sequence,
                 )?;
                 after(&placed)

@@ -96,7 +96,9 @@ impl Plan {
                 next: order
                     .get(position + 1)
                     .filter(|next| next.overlaps == overlaps)
-                    .map(|next| next.member),
+                    .map(|next| next.member)
+                    // A copy of it, or what a clock stepped back to, says nothing of its own stamp.
+                    .filter(|next| start(catalogue, *next) > start(catalogue, place)),
                 sequence: if overlaps {
                     Sequence::Late
                 } else {
@@ -115,6 +117,10 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+fn start(catalogue: &Catalogue, place: usize) -> Option<i64> {
+    Some(catalogue.get(place)?.stamp?.ns)
 }
 
 /// A signal that cannot be fed is reported with each of its files, when they are.

@@ -9,8 +9,10 @@
 //! - a commit never holds part of a source without the rest and its provenance, so what is known to be imported is
 //!   exactly what was committed: an import that was killed goes on where it stopped when it is run again;
 //! - the clock sees each block together with the stamp of the next one where there is one: an importer that does not
-//!   tell it has its last block of a signal held until the next comes, at most [`MOST_HELD`] bytes in all.
+//!   tell it has its last block of a signal held until the next comes, and blocks that lie before the end of what is
+//!   stored until it shows what they are ([`aside`]), at most [`MOST_HELD`] bytes in all.
 
+mod aside;
 mod describe;
 mod edge;
 mod place;
@@ -27,11 +29,11 @@ use isochrony_store::{Store, StoreError};
 use crate::{IngestError, Problem, Problems};
 
 pub use describe::{Block, SessionOptions, Spec};
-pub(crate) use place::{Placed, Sequence};
+pub(crate) use place::{Next, Placed, Sequence};
 pub(crate) use provenance::{Before, Known};
 use sources::Source;
 pub use summary::{SignalSummary, Summary};
-use target::Target;
+use target::{Held, Target};
 
 /// Bytes of blocks that wait for their successor, in all.
 const MOST_HELD: usize = 64 << 20;
@@ -151,7 +153,15 @@ impl Session {
         self.target(block.signal, block.spec)?
             .check_bytes(block.bytes)?;
         let source = self.source(block.source);
-        self.release(block.signal, block.stamp.as_ref())?;
+        let held = self.targets.get(block.signal);
+        let copy = held.is_some_and(|target| target.holds_copy(block.bytes, block.stamp.as_ref()));
+        // A copy of a block says nothing of its stamp.
+        self.release(block.signal, block.stamp.as_ref().filter(|_| !copy))?;
+        let target = self.targets.get(block.signal);
+        if block.stamp.is_none() && target.is_some_and(|target| target.aside.is_some()) {
+            let held = Held::new(source, block.bytes, None);
+            return self.joins_aside(block.signal, held);
+        }
         if block.stamp.is_none() {
             self.put(
                 source,
@@ -164,7 +174,7 @@ impl Session {
             return Ok(());
         }
         if self.held_bytes + block.bytes.len() > MOST_HELD {
-            self.release_all()?;
+            self.release_memory()?;
         }
         if block.bytes.len() > MOST_HELD {
             self.put(
@@ -182,7 +192,7 @@ impl Session {
             source.waiting += 1;
         }
         if let Some(target) = self.targets.get_mut(block.signal) {
-            target.hold(source, block.bytes, block.stamp);
+            target.hold(Held::new(source, block.bytes, block.stamp));
         }
         Ok(())
     }
@@ -203,7 +213,15 @@ impl Session {
             source.done = Some((size, version));
         }
         self.settle(number);
-        if self.is_due() { self.commit() } else { Ok(()) }
+        if !self.is_due() {
+            return Ok(());
+        }
+        self.release_held()?;
+        // What the next blocks decide is not decided early for a commit, unless it takes too long.
+        if self.is_undecided() && self.uncommitted < self.options.commit_bytes.saturating_mul(2) {
+            return Ok(());
+        }
+        self.commit()
     }
 
     /// Whether it is time for a commit.
@@ -265,7 +283,9 @@ impl Session {
     pub fn finish(mut self) -> Result<Summary, IngestError> {
         self.open.clear();
         self.release_all()?;
-        self.sources.clear();
+        for source in std::mem::take(&mut self.sources).values() {
+            self.report_overlaps(source);
+        }
         self.commit()?;
         self.store.checkpoint()?;
         let mut summary = self.summary;

@@ -21,6 +21,23 @@ pub(crate) enum Sequence {
     LateCertain,
 }
 
+/// The stamp of what comes after a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Next<'a> {
+    pub(crate) stamp: &'a Stamp,
+    /// Samples from the block's first to it; `None`: the block's own.
+    pub(crate) samples: Option<i64>,
+}
+
+impl<'a> From<&'a Stamp> for Next<'a> {
+    fn from(stamp: &'a Stamp) -> Self {
+        Self {
+            stamp,
+            samples: None,
+        }
+    }
+}
+
 /// Where a block went.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Placed {
@@ -32,6 +49,8 @@ pub(crate) struct Placed {
     pub(crate) late: bool,
     /// Whether it follows on the sample stored at the index before.
     pub(crate) follows: bool,
+    /// Whether other samples of the same time are stored, for which these have a run of their own.
+    pub(crate) overlaps: bool,
     /// What happened, if it is worth an event: kind and fields.
     pub(crate) event: Option<Event>,
 }
@@ -52,6 +71,7 @@ impl Placed {
             stored: false,
             late: false,
             follows: false,
+            overlaps: false,
             event: None,
         }
     }
@@ -85,6 +105,7 @@ impl Placed {
             late: false,
             follows: appended.new_run.is_none()
                 && !matches!(appended.placement, Placement::Gap { .. } | Placement::First),
+            overlaps: appended.new_run == Some(RunReason::Overlap),
             event,
         }
     }
@@ -101,18 +122,12 @@ impl Placed {
                 stored: true,
                 late: true,
                 follows: false,
+                overlaps: false,
                 event: None,
             },
             // The store's type is open; today it has no other variant.
             _ => Self::duplicate(0, 0),
         }
-    }
-}
-
-impl Placed {
-    /// Whether other samples of the same time are stored.
-    pub(crate) fn overlaps(&self) -> bool {
-        self.event.is_some_and(|event| event.kind == OVERLAP)
     }
 }
 

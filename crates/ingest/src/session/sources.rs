@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::Range;
 
-use isochrony_time::Stamp;
+use isochrony_time::{Fixed, Stamp};
 
 use super::provenance::Imported;
-use super::target::Target;
-use super::{Placed, Sequence, Session, Spec};
+use super::target::{Held, Target};
+use super::{Next, Placed, Sequence, Session, Spec};
 use crate::{IngestError, Problem};
 
 /// A source of which blocks were fed.
@@ -28,6 +29,38 @@ pub(super) struct Part {
     index: i64,
     samples: i64,
     stored: bool,
+    /// What of it shares time with other samples.
+    overlap: Option<Shared>,
+    /// What of it was there already, with the same stamps.
+    copied: Option<Shared>,
+}
+
+/// Samples that share time with stored ones.
+struct Shared {
+    /// Where the first of them is stored.
+    index: i64,
+    samples: i64,
+    civil: Range<Fixed>,
+}
+
+impl Shared {
+    fn add(shared: &mut Option<Self>, index: i64, samples: i64, civil: Range<Fixed>) {
+        match shared {
+            Some(shared) => {
+                shared.index = shared.index.min(index);
+                shared.samples += samples;
+                shared.civil.start = shared.civil.start.min(civil.start);
+                shared.civil.end = shared.civil.end.max(civil.end);
+            }
+            None => {
+                *shared = Some(Self {
+                    index,
+                    samples,
+                    civil,
+                });
+            }
+        }
+    }
 }
 
 impl Session {
@@ -44,8 +77,10 @@ impl Session {
 
     /// As if a source had not been begun.
     pub(crate) fn forget(&mut self, source: &str) {
-        if let Some(number) = self.open.remove(source) {
-            self.sources.remove(&number);
+        if let Some(number) = self.open.remove(source)
+            && let Some(source) = self.sources.remove(&number)
+        {
+            self.report_overlaps(&source);
         }
     }
 
@@ -83,47 +118,74 @@ impl Session {
         number
     }
 
-    /// Stores the block held for a signal, knowing the stamp of the next one.
+    /// Stores the block held for a signal, or sets it aside, knowing the stamp of the next one.
     pub(super) fn release(
         &mut self,
         signal: &str,
         next: Option<&Stamp>,
     ) -> Result<(), IngestError> {
-        let Some(held) = self.targets.get_mut(signal).and_then(Target::unhold) else {
-            return Ok(());
-        };
+        match self.targets.get_mut(signal).and_then(Target::unhold) {
+            Some(held) => self.judge(signal, held, next),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`put`](Self::put), of a block that was held; `None` if it was refused, which is then its source's problem.
+    pub(super) fn put_held(
+        &mut self,
+        signal: &str,
+        held: &Held,
+        stamp: Option<&Stamp>,
+        next: Option<&Stamp>,
+        sequence: Sequence,
+    ) -> Result<Option<Placed>, IngestError> {
         self.held_bytes -= held.bytes.len();
         if let Some(source) = self.sources.get_mut(&held.source) {
             source.waiting -= 1;
         }
-        let stored = self.put(
-            held.source,
-            signal,
-            &held.bytes,
-            held.stamp.as_ref(),
-            next,
-            Sequence::Unknown,
-        );
-        self.settle(held.source);
+        let next = next.map(Next::from);
+        let stored = self.put(held.source, signal, &held.bytes, stamp, next, sequence);
         match stored {
             Err(error) if !error.is_fatal() => {
                 // The error is of an earlier source than the one being fed.
                 if let Some(source) = self.sources.remove(&held.source) {
                     self.open.remove(&source.name);
-                    self.summary
-                        .problems
-                        .push(Problem::new(source.name, &error));
+                    self.report_overlaps(&source);
+                    let problem = Problem::new(source.name, &error);
+                    self.summary.problems.push(problem);
                 }
-                Ok(())
+                Ok(None)
             }
-            outcome => outcome.map(|_| ()),
+            outcome => outcome.map(Some),
         }
     }
 
+    /// Stores all blocks that are held; those that are aside may wait on.
+    pub(super) fn release_held(&mut self) -> Result<(), IngestError> {
+        self.waiting(Target::holds)
+            .iter()
+            .try_for_each(|name| self.release(name, None))
+    }
+
+    /// Stores all blocks that are held or aside, since nothing more comes.
     pub(super) fn release_all(&mut self) -> Result<(), IngestError> {
-        let held = self.targets.iter().filter(|(_, target)| target.holds());
-        let names: Vec<String> = held.map(|(name, _)| name.clone()).collect();
-        names.iter().try_for_each(|name| self.release(name, None))
+        self.release_held()?;
+        self.waiting(|target| target.aside.is_some())
+            .iter()
+            .try_for_each(|name| self.decide_at_the_end(name))
+    }
+
+    /// Stores all blocks that are held or aside, since they take too much memory.
+    pub(super) fn release_memory(&mut self) -> Result<(), IngestError> {
+        self.release_held()?;
+        self.waiting(|target| target.aside.is_some())
+            .iter()
+            .try_for_each(|name| self.decide_for_want_of_memory(name))
+    }
+
+    fn waiting(&self, which: impl Fn(&Target) -> bool) -> Vec<String> {
+        let waiting = self.targets.iter().filter(|(_, target)| which(target));
+        waiting.map(|(name, _)| name.clone()).collect()
     }
 
     /// Stores a block of a signal whose target exists.
@@ -133,7 +195,7 @@ impl Session {
         signal: &str,
         bytes: &[u8],
         stamp: Option<&Stamp>,
-        next: Option<&Stamp>,
+        next: Option<Next<'_>>,
         sequence: Sequence,
     ) -> Result<Placed, IngestError> {
         let Some(target) = self.targets.get_mut(signal) else {
@@ -143,7 +205,11 @@ impl Session {
             .sources
             .get(&source)
             .map_or_else(String::new, |source| source.name.clone());
-        let placed = target.put(&name, bytes, stamp, next, sequence)?;
+        let placed = target.put(source, &name, bytes, stamp, next, sequence)?;
+        let civil = match stamp {
+            Some(stamp) => target.civil_range(bytes, stamp)?,
+            None => Fixed::ZERO..Fixed::ZERO,
+        };
         if placed.stored {
             self.uncommitted += bytes.len() as u64;
             self.summary.bytes += bytes.len() as u64;
@@ -153,17 +219,69 @@ impl Session {
                 index: placed.index,
                 samples: 0,
                 stored: false,
+                overlap: None,
+                copied: None,
             });
             part.index = part.index.min(placed.index);
             part.samples += placed.samples;
             part.stored |= placed.stored;
-        }
-        if placed.overlaps() {
-            let (signal, index) = (signal.to_owned(), placed.index);
-            let error = IngestError::Overlap { signal, index };
-            self.summary.problems.push(Problem::new(name, &error));
+            if placed.overlaps {
+                Shared::add(&mut part.overlap, placed.index, placed.samples, civil);
+            } else if !placed.stored {
+                Shared::add(&mut part.copied, placed.index, placed.samples, civil);
+            }
         }
         Ok(placed)
+    }
+
+    /// Notes that a source's samples from `index` on share a time with what was stored before.
+    pub(super) fn tell_overlap(
+        &mut self,
+        source: u64,
+        signal: &str,
+        index: i64,
+        civil: Range<Fixed>,
+    ) {
+        let part = self
+            .sources
+            .get_mut(&source)
+            .and_then(|source| source.parts.get_mut(signal));
+        if let Some(part) = part {
+            Shared::add(&mut part.overlap, index, 0, civil);
+        }
+    }
+
+    /// Makes problems of what a source shares with what was stored before.
+    pub(super) fn report_overlaps(&mut self, source: &Source) {
+        let before = self
+            .known
+            .as_ref()
+            .and_then(|known| known.get(&source.name));
+        for (signal, part) in &source.parts {
+            if let Some(shared) = &part.overlap {
+                let error = IngestError::Overlap {
+                    signal: signal.clone(),
+                    index: shared.index,
+                    start: shared.civil.start,
+                    end: shared.civil.end,
+                };
+                let problem = Problem::new(&*source.name, &error);
+                self.summary.problems.push(problem);
+            }
+            // A source that has grown holds what it gave before.
+            let copied = part.copied.as_ref().filter(|_| part.stored);
+            if let Some(shared) = copied.filter(|_| before.is_none()) {
+                let error = IngestError::Repeated {
+                    signal: signal.clone(),
+                    index: shared.index,
+                    samples: shared.samples,
+                    start: shared.civil.start,
+                    end: shared.civil.end,
+                };
+                let problem = Problem::new(&*source.name, &error);
+                self.summary.problems.push(problem);
+            }
+        }
     }
 
     /// Passes a finished source on to the provenance of its signals.
@@ -175,6 +293,7 @@ impl Session {
         let Some(source) = self.sources.remove(&number) else {
             return;
         };
+        self.report_overlaps(&source);
         let (bytes, version) = source.done.unwrap_or_default();
         let stored = source.parts.values().any(|part| part.stored);
         if let Some((signal, part)) = source.parts.first_key_value().filter(|_| !stored) {

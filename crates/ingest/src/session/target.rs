@@ -1,13 +1,16 @@
 //! One signal that an import feeds.
 
+use std::ops::Range;
+
 use isochrony_segment::DType;
 use isochrony_store::op::RunReason;
-use isochrony_store::{CreateOptions, Signal, SignalWriter, Store, StoreError};
-use isochrony_time::{Fixed, Stamp};
+use isochrony_store::{Backfilled, CreateOptions, Signal, SignalWriter, Store, StoreError};
+use isochrony_time::{Fixed, Placement, RunId, Stamp};
 use serde_json::{Map, Value};
 
+use super::aside::Aside;
 use super::edge::edges;
-use super::place::{Event, Placed, Sequence};
+use super::place::{Event, Next, Placed, Sequence};
 use super::provenance::{self, Imported, Untold};
 use super::{SessionOptions, SignalSummary, Spec};
 use crate::IngestError;
@@ -30,6 +33,12 @@ pub(crate) struct Target {
     value_jump: Option<f64>,
     scale: (f64, f64),
     held: Option<Held>,
+    /// Blocks that wait for more than the next one.
+    pub(super) aside: Option<Aside>,
+    /// Latest nominal end of a stamped block.
+    pub(super) tip: Option<Fixed>,
+    /// The source that the latest appended block came from.
+    pub(super) fed_by: Option<u64>,
     untold: Untold,
     files: u64,
     duplicates: u64,
@@ -42,6 +51,16 @@ pub(crate) struct Held {
     pub(crate) source: u64,
     pub(crate) bytes: Vec<u8>,
     pub(crate) stamp: Option<Stamp>,
+}
+
+impl Held {
+    pub(crate) fn new(source: u64, bytes: &[u8], stamp: Option<Stamp>) -> Self {
+        Self {
+            source,
+            bytes: bytes.into(),
+            stamp,
+        }
+    }
 }
 
 impl Target {
@@ -69,17 +88,21 @@ impl Target {
         let latest = stamps
             .map(|point| Fixed::from_parts(point.civil_ns, point.civil_frac))
             .max();
+        let ended = live_end(&signal)?;
         Ok(Self {
             name: name.into(),
             dtype: signal.dtype(),
             checked: None,
-            ended: live_end(&signal)?,
+            ended,
             latest,
             edge: None,
             value_jump: options.value_jump,
             scale: signal.state().meta.calibration.unwrap_or((1.0, 0.0)),
             writer,
             held: None,
+            aside: None,
+            tip: ended,
+            fed_by: None,
             untold: Untold::default(),
             files: 0,
             duplicates: 0,
@@ -142,16 +165,18 @@ impl Target {
         }))
     }
 
-    pub(crate) fn hold(&mut self, source: u64, bytes: &[u8], stamp: Option<Stamp>) {
-        self.held = Some(Held {
-            source,
-            bytes: bytes.into(),
-            stamp,
-        });
+    pub(crate) fn hold(&mut self, held: Held) {
+        self.held = Some(held);
     }
 
     pub(crate) fn holds(&self) -> bool {
         self.held.is_some()
+    }
+
+    /// Whether what is held is these very samples with this very stamp.
+    pub(crate) fn holds_copy(&self, bytes: &[u8], stamp: Option<&Stamp>) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| held.stamp.as_ref() == stamp && held.bytes == bytes)
     }
 
     pub(crate) fn unhold(&mut self) -> Option<Held> {
@@ -189,13 +214,60 @@ impl Target {
         Ok(())
     }
 
-    /// Stores a block, and tells what its stamp meant.
+    pub(super) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Nominal duration of samples.
+    pub(super) fn duration(&self, samples: i64) -> Result<Fixed, IngestError> {
+        let rate = match &self.checked {
+            Some(spec) => spec.rate,
+            None => self.writer.signal()?.rate(),
+        };
+        Ok(rate.duration_ns(samples).map_err(StoreError::from)?)
+    }
+
+    /// The time that samples with this stamp take.
+    pub(super) fn civil_range(
+        &self,
+        bytes: &[u8],
+        stamp: &Stamp,
+    ) -> Result<Range<Fixed>, IngestError> {
+        let duration = self.duration((bytes.len() / self.dtype.size()) as i64)?;
+        let end = stamp.civil.checked_add(duration);
+        Ok(stamp.civil..end.unwrap_or(stamp.civil))
+    }
+
+    /// What samples with this stamp would be if they were appended.
+    pub(super) fn placement(
+        &self,
+        samples: i64,
+        stamp: &Stamp,
+        next: Option<&Stamp>,
+    ) -> Result<Placement, IngestError> {
+        Ok(self.writer.placement(samples, stamp, next)?)
+    }
+
+    /// Whether these very samples are stored with this very stamp.
+    pub(super) fn is_copy(&self, bytes: &[u8], stamp: &Stamp) -> Result<bool, IngestError> {
+        Ok(self.copy_of(bytes, stamp)?.is_some())
+    }
+
+    fn copy_of(&self, bytes: &[u8], stamp: &Stamp) -> Result<Option<Range<i64>>, IngestError> {
+        if self.latest.is_none_or(|latest| stamp.civil > latest) {
+            return Ok(None);
+        }
+        Ok(self.writer.matches(bytes, stamp)?)
+    }
+
+    /// Stores a block, and tells what its stamp meant. The source is given by number and name.
     pub(crate) fn put(
         &mut self,
+        number: u64,
         source: &str,
         bytes: &[u8],
         stamp: Option<&Stamp>,
-        next: Option<&Stamp>,
+        next: Option<Next<'_>>,
         sequence: Sequence,
     ) -> Result<Placed, IngestError> {
         let placed = match stamp {
@@ -207,6 +279,9 @@ impl Target {
         }
         if placed.stored {
             self.added += placed.samples;
+            if !placed.late {
+                self.fed_by = Some(number);
+            }
             self.look_for_jump(source, bytes, &placed)?;
         }
         Ok(placed)
@@ -216,13 +291,11 @@ impl Target {
         &mut self,
         bytes: &[u8],
         stamp: &Stamp,
-        next: Option<&Stamp>,
+        next: Option<Next<'_>>,
         sequence: Sequence,
     ) -> Result<Placed, IngestError> {
-        let may_be_copy = sequence != Sequence::LateCertain;
-        if may_be_copy
-            && self.latest.is_some_and(|latest| stamp.civil <= latest)
-            && let Some(range) = self.writer.matches(bytes, stamp)?
+        if sequence != Sequence::LateCertain
+            && let Some(range) = self.copy_of(bytes, stamp)?
         {
             return Ok(Placed::duplicate(range.start, range.end - range.start));
         }
@@ -232,29 +305,50 @@ impl Target {
             Sequence::Unknown => self.is_before_the_end(bytes, stamp)?,
         };
         let placed = if late {
-            Placed::backfilled(&self.writer.backfill(bytes, stamp)?)
+            let backfilled = self.writer.backfill(bytes, stamp)?;
+            let mut placed = Placed::backfilled(&backfilled);
+            // Also where it only continues a run that was begun for such samples.
+            placed.overlaps |= match backfilled {
+                Backfilled::Appended(appended) => self.is_overlap(appended.run)?,
+                _ => false,
+            };
+            placed
         } else {
-            Placed::appended(&self.writer.append_bytes_at(bytes, stamp, next)?)
+            let (after, samples) = match next {
+                Some(next) => (Some(next.stamp), next.samples),
+                None => (None, None),
+            };
+            let samples = samples.unwrap_or((bytes.len() / self.dtype.size()) as i64);
+            let appended = self
+                .writer
+                .append_beginning_at(bytes, stamp, after, samples)?;
+            Placed::appended(&appended)
         };
         self.latest = self.latest.max(Some(stamp.civil));
+        if !late {
+            self.tip = self.tip.max(Some(self.civil_range(bytes, stamp)?.end));
+        }
         Ok(placed)
     }
 
+    fn is_overlap(&self, run: RunId) -> Result<bool, IngestError> {
+        let signal = self.writer.signal()?;
+        let run = signal.state().runs.by_id(run.0);
+        Ok(run.is_some_and(|run| run.reason == RunReason::Overlap))
+    }
+
     /// Whether most of a block lies before what was stored when the session began.
-    fn is_before_the_end(&self, bytes: &[u8], stamp: &Stamp) -> Result<bool, IngestError> {
+    pub(super) fn is_before_the_end(
+        &self,
+        bytes: &[u8],
+        stamp: &Stamp,
+    ) -> Result<bool, IngestError> {
         let Some(ended) = self.ended else {
             return Ok(false);
         };
-        let half = (bytes.len() / self.dtype.size() / 2) as i64;
-        let rate = match &self.checked {
-            Some(spec) => spec.rate,
-            None => self.writer.signal()?.rate(),
-        };
-        let half = rate.duration_ns(half).map_err(StoreError::from)?;
-        Ok(stamp
-            .civil
-            .checked_add(half)
-            .is_some_and(|middle| middle < ended))
+        let half = self.duration((bytes.len() / self.dtype.size() / 2) as i64)?;
+        let middle = stamp.civil.checked_add(half);
+        Ok(middle.is_some_and(|middle| middle < ended))
     }
 
     fn tell_event(

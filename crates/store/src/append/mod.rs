@@ -127,8 +127,27 @@ impl SignalWriter {
         stamp: &Stamp,
         next: Option<&Stamp>,
     ) -> Result<Appended, StoreError> {
+        let samples = None;
         self.change("append", |state, writer, change| {
-            append_stamped(state, writer, change, bytes, stamp, next)
+            append_stamped(state, writer, change, bytes, stamp, next, samples)
+        })
+    }
+
+    /// As [`append_bytes_at`](Self::append_bytes_at), for the beginning of a recording of `samples` in all, the rest of
+    /// which follows on; `next` is the stamp of what comes after all of it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn append_beginning_at(
+        &self,
+        bytes: &[u8],
+        stamp: &Stamp,
+        next: Option<&Stamp>,
+        samples: i64,
+    ) -> Result<Appended, StoreError> {
+        let samples = Some(samples);
+        self.change("append", |state, writer, change| {
+            append_stamped(state, writer, change, bytes, stamp, next, samples)
         })
     }
 

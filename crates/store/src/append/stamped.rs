@@ -4,13 +4,14 @@ use isochrony_time::{Fixed, Piece, Placement, PointUse, RunId, Stamp};
 
 use super::change::Change;
 use super::live::{WriterState, live_clock, live_tail, remember, stated, take_clock};
-use super::{Appended, checked_end, new_run, sample_count};
+use super::{Appended, SignalWriter, checked_end, new_run, sample_count};
 use crate::clock;
 use crate::error::StoreError;
 use crate::op::{Op, RunReason};
 use crate::signal::overflow;
 use crate::state::SignalState;
 
+/// Appends samples with a stamp. `recorded` is the number of samples from the stamp to `next`, where it is not theirs.
 pub(crate) fn append_stamped<'a>(
     state: &SignalState,
     writer: &mut WriterState,
@@ -18,6 +19,7 @@ pub(crate) fn append_stamped<'a>(
     bytes: &'a [u8],
     stamp: &Stamp,
     next: Option<&Stamp>,
+    recorded: Option<i64>,
 ) -> Result<Appended, StoreError> {
     let id = state.id;
     let samples = sample_count(state, bytes)?;
@@ -34,11 +36,8 @@ pub(crate) fn append_stamped<'a>(
     }
     // What the stamp means is the live clock's to say, also where the run at the end is not its own.
     let stated = stated(state, &run);
-    let meant = match (&stated, live_clock(state, writer)?) {
-        (Some(piece), _) => after_stated(state, piece, stamp)?,
-        (None, Some(clock)) => clock.place(stamp, count, next)?,
-        (None, None) => Placement::First,
-    };
+    let until_next = recorded.map_or(count, |recorded| count.max(recorded.max(0).cast_unsigned()));
+    let meant = meant(state, writer, stated.as_ref(), stamp, until_next, next)?;
     let steps = match meant {
         Placement::Backward { .. } => Some(RunReason::BackwardStep),
         Placement::LeapSecond { .. } => Some(RunReason::LeapSecond),
@@ -101,6 +100,41 @@ pub(crate) fn append_stamped<'a>(
     })
 }
 
+impl SignalWriter {
+    /// What `samples` samples with this stamp would be if they were appended; changes nothing.
+    ///
+    /// # Errors
+    /// As [`append_at`](Self::append_at).
+    pub fn placement(
+        &self,
+        samples: i64,
+        stamp: &Stamp,
+        next: Option<&Stamp>,
+    ) -> Result<Placement, StoreError> {
+        self.change("look at a stamp", |state, writer, _| {
+            let (run, _) = live_tail(state, writer)?;
+            let stated = stated(state, &run);
+            let count = samples.unsigned_abs();
+            meant(state, writer, stated.as_ref(), stamp, count, next)
+        })
+    }
+}
+
+fn meant(
+    state: &SignalState,
+    writer: &mut WriterState,
+    stated: Option<&Piece>,
+    stamp: &Stamp,
+    count: u64,
+    next: Option<&Stamp>,
+) -> Result<Placement, StoreError> {
+    match (stated, live_clock(state, writer)?) {
+        (Some(piece), _) => after_stated(state, piece, stamp),
+        (None, Some(clock)) => Ok(clock.place(stamp, count, next)?),
+        (None, None) => Ok(Placement::First),
+    }
+}
+
 /// What a stamp means where the line is stated and no stamp has confirmed it: within a few samples of it, it follows
 /// on; later, there is a gap; earlier, it simply knows better.
 fn after_stated(
@@ -113,11 +147,7 @@ fn after_stated(
         .civil
         .checked_sub(expected)
         .ok_or_else(|| overflow("time since the stated start"))?;
-    let slip = match state.meta.clock.gap_slip_ns {
-        Some(ns) => Fixed::from_int(ns),
-        None => Fixed::from_bits(state.meta.expected_rate().duration_ns(5)?.to_bits() / 2),
-    };
-    if off <= slip.max(stamp.resolution) {
+    if off <= clock::unlearned_slip(&state.meta, stamp)? {
         return Ok(Placement::First);
     }
     let fits = off <= Fixed::from_int(state.meta.clock.max_gap_ns);

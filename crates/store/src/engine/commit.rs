@@ -1,5 +1,6 @@
 //! The commit: one record for all signals, one sync of the log.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};
 
@@ -65,15 +66,17 @@ impl Shared {
         held: &mut [MutexGuard<'_, SlotInner>],
     ) -> Result<(), StoreError> {
         let media = &*self.media;
-        for slot in held.iter_mut() {
+        for slot in held.iter_mut().filter(|slot| !slot.is_stillborn()) {
             slot.ensure_folder(media)?;
             slot.cover_pending(media, &self.handles, &self.root)?;
             slot.settle_checksums(media, &self.root)?;
         }
         let mut due = Due::default();
-        let made = self.make_all_parents(core, &mut due);
+        let made = self.make_all_parents(core, held, &mut due);
         if made.is_ok() {
-            for slot in held.iter().filter(|slot| slot.pending.bulk) {
+            let counts =
+                |slot: &&MutexGuard<'_, SlotInner>| slot.pending.bulk && !slot.is_stillborn();
+            for slot in held.iter().filter(counts) {
                 for shard in &slot.pending.shards {
                     due.file(slot.data_shard(&self.root, *shard), Site::BulkShard);
                 }
@@ -82,7 +85,7 @@ impl Shared {
         }
         due.settle(self, Site::BulkVolume)?;
         made?;
-        for slot in held.iter_mut() {
+        for slot in held.iter_mut().filter(|slot| !slot.is_stillborn()) {
             if slot.pending.bulk {
                 let synced = slot.pending.shards.clone();
                 slot.dirty.shards.retain(|shard| !synced.contains(shard));
@@ -96,8 +99,19 @@ impl Shared {
         Ok(())
     }
 
-    fn make_all_parents(&self, core: &Core, due: &mut Due) -> Result<(), StoreError> {
+    fn make_all_parents(
+        &self,
+        core: &Core,
+        held: &[MutexGuard<'_, SlotInner>],
+        due: &mut Due,
+    ) -> Result<(), StoreError> {
+        let gone: BTreeSet<SignalId> = (held.iter().filter(|slot| slot.removed))
+            .map(|slot| slot.id)
+            .collect();
         for change in &core.structural {
+            if gone.contains(&change.op.signal()) {
+                continue;
+            }
             if let Op::Create { name, .. } | Op::Rename { to: name, .. } = &change.op {
                 self.make_parents(name, due)?;
             }
@@ -132,10 +146,10 @@ impl Shared {
         core: &mut Core,
         held: &[MutexGuard<'_, SlotInner>],
     ) -> Result<(), StoreError> {
+        let living = || held.iter().filter(|slot| !slot.is_stillborn());
         let sums = |slot: &SlotInner| slot.sums.ready.len();
         let count = core.structural.len()
-            + held
-                .iter()
+            + living()
                 .map(|slot| slot.ops.len() + sums(slot))
                 .sum::<usize>();
         let mut record = std::mem::take(&mut core.record);
@@ -143,7 +157,7 @@ impl Shared {
         for change in &core.structural {
             log::push(&mut record, &change.op);
         }
-        for slot in held {
+        for slot in living() {
             for op in &slot.ops {
                 log::push(&mut record, op);
             }

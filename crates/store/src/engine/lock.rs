@@ -16,6 +16,9 @@ use crate::media::{Media, MediaLock, host_name};
 /// How long to try: a reader that looks whether a writer lives holds the lock for an instant.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// Most characters of a command that are told.
+const LONGEST_COMMAND: usize = 100;
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Holder {
     host: String,
@@ -30,7 +33,7 @@ impl Holder {
     fn me(media: &dyn Media) -> Self {
         let command: Vec<String> = std::env::args_os()
             .take(3)
-            .map(|part| part.to_string_lossy().chars().take(200).collect())
+            .map(|part| one_line(&part.to_string_lossy()))
             .collect();
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         Self {
@@ -40,6 +43,20 @@ impl Holder {
             command: command.join(" "),
             since: since.map_or(0, |since| since.as_secs()),
         }
+    }
+}
+
+/// Text on one line, short enough for a message: a command may be a whole program (`python -c`).
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line: String = words
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .collect();
+    match line.char_indices().nth(LONGEST_COMMAND) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
     }
 }
 
@@ -87,9 +104,47 @@ fn holder(media: &dyn Media, path: &Path) -> String {
             let age = now.map_or(0, |now| now.as_secs().saturating_sub(holder.since));
             format!(
                 "process {} on {} for {age} s ({})",
-                holder.pid, holder.host, holder.command
+                holder.pid,
+                one_line(&holder.host),
+                one_line(&holder.command)
             )
         }
         Err(_) => "another process".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_is_told_on_one_line_however_long_its_command_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("LOCK");
+        let media = crate::media::disk();
+        let command = format!(
+            "python -c import time\n\tif True:\r\n{}",
+            "x = 1\n".repeat(500)
+        );
+        let me = Holder {
+            command,
+            ..Holder::me(&*media)
+        };
+        std::fs::write(&path, serde_json::to_string(&me).unwrap()).unwrap();
+        let told = holder(&*media, &path);
+        assert!(!told.contains(['\n', '\r', '\t']), "{told}");
+        assert!(
+            told.contains("(python -c import time if True: x = 1 x = 1"),
+            "{told}"
+        );
+        assert!(told.ends_with("...)") && told.len() < 300, "{told}");
+        assert!(told.contains(&format!("process {} on ", std::process::id())));
+        // A short command is told whole.
+        let me = Holder {
+            command: "isochrony import a b".into(),
+            ..me
+        };
+        std::fs::write(&path, serde_json::to_string(&me).unwrap()).unwrap();
+        assert!(holder(&*media, &path).ends_with("(isochrony import a b)"));
     }
 }

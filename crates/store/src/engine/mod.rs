@@ -208,6 +208,11 @@ impl Engine {
                 names.check_free(name)?;
                 self.refuse_in_the_way(name)?;
                 let slot = Slot::created(&shared.root, id, name, meta);
+                // Made at once: on a full disk this call fails, and nothing waits for a commit that cannot be.
+                if let Err(error) = slot.lock().ensure_folder(media) {
+                    let _ = media.remove_all(&layout::staged(&shared.root, id));
+                    return Err(error);
+                }
                 let mut slots = shared.slots.write().unwrap_or_else(PoisonError::into_inner);
                 slots.insert(id, Arc::new(slot));
                 names.insert(id, name);
@@ -237,6 +242,41 @@ impl Engine {
         }
         core.structural.push(Structural { op, old_name });
         Ok(())
+    }
+
+    /// Takes back the latest creation or removal of a signal that waits for a commit, if there is one.
+    pub(crate) fn take_back(&self, id: SignalId) {
+        let shared = &*self.shared;
+        let mut core = shared.core();
+        let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
+        let of_signal = |change: &Structural| change.op.signal() == id;
+        let Some(at) = core.structural.iter().rposition(of_signal) else {
+            return;
+        };
+        let change = core.structural.remove(at);
+        let slot = shared.slot(id);
+        match change.op {
+            Op::Create { .. } => {
+                names.remove(id);
+                if let Some(slot) = slot {
+                    let mut slot = slot.lock();
+                    slot.rollback();
+                    slot.removed = true;
+                    let _ = shared.media.remove_all(&slot.folder);
+                }
+                let mut slots = shared.slots.write().unwrap_or_else(PoisonError::into_inner);
+                slots.remove(&id);
+                shared.handles.forget(id);
+                shared.sources.forget(id);
+            }
+            Op::Remove { .. } => {
+                if let Some(slot) = slot {
+                    slot.lock().removed = false;
+                }
+                change.old_name.iter().for_each(|old| names.insert(id, old));
+            }
+            _ => core.structural.insert(at, change),
+        }
     }
 
     /// Refuses a name whose folder holds something that is none of the store's.

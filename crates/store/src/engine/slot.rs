@@ -226,6 +226,11 @@ impl SlotInner {
             || !self.pending.shards.is_empty()
     }
 
+    /// Whether it was created and removed again since the last commit: no file of it matters.
+    pub(crate) fn is_stillborn(&self) -> bool {
+        self.created && self.removed
+    }
+
     /// Adds a change to the next commit.
     pub(crate) fn queue(&mut self, media: &dyn Media, op: Op) -> Result<(), StoreError> {
         self.state(media)?;

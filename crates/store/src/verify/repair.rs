@@ -83,6 +83,12 @@ impl Store {
             self.mend(finding)?;
         }
         self.commit(true)?;
+        // Only now are lost samples a gap: a file that is whole again would hide that they are lost.
+        for finding in before.findings.iter().filter(|finding| finding.repairable) {
+            if finding.code == "truncated_shard" {
+                self.lengthen(finding)?;
+            }
+        }
         engine.sum_tails();
         engine.checkpoint()?;
         Ok((before, self.verify(options)?))
@@ -152,6 +158,36 @@ impl Store {
         );
         writer.add_event(EVENT, range.clone(), &fields)?;
         Ok(())
+    }
+
+    /// Gives a shard that was cut short the length that the layout promises, with a hole for what was lost, which is a
+    /// gap by now: other readers of the array ask for every chunk that the index names.
+    fn lengthen(&self, finding: &Finding) -> Result<(), StoreError> {
+        let (Some(name), Some(range)) = (&finding.signal, &finding.range) else {
+            return Ok(());
+        };
+        let signal = self.signal(name)?;
+        let meta = &signal.state().meta;
+        let flat = Flat::data(meta);
+        let media = self.shared().backend.media();
+        let path = &finding.path;
+        let file = media.open(path, Access::Write).at("open", path)?;
+        let have = file.len().at("look at", path)?;
+        let per_shard = (flat.shard_bytes() / meta.dtype.size() as u64).cast_signed();
+        let first = range.start / per_shard * per_shard;
+        let used = (signal.end_index() - first)
+            .clamp(0, per_shard)
+            .cast_unsigned();
+        let need = flat.file_len(used * meta.dtype.size() as u64);
+        if have >= need {
+            return Ok(());
+        }
+        // Cut within its head, it holds no sample, and nothing speaks against the only index that there is.
+        if have < flat.payload_start {
+            file.write_at(0, &flat.index()).at("write", path)?;
+        }
+        file.set_len(need).at("extend", path)?;
+        file.sync(Site::ReplacementFile).at("sync", path)
     }
 
     /// Writes the index of a flat shard anew, if the checksums of its chunks say that it is one.

@@ -1,0 +1,308 @@
+//! Blocks whose stamps lie before the end of what is stored: did the recorder's clock step back, or do they come from
+//! elsewhere, beside a recording that goes on?
+//!
+//! One block does not tell, but what follows does, by the rule of `raw::order`: a clock that stepped back goes on from
+//! there and past the point where it stepped. Such a block is therefore set *aside*, and with it all that continue it,
+//! until
+//! - they reach past the end of the recording: a step, the clock of which goes on with them;
+//! - a block comes that goes on where the recording ended, or begins anew before that: an overlap, backfilled;
+//! - nothing more comes: the step of a clock where the source is the one that fed the recording, for its blocks come in
+//!   the order in which they were made; else an overlap.
+//!
+//! Either way all samples are kept in a run of their own. An overlap is a problem of the source; so is a step between
+//! two sources, of which nobody can say that one recorder made both; a step within a source is only an event.
+
+use isochrony_time::{Fixed, Placement, Stamp};
+
+use super::target::{Held, Target};
+use super::{Sequence, Session};
+use crate::IngestError;
+
+/// Periods by which a stamp may miss the end that it continues, beside what its resolution allows.
+const NEAR_PERIODS: i64 = 3;
+
+/// Blocks of one signal that nothing has decided yet.
+pub(crate) struct Aside {
+    blocks: Vec<Held>,
+    /// Civil time at which the recording ends that they lie before.
+    recorded: Fixed,
+    /// Where they end so far.
+    end: Fixed,
+    /// By how much a stamp may miss an end.
+    slack: Fixed,
+    /// Whether they come from the source that fed the recording.
+    own: bool,
+}
+
+/// Where a held block belongs.
+enum Belongs {
+    /// To what is stored.
+    Stored,
+    /// To the blocks that are aside.
+    Aside,
+    /// To neither: it lies before this end of the recording.
+    Before(Fixed),
+}
+
+/// What blocks aside are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Step,
+    Overlap,
+}
+
+impl Aside {
+    fn add(&mut self, held: Held, duration: Fixed, slack: Fixed) {
+        self.end = plus(
+            held.stamp.map_or(self.end, |stamp| middle(&stamp)),
+            duration,
+        );
+        self.slack = slack;
+        self.blocks.push(held);
+    }
+
+    fn is_past_the_recording(&self) -> bool {
+        self.end > plus(self.recorded, self.slack)
+    }
+
+    /// Whether a stamp continues these blocks rather than the recording.
+    fn is_continued_by(&self, stamp: &Stamp) -> bool {
+        let at = middle(stamp);
+        let off = distance(at, self.end);
+        off <= plus(self.slack, stamp.resolution) && off < distance(at, self.recorded)
+    }
+}
+
+impl Session {
+    /// Stores a block that was held, or sets it aside.
+    pub(super) fn judge(
+        &mut self,
+        signal: &str,
+        held: Held,
+        next: Option<&Stamp>,
+    ) -> Result<(), IngestError> {
+        let Some(target) = self.targets.get_mut(signal) else {
+            return Ok(());
+        };
+        let mut belongs = target.belongs(&held, next)?;
+        if matches!(belongs, Belongs::Stored | Belongs::Before(_)) && target.aside.is_some() {
+            self.decide(signal, Verdict::Overlap, None)?;
+            let target = self.targets.get(signal);
+            belongs = target.map_or(Ok(Belongs::Stored), |target| target.belongs(&held, next))?;
+        }
+        let Some(target) = self.targets.get_mut(signal) else {
+            return Ok(());
+        };
+        match belongs {
+            Belongs::Stored => {
+                let stamp = held.stamp.as_ref();
+                self.put_held(signal, &held, stamp, next, Sequence::Unknown)?;
+                self.settle(held.source);
+                Ok(())
+            }
+            Belongs::Before(recorded) => {
+                target.set_aside(held, recorded)?;
+                self.look_at_aside(signal, next)
+            }
+            Belongs::Aside => {
+                target.add_aside(held)?;
+                self.look_at_aside(signal, next)
+            }
+        }
+    }
+
+    /// Whether samples without a stamp follow on blocks that are aside; if so they join them.
+    pub(super) fn joins_aside(&mut self, signal: &str, held: Held) -> Result<(), IngestError> {
+        if let Some(source) = self.sources.get_mut(&held.source) {
+            source.waiting += 1;
+        }
+        self.held_bytes += held.bytes.len();
+        if let Some(target) = self.targets.get_mut(signal) {
+            target.add_aside(held)?;
+        }
+        self.look_at_aside(signal, None)
+    }
+
+    fn look_at_aside(&mut self, signal: &str, next: Option<&Stamp>) -> Result<(), IngestError> {
+        let aside = self
+            .targets
+            .get(signal)
+            .and_then(|target| target.aside.as_ref());
+        if aside.is_some_and(Aside::is_past_the_recording) {
+            self.decide(signal, Verdict::Step, next)?;
+        }
+        Ok(())
+    }
+
+    /// Whether something waits for what follows it.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.targets.values().any(|target| target.aside.is_some())
+    }
+
+    /// Nothing more comes that could decide.
+    pub(super) fn decide_at_the_end(&mut self, signal: &str) -> Result<(), IngestError> {
+        let aside = self
+            .targets
+            .get(signal)
+            .and_then(|target| target.aside.as_ref());
+        match aside.map(|aside| aside.own) {
+            Some(true) => self.decide(signal, Verdict::Step, None),
+            Some(false) => self.decide(signal, Verdict::Overlap, None),
+            None => Ok(()),
+        }
+    }
+
+    /// No more can be held: what went on for so long is the recording itself.
+    pub(super) fn decide_for_want_of_memory(&mut self, signal: &str) -> Result<(), IngestError> {
+        self.decide(signal, Verdict::Step, None)
+    }
+
+    fn decide(
+        &mut self,
+        signal: &str,
+        verdict: Verdict,
+        next: Option<&Stamp>,
+    ) -> Result<(), IngestError> {
+        let Some(aside) = self
+            .targets
+            .get_mut(signal)
+            .and_then(|target| target.aside.take())
+        else {
+            return Ok(());
+        };
+        // Where samples without a stamp go on, and how exact the stamp was that they follow.
+        let mut follows: Option<(i64, Fixed)> = None;
+        for (number, held) in aside.blocks.iter().enumerate() {
+            let after = aside.blocks.get(number + 1);
+            let next = after.map_or(next, |after| after.stamp.as_ref());
+            let put = match (verdict, &held.stamp, follows) {
+                (Verdict::Step, stamp, _) => {
+                    self.put_held(signal, held, stamp.as_ref(), next, Sequence::Newest)?
+                }
+                (Verdict::Overlap, Some(stamp), _) => {
+                    self.put_held(signal, held, Some(stamp), None, Sequence::Late)?
+                }
+                (Verdict::Overlap, None, Some((end, resolution))) => {
+                    let stamp = self
+                        .targets
+                        .get(signal)
+                        .map(|target| target.stamp_at(end, resolution))
+                        .transpose()?;
+                    self.put_held(signal, held, stamp.as_ref(), None, Sequence::LateCertain)?
+                }
+                (Verdict::Overlap, None, None) => {
+                    self.put_held(signal, held, None, None, Sequence::Unknown)?
+                }
+            };
+            let Some(placed) = put else { continue };
+            let resolution = held.stamp.map_or(
+                follows.map_or(Fixed::ZERO, |(_, resolution)| resolution),
+                |stamp| stamp.resolution,
+            );
+            follows = Some((placed.index + placed.samples, resolution));
+            let steps = placed.event.is_some_and(|event| event.kind == "clock_step");
+            if let (true, false, Some(stamp)) = (steps, aside.own, held.stamp) {
+                let shared = stamp.civil..aside.recorded.max(stamp.civil);
+                self.tell_overlap(held.source, signal, placed.index, shared);
+            }
+        }
+        // A source is done when its last block is in.
+        for held in &aside.blocks {
+            self.settle(held.source);
+        }
+        Ok(())
+    }
+}
+
+impl Target {
+    fn belongs(&self, held: &Held, next: Option<&Stamp>) -> Result<Belongs, IngestError> {
+        let Some(stamp) = &held.stamp else {
+            return Ok(match self.aside {
+                Some(_) => Belongs::Aside,
+                None => Belongs::Stored,
+            });
+        };
+        if self
+            .aside
+            .as_ref()
+            .is_some_and(|aside| aside.is_continued_by(stamp))
+        {
+            return Ok(Belongs::Aside);
+        }
+        // As a rule a stamp is later than all that was fed, and nothing need be asked.
+        if stamp.leap || self.tip.is_none_or(|tip| stamp.civil >= tip) {
+            return Ok(Belongs::Stored);
+        }
+        if self.is_before_the_end(&held.bytes, stamp)? || self.is_copy(&held.bytes, stamp)? {
+            return Ok(Belongs::Stored);
+        }
+        let samples = (held.bytes.len() / self.dtype().size()) as i64;
+        let Placement::Backward { by_ns } = self.placement(samples, stamp, None)? else {
+            return Ok(Belongs::Stored);
+        };
+        let recorded = plus(middle(stamp), by_ns);
+        if let Some(next) = next {
+            // A stamp that is merely wrong is followed by one that counts its samples, too; one of a block from
+            // elsewhere by one that goes on as if it were not there.
+            let (duration, slack) = self.reach(samples, stamp)?;
+            let without = distance(middle(next), recorded);
+            let with = distance(middle(next), plus(recorded, duration));
+            let goes_on = without <= plus(slack, next.resolution) && without < with;
+            let backward = matches!(
+                self.placement(samples, stamp, Some(next))?,
+                Placement::Backward { .. }
+            );
+            if !goes_on && !backward {
+                return Ok(Belongs::Stored);
+            }
+        }
+        Ok(Belongs::Before(recorded))
+    }
+
+    fn set_aside(&mut self, held: Held, recorded: Fixed) -> Result<(), IngestError> {
+        self.aside = Some(Aside {
+            blocks: Vec::new(),
+            recorded,
+            end: recorded,
+            slack: Fixed::ZERO,
+            own: self.fed_by == Some(held.source),
+        });
+        self.add_aside(held)
+    }
+
+    fn add_aside(&mut self, held: Held) -> Result<(), IngestError> {
+        let samples = (held.bytes.len() / self.dtype().size()) as i64;
+        let stamp = held.stamp.unwrap_or(Stamp::new(Fixed::ZERO, Fixed::ZERO));
+        let (duration, slack) = self.reach(samples, &stamp)?;
+        if let Some(aside) = &mut self.aside {
+            aside.add(held, duration, slack);
+        }
+        Ok(())
+    }
+
+    /// How long samples take, and by how much a stamp may miss where they end: a clock drifts by far less than a
+    /// hundredth.
+    fn reach(&self, samples: i64, stamp: &Stamp) -> Result<(Fixed, Fixed), IngestError> {
+        let duration = self.duration(samples)?;
+        let drift = Fixed::from_bits(duration.to_bits() / 100);
+        let near = plus(self.duration(NEAR_PERIODS)?, stamp.resolution);
+        Ok((duration, plus(drift, near)))
+    }
+}
+
+/// The middle of what a stamp states.
+fn middle(stamp: &Stamp) -> Fixed {
+    plus(
+        stamp.civil,
+        Fixed::from_bits(stamp.resolution.to_bits() / 2),
+    )
+}
+
+fn plus(time: Fixed, by: Fixed) -> Fixed {
+    time.checked_add(by).unwrap_or(Fixed::MAX)
+}
+
+fn distance(a: Fixed, b: Fixed) -> Fixed {
+    let distance = a.checked_sub(b).and_then(Fixed::checked_abs);
+    distance.unwrap_or(Fixed::MAX)
+}

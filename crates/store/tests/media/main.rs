@@ -1,0 +1,6 @@
+//! Stores on media that are not a healthy local disk.
+
+mod full_disk;
+mod medium;
+mod network;
+mod stale;

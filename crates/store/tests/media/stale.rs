@@ -1,0 +1,106 @@
+//! Readers after a restart of the machine, when a writer left records in its log: what they hold may be lost from the
+//! files they speak of. A reader that may write recovers the store; one that may not shows the last checkpoint.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::medium::Medium;
+use isochrony_segment::DType;
+use isochrony_store::{CreateOptions, Mode, Store};
+use isochrony_time::Rate;
+
+fn in_boot(boot: &'static str, may_lock: bool, path: &Path, mode: Mode) -> Store {
+    let medium = Arc::new(Medium::in_boot(boot, may_lock));
+    Store::open_on(path, mode, medium).unwrap()
+}
+
+fn samples(store: &Store) -> Vec<i16> {
+    let signal = store.signal("s").unwrap();
+    let selection = signal.select(0..signal.end_index()).unwrap();
+    let parts = selection
+        .segments()
+        .map(|part| part.unwrap().to_vec::<i16>().unwrap());
+    parts.collect::<Vec<_>>().concat()
+}
+
+/// A writer of boot one, with 1,000 samples as of the last checkpoint and 500 more in the log.
+fn writer(path: &Path) -> Store {
+    let store = in_boot("one", true, path, Mode::Create);
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    let writer = store.create("s", &options).unwrap();
+    writer.append(&[1i16; 1000]).unwrap();
+    store.commit(true).unwrap();
+    store.checkpoint().unwrap();
+    writer.append(&[2i16; 500]).unwrap();
+    store.commit(false).unwrap();
+    store
+}
+
+#[test]
+fn a_reader_that_may_not_recover_shows_the_last_checkpoint_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.iso");
+    let writing = writer(&path);
+    let stale = in_boot("two", false, &path, Mode::Read);
+    assert!(stale.is_stale());
+    assert_eq!(samples(&stale), [1; 1000]);
+    // It stays there, whatever comes.
+    writing.writer("s").unwrap().append(&[3i16; 10]).unwrap();
+    writing.commit(false).unwrap();
+    assert!(!stale.refresh().unwrap());
+    assert_eq!(samples(&stale), [1; 1000]);
+    // In the writer's own boot the log is as good as the files.
+    let live = in_boot("one", false, &path, Mode::Read);
+    assert!(!live.is_stale());
+    assert_eq!(samples(&live).len(), 1510);
+    // Once somebody closed or recovered the store, nothing is stale any more.
+    writing.close().unwrap();
+    let after = in_boot("two", false, &path, Mode::Read);
+    assert!(!after.is_stale());
+    let expected = [vec![1; 1000], vec![2; 500], vec![3; 10]].concat();
+    assert_eq!(samples(&after), expected);
+}
+
+#[test]
+fn a_stale_reader_refuses_signals_whose_tables_went_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.iso");
+    let writing = writer(&path);
+    writing.writer("s").unwrap().append_gap(7).unwrap();
+    // Published gaps are newer than the checkpoint that the reader knows.
+    writing.commit(true).unwrap();
+    let stale = in_boot("two", false, &path, Mode::Read);
+    assert!(stale.is_stale());
+    let error = stale.signal("s").err().unwrap();
+    assert_eq!(error.code(), "needs_recovery", "{error}");
+    assert!(error.to_string().contains("a.iso"), "{error}");
+}
+
+#[test]
+fn a_reader_that_may_write_recovers_what_a_crash_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.iso");
+    let copy = folder.path().join("b.iso");
+    let writing = writer(&path);
+    // What a crash leaves: the files as they are, and a lock that nobody holds.
+    copy_folder(&path, &copy);
+    let reader = in_boot("two", true, &copy, Mode::Read);
+    assert!(!reader.is_stale());
+    assert_eq!(samples(&reader), [vec![1; 1000], vec![2; 500]].concat());
+    drop(writing);
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = {
+            let entry = entry.unwrap();
+            (entry.path(), to.join(entry.file_name()))
+        };
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).unwrap();
+        }
+    }
+}
