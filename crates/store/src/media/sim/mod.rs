@@ -11,9 +11,11 @@
 //! A handle belongs to one *boot*; after a power cut or a kill the old ones fail, and [`SimMedia::restart`] gives a new
 //! one. All randomness comes from the seed.
 
+mod faults;
 mod names;
 mod node;
 mod power;
+mod volume;
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,46 +23,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Access, Kind, Media, MediaFile, MediaLock, Site, Volume};
+pub use faults::{Dice, Faults};
 use names::NameOp;
 use node::{FileOp, Node};
-
-/// What shall go wrong.
-#[derive(Debug, Clone, Default)]
-pub struct Faults {
-    /// The power goes at this change of the medium, counted from 0 over the life of the medium.
-    pub cut_at: Option<u64>,
-    /// Syncs from this place in the protocol do nothing, and say that they did.
-    pub ignore: Option<Site>,
-    /// The n-th sync from now on fails, counted from 0.
-    pub fail_sync: Option<u64>,
-    /// From this change on, and for so many, every call that needs space fails.
-    pub full: Option<(u64, u64)>,
-}
-
-/// A small generator of random numbers (splitmix64): tests must not depend on anybody's choice of another one.
-#[derive(Debug, Clone)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    /// The next number.
-    pub fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`, which is above 0.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.roll() % limit
-    }
-
-    /// True in `percent` of all cases.
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
+use volume::{SimLock, SimVolume};
 
 #[derive(Debug)]
 struct Sim {
@@ -294,70 +260,6 @@ impl Sim {
             }
             None => false,
         }
-    }
-}
-
-/// All of it, in every other boot: then syncs one by one are never used, else always.
-#[derive(Debug)]
-struct SimVolume(SimMedia);
-
-impl Volume for SimVolume {
-    fn pays_from(&self) -> usize {
-        1
-    }
-
-    fn holds(&self, path: &Path) -> bool {
-        matches!(self.0.stat(path), Ok(Some(_)))
-    }
-
-    fn sync(&self, site: Site) -> io::Result<()> {
-        let note = || format!("sync volume {site:?}");
-        self.0.change(false, note, |sim| {
-            let fails = sim.sync_fails();
-            let ignored = sim.note_sync(site);
-            let mut dice = sim.dice.clone();
-            for node in &mut sim.nodes {
-                match node {
-                    Node::File(file) if fails => file.fail_sync(&mut dice),
-                    Node::File(file) if !ignored => file.sync(),
-                    _ => {}
-                }
-            }
-            sim.dice = dice;
-            if fails {
-                return Err(io::Error::other("input/output error (simulated)"));
-            }
-            if !ignored {
-                sim.sync_all_names();
-            }
-            Ok(())
-        })
-    }
-}
-
-#[derive(Debug)]
-struct SimLock {
-    media: SimMedia,
-    path: PathBuf,
-}
-
-impl MediaLock for SimLock {
-    fn write(&self, text: &str) -> io::Result<()> {
-        let file = self.media.open(&self.path, Access::Create)?;
-        file.set_len(0)?;
-        file.write_at(0, text.as_bytes())
-    }
-
-    fn release(&self) {
-        if let Ok(mut sim) = self.media.sim() {
-            sim.locked.remove(&self.path);
-        }
-    }
-}
-
-impl Drop for SimLock {
-    fn drop(&mut self) {
-        self.release();
     }
 }
 

@@ -3,103 +3,28 @@
 //! Every step may be interrupted and done again. Until the checkpoint at its end flips the generation, MANIFEST and log
 //! stay as they are, and nothing is removed that the log speaks of.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod kept;
+mod plan;
+mod tails;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::io::IoContext;
-use super::log::Opening;
-use super::shared::{Core, Shared};
-use super::slot::{Slot, SlotInner};
-use super::tables;
+use crate::engine::io::IoContext;
+use crate::engine::log::Opening;
+use crate::engine::shared::{Core, Shared};
+use crate::engine::slot::{Slot, SlotInner};
+use crate::engine::tables;
 use crate::error::StoreError;
 use crate::layout;
-use crate::layout::flat::{Flat, IndexKind};
-use crate::media::{Access, Kind, Media};
+use crate::media::Kind;
 use crate::op::{Op, SignalId};
-use crate::state::{GapTable, SignalState};
+use crate::state::SignalState;
 
-/// What the log says about places: names that signals had, who came and went, which replacement is a file's last.
-#[derive(Debug, Default)]
-struct Plan {
-    /// Every name that a signal had since the log's base, in order.
-    names: HashMap<SignalId, Vec<String>>,
-    created: BTreeSet<SignalId>,
-    removed: BTreeSet<SignalId>,
-    /// Signals whose folder may have to move.
-    moved: BTreeSet<SignalId>,
-    /// Signals with any operation.
-    touched: BTreeSet<SignalId>,
-    /// Position of the last replacement of a shard, and of the array.
-    replaced: HashMap<(SignalId, u64), usize>,
-    replaced_data: HashMap<SignalId, usize>,
-    /// Largest length that a signal ever had.
-    longest: HashMap<SignalId, i64>,
-    /// Sequence of the log's base.
-    base_sequence: u64,
-}
-
-impl Plan {
-    fn new(opening: &Opening, ops: &[Op]) -> Self {
-        let mut plan = Self {
-            base_sequence: opening.sequence,
-            ..Self::default()
-        };
-        for op in &opening.base {
-            match op {
-                Op::Create { id, name, .. } => {
-                    plan.names.entry(*id).or_default().push(name.clone());
-                }
-                Op::End { id, end } => _ = plan.longest.insert(*id, *end),
-                _ => {}
-            }
-        }
-        for (position, op) in ops.iter().enumerate() {
-            let id = op.signal();
-            plan.touched.insert(id);
-            match op {
-                Op::Create { name, .. } => {
-                    if !plan.names.contains_key(&id) {
-                        plan.created.insert(id);
-                    }
-                    plan.moved.insert(id);
-                    plan.names.entry(id).or_default().push(name.clone());
-                }
-                Op::Rename { to, .. } => {
-                    plan.moved.insert(id);
-                    plan.names.entry(id).or_default().push(to.clone());
-                }
-                Op::Remove { .. } => {
-                    plan.moved.insert(id);
-                    plan.removed.insert(id);
-                }
-                Op::End { end, .. } => {
-                    let longest = plan.longest.entry(id).or_default();
-                    *longest = (*longest).max(*end);
-                }
-                Op::ReplaceShard { shard, .. } => {
-                    plan.replaced.insert((id, *shard), position);
-                }
-                Op::ReplaceData { .. } => _ = plan.replaced_data.insert(id, position),
-                _ => {}
-            }
-        }
-        plan
-    }
-
-    /// Whether a later operation replaces the shard, so that what `position` does to it must not be done again: the
-    /// replacement holds it, and may hold newer samples in its place.
-    fn superseded(&self, id: SignalId, shard: u64, position: usize) -> bool {
-        let by_shard = self.replaced.get(&(id, shard));
-        let by_data = self.replaced_data.get(&id);
-        by_shard.into_iter().chain(by_data).any(|at| *at > position)
-    }
-
-    fn longest(&self, id: SignalId) -> i64 {
-        self.longest.get(&id).copied().unwrap_or(0)
-    }
-}
+use kept::kept_samples;
+use plan::Plan;
 
 impl Shared {
     /// Replays `ops` over the store and checkpoints it.
@@ -393,59 +318,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes what was written past a signal's end and never committed.
-    fn trim_tail(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
-        let media = &*self.media;
-        let folder = slot.folder.join("data");
-        if !slot.base.meta.codec.is_empty() || media.stat(&folder).at("look at", &folder)?.is_none()
-        {
-            return Ok(());
-        }
-        let flat = slot.flat();
-        let used = slot.base.end.max(0).cast_unsigned() * slot.base.meta.dtype.size() as u64;
-        let (last, within) = (used / flat.shard_bytes(), used % flat.shard_bytes());
-        let chunks = folder.join("c");
-        if media.stat(&chunks).at("look at", &chunks)?.is_none() {
-            return Ok(());
-        }
-        for name in media.list(&chunks).at("list", &chunks)? {
-            let Ok(shard) = name.parse::<u64>() else {
-                continue;
-            };
-            let path = chunks.join(&name);
-            if shard > last || (shard == last && within == 0) {
-                self.handles.forget(slot.id);
-                media.remove_file(&path).at("remove", &path)?;
-                slot.uproot(&Path::new("data/c").join(&name));
-                slot.dirty.shards.remove(&shard);
-            } else if !is_sound(media, &path, flat, used - shard * flat.shard_bytes())?
-                && self.lies_in_a_gap(slot, shard)?
-            {
-                // The beginning of a fill that was never committed.
-                self.handles.forget(slot.id);
-                media.remove_file(&path).at("remove", &path)?;
-                slot.uproot(&Path::new("data/c").join(&name));
-                slot.dirty.shards.remove(&shard);
-            } else if shard == last {
-                trim(media, &path, flat, within)?;
-                self.handles.forget(slot.id);
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether no sample of a shard is valid.
-    fn lies_in_a_gap(&self, slot: &mut SlotInner, shard: u64) -> Result<bool, StoreError> {
-        let per_shard = super::shard_samples(&slot.base.meta);
-        let Some(state) = slot.committed_state(&*self.media)? else {
-            return Ok(false);
-        };
-        let start = (shard.cast_signed()).saturating_mul(per_shard);
-        let range = start..start.saturating_add(per_shard).min(state.end);
-        let length = range.end - range.start;
-        Ok(state.gaps.missing_within(range) == length)
-    }
-
     /// Finds what nobody needs: files under construction, folders without a signal, logs of other generations.
     fn note_leftovers(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
@@ -483,79 +355,4 @@ struct Redo<'a> {
     plan: &'a Plan,
     position: usize,
     kept: &'a [Range<i64>],
-}
-
-/// For each operation of a signal that holds samples, the ranges of them that no later operation makes a gap.
-fn kept_samples(
-    ops: &[Op],
-    positions: &[usize],
-    sample_bytes: usize,
-) -> HashMap<usize, Vec<Range<i64>>> {
-    let mut later = GapTable::default();
-    let mut kept = HashMap::new();
-    for &position in positions.iter().rev() {
-        match &ops[position] {
-            Op::Gap { start, end, .. } => later.set_gap((*start).max(0)..*end),
-            Op::Samples { index, bytes, .. } => {
-                let end = index.saturating_add((bytes.len() / sample_bytes) as i64);
-                // An offset in bytes must be one in a file, too.
-                if *index >= 0 && end <= i64::MAX / (2 * sample_bytes as i64) {
-                    kept.insert(position, without(*index..end, &later));
-                }
-            }
-            _ => {}
-        }
-    }
-    kept
-}
-
-/// The parts of `range` that lie in no gap.
-fn without(range: Range<i64>, gaps: &GapTable) -> Vec<Range<i64>> {
-    let mut kept = Vec::new();
-    let mut at = range.start;
-    for gap in gaps.within(range.clone()) {
-        if gap.start > at {
-            kept.push(at..gap.start);
-        }
-        at = gap.end();
-    }
-    if at < range.end {
-        kept.push(at..range.end);
-    }
-    kept
-}
-
-/// Whether a shard is one that every reader can read: an index, and all inner chunks up to payload byte `used`.
-fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<bool, StoreError> {
-    let file = media.open(path, Access::Read).at("open", path)?;
-    let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
-    let count = file.read_at(0, &mut index).at("read", path)?;
-    let long = file.len().at("look at", path)? >= flat.file_len(used.min(flat.shard_bytes()));
-    Ok(match flat.index_kind(&index[..count]) {
-        IndexKind::Flat => long,
-        IndexKind::Foreign => true,
-        IndexKind::Damaged => false,
-    })
-}
-
-/// Cuts a shard behind its last chunk in use and zeroes that chunk's unused rest.
-fn trim(media: &dyn Media, path: &Path, flat: Flat, within: u64) -> Result<(), StoreError> {
-    let file = media.open(path, Access::Write).at("open", path)?;
-    let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
-    let count = file.read_at(0, &mut index).at("read", path)?;
-    if flat.index_kind(&index[..count]) != IndexKind::Flat {
-        return Ok(());
-    }
-    let len = flat.file_len(within);
-    if file.len().at("look at", path)? > len {
-        file.set_len(len).at("cut", path)?;
-    }
-    let from = flat.payload_start + within;
-    let mut tail = vec![0; (len - from) as usize];
-    let count = file.read_at(from, &mut tail).at("read", path)?;
-    if tail[..count].iter().any(|byte| *byte != 0) {
-        tail.fill(0);
-        file.write_at(from, &tail).at("write", path)?;
-    }
-    Ok(())
 }

@@ -1,0 +1,118 @@
+//! Signals that come, go and get other names.
+
+use std::sync::{Arc, PoisonError};
+
+use super::io::IoContext;
+use super::shared::Structural;
+use super::slot::Slot;
+use super::{Engine, refuse_removed};
+use crate::error::StoreError;
+use crate::layout;
+use crate::op::{Op, SignalId};
+
+impl Engine {
+    pub(super) fn queue_structural(&self, op: Op) -> Result<(), StoreError> {
+        let shared = &*self.shared;
+        let media = &*shared.media;
+        let id = op.signal();
+        let mut core = shared.core();
+        let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
+        let old_name = names.by_id.get(&id).cloned();
+        match &op {
+            Op::Create { name, meta, .. } => {
+                names.check_free(name)?;
+                self.refuse_in_the_way(name)?;
+                let slot = Slot::created(&shared.root, id, name, meta);
+                // Made at once: on a full disk this call fails, and nothing waits for a commit that cannot be.
+                if let Err(error) = slot.lock().ensure_folder(media) {
+                    let _ = media.remove_all(&layout::staged(&shared.root, id));
+                    return Err(error);
+                }
+                let mut slots = shared.slots.write().unwrap_or_else(PoisonError::into_inner);
+                slots.insert(id, Arc::new(slot));
+                names.insert(id, name);
+            }
+            Op::Rename { to, .. } => {
+                let slot = shared.existing(id)?;
+                let mut slot = slot.lock();
+                refuse_removed(&slot)?;
+                let old = names.remove(id);
+                if let Err(error) = names.check_free(to) {
+                    old.iter().for_each(|old| names.insert(id, old));
+                    return Err(error);
+                }
+                if let Err(error) = slot.show(media, &op) {
+                    old.iter().for_each(|old| names.insert(id, old));
+                    return Err(error);
+                }
+                names.insert(id, to);
+            }
+            _ => {
+                let slot = shared.existing(id)?;
+                let mut slot = slot.lock();
+                refuse_removed(&slot)?;
+                slot.removed = true;
+                names.remove(id);
+            }
+        }
+        core.structural.push(Structural { op, old_name });
+        Ok(())
+    }
+
+    /// Takes back the latest creation or removal of a signal that waits for a commit, if there is one.
+    pub(crate) fn take_back(&self, id: SignalId) {
+        let shared = &*self.shared;
+        let mut core = shared.core();
+        let mut names = shared.names.write().unwrap_or_else(PoisonError::into_inner);
+        let of_signal = |change: &Structural| change.op.signal() == id;
+        let Some(at) = core.structural.iter().rposition(of_signal) else {
+            return;
+        };
+        let change = core.structural.remove(at);
+        let slot = shared.slot(id);
+        match change.op {
+            Op::Create { .. } => {
+                names.remove(id);
+                if let Some(slot) = slot {
+                    let mut slot = slot.lock();
+                    slot.rollback();
+                    slot.removed = true;
+                    let _ = shared.media.remove_all(&slot.folder);
+                }
+                let mut slots = shared.slots.write().unwrap_or_else(PoisonError::into_inner);
+                slots.remove(&id);
+                shared.handles.forget(id);
+                shared.sources.forget(id);
+            }
+            Op::Remove { .. } => {
+                if let Some(slot) = slot {
+                    slot.lock().removed = false;
+                }
+                change.old_name.iter().for_each(|old| names.insert(id, old));
+            }
+            _ => core.structural.insert(at, change),
+        }
+    }
+
+    /// Refuses a name whose folder holds something that is none of the store's.
+    pub(super) fn refuse_in_the_way(&self, name: &str) -> Result<(), StoreError> {
+        let shared = &*self.shared;
+        let path = layout::signal_folder(&shared.root, name);
+        if shared.media.stat(&path).at("look at", &path)?.is_none() {
+            return Ok(());
+        }
+        // A group that lost its signals, or a signal whose removal or renaming is pending, makes way.
+        let ours = shared
+            .all_slots()
+            .iter()
+            .any(|(_, slot)| slot.lock().folder == path);
+        let names = shared.media.list(&path).unwrap_or_default();
+        if ours || (!names.is_empty() && names.iter().all(|name| name == "zarr.json")) {
+            return Ok(());
+        }
+        Err(StoreError::InTheWay {
+            signal: name.into(),
+            path,
+        })
+    }
+}

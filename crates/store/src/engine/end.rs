@@ -1,0 +1,89 @@
+//! The end of changes and of the writer: rolling back, closing.
+
+use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::io;
+use super::shared::Shared;
+use crate::error::StoreError;
+use crate::layout;
+
+impl Shared {
+    /// A name in `tmp/` that nothing ever had.
+    pub(super) fn new_tmp(&self) -> (String, PathBuf) {
+        let path = io::unique(&layout::tmp_folder(&self.root), "new");
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        (name.unwrap_or_default(), path)
+    }
+
+    pub(super) fn rollback(&self) {
+        let mut core = self.core();
+        let mut names = self.names.write().unwrap_or_else(PoisonError::into_inner);
+        for change in std::mem::take(&mut core.structural).into_iter().rev() {
+            let id = change.op.signal();
+            match change.old_name {
+                Some(old) => names.insert(id, &old),
+                None => _ = names.remove(id),
+            }
+            if let Some(slot) = self.slot(id) {
+                slot.lock().removed = false;
+            }
+        }
+        drop(names);
+        let active = {
+            let mut active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *active)
+        };
+        for id in active {
+            let Some(slot) = self.slot(id) else { continue };
+            let mut slot = slot.lock();
+            slot.rollback();
+            self.handles.forget(id);
+            self.sources.forget(id);
+            if slot.created {
+                let _ = self.media.remove_all(&slot.folder);
+                slot.removed = true;
+                let mut slots = self.slots.write().unwrap_or_else(PoisonError::into_inner);
+                slots.remove(&id);
+            }
+        }
+    }
+
+    pub(super) fn close(&self) -> Result<(), StoreError> {
+        // A fork shares the lock but must not touch the store.
+        if self.owner != std::process::id() || self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let poisoned = self.check("close");
+        if poisoned.is_ok() {
+            self.rollback();
+        }
+        let mut core = self.core();
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let done = match poisoned {
+            Ok(()) if core.log.has_records || !core.dirty.is_empty() => {
+                self.checkpoint_with(&mut core)
+            }
+            Ok(()) => {
+                self.publish(&mut core);
+                Ok(())
+            }
+            // What went wrong was said when it did; now the store is as safe as it can be.
+            Err(_) => {
+                core.lock.release();
+                return Ok(());
+            }
+        };
+        if done.is_ok() {
+            // Text in the lock file means a crash.
+            let _ = core.lock.write("");
+        }
+        core.lock.release();
+        done
+    }
+}

@@ -1,0 +1,215 @@
+//! A store as of one commit: its names, what is known of its signals, and the place in the log.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::{PATIENCE, removed};
+use crate::engine::io::{IoContext, failed};
+use crate::engine::log::{self, Records};
+use crate::engine::manifest::Manifest;
+use crate::engine::open::{bases, check_identity, not_a_store, read_log};
+use crate::engine::shared::Names;
+use crate::engine::slot::Base;
+use crate::error::StoreError;
+use crate::layout;
+use crate::media::{Access, Media, MediaFile};
+use crate::op::{Op, SignalId};
+use crate::state::SignalState;
+
+/// A signal as a reader knows it.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) base: Base,
+    /// Length as of the last record read.
+    pub(super) end: i64,
+    pub(super) state: Option<Arc<SignalState>>,
+    /// Operations since the log's base, while the state is not loaded.
+    pub(super) ops: Vec<Op>,
+    /// Replacements that the writer may not have moved into place yet.
+    pub(super) replaced: BTreeMap<u64, String>,
+    pub(super) replaced_data: Option<String>,
+    pub(super) crcs: BTreeMap<u64, u32>,
+}
+
+impl Known {
+    pub(super) fn new(base: Base) -> Self {
+        Self {
+            end: base.end,
+            base,
+            state: None,
+            ops: Vec::new(),
+            replaced: BTreeMap::new(),
+            replaced_data: None,
+            crcs: BTreeMap::new(),
+        }
+    }
+}
+
+/// Everything as of one commit.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) generation: u64,
+    pub(super) log: Arc<dyn MediaFile>,
+    pub(super) log_path: PathBuf,
+    /// Offset of the next record.
+    pub(super) at: u64,
+    pub(super) sequence: u64,
+    pub(super) names: Names,
+    pub(super) signals: HashMap<SignalId, Known>,
+}
+
+impl Known {
+    /// Largest length that any operation so far gives.
+    pub(super) fn longest(&self) -> i64 {
+        let ends = self.ops.iter().filter_map(|op| match op {
+            Op::End { end, .. } => Some(*end),
+            _ => None,
+        });
+        ends.fold(self.base.end, i64::max)
+    }
+}
+
+impl View {
+    /// The store as of its log's base, its identity, and the boot that the log is from.
+    pub(super) fn open(media: &dyn Media, root: &Path) -> Result<(Self, Uuid, String), StoreError> {
+        let began = Instant::now();
+        loop {
+            let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
+            let path = layout::log_file(root, manifest.generation);
+            let bytes = match read_log(media, root, &manifest) {
+                // The generation flipped between the two reads.
+                Err(StoreError::DamagedFile { .. }) if began.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
+                other => other?,
+            };
+            let damaged = |(offset, reason)| StoreError::DamagedFile {
+                path: path.clone(),
+                offset,
+                reason,
+            };
+            let opening = log::parse_opening(&bytes).map_err(damaged)?;
+            check_identity(&opening, &manifest, &path)?;
+            let file = match media.open(&path, Access::Read) {
+                Ok(file) => file,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error, "open", &path)),
+            };
+            let mut names = Names::default();
+            let mut signals = HashMap::new();
+            for (id, base) in bases(&opening.base) {
+                names.insert(id, &base.name);
+                signals.insert(id, Known::new(base));
+            }
+            let view = Self {
+                generation: manifest.generation,
+                log: file,
+                log_path: path,
+                at: opening.records_at as u64,
+                sequence: opening.sequence,
+                names,
+                signals,
+            };
+            return Ok((view, manifest.uuid, opening.header.boot));
+        }
+    }
+
+    /// Goes on with the log after this one; `false` if that is not the live one, or not whole.
+    pub(super) fn next_generation(
+        &mut self,
+        media: &dyn Media,
+        root: &Path,
+        manifest: &Manifest,
+    ) -> Result<bool, StoreError> {
+        if manifest.generation != self.generation + 1 {
+            return Ok(false);
+        }
+        let path = layout::log_file(root, manifest.generation);
+        let Some(bytes) = media.read(&path).at("read", &path)? else {
+            return Ok(false);
+        };
+        let Ok(opening) = log::parse_opening(&bytes) else {
+            return Ok(false);
+        };
+        let file = match media.open(&path, Access::Read) {
+            Ok(file) => file,
+            Err(_) => return Ok(false),
+        };
+        if opening.sequence != self.sequence || check_identity(&opening, manifest, &path).is_err() {
+            return Ok(false);
+        }
+        for (id, base) in bases(&opening.base) {
+            // What was not loaded yet starts from the tables of this generation.
+            if let Some(known) = self.signals.get_mut(&id) {
+                known.end = base.end;
+                known.base = base;
+                known.ops.clear();
+                known.replaced.clear();
+                known.replaced_data = None;
+                known.crcs.clear();
+            }
+        }
+        self.generation = manifest.generation;
+        self.log = file;
+        self.log_path = path;
+        self.at = opening.records_at as u64;
+        Ok(true)
+    }
+
+    /// The operations of the next whole record, if there is one.
+    pub(super) fn next_record(&mut self) -> Result<Option<Vec<Op>>, StoreError> {
+        let Some(bytes) = self.record_bytes()? else {
+            return Ok(None);
+        };
+        let mut records = Records::new(&bytes, 0, self.sequence);
+        match records.next() {
+            None => Ok(None),
+            Some(Ok((sequence, ops))) => {
+                self.sequence = sequence;
+                self.at += records.at as u64;
+                Ok(Some(ops))
+            }
+            Some(Err((_, reason))) => Err(StoreError::DamagedFile {
+                path: self.log_path.clone(),
+                offset: self.at,
+                reason,
+            }),
+        }
+    }
+
+    /// The bytes of what may be the next record.
+    pub(super) fn record_bytes(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        let read = |at, bytes: &mut [u8]| self.log.read_at(at, bytes).at("read", &self.log_path);
+        let mut bytes = vec![0; 4096];
+        let count = read(self.at, &mut bytes)?;
+        let Some(len) = log::record_len(&bytes[..count]) else {
+            return Ok(None);
+        };
+        if len > bytes.len() {
+            let have = self.log.len().at("look at", &self.log_path)?;
+            if self.at.saturating_add(len as u64) > have {
+                return Ok(None);
+            }
+            bytes.resize(len, 0);
+            let count = read(self.at, &mut bytes)?;
+            bytes.truncate(count);
+        } else {
+            bytes.truncate(count.min(len));
+        }
+        Ok(Some(bytes))
+    }
+
+    pub(super) fn has_records(&self) -> Result<bool, StoreError> {
+        let bytes = self.record_bytes()?;
+        Ok(bytes.is_some_and(|bytes| Records::new(&bytes, 0, self.sequence).next().is_some()))
+    }
+
+    pub(super) fn known(&mut self, id: SignalId) -> Result<&mut Known, StoreError> {
+        self.signals.get_mut(&id).ok_or_else(|| removed(id))
+    }
+}

@@ -1,0 +1,87 @@
+//! What the log says about places: names that signals had, who came and went, which replacement is a file's last.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::engine::log::Opening;
+use crate::op::{Op, SignalId};
+
+/// What the log says about places: names that signals had, who came and went, which replacement is a file's last.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Every name that a signal had since the log's base, in order.
+    pub(super) names: HashMap<SignalId, Vec<String>>,
+    pub(super) created: BTreeSet<SignalId>,
+    pub(super) removed: BTreeSet<SignalId>,
+    /// Signals whose folder may have to move.
+    pub(super) moved: BTreeSet<SignalId>,
+    /// Signals with any operation.
+    pub(super) touched: BTreeSet<SignalId>,
+    /// Position of the last replacement of a shard, and of the array.
+    pub(super) replaced: HashMap<(SignalId, u64), usize>,
+    pub(super) replaced_data: HashMap<SignalId, usize>,
+    /// Largest length that a signal ever had.
+    pub(super) longest: HashMap<SignalId, i64>,
+    /// Sequence of the log's base.
+    pub(super) base_sequence: u64,
+}
+
+impl Plan {
+    pub(super) fn new(opening: &Opening, ops: &[Op]) -> Self {
+        let mut plan = Self {
+            base_sequence: opening.sequence,
+            ..Self::default()
+        };
+        for op in &opening.base {
+            match op {
+                Op::Create { id, name, .. } => {
+                    plan.names.entry(*id).or_default().push(name.clone());
+                }
+                Op::End { id, end } => _ = plan.longest.insert(*id, *end),
+                _ => {}
+            }
+        }
+        for (position, op) in ops.iter().enumerate() {
+            let id = op.signal();
+            plan.touched.insert(id);
+            match op {
+                Op::Create { name, .. } => {
+                    if !plan.names.contains_key(&id) {
+                        plan.created.insert(id);
+                    }
+                    plan.moved.insert(id);
+                    plan.names.entry(id).or_default().push(name.clone());
+                }
+                Op::Rename { to, .. } => {
+                    plan.moved.insert(id);
+                    plan.names.entry(id).or_default().push(to.clone());
+                }
+                Op::Remove { .. } => {
+                    plan.moved.insert(id);
+                    plan.removed.insert(id);
+                }
+                Op::End { end, .. } => {
+                    let longest = plan.longest.entry(id).or_default();
+                    *longest = (*longest).max(*end);
+                }
+                Op::ReplaceShard { shard, .. } => {
+                    plan.replaced.insert((id, *shard), position);
+                }
+                Op::ReplaceData { .. } => _ = plan.replaced_data.insert(id, position),
+                _ => {}
+            }
+        }
+        plan
+    }
+
+    /// Whether a later operation replaces the shard, so that what `position` does to it must not be done again: the
+    /// replacement holds it, and may hold newer samples in its place.
+    pub(super) fn superseded(&self, id: SignalId, shard: u64, position: usize) -> bool {
+        let by_shard = self.replaced.get(&(id, shard));
+        let by_data = self.replaced_data.get(&id);
+        by_shard.into_iter().chain(by_data).any(|at| *at > position)
+    }
+
+    pub(super) fn longest(&self, id: SignalId) -> i64 {
+        self.longest.get(&id).copied().unwrap_or(0)
+    }
+}

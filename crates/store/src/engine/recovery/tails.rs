@@ -1,0 +1,104 @@
+//! What lies past a signal's end, or in its gaps, and was never committed.
+
+use std::path::Path;
+
+use crate::engine::io::IoContext;
+use crate::engine::shared::Shared;
+use crate::engine::slot::SlotInner;
+use crate::error::StoreError;
+use crate::layout::flat::{Flat, IndexKind};
+use crate::media::{Access, Media};
+
+impl Shared {
+    /// Removes what was written past a signal's end and never committed.
+    pub(super) fn trim_tail(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
+        let media = &*self.media;
+        let folder = slot.folder.join("data");
+        if !slot.base.meta.codec.is_empty() || media.stat(&folder).at("look at", &folder)?.is_none()
+        {
+            return Ok(());
+        }
+        let flat = slot.flat();
+        let used = slot.base.end.max(0).cast_unsigned() * slot.base.meta.dtype.size() as u64;
+        let (last, within) = (used / flat.shard_bytes(), used % flat.shard_bytes());
+        let chunks = folder.join("c");
+        if media.stat(&chunks).at("look at", &chunks)?.is_none() {
+            return Ok(());
+        }
+        for name in media.list(&chunks).at("list", &chunks)? {
+            let Ok(shard) = name.parse::<u64>() else {
+                continue;
+            };
+            let path = chunks.join(&name);
+            if shard > last || (shard == last && within == 0) {
+                self.handles.forget(slot.id);
+                media.remove_file(&path).at("remove", &path)?;
+                slot.uproot(&Path::new("data/c").join(&name));
+                slot.dirty.shards.remove(&shard);
+            } else if !is_sound(media, &path, flat, used - shard * flat.shard_bytes())?
+                && self.lies_in_a_gap(slot, shard)?
+            {
+                // The beginning of a fill that was never committed.
+                self.handles.forget(slot.id);
+                media.remove_file(&path).at("remove", &path)?;
+                slot.uproot(&Path::new("data/c").join(&name));
+                slot.dirty.shards.remove(&shard);
+            } else if shard == last {
+                trim(media, &path, flat, within)?;
+                self.handles.forget(slot.id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no sample of a shard is valid.
+    pub(super) fn lies_in_a_gap(
+        &self,
+        slot: &mut SlotInner,
+        shard: u64,
+    ) -> Result<bool, StoreError> {
+        let per_shard = crate::engine::shard_samples(&slot.base.meta);
+        let Some(state) = slot.committed_state(&*self.media)? else {
+            return Ok(false);
+        };
+        let start = (shard.cast_signed()).saturating_mul(per_shard);
+        let range = start..start.saturating_add(per_shard).min(state.end);
+        let length = range.end - range.start;
+        Ok(state.gaps.missing_within(range) == length)
+    }
+}
+
+/// Whether a shard is one that every reader can read: an index, and all inner chunks up to payload byte `used`.
+fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<bool, StoreError> {
+    let file = media.open(path, Access::Read).at("open", path)?;
+    let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
+    let count = file.read_at(0, &mut index).at("read", path)?;
+    let long = file.len().at("look at", path)? >= flat.file_len(used.min(flat.shard_bytes()));
+    Ok(match flat.index_kind(&index[..count]) {
+        IndexKind::Flat => long,
+        IndexKind::Foreign => true,
+        IndexKind::Damaged => false,
+    })
+}
+
+/// Cuts a shard behind its last chunk in use and zeroes that chunk's unused rest.
+fn trim(media: &dyn Media, path: &Path, flat: Flat, within: u64) -> Result<(), StoreError> {
+    let file = media.open(path, Access::Write).at("open", path)?;
+    let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
+    let count = file.read_at(0, &mut index).at("read", path)?;
+    if flat.index_kind(&index[..count]) != IndexKind::Flat {
+        return Ok(());
+    }
+    let len = flat.file_len(within);
+    if file.len().at("look at", path)? > len {
+        file.set_len(len).at("cut", path)?;
+    }
+    let from = flat.payload_start + within;
+    let mut tail = vec![0; (len - from) as usize];
+    let count = file.read_at(from, &mut tail).at("read", path)?;
+    if tail[..count].iter().any(|byte| *byte != 0) {
+        tail.fill(0);
+        file.write_at(from, &tail).at("write", path)?;
+    }
+    Ok(())
+}
