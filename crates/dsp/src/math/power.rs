@@ -11,7 +11,7 @@ const STEEP: f64 = 1_125_899_906_842_624.0; // 2^50
 #[inline(always)]
 #[must_use]
 pub fn is_steep(exponent: f64) -> bool {
-    !(exponent.abs() < STEEP)
+    (exponent.abs() >= STEEP) | exponent.is_nan()
 }
 
 /// Natural logarithm of a positive finite number, as a sum of two doubles.
