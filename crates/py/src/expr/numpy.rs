@@ -15,13 +15,18 @@ fn ufunc_op(name: &str) -> Option<Op> {
         "invert" => Op::Unary(Unary::Invert),
         "sqrt" => Op::Unary(Unary::Sqrt),
         "exp" => Op::Unary(Unary::Exp),
+        "expm1" => Op::Unary(Unary::Expm1),
         "log" => Op::Unary(Unary::Log),
+        "log1p" => Op::Unary(Unary::Log1p),
+        "log2" => Op::Unary(Unary::Log2),
         "log10" => Op::Unary(Unary::Log10),
         "sin" => Op::Unary(Unary::Sin),
         "cos" => Op::Unary(Unary::Cos),
         "tan" => Op::Unary(Unary::Tan),
+        "tanh" => Op::Unary(Unary::Tanh),
         "floor" => Op::Unary(Unary::Floor),
         "ceil" => Op::Unary(Unary::Ceil),
+        "trunc" => Op::Unary(Unary::Trunc),
         "rint" => Op::Unary(Unary::Round),
         "isnan" => Op::Unary(Unary::IsNan),
         "isfinite" => Op::Unary(Unary::IsFinite),
@@ -32,6 +37,7 @@ fn ufunc_op(name: &str) -> Option<Op> {
         "divide" => Op::Binary(Binary::Div),
         "floor_divide" => Op::Binary(Binary::FloorDiv),
         "remainder" => Op::Binary(Binary::Mod),
+        "fmod" => Op::Binary(Binary::Fmod),
         "power" => Op::Binary(Binary::Pow),
         "less" => Op::Binary(Binary::Lt),
         "less_equal" => Op::Binary(Binary::Le),
@@ -74,8 +80,9 @@ fn function_op(name: &str) -> Option<Op> {
 
 fn unknown(name: &str) -> crate::errors::Error {
     untraceable(format!(
-        "np.{name} cannot be part of an expression; use arithmetic, np.abs, np.sqrt, np.exp, np.log, np.log10, np.sin, \
-         np.cos, np.tan, np.arctan2, np.hypot, np.floor, np.ceil, np.rint, np.minimum, np.maximum, np.clip, np.where, \
+        "np.{name} cannot be part of an expression; use arithmetic, np.abs, np.sqrt, np.exp, np.expm1, np.log, \
+         np.log1p, np.log2, np.log10, np.sin, np.cos, np.tan, np.tanh, np.arctan2, np.hypot, np.fmod, np.floor, \
+         np.ceil, np.trunc, np.rint, np.minimum, np.maximum, np.clip, np.where, \
          np.isnan, np.isfinite, np.real, np.imag, np.angle, np.conj or a reduction as np.mean"
     ))
 }
