@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::ops::{
-    Collect, Count, Fft, Filter, Limit, Map, Merge, Passthrough, Power, Rewindow, Stat, Stats,
-    Sync, Zip,
+    Between, Collect, Count, Fft, Filter, Limit, Map, Merge, Passthrough, Power, Rewindow, Stat,
+    Stats, Sync, Zip,
 };
 use crate::optimise::optimise;
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
@@ -67,6 +67,14 @@ impl Plan {
     pub fn stats(&self, stats: impl IntoIterator<Item = Stat>) -> Result<Self, PlanError> {
         let names: Vec<&str> = stats.into_iter().map(Stat::name).collect();
         self.then::<Stats>(params(json!({"names": names})))
+    }
+
+    /// [`Between`]: samples, or windows wholly, with indices in a range.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`].
+    pub fn between(&self, range: std::ops::Range<i64>) -> Result<Self, PlanError> {
+        self.then::<Between>(params(json!({"start": range.start, "end": range.end})))
     }
 
     /// [`Count`].

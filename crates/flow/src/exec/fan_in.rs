@@ -98,7 +98,7 @@ impl FanIn {
         match self.align {
             Align::Window => self.pop_alike(),
             Align::Control => self.pop_controlled(),
-            Align::Time => Ok(self.pop_earliest()),
+            Align::Time => self.pop_earliest(),
             Align::Single | Align::Arrival => Ok(self.pop_any()),
         }
     }
@@ -118,18 +118,35 @@ impl FanIn {
         Some(SmallVec::from_iter([(port as Port, item)]))
     }
 
-    /// The item that begins first, the lower input first, once no other input can give an earlier one.
-    fn pop_earliest(&mut self) -> Option<Matched> {
-        let least = self.queues.iter().map(Queue::bound).min()?;
-        let port = self
-            .queues
-            .iter()
-            .position(|queue| queue.bound() == least)?;
-        if self.queues[port].items.is_empty() {
-            return None;
+    /// What begins first, of what begins together that of the lower input, once no other input can give an earlier
+    /// one. As much of an item as comes before all others': so the order does not depend on how inputs are cut.
+    fn pop_earliest(&mut self) -> Result<Option<Matched>, OpError> {
+        let bounds = || self.queues.iter().map(Queue::bound);
+        let Some(least) = bounds().min() else {
+            return Ok(None);
+        };
+        let Some(port) = bounds().position(|bound| bound == least) else {
+            return Ok(None);
+        };
+        // What begins before the others, or with those that come after it.
+        let others = bounds().enumerate().filter(|&(other, _)| other != port);
+        let limit = others.map(|(other, bound)| bound.saturating_add(i64::from(other > port)));
+        let limit = limit.min().unwrap_or(i64::MAX);
+        let Some(front) = self.take_front(port) else {
+            return Ok(None);
+        };
+        let count = begin_before(&front, limit).max(1);
+        let (first, rest) = split(front, count)?;
+        if let Some(rest) = rest {
+            self.released = self.released.saturating_sub(rest.bytes());
+            self.queues[port].items.push_front(rest);
         }
-        let item = self.take_front(port)?;
-        Some(SmallVec::from_iter([(port as Port, item)]))
+        Ok(Some(
+            first
+                .map(|first| (port as Port, first))
+                .into_iter()
+                .collect(),
+        ))
     }
 
     /// Parts of the front items that cover the same indices.
@@ -306,16 +323,33 @@ impl FanIn {
     }
 }
 
-/// Samples, or windows.
+/// Samples, windows, rows or ranges.
 fn units(item: &Item) -> u64 {
     match item {
         Item::Samples(samples) => samples.len(),
         Item::Frames(frames) => frames.count(),
-        Item::Ranges(_) | Item::Rows(_) | Item::Taken => 1,
+        Item::Rows(rows) => rows.count(),
+        Item::Ranges(ranges) => ranges.ranges.len() as u64,
+        Item::Taken => 1,
     }
 }
 
-/// The first `at` samples or windows, and the rest.
+/// How many of them begin before an index.
+fn begin_before(item: &Item, limit: i64) -> u64 {
+    let ahead = |start: i64| u64::try_from(i128::from(limit) - i128::from(start)).unwrap_or(0);
+    match item {
+        Item::Samples(samples) => ahead(samples.start()),
+        Item::Frames(frames) => ahead(frames.start()).div_ceil(frames.hop()),
+        Item::Rows(rows) => rows.begin_before(limit),
+        Item::Ranges(ranges) => {
+            let starts = ranges.ranges.iter().map(|range| range.start);
+            starts.take_while(|&start| start < limit).count() as u64
+        }
+        Item::Taken => 1,
+    }
+}
+
+/// The first `at` of them, and the rest.
 fn split(item: Item, at: u64) -> Result<(Option<Item>, Option<Item>), OpError> {
     if at == 0 {
         return Ok((None, Some(item)));
@@ -336,6 +370,17 @@ fn split(item: Item, at: u64) -> Result<(Option<Item>, Option<Item>), OpError> {
             let first = frames.sub(0..at).map(Item::from);
             (first, frames.sub(at..frames.count()).map(Item::from))
         }
-        other => (Some(other), None),
+        Item::Rows(rows) => {
+            let (first, rest) = rows.split(at);
+            (Some(first.into()), Some(rest.into()))
+        }
+        Item::Ranges(mut ranges) => {
+            let rest = Ranges {
+                stream: ranges.stream,
+                ranges: ranges.ranges.drain(at as usize..).collect(),
+            };
+            (Some(Item::Ranges(ranges)), Some(Item::Ranges(rest)))
+        }
+        Item::Taken => (Some(item), None),
     })
 }

@@ -1,5 +1,6 @@
 //! Operators. Each is one struct, one declaration, one `process`.
 
+mod between;
 mod collect;
 mod compiled;
 mod count;
@@ -15,6 +16,7 @@ mod sync;
 mod transform;
 mod zip;
 
+pub use between::Between;
 pub use collect::Collect;
 pub use count::Count;
 pub use filter::Filter;
@@ -32,6 +34,7 @@ use crate::{Declaration, Declared, PlanError, PortType};
 
 /// Every operator of this crate.
 pub(crate) const ALL: &[Declaration] = &[
+    Between::DECLARATION,
     Collect::DECLARATION,
     Count::DECLARATION,
     Fft::DECLARATION,

@@ -22,6 +22,8 @@ mod made;
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 
 pub use clock::Clock;
 pub(crate) use clock::{clock_of, register};
@@ -105,6 +107,45 @@ impl Rows {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.batch.get_array_memory_size() as u64
+    }
+
+    /// Index of the first sample of each row, if they were made of windows.
+    fn starts(&self) -> Option<&[i64]> {
+        let starts = self.batch.column_by_name(START)?;
+        let starts = starts.as_primitive_opt::<Int64Type>()?;
+        self.covers.as_ref().map(|_| &starts.values()[..])
+    }
+
+    /// How many rows begin before an index; all where rows have none.
+    #[must_use]
+    pub fn begin_before(&self, limit: i64) -> u64 {
+        let before = |starts: &[i64]| starts.iter().take_while(|&&at| at < limit).count() as u64;
+        self.starts().map_or(self.count(), before)
+    }
+
+    /// The first `count` rows, and the others.
+    pub(crate) fn split(self, count: u64) -> (Self, Self) {
+        let at = usize::try_from(count)
+            .map_or(self.batch.num_rows(), |at| at.min(self.batch.num_rows()));
+        let cut = self.starts().and_then(|starts| starts.get(at).copied());
+        let (first, rest) = (
+            self.batch.slice(0, at),
+            self.batch.slice(at, self.batch.num_rows() - at),
+        );
+        let covers = self.covers.clone();
+        let next = cut.unwrap_or(self.next);
+        let part = |batch, covers, next| Self {
+            batch,
+            covers,
+            next,
+        };
+        let (before, after) = (
+            covers
+                .clone()
+                .map(|covers| covers.start..next.max(covers.start)),
+            covers.map(|covers| next..covers.end.max(next)),
+        );
+        (part(first, before, next), part(rest, after, self.next))
     }
 
     /// The first `count` rows.

@@ -1,0 +1,236 @@
+//! Random plans give the same bits as written, as rewritten, and however their input is cut.
+
+use std::ops::Range;
+
+use isochrony_expr::Expr;
+use isochrony_flow::{Gathered, Live, Plan, RunOptions, Segments};
+use isochrony_segment::{SigSeg, Stream, StreamId};
+use isochrony_time::{Rate, TimebaseId};
+use proptest::prelude::*;
+
+fn stream() -> StreamId {
+    Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
+}
+
+/// Loud and quiet parts, so that filters keep some windows.
+fn value(index: i64) -> i16 {
+    let noise = (index.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 48) as i16;
+    noise >> (4 + (index / 37).rem_euclid(4))
+}
+
+/// Gap-free stretches, cut into segments that lie apart in memory.
+fn recording(stretches: &[Range<i64>], cut: i64) -> Live {
+    let pieces = stretches.iter().flat_map(|range| {
+        let starts = (range.start..range.end).step_by(cut as usize);
+        starts.map(|start| {
+            let end = range.end.min(start + cut);
+            let samples: Vec<i16> = (start..end).map(value).collect();
+            SigSeg::from_slice(&samples, start, stream()).unwrap()
+        })
+    });
+    Live::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap())
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Pass,
+    Map(usize),
+    Filter(usize),
+    Between(i64, i64),
+    Windows(u64, u64),
+    Power,
+    Fft,
+    Limit(u64),
+    /// With what it was some steps ago.
+    Zip(usize),
+    Merge(usize),
+}
+
+fn maps(s: &Expr) -> Vec<Expr> {
+    vec![
+        s * 3,
+        s.abs() + 1.5,
+        s - s.mean(),
+        s.max() - s.min(),
+        (s * s).sum(),
+        s / (s.std() + 1.0),
+        s.abs().sqrt(),
+        Expr::constant(7),
+        s.gt(3),
+    ]
+}
+
+fn filters(s: &Expr) -> Vec<Expr> {
+    vec![
+        s.std().gt(400),
+        s.mean().lt(0.5),
+        s.max().gt(900),
+        s.abs().gt(1000).any(),
+        s.std().ewm(0.5).gt(300),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        Just(Step::Pass),
+        (0usize..9).prop_map(Step::Map),
+        (0usize..9).prop_map(Step::Map),
+        (0usize..5).prop_map(Step::Filter),
+        (0usize..5).prop_map(Step::Filter),
+        (-20i64..900, 0i64..700).prop_map(|(a, len)| Step::Between(a, a + len)),
+        (1u64..40, 1u64..50).prop_map(|(window, hop)| Step::Windows(window, hop)),
+        Just(Step::Power),
+        Just(Step::Fft),
+        (0u64..60).prop_map(Step::Limit),
+        (0usize..6).prop_map(Step::Zip),
+        (0usize..6).prop_map(Step::Merge),
+    ];
+    prop::collection::vec(step, 1..10)
+}
+
+/// The plan of the steps that fit one another; those that do not are left out.
+fn plan(scan: Plan, steps: &[Step]) -> Plan {
+    let s = Expr::input();
+    let mut been = vec![scan];
+    for step in steps {
+        let now = been.last().unwrap().clone();
+        let earlier = |back: &usize| been[been.len().saturating_sub(1 + back)].clone();
+        let next = match step {
+            Step::Pass => now.passthrough(),
+            Step::Map(k) => now.map(&maps(&s)[*k]),
+            Step::Filter(k) => now.filter(&filters(&s)[*k]),
+            Step::Between(a, b) => now.between(*a..*b),
+            Step::Windows(window, hop) => now.rewindow_every(*window, *hop),
+            Step::Power => now.power(),
+            Step::Fft => now.fft(),
+            Step::Limit(count) => now.limit(*count),
+            Step::Zip(back) => now.zip(&[earlier(back)]),
+            Step::Merge(back) => now.merge(&[earlier(back)]),
+        };
+        been.extend(next);
+    }
+    been.pop().unwrap()
+}
+
+fn run(plan: &Plan, optimise: bool) -> Gathered {
+    let mut options = RunOptions::default();
+    options.optimise = optimise;
+    plan.collect_with(&options).unwrap().0
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn rewritten_plans_give_the_same_bits(
+        steps in steps(), counted: bool, gap in 0i64..60, len in 1i64..500, cut in 1i64..200, segment in 1u64..300,
+    ) {
+        let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+        let plan = plan(Plan::scan_part(recording(&stretches, cut), None, segment), &steps);
+        let plan = if counted { plan.count().unwrap() } else { plan };
+        prop_assert_eq!(run(&plan, true), run(&plan, false), "{}", plan.explain());
+    }
+
+    #[test]
+    fn any_chunking_gives_the_same_bits(
+        steps in steps(), gap in 0i64..60, len in 1i64..500, cuts in (1i64..200, 1i64..800), segments in (1u64..300, 1u64..900),
+    ) {
+        let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+        let of = |cut, segment| {
+            let plan = plan(Plan::scan_part(recording(&stretches, cut), None, segment), &steps);
+            (run(&plan, true), plan)
+        };
+        let (one, plan) = of(cuts.0, segments.0);
+        prop_assert_eq!(one, of(cuts.1, segments.1).0, "{}", plan);
+    }
+
+    #[test]
+    fn a_range_of_windows_is_the_windows_of_a_range(
+        window in 1u64..40, hop in 1u64..50, gap in 0i64..60, len in 1i64..500, from in 0i64..700, wanted in 0i64..600, cut in 1i64..200,
+    ) {
+        let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+        let range = from..from + wanted;
+        let live = recording(&stretches, cut);
+        let read = Plan::scan_part(live.clone(), Some(range.clone()), 64).rewindow_every(window, hop).unwrap();
+        let between = Plan::scan_part(live, None, 64).rewindow_every(window, hop).unwrap().between(range).unwrap();
+        let between = run(&between, false);
+        prop_assert_eq!(run(&read, true), between);
+    }
+}
+
+/// What a plan runs as.
+fn runs_as(plan: &Plan) -> String {
+    let text = plan.explain();
+    let (_, after) = text.split_once("runs as\n").unwrap();
+    after.lines().next().unwrap().trim().to_owned()
+}
+
+#[test]
+fn each_rewrite_is_made_where_it_can_be() {
+    let s = Expr::input();
+    let scan = Plan::scan_part(recording(&[0..400], 400), None, 64);
+    let windows = scan.rewindow(20).unwrap();
+    let maps = windows
+        .map(&(&s - &s.mean()))
+        .unwrap()
+        .map(&s.abs().max())
+        .unwrap();
+    assert_eq!(
+        runs_as(&maps),
+        "scan -> rewindow(window=20) -> map(expression=abs(s - s.mean()).max())"
+    );
+    let counted = windows
+        .map(&(&s * 2))
+        .unwrap()
+        .filter(&s.max().gt(3))
+        .unwrap()
+        .count()
+        .unwrap();
+    assert_eq!(
+        runs_as(&counted),
+        "scan -> rewindow(window=20) -> filter(predicate=(s * 2).max() > 3) -> count"
+    );
+    let uncounted = windows.power().unwrap().count().unwrap();
+    assert_eq!(runs_as(&uncounted), "scan -> rewindow(window=20) -> count");
+    let range = windows
+        .filter(&s.std().gt(3))
+        .unwrap()
+        .between(30..90)
+        .unwrap();
+    assert_eq!(
+        runs_as(&range),
+        "scan -> rewindow(window=20) -> filter(predicate=s.std() > 3)"
+    );
+    let report = range.run().unwrap();
+    assert_eq!(
+        report.operators[0].samples, 60,
+        "only what is wanted is read"
+    );
+}
+
+#[test]
+fn what_others_take_or_what_remembers_is_left_as_it_is() {
+    let s = Expr::input();
+    let windows = Plan::scan_part(recording(&[0..400], 400), None, 64)
+        .rewindow(20)
+        .unwrap();
+    let doubled = windows.map(&(&s * 2)).unwrap();
+    let both = doubled.map(&(&s + 1)).unwrap().zip(&[doubled]).unwrap();
+    assert!(!both.explain().contains("rewrite"), "{}", both.explain());
+    let running = windows
+        .filter(&s.std().ewm(0.5).gt(3))
+        .unwrap()
+        .between(30..90)
+        .unwrap();
+    assert!(
+        !running.explain().contains("rewrite"),
+        "{}",
+        running.explain()
+    );
+    let opaque = windows.passthrough().unwrap().between(30..90).unwrap();
+    assert!(
+        !opaque.explain().contains("rewrite"),
+        "{}",
+        opaque.explain()
+    );
+}
