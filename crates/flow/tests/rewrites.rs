@@ -234,3 +234,35 @@ fn what_others_take_or_what_remembers_is_left_as_it_is() {
         opaque.explain()
     );
 }
+
+#[test]
+fn a_limit_of_none_in_front_of_a_fan_in_ends_the_run() {
+    let scan = Plan::scan_part(recording(&[0..400], 50), None, 64);
+    let none = scan.limit(0).unwrap();
+    let zipped = scan
+        .zip(std::slice::from_ref(&none))
+        .unwrap()
+        .count()
+        .unwrap();
+    assert_eq!(run(&zipped, true), Gathered::Count(0));
+    assert_eq!(
+        run(&none.merge(&[scan]).unwrap().count().unwrap(), true),
+        Gathered::Count(400)
+    );
+}
+
+#[test]
+fn what_begins_together_is_merged_in_turn_however_it_is_cut() {
+    let windows = |cut| {
+        Plan::scan_part(recording(&[0..400], cut), None, 64)
+            .rewindow(20)
+            .unwrap()
+    };
+    let twice = |cut| run(&windows(cut).merge(&[windows(cut)]).unwrap(), true);
+    let Gathered::Array(merged) = twice(400) else {
+        panic!("no array");
+    };
+    let starts: Vec<i64> = merged.parts.iter().map(|&(start, _)| start).collect();
+    assert_eq!(starts[..5], [0, 0, 20, 20, 40]);
+    assert_eq!(twice(33), Gathered::Array(merged));
+}

@@ -60,6 +60,11 @@ impl FanIn {
     }
 
     pub(crate) fn push(&mut self, port: Port, item: Item) {
+        if units(&item) == 0 {
+            // Nothing, which meets nobody: it would wait for ever.
+            self.released += item.bytes();
+            return;
+        }
         let queue = &mut self.queues[usize::from(port)];
         if let Some(range) = item.range() {
             queue.progress = queue.progress.max(range.start);

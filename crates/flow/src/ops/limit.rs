@@ -25,6 +25,9 @@ impl Operator for Limit {
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let left = self.count - self.passed;
+        if left == 0 {
+            return Ok(Next::Done);
+        }
         let first = match item {
             Item::Frames(frames) if frames.count() > left => frames.sub(0..left).map(Item::from),
             Item::Frames(frames) => {
@@ -55,7 +58,7 @@ impl Operator for Limit {
         if let Some(mut first) = first {
             self.passed = self.count;
             out.emit(0, &mut first)?;
-        } else if left > 0 {
+        } else {
             out.emit(0, item)?;
         }
         Ok(Next::Done)

@@ -6,7 +6,9 @@ use crate::{
 };
 
 operator! {
-    /// All items of all inputs, those that begin first first; the lower input first where two begin together.
+    /// All samples, windows, rows or ranges of all inputs, those that begin first first; the lower input first where two begin together.
+    ///
+    /// Where inputs overlap they are taken in turn, one window or sample at a time, however they came.
     pub struct Merge = "merge" (Inputs::AtLeast(1)) {}
     state {}
 }
