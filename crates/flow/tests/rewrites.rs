@@ -263,6 +263,7 @@ fn what_begins_together_is_merged_in_turn_however_it_is_cut() {
         panic!("no array");
     };
     let starts: Vec<i64> = merged.parts.iter().map(|&(start, _)| start).collect();
-    assert_eq!(starts[..5], [0, 0, 20, 20, 40]);
+    // What continues the part before is one part with it: 0 | 0, 20 | 20, 40 | ...
+    assert_eq!(starts[..5], [0, 0, 20, 40, 60]);
     assert_eq!(twice(33), Gathered::Array(merged));
 }
