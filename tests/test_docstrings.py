@@ -17,12 +17,14 @@ MODULES = [
     "convert",
     "errors",
     "extras",
+    "functions",
     "native_errors",
     "plan",
     "progress",
     "samples",
     "table",
     "times",
+    "views",
 ]
 
 

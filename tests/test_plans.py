@@ -252,7 +252,8 @@ def test_plans_print_compare_explain_and_report(store: iso.Store) -> None:
     signal = pressure(store)
     made = lambda: iso.scan(signal).rewindow(100).filter(lambda s: s.std() > 1).filter(lambda s: s.mean() < 0)  # noqa: E731
     plan = made()
-    expected = "scan -> rewindow(window=100) -> filter(predicate=s.std() > 1) -> filter(predicate=s.mean() < 0)"
+    filters = "filter(predicate=s.std() > 1) -> filter(predicate=s.mean() < 0)"
+    expected = f"scan(stn_10/pressure) -> rewindow(window=100) -> {filters}"
     assert str(plan) == expected
     assert repr(plan) == f"Plan({expected})"
     assert plan == made()

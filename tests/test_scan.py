@@ -63,7 +63,7 @@ def test_times_units_and_calibration(store: iso.Store) -> None:
 def test_plans_print_compare_and_explain(store: iso.Store) -> None:
     signal = pressure(store)
     plan = iso.scan(signal).rewindow(100).stats("min")
-    assert str(plan) == 'scan -> rewindow(window=100) -> stats(names=["min"])'
+    assert str(plan) == 'scan(stn_10/pressure) -> rewindow(window=100) -> stats(names=["min"])'
     assert plan == iso.scan(signal).rewindow(100).stats("min")
     assert "rows[start int64, end int64, time time, min float64]" in plan.explain()
     assert iso.Plan.from_json(plan.to_json(), store=store) == plan

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         verify,
     )
     from .convert import from_obspy
+    from .functions import jit, py
     from .importers import import_files
     from .native_errors import (
         GapError,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
         StoreError,
         TimeError,
     )
-    from .plan import Plan, scan
+    from .plan import Plan, collect, generate, run, scan
     from .table import Table
     from .times import Rate
 
@@ -80,9 +81,14 @@ __all__ = [
     "TimeError",
     "Timebase",
     "UsageError",
+    "collect",
     "from_obspy",
+    "generate",
     "import_files",
+    "jit",
     "open",
+    "py",
+    "run",
     "scan",
     "span",
     "verify",
@@ -97,12 +103,13 @@ _HOMES = {
         "Timebase", "open", "span", "verify",
     ),
     ".convert": ("from_obspy",),
+    ".functions": ("jit", "py"),
     ".importers": ("import_files",),
     ".native_errors": (
         "GapError", "ImportRefusedError", "OptionError", "PlanError", "RunError", "SegmentError", "StoreError",
         "TimeError",
     ),
-    ".plan": ("Plan", "scan"),
+    ".plan": ("Plan", "collect", "generate", "run", "scan"),
     ".table": ("Table",),
     ".times": ("Rate",),
 }  # fmt: skip

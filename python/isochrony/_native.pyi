@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .attributes import Attributes
+from .plan import Plan
 from .table import Table
 from .times import Rate
+from .views import Views
 
 __all__ = [
     "Appended",
@@ -635,6 +637,9 @@ class Store:
         scale: float | None = None,
         offset: float | None = None,
     ) -> Signal: ...
+    @property
+    def views(self) -> Views: ...
+    def save_view(self, name: str, plan: Plan, *, overwrite: bool = False) -> None: ...
     def rename(self, name: str, to: str) -> None: ...
     def delete(self, name: str) -> None: ...
     def commit(self, *, publish: bool = True) -> int: ...
@@ -805,15 +810,62 @@ class NativePlan:
     def port(self) -> str: ...
     @property
     def kind(self) -> str: ...
+    @property
+    def hop(self) -> int: ...
     def explain(self) -> str: ...
     def to_json(self) -> str: ...
     @staticmethod
     def from_json(text: str, store: Store | None = None) -> NativePlan: ...
+    def row(self, counts: bool) -> tuple[str, int] | None: ...
+    def python(
+        self,
+        how: str,
+        function: Callable[..., Any],
+        shown: str,
+        import_name: str | None = None,
+        dtype: str | None = None,
+        width: int = 1,
+        counts: bool = False,
+    ) -> NativePlan: ...
+    def jit(
+        self,
+        function: Callable[..., Any],
+        shown: str,
+        import_name: str | None = None,
+        dtype: str | None = None,
+        width: int = 1,
+        counts: bool = False,
+    ) -> NativePlan: ...
+    @staticmethod
+    def generate(
+        function: Callable[[], Any],
+        shown: str,
+        import_name: str | None,
+        dtype: str,
+        rate: _Rate,
+        unit: str,
+        start: Any = None,
+        segment: int | None = None,
+    ) -> NativePlan: ...
+    def output(self, output: int) -> NativePlan: ...
+    def sink(self, store: Store, name: str, if_exists: str) -> NativePlan: ...
+    def append(self, signal: Signal) -> NativePlan: ...
+    def annotate(self, signal: Signal, kind: str, fields: dict[str, Any]) -> NativePlan: ...
     def collect(
-        self, memory: int | None = None, optimise: bool = True, progress: Callable[[int, int], object] | None = None
-    ) -> Any: ...
+        self,
+        others: Sequence[NativePlan] = ...,
+        memory: int | None = None,
+        optimise: bool = True,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> tuple[
+        list[tuple[Any, _Array | None]], tuple[list[tuple[str, int, int, int, float]], int, float, int, str]
+    ]: ...
     def run(
-        self, memory: int | None = None, optimise: bool = True, progress: Callable[[int, int], object] | None = None
+        self,
+        others: Sequence[NativePlan] = ...,
+        memory: int | None = None,
+        optimise: bool = True,
+        progress: Callable[[int, int], object] | None = None,
     ) -> tuple[list[tuple[str, int, int, int, float]], int, float, int, str]: ...
     def __eq__(self, other: object, /) -> bool: ...
 

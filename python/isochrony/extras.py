@@ -18,6 +18,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "audio": ("soundfile",),
     "table": ("pyarrow",),
     "plot": ("matplotlib",),
+    "jit": ("numba",),
 }
 
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from .functions import JitFunction, PythonFunction, importable, once, shown
 from .native_errors import OptionError, PlanError
 from .progress import ImportProgress
 from .table import Table
@@ -28,7 +29,18 @@ from .table import Table
 if TYPE_CHECKING:
     from ._native import Expr, NativePlan, Selection, Signal, Store
 
-__all__ = ["STATS", "OperatorReport", "Plan", "Report", "RunResult", "scan"]
+__all__ = [
+    "STATS",
+    "OperatorReport",
+    "Plan",
+    "Report",
+    "RunResult",
+    "collect",
+    "collect_reported",
+    "generate",
+    "run",
+    "scan",
+]
 
 #: Statistics of `Plan.stats`.
 STATS = ("min", "max", "count", "mean", "std", "var", "rms")
@@ -90,13 +102,13 @@ class RunResult:
         return str(self.report)
 
 
-def _whole(step: str, value: object, unit: str) -> int:
+def _whole(step: str, value: object, unit: str, least: int = 1) -> int:
     try:
-        number = 0 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+        number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        number = 0
-    if number < 1:
-        raise OptionError(f"{step}({value!r}) is refused; give a whole number of {unit}, from 1")
+        number = -1
+    if number < least:
+        raise OptionError(f"{step}({value!r}) is refused; give a whole number of {unit}, from {least}")
     return number
 
 
@@ -122,7 +134,7 @@ class Plan:
     >>> loud.count().collect()
     1
     >>> print(loud)
-    scan -> rewindow(window=4) -> filter(predicate=s.std() > 1.5)
+    scan(array) -> rewindow(window=4) -> filter(predicate=s.std() > 1.5)
     """
 
     __slots__ = ("_native",)
@@ -160,27 +172,139 @@ class Plan:
         _choice("anchor", anchor, ("run", "range"))
         return self._then("rewindow", window=samples, hop=every, tail=tail, anchor=anchor)
 
-    def filter(self, predicate: Callable[[Expr], Expr] | Expr) -> Self:
+    def filter(self, predicate: Callable[[Expr], Expr] | Expr | PythonFunction | JitFunction) -> Self:
         """Let those windows pass for which an expression is true.
 
         Parameters:
-            predicate: gives one bool a window, as ``lambda s: s.std() > 10``; traced once.
+            predicate: gives one bool a window, as ``lambda s: s.std() > 10``; traced once. Or `isochrony.py` or
+                `isochrony.jit` of a function that runs on blocks of windows.
 
         Raises:
             PlanError: it cannot be traced, gives one bool a sample, or its types do not fit.
         """
+        if isinstance(predicate, PythonFunction | JitFunction):
+            return type(self)(predicate._add(self._native, "filter"))
         return type(self)(self._native.traced("filter", "predicate", predicate))
 
-    def map(self, expression: Callable[[Expr], Expr] | Expr) -> Self:
+    def map(self, expression: Callable[[Expr], Expr] | Expr | PythonFunction | JitFunction) -> Self:
         """Compute an expression of each window, or of each sample.
 
         Parameters:
-            expression: as ``lambda s: s - s.mean()``; traced once. One value a window gives rows of one value.
+            expression: as ``lambda s: s - s.mean()``; traced once. One value a window gives rows of one value. Or
+                `isochrony.py` or `isochrony.jit` of a function that runs on blocks of windows.
 
         Raises:
             PlanError: it cannot be traced, or its types do not fit.
         """
+        if isinstance(expression, PythonFunction | JitFunction):
+            return type(self)(expression._add(self._native, "map"))
         return type(self)(self._native.traced("map", "expression", expression))
+
+    def each(self, function: Callable[[npt.NDArray[Any], int], object], *, counts: bool = False) -> Self:
+        """Show every block to a Python function and pass it on: ``plan.each(print).run()``.
+
+        Parameters:
+            function: is called as ``f(values, start)`` in order, in the run's thread, with values as `isochrony.py` has
+                them (ranges: one row of start and end each) and the index of the first sample; what it returns is
+                dropped, what it raises ends the run.
+            counts: give it the counts as they are stored.
+
+        Raises:
+            OptionError: it is not a function.
+        """
+        if not callable(function):
+            raise OptionError(f"each({function!r}) is refused; give a function of values and start")
+        name, saved = shown(function), importable(function)
+        return type(self)(self._native.python("each", function, name, saved, counts=counts))
+
+    def sink(
+        self, to: Store | Signal, name: str | None = None, *, overwrite: bool = False, append: bool = False
+    ) -> Self:
+        """Keep what comes out as a signal, and pass it on: ``plan.sink(store, "stn_10/mean").run()``.
+
+        Samples, and windows that do not overlap, keep their rate; windows of one computed value become a signal with
+        one sample every hop. Gaps stay gaps, clock steps begin runs, and times follow the source's clock; what a filter
+        removed becomes a gap, too. Commits once a second or every 64 MiB, and at the end; a run that fails keeps what
+        was committed. A commit includes what else waits for one in that store.
+
+        Parameters:
+            to: a store that is open for writing; or one of its signals, to which samples are added.
+            name: of the signal, in a store.
+            overwrite: replace a signal of that name.
+            append: add to a signal of that name, of the same dtype and rate.
+
+        Raises:
+            PlanError: what comes out is no signal, or the plan reads the signal that it would write.
+            StoreError: the store is open for reading. When the plan runs, also: the signal exists (as `RunError`).
+        """
+        from ._native import Store
+
+        if isinstance(to, Store):
+            if name is None or (overwrite and append):
+                raise OptionError("sink(store, name) needs a name, and at most one of overwrite= and append=")
+            how = "overwrite" if overwrite else "append" if append else "refuse"
+            return type(self)(self._native.sink(to, name, how))
+        if name is not None or overwrite or append:
+            raise OptionError("sink(signal) adds to a signal; give a store and a name to make one")
+        return type(self)(self._native.append(to))
+
+    def annotate(self, signal: Signal, kind: str, **fields: Any) -> Self:
+        """Add an event to a signal for each window or range that comes, and pass it on.
+
+        ``windows.filter(...).ranges().annotate(signal, "voiced").run()``. Events are durable as samples of `sink` are.
+
+        Parameters:
+            signal: of a store that is open for writing; where it is not the signal that the plan reads, ranges are
+                found in it by civil time.
+            kind: of event, `snake_case` by convention.
+            fields: values that all events have; or of windows functions that are traced, as
+                ``peak=lambda s: abs(s).max()``, which give one value each.
+
+        Raises:
+            PlanError: neither windows nor ranges come, or a function cannot be traced.
+            StoreError: the store is open for reading.
+        """
+        return type(self)(self._native.annotate(signal, kind, fields))
+
+    def ranges(self, *, join: int = 0, before: int = 0, after: int = 0) -> Self:
+        """The stretches that windows cover, as ranges of indices: those that touch or overlap become one.
+
+        `collect` gives them as rows of start and end; `sync` and `annotate` take them.
+
+        Parameters:
+            join: ranges with no more samples than this between them become one, but never across a gap.
+            before: samples that each begins earlier.
+            after: samples that each ends later.
+
+        >>> import numpy as np, isochrony as iso
+        >>> loud = iso.scan(np.arange(12) % 6, rate=100).rewindow(2).filter(lambda s: s.max() > 1)
+        >>> loud.ranges().collect()
+        array([[ 2,  6],
+               [ 8, 12]])
+        """
+        widths = {"join": join, "before": before, "after": after}
+        checked = {name: _whole(f"ranges {name}=", value, "samples", 0) for name, value in widths.items()}
+        return self._then("ranges", (), **checked)
+
+    def sync(self, *others: Plan, on: Plan) -> tuple[Plan, ...]:
+        """The samples of this plan and of others in the ranges that a third gives; the rest is dropped.
+
+        ``around, = iso.scan(signal).sync(on=detected.ranges(before=100))``. Samples wait, without a copy, until no
+        range can ask for them any more.
+
+        Parameters:
+            others: samples of the same timebase.
+            on: ranges, as `ranges` gives them.
+
+        Returns:
+            One plan for this one and for each of the others.
+
+        Raises:
+            PlanError: the plans are no samples, or `on` gives no ranges.
+        """
+        inputs = [*(other._native for other in others), on._native]
+        synced = self._native.then("sync", "{}", inputs)
+        return tuple(type(self)(synced.output(port)) for port in range(1 + len(others)))
 
     def passthrough(self) -> Self:
         """Let everything pass as it is: an operator that the optimiser does not see into."""
@@ -253,14 +377,12 @@ class Plan:
             expression uses them.
 
         Raises:
-            RunError: an operator failed; the message names it, the samples and their time.
+            RunError: an operator failed; the message names it, the samples and their time. What a Python function
+                raised is its `__cause__`.
             PlanError: `workers` is not 1.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
         """
-        _one_worker(workers)
-        with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
-            gathered = self._native.collect(memory, optimise, _drawn(line) if progress else None)
-        return Table._of(gathered) if self._native.kind == "rows" else gathered
+        return collect(self, workers=workers, progress=progress, memory=memory, optimise=optimise)[0]
 
     def run(
         self,
@@ -275,12 +397,17 @@ class Plan:
         Returns:
             A `RunResult`: its `report` says what each operator did.
         """
-        _one_worker(workers)
-        with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
-            parts = self._native.run(memory, optimise, _drawn(line) if progress else None)
-        operators, bursts, elapsed_s, peak_bytes, text = parts
-        operators_done = tuple(OperatorReport(*one) for one in operators)
-        return RunResult(Report(operators_done, bursts, elapsed_s, peak_bytes, text))
+        return run(self, workers=workers, progress=progress, memory=memory, optimise=optimise)
+
+    @property
+    def hop(self) -> int:
+        """Samples from one window to the next; 1 where there are no windows."""
+        return self._native.hop
+
+    @property
+    def kind(self) -> str:
+        """What comes out: "samples", "frames" (windows), "ranges", "rows" or "count"."""
+        return self._native.kind
 
     def explain(self) -> str:
         """The plan as written, what is rewritten and why, and the plan as it will run; reads nothing."""
@@ -290,7 +417,8 @@ class Plan:
         """The plan as JSON text: operators by name, signals by store and name, expressions as graphs.
 
         Raises:
-            PlanError: it scans an array, which exists in this process only.
+            PlanError: it scans an array, which exists in this process only, or calls a function that cannot be
+                imported by name.
         """
         return self._native.to_json()
 
@@ -322,6 +450,78 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self})"
+
+
+def collect(
+    *plans: Plan,
+    workers: int = 1,
+    progress: bool = False,
+    memory: int | None = None,
+    optimise: bool = True,
+) -> tuple[Any, ...]:
+    """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
+
+    Parameters and errors are those of `Plan.collect`; the result is a tuple.
+
+    >>> import numpy as np, isochrony as iso
+    >>> windows = iso.scan(np.arange(6.0), rate=100).rewindow(2)
+    >>> iso.collect(windows.count(), windows.map(lambda s: s.max()))
+    (3, array([[1.],
+           [3.],
+           [5.]]))
+    """
+    return collect_reported(plans, workers=workers, progress=progress, memory=memory, optimise=optimise)[0]
+
+
+def run(
+    *plans: Plan,
+    workers: int = 1,
+    progress: bool = False,
+    memory: int | None = None,
+    optimise: bool = True,
+) -> RunResult:
+    """Run several plans as one for their effects: what they have in common is read and computed once.
+
+    Parameters and errors are those of `Plan.collect`.
+
+    Returns:
+        A `RunResult`: its `report` says what each operator did.
+    """
+    first, others = _natives(plans)
+    _one_worker(workers)
+    with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
+        return _done(first.run(others, memory, optimise, _drawn(line) if progress else None))
+
+
+def collect_reported(
+    plans: tuple[Plan, ...],
+    *,
+    workers: int = 1,
+    progress: bool = False,
+    memory: int | None = None,
+    optimise: bool = True,
+) -> tuple[tuple[Any, ...], tuple[npt.NDArray[np.int64] | None, ...], RunResult]:
+    """As `collect`, and where the rows of each array lie (index of the first and how many are next to one another), and
+    the report.
+    """
+    first, others = _natives(plans)
+    _one_worker(workers)
+    with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
+        gathered, done = first.collect(others, memory, optimise, _drawn(line) if progress else None)
+    results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
+    return tuple(results), tuple(parts for _, parts in gathered), _done(done)
+
+
+def _done(parts: Any) -> RunResult:
+    operators, bursts, elapsed_s, peak_bytes, text = parts
+    operators_done = tuple(OperatorReport(*one) for one in operators)
+    return RunResult(Report(operators_done, bursts, elapsed_s, peak_bytes, text))
+
+
+def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
+    if not plans or not all(isinstance(plan, Plan) for plan in plans):
+        raise PlanError(f"got {', '.join(type(plan).__name__ for plan in plans) or 'nothing'} to run; give plans")
+    return plans[0]._native, [plan._native for plan in plans[1:]]
 
 
 def _drawn(line: ImportProgress) -> Callable[[int, int], None]:
@@ -360,3 +560,43 @@ def scan(
     if rate is None:
         raise PlanError("scan of an array needs rate=, in Hz; or give a signal, which knows it")
     return Plan(NativePlan.array(source, rate, unit, samples))
+
+
+def generate(
+    source: Callable[[], Iterable[Any]] | Iterable[Any],
+    *,
+    dtype: npt.DTypeLike,
+    rate: Any,
+    unit: str = "",
+    start: Any = None,
+    segment: int | None = None,
+) -> Plan:
+    """A plan over samples that Python code makes.
+
+    Parameters:
+        source: a function without arguments that gives an iterator, called for each run; or an iterable, which serves
+            one run if it is an iterator. It gives 1-D arrays of `dtype` that follow one another, or pairs of the
+            index of the first sample and the array: what lies between is a gap. Arrays are taken over without a copy;
+            one that the code keeps becomes read-only, and of a view that can be written a copy is taken.
+        dtype: of the arrays.
+        rate: sample rate in Hz, exact as everywhere.
+        unit: of the values.
+        start: civil time of index 0.
+        segment: as for `scan`.
+
+    Raises:
+        PlanError: the source is neither.
+
+    >>> import numpy as np, isochrony as iso
+    >>> noise = lambda: (np.full(100, k) for k in range(3))
+    >>> iso.generate(noise, dtype="i8", rate=100).rewindow(50).map(lambda s: s.sum()).collect()[:, 0]
+    array([  0,   0,  50,  50, 100, 100])
+    """
+    from ._native import NativePlan
+
+    samples = None if segment is None else _whole("generate segment=", segment, "samples")
+    if not callable(source) and not isinstance(source, Iterable):
+        raise PlanError(f"generate got {type(source).__name__}; give a function that makes an iterator of arrays")
+    made = source if callable(source) else once(source)
+    name = shown(source) if callable(source) else "iterator"
+    return Plan(NativePlan.generate(made, name, importable(source), np.dtype(dtype).name, rate, unit, start, samples))

@@ -150,6 +150,16 @@ pub enum PlanError {
         /// Why it cannot be opened.
         why: String,
     },
+    /// A plan that would write to a signal that it reads.
+    #[error(
+        "{operator} would write to {signal:?}, which the plan reads; write to a signal of another name"
+    )]
+    WritesItsInput {
+        /// Name of the operator.
+        operator: &'static str,
+        /// Name of the signal.
+        signal: String,
+    },
     /// An output that the operator does not have.
     #[error("{operator} has {have} output(s), so there is no output {got}; choose 0 to {}", have - 1)]
     NoSuchOutput {
@@ -181,6 +191,7 @@ impl PlanError {
             Self::NotSaveable { .. } => "not_saveable",
             Self::Unreadable { .. } => "unreadable_plan",
             Self::NoRecording { .. } => "no_recording",
+            Self::WritesItsInput { .. } => "writes_its_input",
             Self::NoSuchOutput { .. } => "no_such_output",
         }
     }
@@ -304,6 +315,17 @@ pub enum RunError {
         #[source]
         error: OpError,
     },
+    /// A plan that ends in an operator which promised a result and gave none.
+    #[error(
+        "{operator} (node {node}) ends the plan and promised a count, but gave none; implement Operator::result, or end \
+         the plan with count"
+    )]
+    NoResult {
+        /// Name of the operator.
+        operator: &'static str,
+        /// Its number in the plan as run.
+        node: usize,
+    },
     /// Somebody asked the run to stop.
     #[error("the run was interrupted after {items} items; what was committed is kept")]
     Interrupted {
@@ -318,6 +340,7 @@ impl RunError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Operator { error, .. } => error.code(),
+            Self::NoResult { .. } => "no_result",
             Self::Interrupted { .. } => "interrupted",
         }
     }

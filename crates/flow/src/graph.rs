@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::Bound;
-use crate::plan::{Node, Op, Plan};
+use crate::plan::{Node, Op, Plan, SEGMENT};
+use crate::{Bound, Live};
 
 /// An output of a node: number of the node, number of the output.
 pub(crate) type Edge = (usize, u16);
@@ -34,6 +35,11 @@ pub(crate) struct Graph {
 impl Graph {
     /// Nodes that do the same to the same inputs become one.
     pub(crate) fn new(plan: &Plan) -> Self {
+        Self::of(std::slice::from_ref(plan))
+    }
+
+    /// The same of several plans, which share what they have in common.
+    pub(crate) fn of(plans: &[Plan]) -> Self {
         let mut graph = Self {
             nodes: Vec::new(),
             outputs: Vec::new(),
@@ -41,7 +47,7 @@ impl Graph {
         let mut numbers: HashMap<*const Node, usize> = HashMap::new();
         let mut consumers: HashMap<Edge, Vec<usize>> = HashMap::new();
         // Depth first by hand: plans of a thousand operators must not need a deep stack.
-        let mut stack = vec![(&plan.node, false)];
+        let mut stack: Vec<_> = plans.iter().rev().map(|plan| (&plan.node, false)).collect();
         while let Some((node, inputs_done)) = stack.pop() {
             if numbers.contains_key(&Arc::as_ptr(node)) {
                 continue;
@@ -75,10 +81,33 @@ impl Graph {
                 graph.nodes.push(made);
             }
         }
+        let output = |plan: &Plan| (numbers[&Arc::as_ptr(&plan.node)], plan.output);
+        graph.outputs = plans.iter().map(output).collect();
         graph
-            .outputs
-            .push((numbers[&Arc::as_ptr(&plan.node)], plan.output));
-        graph
+    }
+
+    /// The recording whose indices come in at a node: that of the same timebase before it.
+    pub(crate) fn reads(&self, node: usize) -> Option<&Live> {
+        let (from, output) = *self.nodes[node].inputs.first()?;
+        let timebase = |node: &GraphNode, output: u16| {
+            let port = node.bound.outputs.get(usize::from(output))?;
+            port.stream().map(|stream| stream.timebase)
+        };
+        let wanted = timebase(&self.nodes[from], output)?;
+        let (mut left, mut seen) = (vec![from], vec![false; self.nodes.len()]);
+        while let Some(at) = left.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            let before = &self.nodes[at];
+            if let Some(recording) = before.op.recording()
+                && timebase(before, 0) == Some(wanted)
+            {
+                return Some(recording);
+            }
+            left.extend(before.inputs.iter().map(|&(node, _)| node));
+        }
+        None
     }
 
     /// Takes out a node that nobody takes from.
@@ -94,12 +123,17 @@ impl Graph {
 
     fn label(&self, node: usize) -> String {
         let name = self.nodes[node].op.name();
-        let Op::Apply {
-            declaration,
-            params,
-        } = &self.nodes[node].op
-        else {
-            return name.into();
+        let (declaration, params) = match &self.nodes[node].op {
+            Op::Apply {
+                declaration,
+                params,
+            } => (declaration, params),
+            Op::Hold(kept) => return kept.0.label(),
+            Op::Scan {
+                recording,
+                range,
+                segment,
+            } => return scanned(recording, range.as_ref(), *segment),
         };
         let shown = declaration.params.iter().filter_map(|param| {
             let value = params.get(param.name)?;
@@ -120,6 +154,19 @@ impl Graph {
             format!("{name}({})", shown.join(", "))
         }
     }
+}
+
+/// A scan: what of, and what is not as usual.
+fn scanned(recording: &Live, range: Option<&Range<i64>>, segment: u64) -> String {
+    let port = recording.0.port();
+    let mut text = format!("scan({}", port.stream().map_or("", |stream| &stream.name));
+    if let Some(range) = range {
+        text += &format!("[{}:{}]", range.start, range.end);
+    }
+    if segment != SEGMENT {
+        text += &format!(", segment={segment}");
+    }
+    text + ")"
 }
 
 /// An expression as the user would write it.

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::graph::Graph;
+use crate::held::Kept;
 use crate::rows;
 use crate::{
-    Bound, Catalog, Declaration, Declared, Inputs, Live, OpError, PlanError, PortType, Recording,
+    Bound, Catalog, Declaration, Declared, Inputs, Live, Needs, OpError, Operator, PlanError,
+    PortType, Recording,
 };
 
 /// What a node does.
@@ -30,6 +32,8 @@ pub(crate) enum Op {
         declaration: Declaration,
         params: Map<String, Value>,
     },
+    /// Processes items by means of something that the plan holds.
+    Hold(Kept),
 }
 
 impl PartialEq for Op {
@@ -57,6 +61,7 @@ impl PartialEq for Op {
                     params: p,
                 },
             ) => declaration.name == d.name && params == p,
+            (Self::Hold(one), Self::Hold(other)) => one == other,
             _ => false,
         }
     }
@@ -67,6 +72,30 @@ impl Op {
         match self {
             Self::Scan { .. } => "scan",
             Self::Apply { declaration, .. } => declaration.name,
+            Self::Hold(kept) => kept.0.name(),
+        }
+    }
+
+    /// The recording that it reads.
+    pub(crate) fn recording(&self) -> Option<&Live> {
+        match self {
+            Self::Scan { recording, .. } => Some(recording),
+            _ => None,
+        }
+    }
+
+    /// Makes the operator; None of a scan. `reads` is the recording of the indices that come in.
+    pub(crate) fn make(
+        &self,
+        reads: Option<&Live>,
+    ) -> Option<Result<Box<dyn Operator>, PlanError>> {
+        match self {
+            Self::Scan { .. } => None,
+            Self::Apply {
+                declaration,
+                params,
+            } => Some((declaration.build)(params)),
+            Self::Hold(kept) => Some(kept.0.make(reads)),
         }
     }
 }
@@ -101,7 +130,7 @@ impl Drop for Node {
 /// let after_gap = SigSeg::from_slice(&[2i16, 4], 100, stream)?;
 /// let recording = Segments::new([before_gap, after_gap]).expect("in order");
 /// let plan = Plan::scan(recording).rewindow(2)?.count()?;
-/// assert_eq!(plan.to_string(), "scan -> rewindow(window=2) -> count");
+/// assert_eq!(plan.to_string(), "scan(stn_10/pressure) -> rewindow(window=2) -> count");
 /// assert_eq!(plan.collect()?.count(), Some(3)); // sample 4 makes no full window and never meets sample 100
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -127,7 +156,8 @@ impl Plan {
     /// Reads the samples of a recording with indices in `range`, in segments of at most `segment` samples.
     #[must_use]
     pub fn scan_part(recording: Live, range: Option<Range<i64>>, segment: u64) -> Self {
-        let bound = Bound::new([recording.0.port()]);
+        let mut bound = Bound::new([recording.0.port()]);
+        bound.needs = recording.0.needs();
         announce(&recording);
         Self {
             node: Arc::new(Node {
@@ -193,6 +223,44 @@ impl Plan {
         self.apply(&O::DECLARATION, params, &[])
     }
 
+    /// Adds an operator that holds something of this process; its inputs are this plan and `others`.
+    ///
+    /// # Errors
+    /// [`PlanError`] if an input is not what it takes, or [`PlanError::WritesItsInput`].
+    pub fn hold(&self, kept: Kept, others: &[Self]) -> Result<Self, PlanError> {
+        let mut inputs = vec![self.clone()];
+        inputs.extend_from_slice(others);
+        let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
+        for input in &inputs {
+            for node in Graph::new(input).nodes {
+                let saved = node.op.recording().and_then(|live| live.0.saved());
+                if let Some(saved) = saved.filter(|saved| kept.0.writes(saved)) {
+                    let name = saved.get("signal").and_then(Value::as_str);
+                    return Err(PlanError::WritesItsInput {
+                        operator: kept.0.name(),
+                        signal: name.unwrap_or_default().into(),
+                    });
+                }
+            }
+        }
+        let bound = kept.0.make(None)?.bind(&types)?;
+        Ok(Self {
+            node: Arc::new(Node {
+                op: Op::Hold(kept),
+                inputs,
+                bound,
+            }),
+            output: 0,
+        })
+    }
+
+    /// Whether running it occupies the Python interpreter.
+    #[must_use]
+    pub fn needs_interpreter(&self) -> bool {
+        let mut nodes = Graph::new(self).nodes.into_iter();
+        nodes.any(|node| node.bound.needs == Needs::Interpreter)
+    }
+
     /// Another output of the last operator.
     ///
     /// # Errors
@@ -244,6 +312,10 @@ impl Plan {
                     params,
                 } => {
                     json!({"op": declaration.name, "params": params, "inputs": node.inputs})
+                }
+                Op::Hold(kept) => {
+                    let params = kept.0.saved()?;
+                    json!({"op": kept.0.name(), "params": params, "inputs": node.inputs})
                 }
             })
         });
@@ -308,7 +380,14 @@ impl Plan {
             let Some((first, others)) = inputs.split_first() else {
                 return Err(unreadable(format!("node {at} has no input")));
             };
-            nodes.push(first.apply(catalog.get(name)?, object("params")?, others)?);
+            let params = object("params")?;
+            nodes.push(match catalog.revive(name) {
+                Some(revive) => {
+                    let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
+                    first.hold(revive(&params, &types)?, others)?
+                }
+                None => first.apply(catalog.get(name)?, params, others)?,
+            });
         }
         pick(&nodes, saved.get("output").unwrap_or(&Value::Null))
     }
@@ -357,6 +436,6 @@ pub(crate) fn open(op: &Op) -> Option<Result<Box<dyn crate::Source>, OpError>> {
             announce(recording);
             Some(source)
         }
-        Op::Apply { .. } => None,
+        Op::Apply { .. } | Op::Hold(_) => None,
     }
 }

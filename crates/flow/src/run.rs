@@ -20,8 +20,8 @@ fn params(value: Value) -> serde_json::Map<String, Value> {
     }
 }
 
-fn prepared(plan: &Plan, options: &RunOptions<'_>) -> Graph {
-    let mut graph = Graph::new(plan);
+fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Graph {
+    let mut graph = Graph::of(plans);
     if options.optimise {
         optimise(&mut graph);
     }
@@ -163,15 +163,44 @@ impl Plan {
     /// # Errors
     /// [`RunError`].
     pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(Gathered, Report), RunError> {
-        let sink = match self.port() {
-            crate::PortType::Count => Ok(self.clone()),
-            _ => self.then::<Collect>(serde_json::Map::new()),
+        let (mut gathered, report) = Self::collect_all(std::slice::from_ref(self), options)?;
+        // One plan, one result.
+        Ok((gathered.swap_remove(0), report))
+    }
+
+    /// Runs several plans as one and gathers what comes out of each: what they have in common is read and computed
+    /// once.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn collect_all(
+        plans: &[Self],
+        options: &RunOptions<'_>,
+    ) -> Result<(Vec<Gathered>, Report), RunError> {
+        let sink = |plan: &Self| match plan.port() {
+            crate::PortType::Count => plan.clone(),
+            _ => {
+                let sink = plan.then::<Collect>(serde_json::Map::new());
+                sink.unwrap_or_else(|_| plan.clone())
+            }
         };
-        let sink = sink.unwrap_or_else(|_| self.clone());
-        let graph = prepared(&sink, options);
+        let sinks: Vec<Self> = plans.iter().map(sink).collect();
+        let graph = prepared(&sinks, options);
         let mut run = Run::new(&graph, options)?;
         let report = run.run(options)?;
-        let gathered = run.result(graph.outputs[0].0).unwrap_or(Gathered::Count(0));
+        let mut gathered: Vec<Gathered> = Vec::with_capacity(plans.len());
+        for (at, &(node, _)) in graph.outputs.iter().enumerate() {
+            // Equal plans end in one node, which gives its result once.
+            let same = graph.outputs[..at].iter().position(|&(n, _)| n == node);
+            let result = match same {
+                Some(same) => Some(gathered[same].clone()),
+                None => run.result(node),
+            };
+            gathered.push(result.ok_or_else(|| RunError::NoResult {
+                operator: graph.nodes[node].op.name(),
+                node,
+            })?);
+        }
         Ok((gathered, report))
     }
 
@@ -188,7 +217,15 @@ impl Plan {
     /// # Errors
     /// [`RunError`].
     pub fn run_with(&self, options: &RunOptions<'_>) -> Result<Report, RunError> {
-        Run::new(&prepared(self, options), options)?.run(options)
+        Self::run_all(std::slice::from_ref(self), options)
+    }
+
+    /// Runs several plans as one for their effects: what they have in common is read and computed once.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run_all(plans: &[Self], options: &RunOptions<'_>) -> Result<Report, RunError> {
+        Run::new(&prepared(plans, options), options)?.run(options)
     }
 
     /// The plan as written and as it will run, and which rewrites lie between; reads nothing.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isochrony_segment::SigSeg;
 use serde_json::{Map, Value};
 
-use crate::{Break, Clock, Item, OpError, PortType};
+use crate::{Break, Clock, Item, Needs, OpError, PortType};
 
 /// What a source gives next.
 #[derive(Debug)]
@@ -68,6 +68,11 @@ pub trait Recording: Send + Sync {
     fn saved(&self) -> Option<Map<String, Value>> {
         None
     }
+
+    /// What reading it occupies.
+    fn needs(&self) -> Needs {
+        Needs::Cpu
+    }
 }
 
 /// A shared recording; equal if it is the same one or is saved under the same name.
@@ -78,6 +83,20 @@ impl Live {
     /// Shares a recording.
     pub fn new(recording: impl Recording + 'static) -> Self {
         Self(Arc::new(recording))
+    }
+}
+
+impl Live {
+    /// What knows the civil times of its indices, if they are known.
+    #[must_use]
+    pub fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.0.clock()
+    }
+
+    /// How a saved plan names it; None if it exists in this process only.
+    #[must_use]
+    pub fn saved(&self) -> Option<Map<String, Value>> {
+        self.0.saved()
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::SigSeg;
 use isochrony_store::{Mode, Signal, Store, StoreError, Stretch};
-use isochrony_time::{Fixed, RunId, TimeError, civil};
+use isochrony_time::{Fixed, RunId, Stamp, TimeError, civil};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -184,6 +184,12 @@ struct StoredClock(RwLock<Signal>);
 const TIMES: usize = 1 << 12;
 
 impl Clock for StoredClock {
+    fn stamp(&self, index: i64) -> Option<Stamp> {
+        let signal = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let time = signal.time_of(index).ok()?;
+        Some(Stamp::new(time.value, Fixed::ZERO))
+    }
+
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
         let signal = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut exact = vec![Fixed::ZERO; indices.len().min(TIMES)];

@@ -148,7 +148,10 @@ fn a_plan_prints_compares_and_counts() {
             .count()
             .unwrap()
     };
-    assert_eq!(plan().to_string(), "scan -> rewindow(window=10) -> count");
+    assert_eq!(
+        plan().to_string(),
+        "scan(stn/p) -> rewindow(window=10) -> count"
+    );
     assert_eq!(plan().collect().unwrap(), Gathered::Count(21));
     assert!(plan().port() == isochrony_flow::PortType::Count);
 }

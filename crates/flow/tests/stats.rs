@@ -88,7 +88,7 @@ fn a_gap_never_leaks_into_a_window() {
     );
     assert_eq!(
         plan.to_string(),
-        r#"scan -> rewindow(window=4) -> stats(names=["min","max"])"#
+        r#"scan(windows) -> rewindow(window=4) -> stats(names=["min","max"])"#
     );
 }
 

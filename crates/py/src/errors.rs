@@ -4,7 +4,7 @@
 //! exception means, a subclass inherits that too. The choice depends on the error's stable code only, so a
 //! variant that this table does not know still arrives as its enum's class.
 
-use isochrony_flow::{PlanError, RunError};
+use isochrony_flow::{OpErrorKind, PlanError, RunError};
 use isochrony_ingest::IngestError;
 use isochrony_segment::SegmentError;
 use isochrony_store::StoreError;
@@ -18,6 +18,8 @@ pub(crate) struct Raised {
     code: &'static str,
     message: String,
     errno: Option<i32>,
+    /// What Python code raised, where that is what went wrong.
+    cause: Option<PyErr>,
 }
 
 /// What functions that call into our crates return.
@@ -39,7 +41,13 @@ impl Raised {
             code,
             message,
             errno: None,
+            cause: None,
         }
+    }
+
+    /// What it says.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// The stable name of the kind of error.
@@ -104,7 +112,14 @@ impl From<PlanError> for Error {
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
-        Raised::new("RunError", error.code(), error.to_string()).into()
+        let mut raised = Raised::new("RunError", error.code(), error.to_string());
+        if let RunError::Operator { error, .. } = &error
+            && let OpErrorKind::Failed(cause) = error.kind()
+            && let Some(python) = cause.downcast_ref::<PyErr>()
+        {
+            raised.cause = Some(Python::attach(|py| python.clone_ref(py)));
+        }
+        raised.into()
     }
 }
 
@@ -152,7 +167,13 @@ impl From<Error> for PyErr {
             Error::Ours(raised) => raised,
         };
         Python::attach(|py| match exception(py, &raised) {
-            Ok(value) => Self::from_value(value),
+            Ok(value) => {
+                let error = Self::from_value(value);
+                if let Some(cause) = raised.cause {
+                    error.set_cause(py, Some(cause));
+                }
+                error
+            }
             // Only where the package is taken apart; the message still gets through.
             Err(_) => PyRuntimeError::new_err(raised.message),
         })

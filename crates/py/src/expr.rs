@@ -43,6 +43,8 @@ impl From<Written> for Expr {
 }
 
 fn untraceable(message: String) -> Error {
+    let message =
+        format!("{message}; what no expression says runs as isochrony.py(f) or isochrony.jit(f)");
     Raised::new("TraceError", "untraceable", message).into()
 }
 

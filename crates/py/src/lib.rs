@@ -49,6 +49,7 @@ mod table;
 mod time;
 mod timebase;
 mod view;
+mod views;
 mod writing;
 
 /// The native half of Isochrony; import `isochrony` instead.

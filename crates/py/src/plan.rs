@@ -4,11 +4,12 @@
 //! operator needs no code here. Runs go in a thread of their own that never takes the interpreter's lock, while the
 //! calling one looks for Ctrl-C and draws progress.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use isochrony_flow::{
-    Catalog, Gathered, Live, MEMORY, Plan, PlanError, Progress, Report, RunOptions, SEGMENT,
-    Segments, Stored,
+    Catalog, Gathered, Live, MEMORY, Plan, PlanError, PortType, Progress, Report, RunOptions,
+    SEGMENT, Segments, Stored, ToEvents, ToSignal,
 };
 use isochrony_segment::{BufferMut, Calibration, DType, SigSeg, Stream};
 use isochrony_time::TimebaseId;
@@ -17,13 +18,22 @@ use serde_json::{Map, Value, json};
 
 use crate::errors::{Raised, Result};
 use crate::expr::traced;
+use crate::handle::Shared;
 use crate::interrupt::watched;
 use crate::memory;
 use crate::selection::Selection;
 use crate::signal::Signal;
 use crate::store::Store;
 use crate::table::NativeTable;
-use crate::time::RateArg;
+use crate::time::{RateArg, TimeArg};
+
+mod function;
+mod generate;
+mod jit;
+mod keep;
+
+use function::{PythonOperator, Use};
+use jit::JitOperator;
 
 /// Per operator name, items, samples, gaps and useful seconds; bursts, seconds, bytes at most; as a table.
 type ReportParts = (
@@ -69,34 +79,105 @@ fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
 
 impl NativePlan {
     fn apply(&self, name: &str, params: Map<String, Value>, others: &[Plan]) -> Result<Self> {
-        let catalog = Catalog::standard();
-        Ok(self.plan.apply(catalog.get(name)?, params, others)?.into())
+        Ok(self
+            .plan
+            .apply(Catalog::standard().get(name)?, params, others)?
+            .into())
     }
 
-    /// Runs a plan under the options of Python.
+    /// Runs plans as one under the options of Python.
     fn execute<T: Send>(
-        &self,
+        plans: &[Plan],
         py: Python<'_>,
         memory: Option<u64>,
         optimise: bool,
         progress: Option<&Py<PyAny>>,
-        run: impl FnOnce(&Plan, &RunOptions<'_>) -> std::result::Result<T, isochrony_flow::RunError>
+        run: impl FnOnce(&[Plan], &RunOptions<'_>) -> std::result::Result<T, isochrony_flow::RunError>
         + Send,
     ) -> Result<T> {
         let (stop, state) = (AtomicBool::new(false), Progress::default());
-        let work = || {
+        let interpreted = plans.iter().any(Plan::needs_interpreter);
+        let work = || -> Result<T> {
             let mut options = RunOptions::default();
             options.memory = memory.unwrap_or(MEMORY);
             options.optimise = optimise;
             options.interrupt = Some(&stop);
             options.progress = Some(&state);
-            Ok(run(&self.plan, &options)?)
+            if interpreted {
+                // The thread keeps its place in the interpreter from block to block; making one anew each time would
+                // cost more than the call.
+                return Python::attach(|py| {
+                    py.detach(|| -> Result<T> { Ok(run(plans, &options)?) })
+                });
+            }
+            Ok(run(plans, &options)?)
         };
         watched(py, &stop, work, |py| match progress {
             Some(progress) => progress.call1(py, (state.done(), state.total())).map(drop),
             None => Ok(()),
         })
     }
+
+    fn all(&self, others: &[PyRef<'_, Self>]) -> Vec<Plan> {
+        let others = others.iter().map(|other| other.plan.clone());
+        std::iter::once(self.plan.clone()).chain(others).collect()
+    }
+}
+
+/// A result, and of an array the index and number of rows that are next to one another.
+type Collected<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
+/// What a run gathered, as Python has it.
+fn object<'py>(py: Python<'py>, plan: &Plan, gathered: Gathered) -> Result<Collected<'py>> {
+    let object = match gathered {
+        Gathered::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
+        Gathered::Array(array) => {
+            // Rows of what was in memory, so their lengths fit.
+            let columns = array.shape.get(1).map(|&columns| columns as usize);
+            let mut parts = BufferMut::zeroed_samples::<i64>(2 * array.parts.len())?;
+            let pairs = parts.samples_mut::<i64>().chunks_exact_mut(2);
+            for (pair, (start, rows)) in pairs.zip(array.parts) {
+                pair.copy_from_slice(&[start, rows.cast_signed()]);
+            }
+            let parts = memory::own(py, parts, DType::I64, Some(2))?;
+            let object = memory::gathered(py, array.bytes, array.dtype, columns)?;
+            return Ok((object, Some(parts)));
+        }
+        Gathered::Ranges(ranges) => {
+            let mut ends = BufferMut::zeroed_samples::<i64>(2 * ranges.len())?;
+            for (pair, range) in ends.samples_mut::<i64>().chunks_exact_mut(2).zip(ranges) {
+                pair.copy_from_slice(&[range.start, range.end]);
+            }
+            Ok(memory::own(py, ends, DType::I64, Some(2))?)
+        }
+        Gathered::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
+        _ => Err(Raised::new(
+            "PlanError",
+            "input_type",
+            format!(
+                "{} cannot be gathered; end the plan with count",
+                plan.port()
+            ),
+        )
+        .into()),
+    };
+    object.map(|object| (object, None))
+}
+
+/// The engine's operators, those that Python functions are, and those that write, to a given store or to those that
+/// they name.
+fn catalog(store: Option<&Arc<Shared>>) -> Catalog {
+    let (signals, events) = (store.cloned(), store.cloned());
+    Catalog::standard()
+        .reviving(ToSignal::NAME, move |saved, _| {
+            ToSignal::resolve(saved, signals.as_ref().map(|shared| &shared.store))
+        })
+        .reviving(ToEvents::NAME, move |saved, _| {
+            ToEvents::resolve(saved, events.as_ref().map(|shared| &shared.store))
+        })
+        .reviving("py", |saved, _| PythonOperator::revive(saved, "map"))
+        .reviving("each", |saved, _| PythonOperator::revive(saved, "each"))
+        .reviving("jit", JitOperator::revive)
 }
 
 #[pymethods]
@@ -172,6 +253,15 @@ impl NativePlan {
         self.plan.port().kind()
     }
 
+    /// Samples from one window to the next; 1 where there are no windows.
+    #[getter]
+    fn hop(&self) -> u64 {
+        match self.plan.port() {
+            PortType::Frames { hop, .. } => hop,
+            _ => 1,
+        }
+    }
+
     /// The plan as written and as it will run.
     fn explain(&self) -> String {
         self.plan.explain()
@@ -190,63 +280,127 @@ impl NativePlan {
         let saved = parse(text)?;
         let shared = store.map(|store| store.get().shared.clone());
         let resolve = |map: &Map<String, Value>| {
+            if map.contains_key("generate") {
+                return generate::Kind::revive(map);
+            }
             Stored::resolve(map, shared.as_ref().map(|shared| &shared.store))
         };
         // Opening a store reads files.
         Ok(py
-            .detach(|| Plan::from_json(&saved, &Catalog::standard(), &resolve))?
+            .detach(|| Plan::from_json(&saved, &catalog(shared.as_ref()), &resolve))?
             .into())
     }
 
-    /// Runs the plan and gathers what comes out.
-    #[pyo3(signature = (memory=None, optimise=true, progress=None))]
+    /// Type of a window's values as a function sees them, and how many there are: 0 of samples without windows.
+    fn row(&self, counts: bool) -> Option<(&'static str, usize)> {
+        let (dtype, width) = function::seen(&self.plan.port(), counts)?;
+        Some((dtype.name(), width))
+    }
+
+    /// Adds an operator that calls a Python function: "filter", "map" or "each".
+    #[pyo3(signature = (how, function, shown, import_name=None, dtype=None, width=1, counts=false))]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    fn python(
+        &self,
+        how: &str,
+        function: Py<PyAny>,
+        shown: String,
+        import_name: Option<String>,
+        dtype: Option<&str>,
+        width: usize,
+        counts: bool,
+    ) -> Result<Self> {
+        let function = generate::function(function, shown, import_name);
+        let how = match (how, dtype) {
+            ("each", _) => Use::Each,
+            (_, Some(dtype)) => Use::Map(generate::dtype(dtype)?, width),
+            (_, None) => Use::Filter,
+        };
+        let kept = PythonOperator::kept(function, how, counts);
+        Ok(self.plan.hold(kept, &[])?.into())
+    }
+
+    /// Adds an operator that Numba compiles: a filter where no dtype is given.
+    #[pyo3(signature = (function, shown, import_name=None, dtype=None, width=1, counts=false))]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    fn jit(
+        &self,
+        py: Python<'_>,
+        function: Py<PyAny>,
+        shown: String,
+        import_name: Option<String>,
+        dtype: Option<&str>,
+        width: usize,
+        counts: bool,
+    ) -> Result<Self> {
+        let function = generate::function(function, shown, import_name);
+        let dtype = dtype.map(generate::dtype).transpose()?;
+        let result = dtype.map(|dtype| (dtype, width));
+        let kept = JitOperator::kept(py, function, &self.plan.port(), result, counts)?;
+        Ok(self.plan.hold(kept, &[])?.into())
+    }
+
+    /// Reads what a function's iterators make.
+    #[staticmethod]
+    #[pyo3(signature = (function, shown, import_name, dtype, rate, unit, start=None, segment=None))]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    fn generate(
+        function: Py<PyAny>,
+        shown: String,
+        import_name: Option<String>,
+        dtype: &str,
+        rate: RateArg,
+        unit: &str,
+        start: Option<TimeArg>,
+        segment: Option<u64>,
+    ) -> Result<Self> {
+        let kind = generate::Kind {
+            dtype: generate::dtype(dtype)?,
+            rate: rate.0,
+            unit: unit.to_owned(),
+            start: start.map(|start| start.0.value),
+        };
+        let function = generate::function(function, shown, import_name);
+        Ok(kind.scan(function, segment).into())
+    }
+
+    /// One of the outputs of the last operator.
+    fn output(&self, output: u16) -> Result<Self> {
+        Ok(self.plan.output(output)?.into())
+    }
+
+    /// Runs this plan and others as one and gathers what comes out of each.
+    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None))]
     fn collect<'py>(
         &self,
         py: Python<'py>,
+        others: Vec<PyRef<'_, Self>>,
         memory: Option<u64>,
         optimise: bool,
         progress: Option<Py<PyAny>>,
-    ) -> Result<Bound<'py, PyAny>> {
-        let collect = |plan: &Plan, options: &RunOptions<'_>| plan.collect_with(options);
-        let (gathered, _) = self.execute(py, memory, optimise, progress.as_ref(), collect)?;
-        match gathered {
-            Gathered::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
-            Gathered::Array(array) => {
-                // Rows of what was in memory, so their lengths fit.
-                let columns = array.shape.get(1).map(|&columns| columns as usize);
-                memory::gathered(py, array.bytes, array.dtype, columns)
-            }
-            Gathered::Ranges(ranges) => {
-                let mut ends = BufferMut::zeroed_samples::<i64>(2 * ranges.len())?;
-                for (pair, range) in ends.samples_mut::<i64>().chunks_exact_mut(2).zip(ranges) {
-                    pair.copy_from_slice(&[range.start, range.end]);
-                }
-                Ok(memory::own(py, ends, DType::I64, Some(2))?)
-            }
-            Gathered::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
-            _ => Err(Raised::new(
-                "PlanError",
-                "input_type",
-                format!(
-                    "{} cannot be gathered; end the plan with count",
-                    self.plan.port()
-                ),
-            )
-            .into()),
-        }
+    ) -> Result<(Vec<Collected<'py>>, ReportParts)> {
+        let plans = self.all(&others);
+        let collect = Plan::collect_all;
+        let (gathered, report) =
+            Self::execute(&plans, py, memory, optimise, progress.as_ref(), collect)?;
+        let gathered = gathered.into_iter().zip(&plans);
+        let objects = gathered.map(|(one, plan)| object(py, plan, one));
+        Ok((objects.collect::<Result<_>>()?, parts(&report)))
     }
 
-    /// Runs the plan and drops what comes out.
-    #[pyo3(signature = (memory=None, optimise=true, progress=None))]
+    /// Runs this plan and others as one and drops what comes out.
+    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None))]
     fn run(
         &self,
         py: Python<'_>,
+        others: Vec<PyRef<'_, Self>>,
         memory: Option<u64>,
         optimise: bool,
         progress: Option<Py<PyAny>>,
     ) -> Result<ReportParts> {
-        let run = |plan: &Plan, options: &RunOptions<'_>| plan.run_with(options);
-        let report = self.execute(py, memory, optimise, progress.as_ref(), run)?;
+        let plans = self.all(&others);
+        let run = Plan::run_all;
+        let report = Self::execute(&plans, py, memory, optimise, progress.as_ref(), run)?;
         Ok(parts(&report))
     }
 

@@ -12,6 +12,7 @@ use crate::handle::Shared;
 use crate::options::New;
 use crate::signal::Signal;
 use crate::time::{RateArg, TimeArg, option};
+use crate::views::views;
 
 /// A folder of signals, open for reading or for writing; made by `isochrony.open`.
 ///
@@ -173,8 +174,21 @@ impl Store {
         names.iter().map(|name| self.signal(py, name)).collect()
     }
 
-    fn __getitem__(&self, py: Python<'_>, name: &str) -> Result<Signal> {
-        self.signal(py, name)
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> Result<Bound<'py, PyAny>> {
+        let py = slf.py();
+        match slf.get().signal(py, name) {
+            Ok(signal) => Ok(Bound::new(py, signal)?.into_any()),
+            // The error of a name that nothing has is that of a signal, with the nearest name.
+            Err(error) => {
+                let views = views(slf);
+                match views {
+                    Ok(views) if !slf.get().shared.store.is_closed() && views.contains(name)? => {
+                        Ok(views.get_item(name)?)
+                    }
+                    _ => Err(error),
+                }
+            }
+        }
     }
 
     fn __delitem__(&self, name: &str) -> Result<()> {

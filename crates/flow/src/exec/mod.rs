@@ -19,7 +19,7 @@ use pool::Pool;
 use slot::{Cold, FRESH, MANY, Slot, To};
 
 use crate::graph::Graph;
-use crate::plan::{self, Op};
+use crate::plan;
 use crate::report::{OperatorReport, Report};
 use crate::{Align, OpError, OpErrorKind, Pulled, RunError, Source};
 
@@ -136,19 +136,15 @@ impl Run {
                     ended: false,
                 });
             }
-            let op: Box<dyn crate::Operator> = match &node.op {
-                Op::Scan { .. } => Box::new(Nothing),
-                Op::Apply {
-                    declaration,
-                    params,
-                } => {
+            let op: Box<dyn crate::Operator> = match node.op.make(graph.reads(at)) {
+                None => Box::new(Nothing),
+                Some(made) => {
                     let types: Vec<_> = node
                         .inputs
                         .iter()
                         .map(|&(n, o)| graph.nodes[n].bound.outputs[usize::from(o)])
                         .collect();
-                    let made =
-                        (declaration.build)(params).and_then(|mut op| op.bind(&types).map(|_| op));
+                    let made = made.and_then(|mut op| op.bind(&types).map(|_| op));
                     made.map_err(|error| failed(at, OpErrorKind::Failed(error.into()).into()))?
                 }
             };

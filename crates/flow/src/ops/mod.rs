@@ -4,11 +4,14 @@ mod between;
 mod collect;
 mod compiled;
 mod count;
+mod each;
 mod filter;
 mod limit;
 mod map;
 mod merge;
+mod pass;
 mod passthrough;
+mod ranges;
 mod rewindow;
 mod spectrum;
 mod stats;
@@ -18,12 +21,16 @@ mod zip;
 
 pub use between::Between;
 pub use collect::Collect;
+pub(crate) use compiled::Compiled;
 pub use count::Count;
+pub use each::Each;
 pub use filter::Filter;
 pub use limit::Limit;
 pub use map::Map;
 pub use merge::Merge;
+pub use pass::{dtype_in_unit, in_unit, pass_where};
 pub use passthrough::Passthrough;
+pub use ranges::ToRanges;
 pub use rewindow::Rewindow;
 pub use spectrum::{Fft, Power};
 pub use stats::{Stat, Stats};
@@ -44,6 +51,7 @@ pub(crate) const ALL: &[Declaration] = &[
     Merge::DECLARATION,
     Passthrough::DECLARATION,
     Power::DECLARATION,
+    ToRanges::DECLARATION,
     Rewindow::DECLARATION,
     Stats::DECLARATION,
     Sync::DECLARATION,

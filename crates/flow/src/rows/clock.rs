@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use isochrony_segment::StreamId;
-use isochrony_time::TimebaseId;
+use isochrony_time::{Fixed, Stamp, TimebaseId};
 
 use crate::Cause;
 
@@ -20,6 +20,14 @@ pub trait Clock: Send + Sync {
     /// # Errors
     /// A time outside the years 1677 to 2262; whatever the recording meets.
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause>;
+
+    /// When a sample was taken, as exactly as it is known; None where it is not.
+    fn stamp(&self, index: i64) -> Option<Stamp> {
+        let mut time = [i64::MIN];
+        self.times(&[index], &mut time).ok()?;
+        let known = time[0] != i64::MIN;
+        known.then(|| Stamp::new(Fixed::from_int(time[0]), Fixed::ZERO))
+    }
 }
 
 type Key = (&'static str, TimebaseId);

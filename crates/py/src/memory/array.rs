@@ -122,6 +122,23 @@ unsafe fn over<'py>(
     shape: &mut [npy_intp],
     flags: c_int,
 ) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the caller's.
+    unsafe { shaped(py, buffer, dtype, shape, None, flags) }
+}
+
+/// An array of the given shape and strides (None: C-contiguous) over `buffer`.
+///
+/// # Safety
+/// The values that the shape and the strides reach lie in the buffer; with `NPY_ARRAY_WRITEABLE` in `flags`, `buffer`
+/// is the only reference to owned memory, and no two of them share bytes.
+pub(super) unsafe fn shaped<'py>(
+    py: Python<'py>,
+    buffer: Buffer,
+    dtype: DType,
+    shape: &mut [npy_intp],
+    strides: Option<&mut [npy_intp; 2]>,
+    flags: c_int,
+) -> PyResult<Bound<'py, PyAny>> {
     let data = buffer.as_ptr().cast_mut().cast::<c_void>();
     let aligned = data.addr().is_multiple_of(dtype.align());
     let flags = flags
@@ -143,7 +160,7 @@ unsafe fn over<'py>(
             descr,
             shape.len() as c_int,
             shape.as_mut_ptr(),
-            std::ptr::null_mut(),
+            strides.map_or(std::ptr::null_mut(), |strides| strides.as_mut_ptr()),
             data,
             flags,
             std::ptr::null_mut(),
@@ -158,8 +175,14 @@ unsafe fn over<'py>(
 }
 
 /// Keeps a Python object alive whose memory a buffer looks into.
-struct PythonOwner {
+pub(super) struct PythonOwner {
     _object: Py<PyAny>,
+}
+
+impl PythonOwner {
+    pub(super) fn new(object: Py<PyAny>) -> Self {
+        Self { _object: object }
+    }
 }
 
 impl Owner for PythonOwner {}

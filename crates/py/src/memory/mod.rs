@@ -7,8 +7,12 @@
 
 mod array;
 mod arrow;
+mod block;
+mod compiled;
 mod table;
 
 pub(crate) use array::{adopt, gathered, own, view};
 pub(crate) use arrow::{export as arrow_export, import as arrow_import};
+pub(crate) use block::{Returned, returned, rows};
+pub(crate) use compiled::Compiled;
 pub(crate) use table::{column, schema_capsule, stream_capsule};

@@ -1,0 +1,57 @@
+//! Items shown to a function of this process.
+
+use std::sync::Arc;
+
+use crate::{
+    Bound, Cause, Contract, Held, Item, Kept, Live, Next, OpError, OpErrorKind, Operator, Out,
+    Plan, PlanError, Port, PortType,
+};
+
+type Function = Arc<dyn Fn(&Item) -> Result<(), Cause> + Send + Sync>;
+
+/// Shows every item to a function and passes it on: the end of a plan that is run for its effects, or a look inside one.
+///
+/// Items come in order, from one thread. What the function fails with ends the run.
+#[derive(Clone)]
+pub struct Each(Function);
+
+impl Each {
+    /// A function of the items.
+    pub fn new(function: impl Fn(&Item) -> Result<(), Cause> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(function))
+    }
+}
+
+impl Held for Each {
+    fn name(&self) -> &'static str {
+        "each"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Operator for Each {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        (self.0)(item).map_err(OpErrorKind::Failed)?;
+        Ok(Next::Tail)
+    }
+}
+
+impl Plan {
+    /// [`Each`].
+    ///
+    /// # Errors
+    /// None today.
+    pub fn each(
+        &self,
+        function: impl Fn(&Item) -> Result<(), Cause> + Send + Sync + 'static,
+    ) -> Result<Self, PlanError> {
+        self.hold(Kept::new(Each::new(function)), &[])
+    }
+}

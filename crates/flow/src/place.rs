@@ -1,0 +1,112 @@
+//! A signal of a store as something to write to: the user's open store, or a path that is opened when a plan runs.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use isochrony_store::{Mode, Store, StoreError};
+use serde_json::{Map, Value, json};
+
+use crate::{Cause, OpError, OpErrorKind, PlanError};
+
+/// Stores that running plans opened by their path: one store has one writer, and a plan may keep several things in one.
+static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
+
+/// A signal of a store, by name; the store is open already, or is opened for writing when a plan runs.
+#[derive(Clone)]
+pub struct Place {
+    path: PathBuf,
+    open: Option<Store>,
+    signal: String,
+}
+
+impl Place {
+    /// A signal of a store that is open for writing. What a run commits there includes what else waits for a commit.
+    pub fn new(store: &Store, signal: impl Into<String>) -> Self {
+        Self {
+            path: store.path().to_owned(),
+            open: Some(store.clone()),
+            signal: signal.into(),
+        }
+    }
+
+    /// A signal of the store at a path, which each run opens and closes again.
+    pub fn at(store: impl AsRef<Path>, signal: impl Into<String>) -> Self {
+        let path = store.as_ref();
+        Self {
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            open: None,
+            signal: signal.into(),
+        }
+    }
+
+    /// Folder of the store.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Name of the signal.
+    #[must_use]
+    pub fn signal(&self) -> &str {
+        &self.signal
+    }
+
+    /// The store, open for writing.
+    pub(crate) fn open(&self) -> Result<Arc<Store>, OpError> {
+        if let Some(store) = &self.open {
+            return Ok(Arc::new(store.clone()));
+        }
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = open.get(&self.path).and_then(Weak::upgrade) {
+            return Ok(store);
+        }
+        let store = Arc::new(Store::open(&self.path, Mode::ReadWrite).map_err(failed)?);
+        open.retain(|_, store| store.strong_count() > 0);
+        open.insert(self.path.clone(), Arc::downgrade(&store));
+        Ok(store)
+    }
+
+    /// As saved plans have it.
+    pub(crate) fn saved(&self) -> Map<String, Value> {
+        let mut saved = Map::new();
+        saved.insert("store".into(), json!(self.path.to_string_lossy()));
+        saved.insert("signal".into(), json!(self.signal));
+        saved
+    }
+
+    /// The place that a saved plan names, in the store that it names or in another one.
+    pub(crate) fn resolve(
+        saved: &Map<String, Value>,
+        store: Option<&Store>,
+    ) -> Result<Self, PlanError> {
+        let text = |key: &str| match saved.get(key) {
+            Some(Value::String(text)) => Ok(text.as_str()),
+            _ => Err(PlanError::Unreadable {
+                why: format!("an operator that writes does not name its {key}"),
+            }),
+        };
+        Ok(match store {
+            Some(store) => Self::new(store, text("signal")?),
+            None => Self::at(text("store")?, text("signal")?),
+        })
+    }
+
+    /// Whether a saved recording reads this signal.
+    pub(crate) fn is_read_by(&self, recording: &Map<String, Value>) -> bool {
+        let ours = self.saved();
+        recording.get("store") == ours.get("store") && recording.get("signal") == ours.get("signal")
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.path.display(), self.signal)
+    }
+}
+
+/// A store's error as an operator's.
+pub(crate) fn failed(error: StoreError) -> OpError {
+    OpErrorKind::Failed(Cause::from(error)).into()
+}

@@ -1,0 +1,55 @@
+//! Calls of functions that Numba compiled.
+
+use isochrony_segment::DType;
+use pyo3::prelude::*;
+
+/// The C function of `isochrony.functions`: rows, how many, values of a row, values from one row to the next, results.
+type Entry = unsafe extern "C" fn(*const u8, i64, i64, i64, *mut u8) -> i64;
+
+/// A compiled function, and what keeps its code in memory.
+pub(crate) struct Compiled {
+    entry: Entry,
+    _keeper: Py<PyAny>,
+}
+
+impl Compiled {
+    /// Has Numba compile a function of rows of one dtype that fills `width` values of another a row.
+    pub(crate) fn new(
+        function: &Bound<'_, PyAny>,
+        given: DType,
+        wanted: DType,
+        width: usize,
+    ) -> PyResult<Self> {
+        let functions = function.py().import("isochrony.functions")?;
+        let arguments = (function, given.name(), wanted.name(), width);
+        let keeper = functions.getattr("compiled")?.call1(arguments)?;
+        let address: usize = keeper.getattr("address")?.extract()?;
+        // SAFETY: `isochrony.functions.compiled` gives the address of a C function of this signature, whose code its
+        // object keeps, and which sees arrays of `(count - 1) * stride + width` values and of `count` results.
+        let entry = unsafe { std::mem::transmute::<usize, Entry>(address) };
+        Ok(Self {
+            entry,
+            _keeper: keeper.unbind(),
+        })
+    }
+
+    /// Calls it over `count` rows of `width` values, `stride` apart, of `size` bytes each; None if they do not lie in
+    /// `values`, or `result` bytes a row not in `out`.
+    pub(crate) fn call(
+        &self,
+        values: &[u8],
+        [count, width, stride, size]: [usize; 4],
+        out: &mut [u8],
+        result: usize,
+    ) -> Option<i64> {
+        let values_needed = count.checked_sub(1)?.checked_mul(stride)?;
+        let bytes_needed = values_needed.checked_add(width)?.checked_mul(size)?;
+        if bytes_needed > values.len() || count.checked_mul(result)? > out.len() {
+            return None;
+        }
+        let [rows, width, stride] = [count, width, stride].map(|n| n as i64);
+        // SAFETY: the lengths were checked above against what `new` was promised; the code lives as long as `_keeper`.
+        // The function was compiled without the interpreter, which it takes by itself where it reports an exception.
+        Some(unsafe { (self.entry)(values.as_ptr(), rows, width, stride, out.as_mut_ptr()) })
+    }
+}

@@ -1,0 +1,145 @@
+//! `isochrony.generate`: samples that a Python iterator makes.
+
+use std::sync::Arc;
+
+use isochrony_flow::{Cause, Generated, Live, OpError, OpErrorKind, Plan, PlanError, SEGMENT};
+use isochrony_segment::{Calibration, DType, SigSeg, Stream, StreamId};
+use isochrony_time::{Fixed, Rate, TimebaseId};
+use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyTuple};
+use serde_json::{Map, Value, json};
+
+use super::function::{Function, failed};
+use crate::errors::{Error, Raised, Result};
+use crate::memory;
+
+/// What the samples are.
+pub(super) struct Kind {
+    pub(super) dtype: DType,
+    pub(super) rate: Rate,
+    pub(super) unit: String,
+    pub(super) start: Option<Fixed>,
+}
+
+impl Kind {
+    /// A plan that reads what a function's iterators make, each run another one.
+    pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
+        Plan::scan_part(self.live(function), None, segment.unwrap_or(SEGMENT))
+    }
+
+    fn live(self, function: Function) -> Live {
+        let Self {
+            dtype,
+            rate,
+            unit,
+            start,
+        } = self;
+        let stream = Stream::new(function.shown.clone(), TimebaseId(0), rate)
+            .with_calibration(Calibration::identity(unit.as_str()))
+            .intern();
+        let saved = function.saved("generate").ok().map(|name| {
+            let mut saved = Map::new();
+            saved.insert("generate".into(), name);
+            saved.insert("dtype".into(), json!(dtype.name()));
+            saved.insert("rate".into(), json!(rate.to_string()));
+            saved.insert("unit".into(), json!(unit));
+            let start = start.map(|start| start.to_bits().to_string());
+            saved.insert("start".into(), json!(start));
+            saved
+        });
+        let made = function.object;
+        let mut generated = Generated::new(dtype, stream, move || {
+            let begun = Python::attach(|py| -> Result<Py<PyIterator>> {
+                Ok(made.bind(py).call0()?.try_iter()?.unbind())
+            });
+            let iterator = begun.map_err(failed)?;
+            let mut end = 0;
+            Ok(Box::new(move || {
+                Python::attach(|py| next(py, &iterator, dtype, stream, &mut end))
+            }))
+        });
+        if let Some(start) = start {
+            generated = generated.starting(start);
+        }
+        if let Some(saved) = saved {
+            generated = generated.saved_as(saved);
+        }
+        Live::new(generated.in_interpreter())
+    }
+
+    /// One that a saved plan names.
+    pub(super) fn revive(saved: &Map<String, Value>) -> std::result::Result<Live, PlanError> {
+        let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
+        let unreadable = |why: String| PlanError::Unreadable { why };
+        let mut named = Map::new();
+        named.insert("function".into(), json!(text("generate")));
+        let rate = Rate::from_decimal_str(text("rate"));
+        let start = match saved.get("start").and_then(Value::as_str) {
+            Some(bits) => Some(Fixed::from_bits(
+                bits.parse()
+                    .map_err(|why| unreadable(format!("start: {why}")))?,
+            )),
+            None => None,
+        };
+        let kind = Self {
+            dtype: DType::parse(text("dtype"))
+                .map_err(|why| unreadable(why.to_string()))?
+                .0,
+            rate: rate.map_err(|why| unreadable(why.to_string()))?,
+            unit: text("unit").into(),
+            start,
+        };
+        Ok(kind.live(Function::import(&named)?))
+    }
+}
+
+/// The iterator's next array as a segment: behind the last one, or at the index that comes with it.
+fn next(
+    py: Python<'_>,
+    iterator: &Py<PyIterator>,
+    dtype: DType,
+    stream: StreamId,
+    end: &mut i64,
+) -> std::result::Result<Option<SigSeg>, OpError> {
+    let item = iterator.bind(py).clone().next().transpose();
+    let Some(item) = item.map_err(|error| failed(Error::Python(error)))? else {
+        return Ok(None);
+    };
+    let pair = item.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+    let pair = pair.map(|pair| pair.extract::<(i64, Bound<'_, PyAny>)>());
+    let (start, array) = match pair {
+        Some(pair) => pair.map_err(|error| failed(Error::Python(error)))?,
+        None => (*end, item),
+    };
+    let samples = memory::returned(array).map_err(failed)?;
+    if samples.dtype != dtype || samples.columns.is_some() {
+        let shape = match samples.columns {
+            Some(columns) => format!("({}, {columns})", samples.rows),
+            None => format!("({},)", samples.rows),
+        };
+        let message = format!(
+            "the iterator gave {} of shape {shape} where 1-D {dtype} was promised; convert it, or state dtype=",
+            samples.dtype
+        );
+        return Err(OpErrorKind::Failed(Cause::from(message)).into());
+    }
+    let segment = SigSeg::new(samples.buffer, start, dtype, stream)?;
+    *end = segment.end();
+    Ok(Some(segment))
+}
+
+/// A function that makes iterators.
+pub(super) fn function(object: Py<PyAny>, shown: String, import: Option<String>) -> Function {
+    Function {
+        object: Arc::new(object),
+        shown,
+        import,
+    }
+}
+
+/// What a rate must be given for.
+pub(super) fn dtype(text: &str) -> Result<DType> {
+    DType::parse(text)
+        .map(|(dtype, _)| dtype)
+        .map_err(|error| Raised::new("PlanError", error.code(), error.to_string()).into())
+}

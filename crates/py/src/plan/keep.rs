@@ -1,0 +1,75 @@
+//! `Plan.sink` and `Plan.annotate`: what flows, kept in signals and their events.
+
+use isochrony_flow::{IfExists, Keep, Kept, Place, ToEvents, ToSignal};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::NativePlan;
+use crate::errors::{Raised, Result};
+use crate::expr::{Expr, traced};
+use crate::signal::Signal;
+use crate::store::Store;
+
+/// A signal that can be written, as a place.
+fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Place> {
+    let signal = signal.get();
+    signal.writer("write what a plan gives")?;
+    let name = signal.get(py)?.name().to_owned();
+    Ok(Place::new(&signal.follower.shared.store, name))
+}
+
+#[pymethods]
+impl NativePlan {
+    /// Keeps what flows in a signal of an open store: "refuse", "overwrite" or "append" to one that exists.
+    fn sink(&self, store: &Bound<'_, Store>, name: &str, if_exists: &str) -> Result<Self> {
+        let store = &store.get().shared.store;
+        if !store.is_writable() {
+            let path = store.path().to_owned();
+            let action = "write what a plan gives";
+            return Err(isochrony_store::StoreError::ReadOnly { path, action }.into());
+        }
+        let if_exists = match if_exists {
+            "overwrite" => IfExists::Overwrite,
+            "append" => IfExists::Append,
+            _ => IfExists::Refuse,
+        };
+        let target = ToSignal::new(Place::new(store, name), if_exists);
+        Ok(self.plan.hold(Kept::new(Keep::new(target)), &[])?.into())
+    }
+
+    /// Appends what flows to a signal of an open store.
+    fn append(&self, py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Self> {
+        let target = ToSignal::new(place(py, signal)?, IfExists::Append);
+        Ok(self.plan.hold(Kept::new(Keep::new(target)), &[])?.into())
+    }
+
+    /// Adds an event to a signal of an open store for each window or range; fields are values, or functions that are
+    /// traced.
+    fn annotate(
+        &self,
+        py: Python<'_>,
+        signal: &Bound<'_, Signal>,
+        kind: &str,
+        fields: &Bound<'_, PyDict>,
+    ) -> Result<Self> {
+        let mut target = ToEvents::new(place(py, signal)?, kind);
+        let values = PyDict::new(py);
+        for (name, value) in fields {
+            let text: String = name.extract()?;
+            if value.is_callable() || value.cast::<Expr>().is_ok() {
+                target = target.computed(text, traced("annotate", &value)?);
+            } else {
+                values.set_item(name, value)?;
+            }
+        }
+        for (name, value) in crate::json::object("an event", &values)? {
+            target = target.value(name, value);
+        }
+        if kind.is_empty() {
+            let message =
+                "annotate needs a kind of event; say what was found, as \"burst\"".to_owned();
+            return Err(Raised::new("OptionError", "bad_option", message).into());
+        }
+        Ok(self.plan.hold(Kept::new(Keep::new(target)), &[])?.into())
+    }
+}

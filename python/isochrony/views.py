@@ -1,0 +1,239 @@
+"""Plans saved in a store under a name, and read as signals of one's own.
+
+``store.save_view("stn_10/loud", plan)`` keeps the plan, not what it gives; ``store["stn_10/loud"]`` opens it as a
+read-only, lazy signal: asking for a range runs the plan over that range. Windows are the run's own that lie wholly
+inside it, as in `isochrony.scan` of a part.
+
+Views lie as text among the store's attributes (key `VIEWS`), so copies of the store have them, and other programs see
+them as what they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .native_errors import OptionError, PlanError, StoreExistsError, StoreKeyError
+from .plan import Plan, collect_reported
+
+if TYPE_CHECKING:
+    from ._native import Signal, Store
+
+__all__ = ["VIEWS", "PlanView", "ViewPart", "Views"]
+
+#: The attribute of a store that holds its views.
+VIEWS = "isochrony_views"
+
+
+class Views(Mapping[str, "PlanView"]):
+    """The views of a store by name; ``del store.views[name]`` forgets one.
+
+    Parameters:
+        store: whose views.
+    """
+
+    __slots__ = ("_store",)
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def _saved(self) -> dict[str, Any]:
+        saved = self._store.attrs.get(VIEWS, {})
+        return dict(saved) if isinstance(saved, Mapping) else {}
+
+    def save(self, name: str, plan: Plan, *, overwrite: bool = False) -> None:
+        """Keep a plan under a name, on disk when this returns.
+
+        Raises:
+            PlanError: it gives neither samples nor windows, writes, or cannot be saved.
+            StoreError: a signal or a view has the name (also FileExistsError), or the store is open for reading.
+        """
+        saved = json.loads(plan.to_json())
+        writing = [node["op"] for node in saved["nodes"] if node["op"] in ("sink", "annotate", "each")]
+        if writing or plan.kind not in ("samples", "frames"):
+            what = f"it would {writing[0]}" if writing else f"it gives {plan.kind}"
+            raise PlanError(f"view {name!r} is refused: {what}; a view is a plan that gives samples or windows")
+        views = self._saved()
+        if not name or name in self._store.keys() or (name in views and not overwrite):  # noqa: SIM118
+            raise StoreExistsError(
+                f"view {name!r} is refused: the store has a signal or a view of that name; choose another, delete it, "
+                "or replace a view with overwrite=True"
+            )
+        self._store.attrs[VIEWS] = {**views, name: saved}
+
+    def rename(self, name: str, to: str) -> None:
+        """Give a view another name.
+
+        Raises:
+            StoreError: no view has the name, or something has the other one.
+        """
+        views = self._saved()
+        if name not in views:
+            raise self._missing(name)
+        if to in views or to in self._store.keys():  # noqa: SIM118
+            raise StoreExistsError(f"view {name!r} cannot be called {to!r}: that name is taken; choose another")
+        self._store.attrs[VIEWS] = {to if old == name else old: plan for old, plan in views.items()}
+
+    def _missing(self, name: str) -> StoreKeyError:
+        known = ", ".join(sorted(self._saved())) or "none"
+        return StoreKeyError(f"no view is called {name!r}; there are: {known}")
+
+    def __getitem__(self, name: str) -> PlanView:
+        saved = self._saved().get(name)
+        if saved is None:
+            raise self._missing(name)
+        try:
+            return PlanView(self._store, name, saved, Plan.from_json(saved, store=self._store))
+        except (PlanError, TypeError, KeyError) as error:
+            message = f"view {name!r} cannot be opened: {error}; or forget it: del store.views[{name!r}]"
+            raise PlanError(message) from error
+
+    def plans(self) -> dict[str, str]:
+        """What each view does, in words, or what is wrong with it."""
+        shown = {}
+        for name in self:
+            try:
+                shown[name] = str(self[name].plan)
+            except PlanError as error:
+                shown[name] = f"damaged: {error}"
+        return shown
+
+    def __delitem__(self, name: str) -> None:
+        views = self._saved()
+        if name not in views:
+            raise self._missing(name)
+        del views[name]
+        self._store.attrs[VIEWS] = views
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._saved()))
+
+    def __len__(self) -> int:
+        return len(self._saved())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._saved()
+
+    def __repr__(self) -> str:
+        return f"<Views of {self._store.path}: {', '.join(self) or 'none'}>"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A plan that is read as a signal; made by `Store.save_view`, opened by its name.
+
+    Indices are those of the signal that the plan reads, also where it gives one value a window.
+
+    Attributes:
+        store: where it is kept.
+        name: in the store.
+        saved: the plan as JSON objects.
+        plan: the plan over all there is.
+    """
+
+    store: Store
+    name: str
+    saved: Mapping[str, Any]
+    plan: Plan
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the signals that it reads."""
+        names = (node["of"].get("signal") for node in self.saved["nodes"] if node["op"] == "scan")
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+    @property
+    def source(self) -> Signal:
+        """The first signal that it reads, whose indices and times it has."""
+        if not self.sources:
+            raise PlanError(f"view {self.name!r} reads no stored signal, so it has no indices to be asked for")
+        return self.store[self.sources[0]]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of its values."""
+        row = self.plan._native.row(True)
+        return np.dtype(row[0] if row else "float64")
+
+    @property
+    def rate(self) -> Any:
+        """Samples or windows a second, exact: a `Fraction` in Hz."""
+        return self.source.rate.fraction / self.plan.hop
+
+    def time_of(self, index: int) -> Any:
+        """Civil time of an index of the signal that it reads."""
+        return self.source.time_of(index)
+
+    def __getitem__(self, key: Any) -> ViewPart:
+        selection = self.source[key]
+        if not hasattr(selection, "segments"):
+            raise OptionError(f"view {self.name!r} gives ranges, not single values; write view[a:b]")
+        return ViewPart(self, key)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """All of its values."""
+        return self[:].__array__(dtype, copy)
+
+    def __repr__(self) -> str:
+        return f"<PlanView {self.name}: {self.plan}>"
+
+
+@dataclass(frozen=True, slots=True)
+class ViewPart:
+    """A range of a view; nothing is computed before it is asked for.
+
+    Attributes:
+        view: of which it is a part.
+        key: what was asked for: a slice of indices or times, a span.
+    """
+
+    view: PlanView
+    key: Any
+
+    @property
+    def plan(self) -> Plan:
+        """The plan over this range."""
+        nodes = []
+        for node in self.view.saved["nodes"]:
+            if node["op"] == "scan" and "signal" in node["of"]:
+                node = {**node, "range": self._range(node["of"]["signal"], node["range"])}
+            nodes.append(node)
+        return Plan.from_json({**self.view.saved, "nodes": nodes}, store=self.view.store)
+
+    def _range(self, name: str, within: list[int] | None) -> list[int]:
+        """Indices of a signal that the range covers: those of other signals than the first by civil time."""
+        source = self.view.source
+        asked = source[self.key]
+        parts = asked.ranges
+        start, end = (min(p[0] for p in parts), max(p[1] for p in parts)) if parts else (0, 0)
+        if name != source.name and parts:
+            other = self.view.store[name]
+            start, end = other.index_of(source.time_of(start)), other.index_of(source.time_of(end - 1)) + 1
+        if within is not None:
+            start, end = max(start, within[0]), min(end, within[1])
+        return [start, max(start, end)]
+
+    def values(self) -> npt.NDArray[Any]:
+        """Run the plan over the range: shape (samples,), or (windows, values a window)."""
+        result: npt.NDArray[Any] = self.plan.collect()
+        return result
+
+    def indices(self) -> npt.NDArray[np.int64]:
+        """Index of the first sample of each row, by running the plan."""
+        plan = self.plan
+        _, (parts,), _ = collect_reported((plan,))
+        rows = [] if parts is None else [start + plan.hop * np.arange(count) for start, count in parts]
+        return np.concatenate([np.empty(0, np.int64), *rows])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise OptionError("a view is computed, so its values are always new; leave out copy=False")
+        return self.values().astype(dtype or self.view.dtype, copy=False)
+
+    def __repr__(self) -> str:
+        return f"<ViewPart {self.view.name}[{self.key}]>"

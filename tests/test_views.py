@@ -1,0 +1,133 @@
+"""Plans saved in a store and read as signals."""
+
+import json
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import isochrony as iso
+from isochrony.cli import main
+from isochrony.views import VIEWS
+from made import START, pressure
+
+
+def means(store: iso.Store) -> iso.Plan:
+    return iso.scan(store["stn_10/pressure"]).rewindow(100, 50).map(lambda s: s.mean())
+
+
+def test_a_view_reads_the_runs_own_windows_inside_what_is_asked(store: iso.Store) -> None:
+    signal = pressure(store)
+    store.save_view("mine/means", means(store))
+    view: Any = store["mine/means"]
+    assert (view.dtype, view.rate, view.sources) == (np.float64, 2, ("stn_10/pressure",))
+    part = view[130:1700]
+    np.testing.assert_array_equal(part.indices(), [*range(150, 901, 50), 1500, 1550, 1600])
+    np.testing.assert_array_equal(part.values()[:, 0], [*(np.arange(150, 901, 50) + 49.5), 1049.5, 1099.5, 1149.5])
+    np.testing.assert_array_equal(np.asarray(part), part.values())
+    by_time = view[iso.span("2010-03-01T00:00:01", "2010-03-01T00:00:03")]
+    np.testing.assert_array_equal(by_time.indices(), [100, 150, 200])
+    assert str(view.time_of(100)) == str(signal.time_of(100))
+    np.testing.assert_array_equal(np.asarray(view, dtype="f4"), means(store).collect().astype("f4"))
+    assert "rewindow" in repr(view)
+    with pytest.raises(iso.OptionError, match=r"view\[a:b\]"):
+        view[3]
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_part_of_a_view_is_the_plan_over_that_part(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    with iso.open(tmp_path_factory.mktemp("s") / "x.iso", "x") as store:
+        signal = store.create("x", dtype="i4", rate=10)
+        for count, gap in data.draw(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 9)), min_size=1, max_size=4)):
+            signal.append(np.arange(count, dtype="i4"))
+            signal.append_gap(samples=gap)
+        window, hop = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 12))
+        plan = lambda source: iso.scan(source).rewindow(window, hop).map(lambda s: s.max())  # noqa: E731
+        store.save_view("v", plan(signal))
+        a, b = sorted(data.draw(st.tuples(st.integers(0, signal.end_index), st.integers(0, signal.end_index))))
+        expected = plan(signal[a:b]).collect() if b > a else np.empty((0, 1), "i4")
+        np.testing.assert_array_equal(store.views["v"][a:b].values(), expected)
+
+
+def test_views_are_kept_with_the_store_and_listed(store: iso.Store, capsys: pytest.CaptureFixture[str]) -> None:
+    pressure(store)
+    store.commit()
+    store.save_view("v", means(store))
+    assert list(store.views) == ["v"]
+    assert store.keys() == ["stn_10/pressure"]
+    again = iso.open(store.path)
+    assert again.views["v"].plan == means(again)
+    assert again["v"][0:100].values().shape == (1, 1)
+    store.close()
+    assert main(["info", str(store.path)]) == 0
+    out = capsys.readouterr().out
+    assert "v     scan(stn_10/pressure)" in out
+    assert main(["info", f"{store.path}/v", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["views"][0]["name"] == "v"
+
+
+def test_names_are_taken_once(store: iso.Store) -> None:
+    pressure(store)
+    plan = means(store)
+    store.save_view("v", plan)
+    for name in ("v", "stn_10/pressure", ""):
+        with pytest.raises(iso.StoreError, match="refused") as error:
+            store.save_view(name, plan)
+        assert isinstance(error.value, FileExistsError)
+    store.save_view("v", plan.filter(lambda s: s.max() > 5), overwrite=True)
+    assert "filter" in str(store.views["v"].plan)
+    store.views.rename("v", "w")
+    assert list(store.views) == ["w"]
+    with pytest.raises(KeyError, match="no view is called 'v'; there are: w"):
+        store.views.rename("v", "x")
+    with pytest.raises(iso.StoreError, match="taken"):
+        store.views.rename("w", "stn_10/pressure")
+    del store.views["w"]
+    assert len(store.views) == 0
+    with pytest.raises(KeyError):
+        del store.views["w"]
+    with pytest.raises(KeyError, match="w"):
+        store["w"]
+
+
+def test_what_is_no_signal_cannot_be_a_view(store: iso.Store) -> None:
+    pressure(store)
+    plan = means(store)
+    for wrong, part in [(plan.count(), "count"), (plan.ranges(), "ranges"), (plan.sink(store, "x"), "sink")]:
+        with pytest.raises(iso.PlanError, match=part):
+            store.save_view("v", wrong)
+    with pytest.raises(iso.PlanError, match="imported by name"):
+        store.save_view("v", plan.map(iso.py(lambda r: r)))
+    store.commit()
+    with pytest.raises(iso.StoreError, match="read"):
+        iso.open(store.path).save_view("v", plan)
+
+
+def test_views_whose_plan_or_signal_is_gone_say_so(store: iso.Store) -> None:
+    pressure(store)
+    store.save_view("v", means(store))
+    store.rename("stn_10/pressure", "elsewhere")
+    for read in (lambda: store["v"], lambda: store.views["v"]):
+        with pytest.raises(iso.PlanError, match=r"view 'v' cannot be opened.*stn_10/pressure.*del store\.views"):
+            read()
+    assert store.views.plans()["v"].startswith("damaged")
+    store.attrs[VIEWS] = {"v": {"isochrony_plan": 9}, "w": 3}
+    for name in ("v", "w"):
+        with pytest.raises(iso.PlanError, match="cannot be opened"):
+            store[name]
+    store.attrs[VIEWS] = 3
+    assert len(store.views) == 0
+
+
+def test_two_signals_meet_by_time(store: iso.Store) -> None:
+    pressure(store)
+    other = store.create("late", dtype="f4", rate=100, start=START)
+    other.append(np.arange(1000, dtype="f4") * 10)
+    merged = iso.scan(store["stn_10/pressure"]).rewindow(100).map(lambda s: s.max())
+    store.save_view("v", merged)
+    assert store.views["v"][0:300].values()[:, 0].tolist() == [99, 199, 299]
