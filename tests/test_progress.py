@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+import sys
+import types
 
 import pytest
 
@@ -40,3 +42,34 @@ def test_the_line_is_wiped_even_when_the_work_fails() -> None:
         raise RuntimeError
     assert stream.getvalue().endswith("\r")
     assert stream.getvalue().split("\r")[-2].strip() == ""
+
+
+def test_a_notebook_gets_an_output_that_is_updated_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+
+    class Output:
+        def update(self, data: dict[str, str], raw: bool) -> None:
+            assert raw
+            shown.append(data["text/plain"])
+
+    def display(data: dict[str, str], raw: bool, display_id: bool) -> Output:
+        assert raw
+        assert display_id
+        shown.append(data["text/plain"])
+        return Output()
+
+    kernel = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: kernel))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display))  # type: ignore[arg-type]
+    with ImportProgress("running", unit="samples") as line:
+        line._started -= 2
+        line(10_000_000, 40_000_000, 0, 0)
+        line._drawn -= 1
+        line(20_000_000, 40_000_000, 0, 0)
+    assert len(shown) == 3
+    assert shown[0].startswith("running   25%")
+    assert "samples/s" in shown[0]
+    assert "ETA" in shown[1]
+    assert shown[2] == ""
+    kernel.kernel = None
+    assert not ImportProgress("running")._enabled or sys.stderr.isatty()

@@ -1,7 +1,7 @@
 """One progress line with rate and remaining time.
 
-The line is drawn on a terminal only; a log or a pipe gets nothing, so that
-output stays readable there. Drawing is limited to ten times a second.
+The line is drawn on a terminal or in a notebook; a log or a pipe gets nothing, so
+that output stays readable there. Drawing is limited to ten times a second.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Any, Self, TextIO
 
 __all__ = ["ImportProgress", "bytes_text", "duration_text"]
 
@@ -40,6 +40,16 @@ def duration_text(seconds: float) -> str:
     return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
 
 
+def notebook() -> Any:
+    """IPython's `display` module where this process is the kernel of a notebook, else None."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    # A terminal's IPython has no kernel.
+    if getattr(shell, "kernel", None) is None:
+        return None
+    return sys.modules.get("IPython.display")
+
+
 class ImportProgress:
     """Draws ``label  62%  35.8/57.6 MB  310 MB/s  298/480 files  ETA 0.1 s``.
 
@@ -49,16 +59,18 @@ class ImportProgress:
 
     Parameters:
         label: what is being done, one or two words.
-        stream: where to draw; default stderr.
-        enabled: draw or not; default: whether `stream` is a terminal.
+        stream: where to draw; default stderr, or an output of its own in a notebook.
+        enabled: draw or not; default: whether `stream` is a terminal or there is a notebook.
         unit: what is counted, if not bytes.
     """
 
     def __init__(self, label: str, stream: TextIO | None = None, enabled: bool | None = None, unit: str = "B") -> None:
         self._label = label
         self._unit = unit
+        self._notebook = notebook() if stream is None else None
+        self._output: Any = None
         self._stream = sys.stderr if stream is None else stream
-        self._enabled = self._stream.isatty() if enabled is None else enabled
+        self._enabled = (self._notebook is not None or self._stream.isatty()) if enabled is None else enabled
         self._started = time.monotonic()
         self._drawn = -_DRAW_EVERY_S
         self._width = 0
@@ -89,12 +101,22 @@ class ImportProgress:
 
     def close(self) -> None:
         """Wipe the line."""
+        if self._output is not None:
+            self._output.update({"text/plain": ""}, raw=True)
+            self._output = None
         if self._width:
             self._stream.write("\r" + " " * self._width + "\r")
             self._stream.flush()
             self._width = 0
 
     def _draw(self, line: str) -> None:
+        if self._notebook is not None:
+            shown = {"text/plain": line}
+            if self._output is None:
+                self._output = self._notebook.display(shown, raw=True, display_id=True)
+            else:
+                self._output.update(shown, raw=True)
+            return
         # A line longer than the terminal would wrap and could not be wiped.
         line = line[: max(shutil.get_terminal_size().columns - 1, 20)]
         self._stream.write("\r" + line.ljust(self._width))

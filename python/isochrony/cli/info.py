@@ -32,13 +32,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a table of signals, or all about one."""
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
-        found = [describe(signal) for signal in signals_of(store, target.signal)]
+        plans = store.views.plans()
+        named = target.signal in plans
+        found = [] if named else [describe(signal) for signal in signals_of(store, target.signal)]
+        shown = plans if not target.signal else {target.signal: plans[target.signal]} if named else {}
+        views = [{"name": name, "plan": plan} for name, plan in shown.items()]
     if arguments.json:
-        print_json({"store": str(target.store), "signals": found})
-    elif len(found) == 1:
+        print_json({"store": str(target.store), "signals": found} | ({"views": views} if views else {}))
+        return Exit.OK
+    if len(found) == 1:
         _print_one(found[0])
-    else:
+    elif found:
         _print_table(found)
+    if views:
+        gap = "\n" if found else ""
+        print(gap + render(("view", "plan"), [(view["name"], view["plan"]) for view in views]))
     return Exit.OK
 
 

@@ -27,6 +27,7 @@ COMMANDS = (
     "gaps",
     "verify",
     "scan",
+    "run",
     "plot",
     "export",
     "seal",

@@ -1,0 +1,139 @@
+"""``isochrony run``: run a saved plan."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import UsageError
+from ..plan import Plan, RunResult, collect_reported
+from ..table import Table
+from .exits import Exit
+from .scan import write_columns
+from .tables import print_json
+from .target import is_store, open_store
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "run a saved plan and print what it did"
+EXAMPLES = """examples:
+  isochrony run voiced.json
+  isochrony run voiced.json --explain
+  isochrony run mean.json --out mean.parquet
+  isochrony run detect.json --store other.iso --report report.json
+
+PLAN is what Plan.to_json() gave. Its signals are looked for in the stores that it names, or
+all in the one that --store names; one that the plan writes to is opened for writing. A plan
+that calls Python functions imports their modules: run only plans that you trust.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("plan", metavar="PLAN", type=Path, help="a plan as JSON")
+    parser.add_argument(
+        "--store", type=Path, metavar="S", help="store to read from and write to, whatever the plan names"
+    )
+    parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
+    parser.add_argument("--out", type=Path, metavar="F", help="write what comes out to F.csv, F.parquet or F.npy")
+    parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
+    parser.add_argument("--memory", metavar="BYTES", type=int, help="most bytes that may wait in queues and blocks")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the plan, with a progress line on a terminal."""
+    if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
+        raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
+    saved = arguments.plan.read_text(encoding="utf-8")
+    if arguments.store is None:
+        return _run(arguments, Plan.from_json(saved))
+    if not is_store(arguments.store):
+        raise UsageError(f"--store {arguments.store} is not an Isochrony store; check the path")
+    with open_store(arguments.store, "r+" if _writes(saved) else "r") as store:
+        return _run(arguments, Plan.from_json(saved, store=store))
+
+
+def _writes(saved: str) -> bool:
+    """Whether a saved plan has an operator that writes to a store; broken ones are refused elsewhere."""
+    try:
+        return any(node.get("op") in ("sink", "annotate") for node in json.loads(saved)["nodes"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _run(arguments: argparse.Namespace, plan: Plan) -> int:
+    if arguments.explain:
+        print(plan.explain(), end="")
+        return Exit.OK
+    wanted = arguments.out is not None or plan.kind in ("count", "ranges", "rows")
+    result: Any = None
+    columns: dict[str, Any] | None = None
+    if wanted:
+        (result,), (parts,), done = collect_reported((plan,), progress=True, memory=arguments.memory)
+        columns = _columns(plan, result, parts)
+    else:
+        done = plan.run(progress=True, memory=arguments.memory)
+    if arguments.report is not None:
+        arguments.report.write_text(json.dumps(_report(done), indent=1) + "\n", encoding="utf-8")
+    if arguments.out is not None:
+        _write(arguments.out, result, columns)
+    if arguments.json:
+        shown = result if columns is None else {name: _listed(column) for name, column in columns.items()}
+        print_json({"result": None if arguments.out is not None else shown, "report": _report(done)})
+        return Exit.OK
+    if arguments.out is None and result is not None:
+        print(result if columns is None else Table(columns))
+    print(done.report, file=sys.stdout)
+    return Exit.OK
+
+
+def _columns(plan: Plan, result: Any, parts: Any) -> dict[str, Any] | None:
+    """A result as named columns, with the index of each row's first sample; None of a number."""
+    if isinstance(result, Table):
+        return dict(result)
+    if not isinstance(result, np.ndarray):
+        return None
+    if plan.kind == "ranges":
+        return {"start": result[:, 0], "end": result[:, 1]}
+    empty = np.empty(0, "i8")
+    index = np.concatenate([empty, *(start + plan.hop * np.arange(count) for start, count in parts)])
+    if result.ndim == 1:
+        return {"index": index, "value": result}
+    names = ["value"] if result.shape[1] == 1 else [f"value{k}" for k in range(result.shape[1])]
+    return {"index": index} | {name: result[:, k] for k, name in enumerate(names)}
+
+
+def _listed(column: Any) -> list[Any]:
+    """A column as JSON can say it: null for what is not finite, pairs for complex numbers."""
+    if column.dtype.kind == "c":
+        column = np.ascontiguousarray(column).view(column.real.dtype).reshape(-1, 2)
+    listed = column.astype(str if column.dtype.kind == "M" else object).astype(object)
+    if column.dtype.kind == "f":
+        listed[~np.isfinite(column)] = None
+    return list(listed.tolist())
+
+
+def _write(out: Path, result: Any, columns: dict[str, Any] | None) -> None:
+    if out.suffix == ".npy":
+        np.save(out, np.asarray(result))
+    else:
+        write_columns({"count": np.array([result])} if columns is None else columns, out)
+
+
+def _report(done: RunResult) -> dict[str, Any]:
+    report = done.report
+    return {
+        "operators": [
+            {"name": o.name, "items": o.items, "samples": o.samples, "gaps": o.gaps, "useful_s": o.useful_s}
+            for o in report.operators
+        ],
+        "bursts": report.bursts,
+        "elapsed_s": report.elapsed_s,
+        "peak_bytes": report.peak_bytes,
+    }

@@ -1,0 +1,124 @@
+"""`isochrony run`: saved plans from the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import isochrony as iso
+from isochrony.cli import main
+from isochrony.cli.exits import Exit
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "small.iso"
+    with iso.open(path, "x") as store:
+        signal = store.create("stn/pressure", dtype="f8", rate=100, unit="kPa", start="2010-03-01")
+        signal.append(np.arange(1000.0))
+        signal.append_gap(samples=50)
+        signal.append(np.r_[np.arange(1000.0, 1990.0), [np.nan] * 10])
+    return path
+
+
+def saved(store: Path, plan: iso.Plan) -> str:
+    path = store.parent / "plan.json"
+    path.write_text(plan.to_json())
+    return str(path)
+
+
+def windows(store: Path) -> iso.Plan:
+    return iso.scan(iso.open(store)["stn/pressure"]).rewindow(100)
+
+
+def test_a_count_is_printed_with_what_the_run_did(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = saved(store, windows(store).filter(lambda s: s.mean() > 500).count())
+    assert main(["run", plan]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "14"
+    assert any(line.startswith("filter") for line in lines)
+    assert main(["run", plan, "--json", "--report", str(store.parent / "r.json")]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["result"] == 14
+    names = [one["name"] for one in shown["report"]["operators"]]
+    assert names == ["scan", "rewindow", "filter", "count"]
+    assert json.loads((store.parent / "r.json").read_text())["operators"][1]["gaps"] == 1
+
+
+def test_explaining_reads_nothing(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", saved(store, windows(store).count()), "--explain"]) == 0
+    assert "runs as" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
+def test_what_comes_out_is_written_as_a_table(store: Path, suffix: str) -> None:
+    out = store.parent / f"max.{suffix}"
+    plan = saved(store, windows(store).map(lambda s: s.max()))
+    assert main(["run", plan, "--out", str(out)]) == 0
+    expected = [*range(99, 2000, 100)]
+    if suffix == "npy":
+        assert np.load(out).shape == (20, 1)
+        return
+    if suffix == "csv":
+        rows = list(csv.DictReader(out.open()))
+        index, value = [int(r["index"]) for r in rows], [float(r["value"]) for r in rows]
+    else:
+        table = pq.read_table(out)
+        index, value = table["index"].to_pylist(), table["value"].to_pylist()
+    assert index == [*range(0, 1000, 100), *range(1050, 2050, 100)]
+    assert value[:-1] == expected[:-1]
+
+
+def test_values_that_json_has_no_word_for_are_null(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = saved(store, windows(store).filter(lambda s: ~(s.mean() < 1800)).map(lambda s: s.mean()).ranges())
+    assert main(["run", plan, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"] == {"start": [1850], "end": [2050]}
+    from isochrony.cli.run import _listed
+
+    assert _listed(np.array([1.5, np.nan])) == [1.5, None]
+    assert _listed(np.array([1 + 2j])) == [[1.0, 2.0]]
+
+
+def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = store.parent / "other.iso"
+    shutil.copytree(store, other)
+    with iso.open(other, "r+") as there:
+        plan = iso.scan(there["stn/pressure"]).rewindow(100).map(lambda s: s.mean()).sink(there, "mean")
+        path = saved(store, plan)
+    shutil.rmtree(other)
+    assert main(["run", path]) == Exit.USAGE
+    assert "cannot be opened" in capsys.readouterr().err
+    assert main(["run", path, "--store", str(store)]) == 0
+    assert iso.open(store)["mean"].sample_count == 20
+    assert main(["run", path, "--store", str(store)]) == Exit.STORE
+    err = capsys.readouterr().err
+    assert "mean" in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "code", "part"),
+    [
+        ("{", [], Exit.USAGE, "no JSON"),
+        ('{"isochrony_plan": 2}', [], Exit.USAGE, "save it again"),
+        (None, [], Exit.STORE, "plan.json"),
+        ("{}", ["--out", "x.txt"], Exit.USAGE, ".csv"),
+        ("{}", ["--store", "nowhere"], Exit.USAGE, "nowhere"),
+    ],
+)
+def test_mistakes_are_one_line_and_a_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, line: list[str], code: Exit, part: str
+) -> None:
+    path = tmp_path / "plan.json"
+    if text is not None:
+        path.write_text(text)
+    assert main(["run", str(path), *line]) == code
+    err = capsys.readouterr().err
+    assert part in err
+    assert len(err.splitlines()) == 1
