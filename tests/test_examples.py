@@ -1,0 +1,94 @@
+"""The examples do what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+from isochrony.cli import main
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_a_person_reads_it_in_a_minute(name: str) -> None:
+    lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 80
+    assert name in (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_passchain_keeps_and_counts_its_operators() -> None:
+    samples = np.arange(10 * 4096, dtype="i4")
+    plan = example("passchain").passchain(samples, operators=10)
+    np.testing.assert_array_equal(plan.collect()[:, 0], (samples.astype("i8") + 1).reshape(-1, 4096).sum(axis=1))
+    operators = plan.run().report.operators
+    passed = [one for one in operators if one.name == "passthrough"]
+    assert len(passed) == 10
+    assert all(one.items == 10 for one in passed)
+    assert all(one.samples == len(samples) for one in operators)
+
+
+def test_statfilter_finds_what_numpy_finds() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.rint(rng.standard_normal((50, 4096)) * rng.choice([5, 20], 50)[:, None]).astype("i2")
+    plan = example("statfilter").statfilter(iso.scan(rows.reshape(-1), rate=10))
+    expected = rows[(rows.std(axis=1) > 10) & (rows.mean(axis=1) < 0)]
+    assert 0 < len(expected) < len(rows)
+    np.testing.assert_array_equal(plan.collect(), expected)
+    assert "one pass a window" in plan.explain()
+
+
+@pytest.mark.parametrize("speaker", ["george", "jackson", "nicolas"])
+def test_silencefilter_finds_every_word_where_it_was_placed(
+    recordings: Path, tmp_path: Path, speaker: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    silence = example("silencefilter")
+    for take in range(6):
+        path = tmp_path / f"{speaker}{take}.iso"
+        with iso.open(path, "x") as store:
+            placed = silence.record(store, recordings / "speech", speaker, take)
+            plan = silence.silencefilter(store)
+            saved = tmp_path / "plan.json"
+            saved.write_text(plan.to_json())
+            expected = plan.collect()
+            found = [(e.start, e.end) for e in store["speaker"].events.find(kind="voiced")]
+        assert found == [tuple(row) for row in expected]
+        assert len(found) == 5
+        samples = np.asarray(iso.open(path)["speaker"].counts[:]).astype("f8")
+        window = silence.RATE // 50
+        for (start, end), (first, last) in zip(found, placed, strict=True):
+            # In the word, but for the windows that its ends share with the silence, and almost all of its energy.
+            assert first - window < start < end < last + window
+            energy = np.square(samples[max(start, first) : min(end, last)]).sum()
+            assert energy > 0.99 * np.square(samples[first:last]).sum()
+        # From the saved plan, by the command line.
+        assert main(["run", str(saved), "--json"]) == 0
+        with iso.open(path) as store:
+            events = [(e.start, e.end) for e in store["speaker"].events.find(kind="voiced")]
+            assert sorted(events) == sorted(found * 2)
+            voiced = store["voiced"]
+            assert 0.1 < voiced.sample_count / store["speaker"].sample_count < 0.6
+            assert str(voiced.time_of(0)) == str(store["speaker"].time_of(found[0][0]))
+        capsys.readouterr()
+
+
+def test_silencefilter_runs_as_a_script(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    silence = example("silencefilter")
+    silence.main(recordings / "speech", tmp_path / "count.iso")
+    assert capsys.readouterr().out.count("voiced") == 5
+    assert main(["run", str(tmp_path / "count.json")]) == 0
+    assert "annotate" in capsys.readouterr().out
