@@ -27,10 +27,11 @@ from .progress import ImportProgress
 from .table import Table
 
 if TYPE_CHECKING:
-    from ._native import Expr, NativePlan, Selection, Signal, Store
+    from ._native import Expr, NativePlan, Row, Selection, Signal, Store
 
 __all__ = [
     "STATS",
+    "Groups",
     "OperatorReport",
     "Plan",
     "Report",
@@ -172,15 +173,18 @@ class Plan:
         _choice("anchor", anchor, ("run", "range"))
         return self._then("rewindow", window=samples, hop=every, tail=tail, anchor=anchor)
 
-    def filter(self, predicate: Callable[[Expr], Expr] | Expr | PythonFunction | JitFunction) -> Self:
-        """Let those windows pass for which an expression is true.
+    def filter(self, predicate: Callable[[Any], Expr] | Expr | PythonFunction | JitFunction) -> Self:
+        """Let those windows or rows pass for which an expression is true.
 
         Parameters:
-            predicate: gives one bool a window, as ``lambda s: s.std() > 10``; traced once. Or `isochrony.py` or
-                `isochrony.jit` of a function that runs on blocks of windows.
+            predicate: gives one bool a window, as ``lambda s: s.std() > 10``, or a row, as
+                ``lambda r: (r.mean > 3) & (r["std"] < 2)``; traced once. A row of which a field is unknown (a null)
+                does not pass; a civil time is its nanoseconds since 1970. Or `isochrony.py` or `isochrony.jit` of
+                a function that runs on blocks of windows.
 
         Raises:
-            PlanError: it cannot be traced, gives one bool a sample, or its types do not fit.
+            PlanError: it cannot be traced, gives one bool a sample, names a field that there is not, or its types do
+                not fit.
         """
         if isinstance(predicate, PythonFunction | JitFunction):
             return type(self)(predicate._add(self._native, "filter"))
@@ -306,12 +310,71 @@ class Plan:
         synced = self._native.then("sync", "{}", inputs)
         return tuple(type(self)(synced.output(port)) for port in range(1 + len(others)))
 
+    def rows(self, **fields: Callable[[Expr], Expr] | Expr) -> Self:
+        """Make a row of each window, or of each range.
+
+        Parameters:
+            fields: by name, each as ``lambda s: s.max()``; traced once. One value a window is a number, several are a
+                list. Ranges have no samples and take none.
+
+        Returns:
+            A plan of rows: "start" and "end" (indices), "time" (of the first sample, where the signal knows civil
+            time), then the fields.
+
+        Raises:
+            PlanError: one cannot be traced, its types do not fit, two fields have one name, or no windows come in.
+
+        >>> import numpy as np, isochrony as iso
+        >>> windows = iso.scan(np.arange(6), rate=100).rewindow(3)
+        >>> windows.rows(energy=lambda s: (s * s).sum(), peak=lambda s: s.max()).collect()
+         start  end  energy  peak
+             0    3       5     2
+             3    6      50     5
+        [2 rows]
+        """
+        return type(self)(self._native.traced_fields("rows", "{}", fields))
+
+    def select(self, *names: str, **fields: Callable[[Row], Expr] | Expr) -> Self:
+        """Keep some fields of rows, in this order, and add others.
+
+        Parameters:
+            names: of fields that are kept. Without "start" and "end" rows cannot be joined.
+            fields: further ones by name, each as ``lambda r: r.std / r.mean``; traced once.
+
+        Raises:
+            PlanError: a field that there is not, two fields of one name, or no rows come in.
+        """
+        return type(self)(self._native.traced_fields("select", json.dumps({"names": names}), fields))
+
+    def group_by(self, *keys: str, most: int = 1_000_000) -> Groups:
+        """Group rows with equal fields; say what to make of the groups with `Groups.agg`.
+
+        Parameters:
+            keys: names of the fields; none: all rows are one group. Other keys, as hours, are made by `select`.
+            most: groups that there may be; more end the run.
+        """
+        return Groups(self, keys, _whole("group_by most=", most, "groups"))
+
+    def join(self, other: Plan, *, tolerance: float | None = None, suffix: str = "_right") -> Self:
+        """Put rows together with another plan's rows of the same time: a row for each pair.
+
+        Parameters:
+            other: a plan of rows or ranges. Rows of one timebase meet by indices, others by civil time.
+            tolerance: seconds; each row then meets at most one, whose start is nearest and no further away. None:
+                all whose ranges overlap.
+            suffix: put behind names of the other's fields that this one has, too.
+
+        Raises:
+            PlanError: no rows with "start" and "end" come in, or they have no time in common.
+        """
+        return self._then("join", (other,), tolerance=tolerance, suffix=suffix)
+
     def passthrough(self) -> Self:
         """Let everything pass as it is: an operator that the optimiser does not see into."""
         return self._then("passthrough")
 
     def limit(self, count: int) -> Self:
-        """Let the first `count` windows (or samples, where there are no windows) pass, then stop what comes before.
+        """Let the first `count` windows or rows pass (samples, where there are neither), then stop what is before.
 
         Raises:
             OptionError: `count` is no whole number from 1.
@@ -319,7 +382,7 @@ class Plan:
         return self._then("limit", count=_whole("limit", count, "windows or samples"))
 
     def count(self) -> Self:
-        """Count windows, or samples where there are no windows; `collect` then gives an integer."""
+        """Count windows or rows, or samples where there are neither; `collect` then gives an integer."""
         return self._then("count")
 
     def zip(self, *others: Plan) -> Self:
@@ -450,6 +513,38 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"Plan({self})"
+
+
+class Groups:
+    """Rows in groups; made by `Plan.group_by`."""
+
+    __slots__ = ("_keys", "_most", "_plan")
+
+    def __init__(self, plan: Plan, keys: tuple[str, ...], most: int) -> None:
+        self._plan = plan
+        self._keys = keys
+        self._most = most
+
+    def agg(self, **aggregates: str | tuple[str, str]) -> Plan:
+        """One row for each group, at the end of the run, in the order of the groups' first rows.
+
+        Parameters:
+            aggregates: names of columns, and what they are: "count", or a field and one of "sum", "min", "max",
+                "mean", "std" (of the population), "first", "last". Nulls are left out.
+
+        Raises:
+            PlanError: a field or an aggregate that there is not, or two columns of one name.
+
+        >>> import numpy as np, isochrony as iso
+        >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("min", "max")
+        >>> rows.group_by("max").agg(n="count", least=("min", "min")).collect()
+         max  n  least
+           1  2      0
+           2  2      0
+        [2 rows]
+        """
+        aggregates_json = {name: what if isinstance(what, str) else list(what) for name, what in aggregates.items()}
+        return self._plan._then("group_by", keys=list(self._keys), aggregates=aggregates_json, most=self._most)
 
 
 def collect(

@@ -75,6 +75,7 @@ fn write(op: Op, args: &[&Text]) -> Text {
     };
     let (text, binding) = match op {
         Op::Input => ("s".into(), Binding::Call),
+        Op::Field(name) => (name.to_string(), Binding::Call),
         Op::Constant(value, None) => {
             let text = value.to_string();
             let binding = if text.starts_with('-') || text.ends_with('j') {

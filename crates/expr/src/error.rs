@@ -171,6 +171,51 @@ pub enum ExprError {
         /// The expression, written out.
         at: String,
     },
+    /// A field of rows where there are samples.
+    #[error(
+        "{at} is a field of rows, but the expression is of samples; use its argument itself, as in s.mean()"
+    )]
+    FieldOfSamples {
+        /// The field, as it is written.
+        at: String,
+    },
+    /// A field that the rows do not have.
+    #[error("the rows have no field {field:?}; they have {known}")]
+    UnknownField {
+        /// The name as given.
+        field: String,
+        /// Names of the fields that there are.
+        known: String,
+    },
+    /// A field that is no number.
+    #[error(
+        "field {field:?} has a list in each row, which expressions cannot take; reduce it before it becomes a field"
+    )]
+    ListField {
+        /// Its name.
+        field: String,
+    },
+    /// An operation that rows do not have.
+    #[error(
+        "{at}: {op} is of samples or windows, not of rows; compute it of the window before it becomes a row, or of groups \
+         with group_by"
+    )]
+    NotOfRows {
+        /// The operation, written out.
+        at: String,
+        /// Its name.
+        op: &'static str,
+    },
+    /// A column that has not as many values as there are rows.
+    #[error("column {column} has {got} bytes, {expected} were expected; pass a value for each row")]
+    ColumnLength {
+        /// Place of the column.
+        column: usize,
+        /// Bytes that it should have.
+        expected: usize,
+        /// Bytes that it has.
+        got: usize,
+    },
     /// Windows that are empty, do not advance or lie outside the samples.
     #[error(
         "{count} windows of {window} samples, one every {hop}, do not lie within {samples} samples; window and hop must be at least 1 and the last window must end within the samples"
@@ -252,6 +297,11 @@ impl ExprError {
             Self::ParameterRange { .. } => "parameter_range",
             Self::ConstantOutOfRange { .. } => "constant_out_of_range",
             Self::NoInput { .. } => "no_input",
+            Self::FieldOfSamples { .. } => "field_of_samples",
+            Self::UnknownField { .. } => "unknown_field",
+            Self::ListField { .. } => "list_field",
+            Self::NotOfRows { .. } => "not_of_rows",
+            Self::ColumnLength { .. } => "column_length",
             Self::FramesOutOfBounds { .. } => "frames_out_of_bounds",
             Self::InputDType { .. } => "input_dtype",
             Self::OutputDType { .. } => "output_dtype",

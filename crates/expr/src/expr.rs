@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isochrony_segment::{Complex64, DType};
 use smallvec::SmallVec;
 
-use crate::{Binary, ExprError, Graph, Memory, Op, Reduction, Scalar, Unary};
+use crate::{Binary, ExprError, Graph, Memory, Name, Op, Reduction, Scalar, Unary};
 
 /// A recipe: what is to be computed of the samples, not yet typed.
 ///
@@ -66,6 +66,12 @@ impl Expr {
     #[must_use]
     pub fn input() -> Self {
         Self::written(Op::Input, SmallVec::new())
+    }
+
+    /// A field of rows, for [`RowProgram`](crate::RowProgram).
+    #[must_use]
+    pub fn field(name: &str) -> Self {
+        Self::written(Op::Field(Name::new(name)), SmallVec::new())
     }
 
     /// A number that takes the dtype of what it meets, as Python's numbers do in NumPy.

@@ -17,6 +17,8 @@
 //! A comparison whose samples' side is a monotone chain becomes a comparison of stored samples with
 //! thresholds that are found once a window (`program/threshold.rs`), with the same bits.
 //!
+//! Expressions of the fields of rows ([`Expr::field`]) are compiled by [`RowProgram`], with the same types and loops.
+//!
 //! **Run.** The interpreter hands blocks of some 1,000 samples, which stay in the first-level cache, from
 //! loop to loop; two operations that follow each other are one loop where there is one for them. Each loop is compiled for every instruction set and called once a block. [`Scratch`]
 //! holds all memory, so that running allocates nothing; [`State`] holds what is remembered from
@@ -39,6 +41,7 @@
 mod display;
 mod error;
 mod expr;
+mod field;
 mod graph;
 mod kernels;
 mod lower;
@@ -47,14 +50,17 @@ mod program;
 mod promote;
 mod recipe;
 mod reduce;
+mod rows;
 mod scalar;
 mod shape;
 
 pub use error::ExprError;
 pub use expr::Expr;
+pub use field::Name;
 pub use graph::{Graph, Node};
 pub use isochrony_dsp::Isa;
 pub use op::{Binary, Memory, Op, Reduction, Unary};
 pub use program::{Frames, Program, Scratch, State};
+pub use rows::{RowField, RowProgram};
 pub use scalar::Scalar;
 pub use shape::{Shape, Type};

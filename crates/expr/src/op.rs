@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use isochrony_segment::DType;
 
-use crate::Scalar;
+use crate::{Name, Scalar};
 
 macro_rules! operations {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident => $text:literal,)* }) => {
@@ -179,6 +179,8 @@ operations! {
 pub enum Op {
     /// The samples.
     Input,
+    /// A field of rows.
+    Field(Name),
     /// A number; with a dtype it is as strong as samples are, without it takes theirs.
     Constant(Scalar, Option<DType>),
     /// Conversion to a dtype, as NumPy's `astype`. Floats beyond an integer's range give its
@@ -199,6 +201,7 @@ pub enum Op {
 }
 
 const INPUT: &str = "input";
+const FIELD: &str = "field";
 const CONSTANT: &str = "constant";
 const CAST: &str = "cast";
 const WHERE: &str = "where";
@@ -210,6 +213,7 @@ impl Op {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Input => INPUT,
+            Self::Field(_) => FIELD,
             Self::Constant(..) => CONSTANT,
             Self::Cast(_) => CAST,
             Self::Unary(op) => op.name(),
@@ -225,7 +229,7 @@ impl Op {
     #[must_use]
     pub const fn arguments(self) -> usize {
         match self {
-            Self::Input | Self::Constant(..) => 0,
+            Self::Input | Self::Field(_) | Self::Constant(..) => 0,
             Self::Cast(_) | Self::Unary(_) | Self::Reduce(_) => 1,
             Self::Memory(Memory::Counter) => 1,
             Self::Binary(_) | Self::Memory(Memory::Ewm | Memory::Previous) => 2,
@@ -237,7 +241,7 @@ impl Op {
     #[must_use]
     pub fn names() -> &'static [&'static str] {
         static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| {
-            let mut names = vec![INPUT, CONSTANT, CAST, WHERE, CLIP];
+            let mut names = vec![INPUT, FIELD, CONSTANT, CAST, WHERE, CLIP];
             names.extend(Unary::ALL.iter().map(|op| op.name()));
             names.extend(Binary::ALL.iter().map(|op| op.name()));
             names.extend(Reduction::ALL.iter().map(|op| op.name()));
@@ -248,7 +252,7 @@ impl Op {
     }
 
     /// The operation with a name, for those that are nothing but a name: all but
-    /// `constant` and `cast`.
+    /// `field`, `constant` and `cast`.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         fn find<T: Copy>(all: &[T], name: &str, of: impl Fn(T) -> &'static str) -> Option<T> {
@@ -279,7 +283,7 @@ mod tests {
             assert!(!names[..at].contains(name), "{name}");
             match Op::named(name) {
                 Some(op) => assert_eq!(op.name(), *name),
-                None => assert!([CONSTANT, CAST].contains(name), "{name}"),
+                None => assert!([FIELD, CONSTANT, CAST].contains(name), "{name}"),
             }
         }
         assert_eq!(Op::named("median"), None);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use isochrony_segment::DType;
 
-use crate::{Expr, ExprError, Graph, Op};
+use crate::{Expr, ExprError, Graph, Name, Op};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,10 +26,33 @@ struct Written {
     value: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     dtype: Option<DType>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
 }
 
 impl Written {
     fn op(&self, node: usize) -> Result<Op, ExprError> {
+        match (self.op.as_str(), &self.name) {
+            ("field", Some(name)) if self.value.is_none() && self.dtype.is_none() => {
+                return Ok(Op::Field(Name::new(name)));
+            }
+            ("field", None) => {
+                return Err(ExprError::MissingField {
+                    node,
+                    op: "field",
+                    field: "name",
+                });
+            }
+            (_, None) | ("field", _) => {}
+            (other, Some(_)) => {
+                return Err(ExprError::StrayField {
+                    node,
+                    op: Op::named(other).map_or("constant or cast", Op::name),
+                    field: "name",
+                    owner: "field",
+                });
+            }
+        }
         let op = match (self.op.as_str(), &self.value, self.dtype) {
             ("constant", Some(value), dtype) => return Ok(Op::Constant(value.parse()?, dtype)),
             ("constant", None, _) => {
@@ -48,6 +71,7 @@ impl Written {
                 });
             }
             ("cast", Some(_), Some(dtype)) => Op::Cast(dtype),
+            ("field", ..) => Op::Input,
             (name, ..) => Op::named(name).ok_or_else(|| ExprError::UnknownOperation {
                 node,
                 name: name.into(),
@@ -70,6 +94,10 @@ impl Written {
 impl Serialize for Graph {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let nodes = self.nodes().iter().map(|node| {
+            let name = match node.op() {
+                Op::Field(name) => Some(name.as_str().into()),
+                _ => None,
+            };
             let (value, dtype) = match node.op() {
                 Op::Constant(value, dtype) => (Some(value.to_string()), dtype),
                 Op::Cast(dtype) => (None, Some(dtype)),
@@ -80,6 +108,7 @@ impl Serialize for Graph {
                 args: node.args().to_vec(),
                 value,
                 dtype,
+                name,
             }
         });
         let nodes = nodes.collect();

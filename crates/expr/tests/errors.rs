@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use isochrony_expr::{Expr, ExprError, Frames, Graph, Op, Program};
+use isochrony_expr::{Expr, ExprError, Frames, Graph, Op, Program, RowField, RowProgram};
 use isochrony_segment::{Bool8, Complex64, DType};
 
 fn s() -> Expr {
@@ -16,6 +16,14 @@ fn refusal(expr: &Expr, input: DType) -> ExprError {
 fn saved(nodes: &str) -> String {
     let read: Result<Graph, _> = serde_json::from_str(&format!("{{\"nodes\": [{nodes}]}}"));
     read.unwrap_err().to_string()
+}
+
+fn rows(expr: &Expr) -> Result<RowProgram, ExprError> {
+    let fields = [("mean", Some(DType::F64)), ("list", None)].map(|(name, dtype)| RowField {
+        name: name.into(),
+        dtype,
+    });
+    RowProgram::compile(expr, &fields)
 }
 
 /// Each variant as it comes about, and parts that its message must have.
@@ -153,6 +161,29 @@ fn examples() -> Vec<(ExprError, Vec<&'static str>)> {
                 .unwrap_err(),
             vec!["scratch", "another program", "this program"],
         ),
+        (
+            refusal(&Expr::field("mean"), DType::I16),
+            vec!["r.mean", "samples", "s.mean()"],
+        ),
+        (
+            rows(&Expr::field("a b").gt(3)).unwrap_err(),
+            vec!["\"a b\"", "mean, list"],
+        ),
+        (
+            rows(&Expr::field("list")).unwrap_err(),
+            vec!["\"list\"", "list in each row", "reduce"],
+        ),
+        (
+            rows(&Expr::field("mean").max()).unwrap_err(),
+            vec!["r.mean.max()", "max", "window", "group_by"],
+        ),
+        (
+            rows(&Expr::field("mean").gt(3))
+                .unwrap()
+                .run(&[], 1, &mut [0])
+                .unwrap_err(),
+            vec!["column 0", "0 bytes", "8 were", "each row"],
+        ),
     ]
 }
 
@@ -184,6 +215,11 @@ fn every_message_says_what_where_and_how_to_mend_it() {
             ExprError::OutputLength { .. } => 19,
             ExprError::Misaligned { .. } => 20,
             ExprError::ForeignScratch { .. } => 21,
+            ExprError::FieldOfSamples { .. } => 22,
+            ExprError::UnknownField { .. } => 23,
+            ExprError::ListField { .. } => 24,
+            ExprError::NotOfRows { .. } => 25,
+            ExprError::ColumnLength { .. } => 26,
             // A variant that is not listed above.
             other => panic!("{other:?} has no example"),
         };
@@ -193,7 +229,7 @@ fn every_message_says_what_where_and_how_to_mend_it() {
             assert!(message.contains(part), "{message:?} lacks {part:?}");
         }
     }
-    assert_eq!(met.len(), 22);
+    assert_eq!(met.len(), 27);
 }
 
 #[test]
@@ -248,6 +284,15 @@ fn saved_expressions_are_checked() {
         (
             r#"{"op": "input"}, {"op": "mean", "args": [0], "dtype": "int8"}"#,
             &["mean", "dtype"],
+        ),
+        (r#"{"op": "field"}"#, &["field", "lacks \"name\""]),
+        (
+            r#"{"op": "input", "name": "x"}"#,
+            &["input", "\"name\"", "only field"],
+        ),
+        (
+            r#"{"op": "field", "name": "x", "value": "3"}"#,
+            &["\"value\"", "leave it out"],
         ),
         (r#"{"op": "constant"}"#, &["constant", "lacks \"value\""]),
         (

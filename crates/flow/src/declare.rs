@@ -22,7 +22,8 @@ pub struct Param {
     pub name: &'static str,
     /// What it is.
     pub doc: &'static str,
-    /// Type of its value: `integer`, `number`, `text`, `bool`, `list`, `expression`.
+    /// Type of its value: `integer`, `number`, `text`, `bool`, `list`, `expression`,
+    /// `expressions` (by name), `aggregates` (by name).
     pub kind: &'static str,
     /// Unit; empty if it has none.
     pub unit: &'static str,
@@ -136,6 +137,8 @@ impl Param {
             "bool" => "true or false",
             "list" => "a list of names",
             "expression" => "an expression",
+            "expressions" => "expressions by name",
+            "aggregates" => "aggregates by name",
             _ => "a text",
         }
     }
@@ -146,7 +149,7 @@ impl Param {
             "number" => value.as_f64().is_some_and(f64::is_finite),
             "bool" => value.is_boolean(),
             "list" => value.is_array(),
-            "expression" => value.is_object(),
+            "expression" | "expressions" | "aggregates" => value.is_object(),
             _ => value.is_string(),
         };
         let in_range = self

@@ -252,6 +252,31 @@ pub enum OpErrorKind {
         /// The run's cap.
         cap: u64,
     },
+    /// More groups than memory was meant for.
+    #[error(
+        "{groups} groups would exceed most={most}; group by fewer or coarser keys, or raise most="
+    )]
+    TooManyGroups {
+        /// Groups with the one that is too many.
+        groups: u64,
+        /// How many there may be.
+        most: u64,
+    },
+    /// A stream whose time went back where rows are matched by time.
+    #[error(
+        "input {port} goes back by {by} {unit} at index {at}, where its clock was set back or the selection is not in \
+         order; join one run, or one range, at a time"
+    )]
+    BackInTime {
+        /// The input.
+        port: usize,
+        /// Where it went back.
+        at: i64,
+        /// How far.
+        by: i64,
+        /// What that counts.
+        unit: &'static str,
+    },
     /// Rows that do not fit together.
     #[error("rows: {0}; this is an error of the operator that made them")]
     Arrow(#[from] arrow_schema::ArrowError),
@@ -282,6 +307,8 @@ impl OpError {
             OpErrorKind::WrongItem { .. } => "wrong_item",
             OpErrorKind::MemoryCap { .. } => "memory_cap",
             OpErrorKind::FanInStarved { .. } => "fan_in_starved",
+            OpErrorKind::TooManyGroups { .. } => "too_many_groups",
+            OpErrorKind::BackInTime { .. } => "back_in_time",
             OpErrorKind::Arrow(_) => "arrow",
             OpErrorKind::Failed(_) => "operator_failed",
             OpErrorKind::Panicked { .. } => "operator_panicked",

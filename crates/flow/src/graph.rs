@@ -142,6 +142,12 @@ impl Graph {
             }
             let text = match value {
                 expr if param.kind == "expression" => written(expr),
+                Value::Object(all) if param.kind == "expressions" => {
+                    let all = all
+                        .iter()
+                        .map(|(name, expr)| format!("{name}: {}", written(expr)));
+                    format!("{{{}}}", all.collect::<Vec<_>>().join(", "))
+                }
                 Value::String(text) => format!("{text:?}"),
                 other => other.to_string(),
             };

@@ -60,8 +60,10 @@ pub enum Align {
     Single,
     /// Items over the same range of indices.
     Window,
-    /// In order of time.
+    /// In the order of the indices at which they begin.
     Time,
+    /// In the order of the civil times at which they begin: of different timebases.
+    Civil,
     /// As they come.
     Arrival,
     /// Ranges on the last input choose what is taken from the others.

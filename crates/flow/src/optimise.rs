@@ -70,7 +70,7 @@ fn stateless(node: &GraphNode) -> bool {
 fn param<'a>(node: &'a GraphNode, name: &str) -> Option<&'a Value> {
     match &node.op {
         Op::Apply { params, .. } => params.get(name),
-        Op::Scan { .. } => None,
+        _ => None,
     }
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::ops::{
-    Between, Collect, Count, Fft, Filter, Limit, Map, Merge, Passthrough, Power, Rewindow, Stat,
-    Stats, Sync, Zip,
+    Between, Collect, Count, Fft, Filter, GroupBy, Join, Limit, Map, Merge, Passthrough, Power,
+    Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
 };
 use crate::optimise::optimise;
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
@@ -18,6 +18,14 @@ fn params(value: Value) -> serde_json::Map<String, Value> {
         Value::Object(map) => map,
         _ => serde_json::Map::new(),
     }
+}
+
+/// Expressions by name.
+fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::Map<String, Value> {
+    fields
+        .into_iter()
+        .map(|(name, expr)| (name.to_owned(), json!(expr)))
+        .collect()
 }
 
 fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Graph {
@@ -75,6 +83,54 @@ impl Plan {
     /// [`PlanError::InputType`].
     pub fn between(&self, range: std::ops::Range<i64>) -> Result<Self, PlanError> {
         self.then::<Between>(params(json!({"start": range.start, "end": range.end})))
+    }
+
+    /// [`ToRows`]: a row of each window, with these fields.
+    ///
+    /// # Errors
+    /// [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
+    pub fn rows<'a>(
+        &self,
+        fields: impl IntoIterator<Item = (&'a str, Expr)>,
+    ) -> Result<Self, PlanError> {
+        self.then::<ToRows>(params(json!({"fields": named(fields)})))
+    }
+
+    /// [`Select`]: these fields of rows, and further ones that are computed.
+    ///
+    /// # Errors
+    /// [`PlanError::UnknownField`], [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
+    pub fn select<'a>(
+        &self,
+        names: &[&str],
+        fields: impl IntoIterator<Item = (&'a str, Expr)>,
+    ) -> Result<Self, PlanError> {
+        self.then::<Select>(params(json!({"names": names, "fields": named(fields)})))
+    }
+
+    /// [`GroupBy`]: `aggregates` are pairs of a name and what it is, `json!("count")` or `json!(["field", "max"])`.
+    ///
+    /// # Errors
+    /// [`PlanError::UnknownField`], [`PlanError::Parameter`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
+    pub fn group_by<'a>(
+        &self,
+        keys: &[&str],
+        aggregates: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<Self, PlanError> {
+        let aggregates = aggregates
+            .into_iter()
+            .map(|(name, what)| (name.to_owned(), what));
+        let aggregates: serde_json::Map<String, Value> = aggregates.collect();
+        self.then::<GroupBy>(params(json!({"keys": keys, "aggregates": aggregates})))
+    }
+
+    /// [`Join`] with another plan's rows: those that overlap, or within a tolerance in seconds the nearest.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`], [`PlanError::InputsDiffer`], [`PlanError::FieldTwice`].
+    pub fn join(&self, other: &Self, tolerance: Option<f64>) -> Result<Self, PlanError> {
+        let params = params(json!({"tolerance": tolerance}));
+        self.apply(&Join::DECLARATION, params, std::slice::from_ref(other))
     }
 
     /// [`Count`].

@@ -48,8 +48,13 @@ fn untraceable(message: String) -> Error {
     Raised::new("TraceError", "untraceable", message).into()
 }
 
-/// The recipe that a function of the samples, or an expression, stands for.
-pub(crate) fn traced(operator: &str, function: &Bound<'_, PyAny>) -> Result<Written> {
+/// The recipe that an expression, or a function of the samples or of a row, stands for; `argument` is what the
+/// function is called with.
+pub(crate) fn traced<'py>(
+    operator: &str,
+    function: &Bound<'py, PyAny>,
+    argument: Bound<'py, PyAny>,
+) -> Result<Written> {
     if let Ok(expr) = function.cast::<Expr>() {
         return Ok(expr.get().written.clone());
     }
@@ -59,7 +64,7 @@ pub(crate) fn traced(operator: &str, function: &Bound<'_, PyAny>) -> Result<Writ
             "{operator} takes a function of the samples, got {kind}; write lambda s: ..."
         )));
     }
-    let result = function.call1((Expr::from(Written::input()),))?;
+    let result = function.call1((argument,))?;
     operand(&result).map_err(|_| {
         let kind = result.get_type().name();
         let kind = kind.map_or_else(|_| String::new(), |name| name.to_string());

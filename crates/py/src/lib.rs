@@ -38,6 +38,7 @@ mod options;
 mod plan;
 mod range;
 mod raw;
+mod row;
 mod runs;
 mod segment;
 mod selection;
@@ -75,6 +76,8 @@ mod _native {
     use crate::plan::NativePlan;
     #[pymodule_export]
     use crate::range::Range;
+    #[pymodule_export]
+    use crate::row::Row;
     #[pymodule_export]
     use crate::runs::Run;
     #[pymodule_export]

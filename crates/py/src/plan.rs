@@ -14,13 +14,15 @@ use isochrony_flow::{
 use isochrony_segment::{BufferMut, Calibration, DType, SigSeg, Stream};
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 
 use crate::errors::{Raised, Result};
-use crate::expr::traced;
+use crate::expr::{Expr, traced};
 use crate::handle::Shared;
 use crate::interrupt::watched;
 use crate::memory;
+use crate::row::Row;
 use crate::selection::Selection;
 use crate::signal::Signal;
 use crate::store::Store;
@@ -78,6 +80,16 @@ fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
 }
 
 impl NativePlan {
+    /// The expression that a function of what comes out stands for: of the samples of a window, or of a row.
+    fn trace(&self, name: &str, function: &Bound<'_, PyAny>) -> Result<isochrony_expr::Expr> {
+        let py = function.py();
+        let argument = match self.plan.port() {
+            PortType::Rows { fields, .. } => Bound::new(py, Row::from(fields))?.into_any(),
+            _ => Bound::new(py, Expr::from(isochrony_expr::Expr::input()))?.into_any(),
+        };
+        traced(name, function, argument)
+    }
+
     fn apply(&self, name: &str, params: Map<String, Value>, others: &[Plan]) -> Result<Self> {
         Ok(self
             .plan
@@ -235,9 +247,22 @@ impl NativePlan {
 
     /// Adds an operator whose one parameter is a traced function.
     fn traced(&self, name: &str, parameter: &str, function: &Bound<'_, PyAny>) -> Result<Self> {
-        let expression = traced(name, function)?;
+        let expression = self.trace(name, function)?;
         let mut params = Map::new();
         params.insert(parameter.to_owned(), json!(expression));
+        self.apply(name, params, &[])
+    }
+
+    /// Adds an operator to whose parameters, a JSON object, traced functions are added by name, as "fields".
+    fn traced_fields(&self, name: &str, params: &str, fields: &Bound<'_, PyDict>) -> Result<Self> {
+        let mut all = Map::new();
+        for (field, function) in fields {
+            let field: String = field.extract()?;
+            let expression = self.trace(&format!("{name}({field}=...)"), &function)?;
+            all.insert(field, json!(expression));
+        }
+        let mut params = parameters(name, params)?;
+        params.insert("fields".to_owned(), Value::Object(all));
         self.apply(name, params, &[])
     }
 

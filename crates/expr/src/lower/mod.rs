@@ -8,7 +8,7 @@ use isochrony_segment::{Calibration, DType};
 
 use crate::kernels::Value;
 use crate::promote::{self, Operand, Refusal, Signature};
-use crate::{Binary, ExprError, Graph, Memory, Op, Reduction, Scalar, Shape, Type};
+use crate::{Binary, ExprError, Graph, Memory, Op, Reduction, RowField, Scalar, Shape, Type};
 
 pub(crate) use nodes::{Action, Nodes, TypedNode};
 
@@ -35,6 +35,7 @@ pub(crate) fn lower(
     let mut lowering = Lowering {
         graph,
         nodes: Nodes::default(),
+        fields: None,
         done: Vec::with_capacity(graph.nodes().len()),
     };
     let mut source = lowering.nodes.input(input);
@@ -77,9 +78,43 @@ pub(crate) fn lower(
     })
 }
 
+/// Types an expression of the fields of rows.
+pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<Lowered, ExprError> {
+    let mut lowering = Lowering {
+        graph,
+        nodes: Nodes::default(),
+        fields: Some(fields),
+        done: Vec::with_capacity(graph.nodes().len()),
+    };
+    for (at, node) in graph.nodes().iter().enumerate() {
+        let args: Vec<Done> = node.args().iter().map(|&arg| lowering.done[arg]).collect();
+        let done = match node.op() {
+            op @ (Op::Input | Op::Reduce(_) | Op::Memory(_)) => {
+                return Err(ExprError::NotOfRows {
+                    at: graph.text_of(at),
+                    op: op.name(),
+                });
+            }
+            op => lowering.node(at, op, &args)?,
+        };
+        lowering.done.push(done);
+    }
+    let root = lowering.done[graph.root()].place;
+    if lowering.nodes[root].shape == Shape::Constant {
+        let at = graph.text_of(graph.root());
+        return Err(ExprError::NoInput { at });
+    }
+    Ok(Lowered {
+        nodes: lowering.nodes,
+        root,
+    })
+}
+
 struct Lowering<'a> {
     graph: &'a Graph,
     nodes: Nodes,
+    /// The fields, if it is an expression of rows.
+    fields: Option<&'a [RowField]>,
     done: Vec<Done>,
 }
 
@@ -179,6 +214,24 @@ impl Lowering<'_> {
                 place: 0,
                 weak: false,
             }),
+            Op::Field(name) => {
+                let Some(fields) = self.fields else {
+                    return Err(ExprError::FieldOfSamples { at: self.text(at) });
+                };
+                let Some(place) = fields.iter().position(|field| field.name == name.as_str())
+                else {
+                    let known: Vec<&str> = fields.iter().map(|f| f.name.as_str()).collect();
+                    return Err(ExprError::UnknownField {
+                        field: name.as_str().into(),
+                        known: known.join(", "),
+                    });
+                };
+                let dtype = fields[place].dtype.ok_or_else(|| ExprError::ListField {
+                    field: name.as_str().into(),
+                })?;
+                let place = self.nodes.field(place, dtype);
+                Ok(Done { place, weak: false })
+            }
             Op::Constant(value, dtype) => self.constant(at, value, dtype),
             Op::Cast(dtype) => {
                 let place = self.cast(at, args[0], dtype)?;

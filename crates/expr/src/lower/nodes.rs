@@ -13,6 +13,8 @@ use crate::{Binary, Memory, Reduction, Shape, Type, Unary};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     Input,
+    /// A column of rows, by its place.
+    Field(usize),
     Constant(Value),
     Cast,
     /// Counts to physical values: bits of scale and offset.
@@ -83,6 +85,16 @@ impl Nodes {
     pub(crate) fn input(&mut self, dtype: DType) -> usize {
         self.intern(TypedNode {
             action: Action::Input,
+            args: Operands::new(),
+            dtype,
+            shape: Shape::Sample,
+        })
+    }
+
+    /// A field of rows: a value each, as samples are.
+    pub(crate) fn field(&mut self, place: usize, dtype: DType) -> usize {
+        self.intern(TypedNode {
+            action: Action::Field(place),
             args: Operands::new(),
             dtype,
             shape: Shape::Sample,

@@ -23,6 +23,7 @@ use crate::lower::lower;
 use crate::{Expr, ExprError, Graph, Shape, Type};
 
 pub use frames::Frames;
+pub(crate) use scratch::{Lines, bytes, bytes_mut, lines};
 pub use scratch::{Scratch, State};
 
 use steps::Plan;

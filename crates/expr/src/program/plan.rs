@@ -111,7 +111,9 @@ impl<'a> Planner<'a> {
             }
             // The result is the input itself: a copy.
             Action::Input => (Run::Unary(kernels::cast(node.dtype, node.dtype)?), false),
-            Action::Constant(_) | Action::Reduce(_) | Action::Memory(_) => return None,
+            Action::Constant(_) | Action::Field(_) | Action::Reduce(_) | Action::Memory(_) => {
+                return None;
+            }
         })
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct Line([u8; 64]);
 /// Bytes aligned to cache lines, and so for every dtype.
 pub(crate) type Lines = Vec<Line>;
 
-fn lines(bytes: usize) -> Lines {
+pub(crate) fn lines(bytes: usize) -> Lines {
     vec![Line([0; 64]); bytes.div_ceil(64)]
 }
 

@@ -5,17 +5,17 @@
 //! diamond, one branch of which removes what the other keeps, never hangs.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use isochrony_segment::SigSeg;
 use smallvec::SmallVec;
 
 use crate::exec::drive::Mark;
-use crate::{Align, Item, OpError, OpErrorKind, Port, Ranges};
+use crate::{Align, Clock, Item, OpError, OpErrorKind, Port, Ranges};
 
 /// Items that belong together, by input.
 pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
 
-#[derive(Debug)]
 struct Queue {
     items: VecDeque<Item>,
     /// Nothing that begins before this index follows.
@@ -23,6 +23,8 @@ struct Queue {
     ended: bool,
     /// Who it comes from, for errors.
     from: String,
+    /// What makes civil times of indices, where the inputs have nothing else in common.
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl Queue {
@@ -33,11 +35,25 @@ impl Queue {
             .front()
             .and_then(Item::range)
             .map(|range| range.start);
-        front.unwrap_or(if self.ended { i64::MAX } else { self.progress })
+        match front {
+            Some(start) => self.on_axis(start),
+            None if self.ended => i64::MAX,
+            None => self.progress,
+        }
+    }
+
+    /// An index on the axis by which inputs meet; one whose time is not known waits for nobody.
+    fn on_axis(&self, index: i64) -> i64 {
+        let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
+            return index;
+        };
+        let mut time = [i64::MIN];
+        clock
+            .times(&[index], &mut time)
+            .map_or(i64::MIN, |()| time[0])
     }
 }
 
-#[derive(Debug)]
 pub(crate) struct FanIn {
     align: Align,
     queues: Vec<Queue>,
@@ -45,12 +61,17 @@ pub(crate) struct FanIn {
 }
 
 impl FanIn {
-    pub(crate) fn new(align: Align, from: impl IntoIterator<Item = String>) -> Self {
-        let queue = |from| Queue {
+    /// `from` says of each input who it comes from, and which clock it has.
+    pub(crate) fn new(
+        align: Align,
+        from: impl IntoIterator<Item = (String, Option<Arc<dyn Clock>>)>,
+    ) -> Self {
+        let queue = |(from, clock): (String, Option<Arc<dyn Clock>>)| Queue {
             items: VecDeque::new(),
             progress: i64::MIN,
             ended: false,
             from,
+            clock: clock.filter(|_| align == Align::Civil),
         };
         Self {
             align,
@@ -67,7 +88,7 @@ impl FanIn {
         }
         let queue = &mut self.queues[usize::from(port)];
         if let Some(range) = item.range() {
-            queue.progress = queue.progress.max(range.start);
+            queue.progress = queue.progress.max(queue.on_axis(range.start));
         }
         queue.items.push_back(item);
     }
@@ -75,7 +96,7 @@ impl FanIn {
     pub(crate) fn mark(&mut self, port: Port, mark: &Mark) {
         let queue = &mut self.queues[usize::from(port)];
         match mark {
-            Mark::Progress(upto) => queue.progress = queue.progress.max(*upto),
+            Mark::Progress(upto) => queue.progress = queue.progress.max(queue.on_axis(*upto)),
             Mark::End => queue.ended = true,
             // Indices tell the rest.
             Mark::Stretch { .. } => {}
@@ -103,7 +124,7 @@ impl FanIn {
         match self.align {
             Align::Window => self.pop_alike(),
             Align::Control => self.pop_controlled(),
-            Align::Time => self.pop_earliest(),
+            Align::Time | Align::Civil => self.pop_earliest(),
             Align::Single | Align::Arrival => Ok(self.pop_any()),
         }
     }
@@ -140,7 +161,11 @@ impl FanIn {
         let Some(front) = self.take_front(port) else {
             return Ok(None);
         };
-        let count = begin_before(&front, limit).max(1);
+        // Civil times are looked up of whole items only.
+        let count = match self.align {
+            Align::Civil => units(&front),
+            _ => begin_before(&front, limit).max(1),
+        };
         let (first, rest) = split(front, count)?;
         if let Some(rest) = rest {
             self.released = self.released.saturating_sub(rest.bytes());

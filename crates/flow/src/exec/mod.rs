@@ -149,10 +149,11 @@ impl Run {
                 }
             };
             let fan_in = node.bound.align != Align::Single;
-            let from = node
-                .inputs
-                .iter()
-                .map(|&(n, _)| format!("{} (node {n})", graph.nodes[n].op.name()));
+            let from = node.inputs.iter().map(|&(n, o)| {
+                let stream = graph.nodes[n].bound.outputs[usize::from(o)].stream_id();
+                let name = format!("{} (node {n})", graph.nodes[n].op.name());
+                (name, stream.and_then(crate::rows::clock_of))
+            });
             let queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
             // Along a chain items are counted once: sources and fan-ins begin one.
             let chained = !fan_in && !node.inputs.is_empty();

@@ -1,5 +1,6 @@
 //! Several streams into one.
 
+use super::wrong_input;
 use crate::{
     Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
     operator,
@@ -30,6 +31,14 @@ impl Operator for Merge {
                 other: others[at].to_string(),
                 mend: "bring them to one kind, dtype and stream first",
             });
+        }
+        if let PortType::Rows { stream: None, .. } = first {
+            return Err(wrong_input(
+                "merge",
+                "items that begin somewhere",
+                first,
+                "groups have no indices: merge the rows before they are grouped",
+            ));
         }
         Ok(Bound::new([*first])
             .contract(Contract::Sequential)

@@ -6,6 +6,8 @@ mod compiled;
 mod count;
 mod each;
 mod filter;
+mod group_by;
+mod join;
 mod limit;
 mod map;
 mod merge;
@@ -13,9 +15,11 @@ mod pass;
 mod passthrough;
 mod ranges;
 mod rewindow;
+mod select;
 mod spectrum;
 mod stats;
 mod sync;
+mod to_rows;
 mod transform;
 mod zip;
 
@@ -25,6 +29,8 @@ pub(crate) use compiled::Compiled;
 pub use count::Count;
 pub use each::Each;
 pub use filter::Filter;
+pub use group_by::GroupBy;
+pub use join::Join;
 pub use limit::Limit;
 pub use map::Map;
 pub use merge::Merge;
@@ -32,9 +38,11 @@ pub use pass::{dtype_in_unit, in_unit, pass_where};
 pub use passthrough::Passthrough;
 pub use ranges::ToRanges;
 pub use rewindow::Rewindow;
+pub use select::Select;
 pub use spectrum::{Fft, Power};
 pub use stats::{Stat, Stats};
 pub use sync::Sync;
+pub use to_rows::ToRows;
 pub use zip::Zip;
 
 use crate::{Declaration, Declared, PlanError, PortType};
@@ -46,6 +54,8 @@ pub(crate) const ALL: &[Declaration] = &[
     Count::DECLARATION,
     Fft::DECLARATION,
     Filter::DECLARATION,
+    GroupBy::DECLARATION,
+    Join::DECLARATION,
     Limit::DECLARATION,
     Map::DECLARATION,
     Merge::DECLARATION,
@@ -53,8 +63,10 @@ pub(crate) const ALL: &[Declaration] = &[
     Power::DECLARATION,
     ToRanges::DECLARATION,
     Rewindow::DECLARATION,
+    Select::DECLARATION,
     Stats::DECLARATION,
     Sync::DECLARATION,
+    ToRows::DECLARATION,
     Zip::DECLARATION,
 ];
 

@@ -122,6 +122,10 @@ impl fmt::Display for Fields {
             match (Self::dtype(field.data_type()), field.data_type()) {
                 (_, DataType::Timestamp(..)) => write!(f, " time")?,
                 (Some(dtype), _) => write!(f, " {dtype}")?,
+                (None, DataType::FixedSizeList(part, _)) if part.name() == Self::COMPLEX => {
+                    let single = *part.data_type() == DataType::Float32;
+                    write!(f, " {}", if single { DType::C64 } else { DType::C128 })?;
+                }
                 (None, DataType::FixedSizeList(item, len)) => match Self::dtype(item.data_type()) {
                     Some(dtype) => write!(f, " {len} {dtype}")?,
                     None => write!(f, " list")?,

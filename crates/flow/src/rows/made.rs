@@ -74,6 +74,13 @@ impl Made {
         self.samples += frames.count() * frames.hop().min(frames.window());
     }
 
+    /// A row for a range.
+    pub(crate) fn add_range(&mut self, range: &std::ops::Range<i64>) {
+        self.starts.push(range.start);
+        self.ends.push(range.end);
+        self.next = range.end;
+    }
+
     /// Rows that wait.
     pub(crate) fn len(&self) -> usize {
         self.starts.len()

@@ -14,10 +14,13 @@
 //! Invariants: the batch of a block has the fields of its port; rows are in the order of their starts within a run;
 //! what a block covers reaches from its first to the end of its last row, also where rows in between were removed.
 
+mod aggregate;
 mod clock;
+pub(crate) mod columns;
 mod fields;
 mod gather;
 mod made;
+mod matcher;
 
 use std::ops::Range;
 
@@ -25,12 +28,15 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 
+pub(crate) use aggregate::{Aggregate, Cells, How};
 pub use clock::Clock;
 pub(crate) use clock::{clock_of, register};
+pub(crate) use columns::OfRows;
 pub use fields::Fields;
 pub(crate) use fields::{END, START, TIME};
 pub(crate) use gather::Gatherer;
 pub(crate) use made::{Made, float, integer};
+pub(crate) use matcher::{Axis, Matcher};
 
 /// Rows with named fields, in one block.
 #[derive(Debug, Clone)]

@@ -57,7 +57,9 @@ impl NativePlan {
         for (name, value) in fields {
             let text: String = name.extract()?;
             if value.is_callable() || value.cast::<Expr>().is_ok() {
-                target = target.computed(text, traced("annotate", &value)?);
+                let samples = Expr::from(isochrony_expr::Expr::input());
+                let samples = Bound::new(py, samples)?.into_any();
+                target = target.computed(text, traced("annotate", &value, samples)?);
             } else {
                 values.set_item(name, value)?;
             }

@@ -1,0 +1,52 @@
+//! Names of the fields of rows.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+static KNOWN: LazyLock<Mutex<HashSet<&'static str>>> = LazyLock::new(Mutex::default);
+
+/// Name of a field of rows, interned, so that operations stay copies. Names live as long as the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(&'static str);
+
+impl Name {
+    /// The name of this text: the same for equal texts.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        // A panic while the lock is held leaves the set whole.
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&name) = known.get(text) {
+            return Self(name);
+        }
+        let name: &'static str = Box::leak(text.into());
+        known.insert(name);
+        Self(name)
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// Whether Python could write it behind a dot.
+    fn is_identifier(self) -> bool {
+        let mut letters = self.0.chars();
+        letters
+            .next()
+            .is_some_and(|c| c == '_' || c.is_alphabetic())
+            && letters.all(|c| c == '_' || c.is_alphanumeric())
+    }
+}
+
+/// As one would write the field in Python: `r.mean`, `r["a b"]`.
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_identifier() {
+            write!(f, "r.{}", self.0)
+        } else {
+            write!(f, "r[{:?}]", self.0)
+        }
+    }
+}

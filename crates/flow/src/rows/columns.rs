@@ -1,0 +1,157 @@
+//! Between columns of Arrow and bytes that expressions take and give.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    UInt8Type, UInt16Type,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeListArray, PrimitiveArray, RecordBatch};
+use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field};
+use isochrony_expr::{Expr, RowField, RowProgram};
+use isochrony_segment::DType;
+
+use super::Fields;
+use crate::{OpError, OpErrorKind, PlanError};
+
+/// A column of values that lie in memory as samples do.
+pub(crate) fn column(
+    dtype: DType,
+    values: MutableBuffer,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, ArrowError> {
+    fn numbers<T: ArrowPrimitiveType>(
+        values: MutableBuffer,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef, ArrowError> {
+        let count = values.len() / size_of::<T::Native>();
+        let values = ScalarBuffer::new(values.into(), 0, count);
+        Ok(Arc::new(PrimitiveArray::<T>::try_new(values, nulls)?))
+    }
+    let parts = |part: DType, values: MutableBuffer| {
+        let DataType::FixedSizeList(item, width) = Fields::arrow_type(dtype) else {
+            return Err(ArrowError::CDataInterface(
+                "a complex number has two parts".into(),
+            ));
+        };
+        let values = column(part, values, None)?;
+        let list = FixedSizeListArray::try_new(item, width, values, nulls.clone())?;
+        Ok(Arc::new(list) as ArrayRef)
+    };
+    match dtype {
+        DType::Bool => {
+            let bits = BooleanBuffer::from_iter(values.as_slice().iter().map(|&byte| byte != 0));
+            Ok(Arc::new(BooleanArray::new(bits, nulls)))
+        }
+        DType::I8 => numbers::<Int8Type>(values, nulls),
+        DType::I16 => numbers::<Int16Type>(values, nulls),
+        DType::I32 => numbers::<Int32Type>(values, nulls),
+        DType::I64 => numbers::<Int64Type>(values, nulls),
+        DType::U8 => numbers::<UInt8Type>(values, nulls),
+        DType::U16 => numbers::<UInt16Type>(values, nulls),
+        DType::F32 => numbers::<Float32Type>(values, nulls),
+        DType::F64 => numbers::<Float64Type>(values, nulls),
+        DType::C64 => parts(DType::F32, values),
+        DType::C128 => parts(DType::F64, values),
+    }
+}
+
+/// A column of `width` values a row.
+pub(crate) fn lists(
+    dtype: DType,
+    width: i32,
+    values: MutableBuffer,
+) -> Result<ArrayRef, ArrowError> {
+    let values = column(dtype, values, None)?;
+    let item = Arc::new(Field::new("item", values.data_type().clone(), false));
+    Ok(Arc::new(FixedSizeListArray::try_new(
+        item, width, values, None,
+    )?))
+}
+
+/// The values of a column as they would lie in memory as samples; no copy except of bools.
+pub(crate) fn values(column: &dyn Array) -> Cow<'_, [u8]> {
+    fn numbers<T: ArrowPrimitiveType>(column: &dyn Array) -> Cow<'_, [u8]> {
+        let values = column.as_primitive::<T>().values().inner();
+        Cow::Borrowed(values.as_slice())
+    }
+    match column.data_type() {
+        DataType::Boolean => {
+            Cow::Owned(column.as_boolean().values().iter().map(u8::from).collect())
+        }
+        DataType::Int8 => numbers::<Int8Type>(column),
+        DataType::Int16 => numbers::<Int16Type>(column),
+        DataType::Int32 => numbers::<Int32Type>(column),
+        DataType::Int64 => numbers::<Int64Type>(column),
+        DataType::Timestamp(..) => numbers::<arrow_array::types::TimestampNanosecondType>(column),
+        DataType::UInt8 => numbers::<UInt8Type>(column),
+        DataType::UInt16 => numbers::<UInt16Type>(column),
+        DataType::Float32 => numbers::<Float32Type>(column),
+        DataType::Float64 => numbers::<Float64Type>(column),
+        _ => Cow::Borrowed(&[]),
+    }
+}
+
+/// An expression of the fields of a port's rows.
+pub(crate) struct OfRows(RowProgram);
+
+impl OfRows {
+    pub(crate) fn bind(
+        operator: &'static str,
+        expr: &Expr,
+        fields: Fields,
+    ) -> Result<Self, PlanError> {
+        let known: Vec<RowField> = fields
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| RowField {
+                name: field.name().clone(),
+                dtype: Fields::dtype(field.data_type()),
+            })
+            .collect();
+        let program = RowProgram::compile(expr, &known);
+        let program = program.map_err(|error| PlanError::Expression { operator, error })?;
+        Ok(Self(program))
+    }
+
+    pub(crate) fn output(&self) -> DType {
+        self.0.output()
+    }
+
+    /// The values of all rows, and which of them are not known: those of which a field is not.
+    pub(crate) fn run(
+        &mut self,
+        batch: &RecordBatch,
+    ) -> Result<(MutableBuffer, Option<NullBuffer>), OpError> {
+        let columns: Vec<&ArrayRef> = self
+            .0
+            .columns()
+            .iter()
+            .map(|&at| batch.column(at))
+            .collect();
+        let bytes: Vec<Cow<'_, [u8]>> = columns
+            .iter()
+            .map(|column| values(column.as_ref()))
+            .collect();
+        let bytes: Vec<&[u8]> = bytes.iter().map(AsRef::as_ref).collect();
+        let nulls = columns.iter().fold(None, |nulls, column| {
+            NullBuffer::union(nulls.as_ref(), column.logical_nulls().as_ref())
+        });
+        let rows = batch.num_rows();
+        let mut out = MutableBuffer::from_len_zeroed(rows * self.output().size());
+        self.0
+            .run(&bytes, rows, out.as_slice_mut())
+            .map_err(OpErrorKind::from)?;
+        Ok((out, nulls))
+    }
+
+    /// The values as a column.
+    pub(crate) fn column(&mut self, batch: &RecordBatch) -> Result<ArrayRef, OpError> {
+        let (out, nulls) = self.run(batch)?;
+        Ok(column(self.output(), out, nulls).map_err(OpErrorKind::from)?)
+    }
+}

@@ -1,0 +1,50 @@
+//! What functions of rows are called with while they are traced.
+
+use isochrony_expr::Expr as Written;
+use isochrony_flow::Fields;
+use pyo3::prelude::*;
+
+use crate::errors::{Raised, Result};
+use crate::expr::Expr;
+
+/// A row whose fields are expressions: ``r.mean``, or ``r["mean"]`` where the name is no Python name.
+#[pyclass(frozen, module = "isochrony", name = "Row")]
+pub(crate) struct Row {
+    fields: Fields,
+}
+
+impl From<Fields> for Row {
+    fn from(fields: Fields) -> Self {
+        Self { fields }
+    }
+}
+
+impl Row {
+    fn field(&self, name: &str, class: &'static str) -> Result<Expr> {
+        if self.fields.find(name).is_some() {
+            return Ok(Written::field(name).into());
+        }
+        let message = format!(
+            "the rows have no field {name:?}; they have {}",
+            self.fields.names()
+        );
+        Err(Raised::new(class, "unknown_field", message).into())
+    }
+}
+
+#[pymethods]
+impl Row {
+    /// A field.
+    fn __getattr__(&self, name: &str) -> Result<Expr> {
+        self.field(name, "TraceAttributeError")
+    }
+
+    /// A field.
+    fn __getitem__(&self, name: &str) -> Result<Expr> {
+        self.field(name, "TraceError")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Row({})", self.fields)
+    }
+}
