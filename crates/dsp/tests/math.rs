@@ -278,7 +278,8 @@ fn special_values_are_those_of_c() {
         f64::INFINITY,
         f64::NAN,
     ];
-    let all: [(&str, Wide, Wide, fn(f32) -> f32); 10] = [
+    type Case = (&'static str, Wide, Wide, fn(f32) -> f32);
+    let all: [Case; 10] = [
         ("exp", math::exp, f64::exp, math::exp_f32),
         ("exp_m1", math::exp_m1, f64::exp_m1, math::exp_m1_f32),
         ("tanh", math::tanh, f64::tanh, math::tanh_f32),

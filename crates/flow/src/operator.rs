@@ -62,7 +62,9 @@ pub enum Align {
     Window,
     /// In the order of the indices at which they begin.
     Time,
-    /// In the order of the civil times at which they begin: of different timebases.
+    /// Whole items, in the order of the indices at which they begin.
+    Begin,
+    /// The same by civil time: inputs of different timebases.
     Civil,
     /// As they come.
     Arrival,

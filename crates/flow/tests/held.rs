@@ -1,5 +1,8 @@
 //! What plans hold beside data: samples that code makes, functions, several ends.
 
+// One stretch is a list of one range here.
+#![allow(clippy::single_range_in_vec_init)]
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 

@@ -28,7 +28,7 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// Either one of our errors, still without the interpreter, or an exception that Python raised.
 pub(crate) enum Error {
     /// An error of our crates.
-    Ours(Raised),
+    Ours(Box<Raised>),
     /// An exception.
     Python(PyErr),
 }
@@ -64,7 +64,7 @@ impl From<PyErr> for Error {
 
 impl From<Raised> for Error {
     fn from(error: Raised) -> Self {
-        Self::Ours(error)
+        Self::Ours(Box::new(error))
     }
 }
 

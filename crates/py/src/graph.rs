@@ -68,7 +68,7 @@ impl Graph {
             );
             return Err(Raised::new("TimeArgumentError", "not_a_timebase", message).into());
         };
-        Ok(self.network.id(&name)?)
+        self.network.id(&name)
     }
 }
 

@@ -60,7 +60,7 @@ impl NativeTable {
             )
             .into());
         };
-        Ok(memory::column(py, column.as_ref() as &dyn Array)?)
+        memory::column(py, column.as_ref() as &dyn Array)
     }
 
     /// Arrow's schema interface.

@@ -546,3 +546,34 @@ fn a_foreign_write_behind_the_last_full_chunk_is_not_taken_for_ours() {
     assert_eq!(codes(case.verify()), ["foreign_write", "flipped_bits"]);
     assert_eq!(codes(case.repair()), ["foreign_write", "flipped_bits"]);
 }
+
+#[test]
+fn a_lost_table_is_named_and_no_sample_is_judged_without_it() {
+    for lost in [
+        "gaps/c",
+        "gaps",
+        "runs/c",
+        "runs",
+        "timebase/points/c",
+        "timebase",
+    ] {
+        let case = case();
+        fs::remove_dir_all(case.file(lost)).expect("removed");
+        let report = case.verify();
+        let codes: Vec<_> = report.findings.iter().map(|finding| finding.code).collect();
+        assert!(
+            codes.contains(&"missing_table")
+                || codes == ["impossible_table"]
+                || codes == ["damaged_file"],
+            "{lost}: {report:#?}"
+        );
+        assert!(!codes.contains(&"missing_checksum"), "{lost}: {report:#?}");
+        assert!(
+            report.findings.iter().all(|finding| !finding.repairable),
+            "{lost}: {report:#?}"
+        );
+        let first = lost.split('/').next().expect("a name");
+        let what = &report.findings[0].what;
+        assert!(what.contains(first), "{what}");
+    }
+}

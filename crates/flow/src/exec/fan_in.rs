@@ -124,7 +124,8 @@ impl FanIn {
         match self.align {
             Align::Window => self.pop_alike(),
             Align::Control => self.pop_controlled(),
-            Align::Time | Align::Civil => self.pop_earliest(),
+            Align::Time => self.pop_earliest(),
+            Align::Begin | Align::Civil => Ok(self.pop_first()),
             Align::Single | Align::Arrival => Ok(self.pop_any()),
         }
     }
@@ -140,6 +141,15 @@ impl FanIn {
             .queues
             .iter()
             .position(|queue| !queue.items.is_empty())?;
+        let item = self.take_front(port)?;
+        Some(SmallVec::from_iter([(port as Port, item)]))
+    }
+
+    /// The item that begins first, whole; the lower input first, once no other input can give an earlier one.
+    fn pop_first(&mut self) -> Option<Matched> {
+        let bounds = || self.queues.iter().map(Queue::bound);
+        let least = bounds().min()?;
+        let port = bounds().position(|bound| bound == least)?;
         let item = self.take_front(port)?;
         Some(SmallVec::from_iter([(port as Port, item)]))
     }
@@ -161,11 +171,7 @@ impl FanIn {
         let Some(front) = self.take_front(port) else {
             return Ok(None);
         };
-        // Civil times are looked up of whole items only.
-        let count = match self.align {
-            Align::Civil => units(&front),
-            _ => begin_before(&front, limit).max(1),
-        };
+        let count = begin_before(&front, limit).max(1);
         let (first, rest) = split(front, count)?;
         if let Some(rest) = rest {
             self.released = self.released.saturating_sub(rest.bytes());

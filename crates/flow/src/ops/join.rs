@@ -129,7 +129,7 @@ impl Operator for Join {
             fields,
             stream: Some(first),
         };
-        let align = if by_index { Align::Time } else { Align::Civil };
+        let align = if by_index { Align::Begin } else { Align::Civil };
         let bound = Bound::new([port]).contract(Contract::Sequential);
         Ok(bound.align(align).data_dependent())
     }

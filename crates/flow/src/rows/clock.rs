@@ -32,7 +32,10 @@ pub trait Clock: Send + Sync {
 
 type Key = (&'static str, TimebaseId);
 
-static CLOCKS: LazyLock<Mutex<HashMap<Key, Vec<Weak<dyn Clock>>>>> = LazyLock::new(Mutex::default);
+/// Clocks that are still in use.
+type Clocks = HashMap<Key, Vec<Weak<dyn Clock>>>;
+
+static CLOCKS: LazyLock<Mutex<Clocks>> = LazyLock::new(Mutex::default);
 
 fn key(stream: StreamId) -> Key {
     let stream = stream.get();

@@ -54,6 +54,7 @@ use read::{Bounds, shard_samples, stored_crc};
 pub use reader::Reader;
 use shared::Shared;
 use slot::SlotInner;
+pub(crate) use tables::TEXT_ARRAY;
 pub use tables::table_files;
 
 /// What an [`Engine`] may find where it is opened.

@@ -82,7 +82,7 @@ pub(super) fn signal(subject: &mut Subject<'_>) -> Result<(), StoreError> {
 }
 
 /// Whether a writer, this process or another, will bring the metadata up to date within a second.
-fn being_written(subject: &Subject<'_>) -> bool {
+pub(super) fn being_written(subject: &Subject<'_>) -> bool {
     let root = subject.backend.path();
     subject.backend.is_writable()
         || crate::engine::lock::is_held(&*subject.media, root).unwrap_or(true)
