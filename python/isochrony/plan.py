@@ -381,6 +381,54 @@ class Plan:
         """
         return self._then("limit", count=_whole("limit", count, "windows or samples"))
 
+    def fft(self) -> Self:
+        """Transform every window: a row of complex numbers each, as `numpy.fft.rfft`, of complex samples as `fft`.
+
+        A row of N real samples gives N // 2 + 1 numbers, at ``numpy.fft.rfftfreq(N, 1 / rate)`` Hz. complex64 for
+        float32 and complex64 samples, else complex128.
+
+        Raises:
+            PlanError: no windows of samples come in.
+
+        >>> import numpy as np, isochrony as iso
+        >>> iso.scan(np.array([1.0, 0.0, -1.0, 0.0]), rate=100).rewindow(4).fft().collect()
+        array([[0.+0.j, 2.+0.j, 0.+0.j]])
+        """
+        return self._then("fft")
+
+    def power(self, *, taper: str = "hann", scaling: str = "density", detrend: str = "constant") -> Self:
+        """Power spectrum of every window: a row of real numbers each, as `scipy.signal.periodogram`.
+
+        Parameters:
+            taper: "hann", "hamming", "blackman" or "boxcar", periodic.
+            scaling: "density", in the unit squared per Hz; or "spectrum", in the unit squared, where a sine of
+                amplitude A peaks at A²/2. One-sided for real samples.
+            detrend: "constant" takes each window's mean out first; or "none".
+
+        Raises:
+            PlanError: no windows of samples come in. OptionError: a parameter is none of these.
+        """
+        _choice("taper", taper, ("hann", "hamming", "blackman", "boxcar"))
+        _choice("scaling", scaling, ("density", "spectrum"))
+        _choice("detrend", detrend, ("constant", "none"))
+        return self._then("power", taper=taper, scaling=scaling, detrend=detrend)
+
+    def between(self, start: int, end: int) -> Self:
+        """Let pass what has indices from `start` to before `end`: samples, or windows that lie wholly inside.
+
+        Where it can, the optimiser makes this the range of the scan, so that nothing else is read; see `explain`.
+
+        Raises:
+            PlanError: neither samples nor windows come in.
+
+        >>> import numpy as np, isochrony as iso
+        >>> iso.scan(np.arange(12), rate=100).rewindow(4).between(3, 12).collect()
+        array([[ 4,  5,  6,  7],
+               [ 8,  9, 10, 11]])
+        """
+        bounds = (operator.index(start), operator.index(end))
+        return self._then("between", start=bounds[0], end=bounds[1])
+
     def count(self) -> Self:
         """Count windows or rows, or samples where there are neither; `collect` then gives an integer."""
         return self._then("count")
