@@ -22,7 +22,7 @@ def test_a_view_reads_the_runs_own_windows_inside_what_is_asked(store: iso.Store
     signal = pressure(store)
     store.save_view("mine/means", means(store))
     view: Any = store["mine/means"]
-    assert (view.dtype, view.rate, view.sources) == (np.float64, 2, ("stn_10/pressure",))
+    assert (view.dtype, view.rate, view.sources) == (np.float32, 2, ("stn_10/pressure",))
     part = view[130:1700]
     np.testing.assert_array_equal(part.indices(), [*range(150, 901, 50), 1500, 1550, 1600])
     np.testing.assert_array_equal(part.values()[:, 0], [*(np.arange(150, 901, 50) + 49.5), 1049.5, 1099.5, 1149.5])

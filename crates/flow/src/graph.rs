@@ -86,8 +86,12 @@ impl Graph {
         graph
     }
 
-    /// The recording whose indices come in at a node: that of the same timebase before it.
+    /// The recording whose indices come in at a node that holds something beside data: that of the same timebase before
+    /// it. Other operators do not ask, and a plan may have a hundred thousand.
     pub(crate) fn reads(&self, node: usize) -> Option<&Live> {
+        if !matches!(self.nodes[node].op, Op::Hold(_)) {
+            return None;
+        }
         let (from, output) = *self.nodes[node].inputs.first()?;
         let timebase = |node: &GraphNode, output: u16| {
             let port = node.bound.outputs.get(usize::from(output))?;
