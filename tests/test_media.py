@@ -92,16 +92,21 @@ def fill():
         signal.append(block)
 call("fill", fill)
 writes()
-# Room again: what was committed is all there.
+# What was committed is all there.
 reader = iso.open(path)
 said["count"] = str(reader["a/b"].sample_count)
 said["same"] = str(np.array_equal(np.asarray(reader["a/b"].counts[:100_000]), block[:100_000]))
-said["damage"] = str(iso.verify(path)["damage"])
+said["damage"] = " ".join(sorted({found["code"] for found in iso.verify(path)["damage"]}))
+# Room again: the next writer brings up to date what other programs read.
+subprocess.run(["mount", "-o", "remount,size=64m", place], check=True)
+iso.open(path, "a").close()
+said["damage with room"] = str(iso.verify(path)["damage"])
 """)
     assert said["fill"].startswith("disk_full: ")
     assert "free" in said["fill"]
     assert said["same"] == "True"
-    assert said["damage"] == "[]"
+    assert said["damage"] in ("", "stale_metadata"), "zarr.json may be behind: there was no room to write it"
+    assert said["damage with room"] == "[]"
     assert int(said["count"]) >= 100_000
     assert int(said["count"]) % (1 << 20) == 100_000
 
