@@ -48,7 +48,9 @@ if TYPE_CHECKING:
         StoreError,
         TimeError,
     )
-    from .plan import Plan, collect, generate, run, scan
+    from .plan import Plan
+    from .running import collect, run
+    from .sources import generate, scan
     from .table import Table
     from .times import Rate
 
@@ -109,7 +111,9 @@ _HOMES = {
         "GapError", "ImportRefusedError", "OptionError", "PlanError", "RunError", "SegmentError", "StoreError",
         "TimeError",
     ),
-    ".plan": ("Plan", "collect", "generate", "run", "scan"),
+    ".plan": ("Plan",),
+    ".running": ("collect", "run"),
+    ".sources": ("generate", "scan"),
     ".table": ("Table",),
     ".times": ("Rate",),
 }  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ._native import Gap, Gaps, Run, Segment, Selection, Signal, Span, Store, Time, open, span, verify  # noqa: A004
 from .convert import from_obspy
-from .plan import scan
+from .sources import scan
 
 __all__ = [
     "Gap",

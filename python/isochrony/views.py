@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .native_errors import OptionError, PlanError, StoreExistsError, StoreKeyError
-from .plan import Plan, collect_reported
+from .plan import Plan
+from .running import collect_reported
 
 if TYPE_CHECKING:
     from ._native import Signal, Store

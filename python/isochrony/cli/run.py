@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
-from ..plan import Plan, RunResult, collect_reported
+from ..plan import Plan
+from ..report import RunResult
+from ..running import collect_reported
 from ..table import Table
 from .exits import Exit
 from .scan import write_columns

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..extras import require
-from ..plan import STATS
+from ..rows import STATS
 from .exits import Exit
 from .tables import print_json, render
 from .target import open_store, parse_target, single_signal

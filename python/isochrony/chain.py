@@ -1,0 +1,76 @@
+"""What every plan is, whatever its steps: a value that prints, compares, is saved and read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from ._native import NativePlan, Store
+
+__all__ = ["Chain"]
+
+
+class Chain:
+    """A plan of the engine, and how a step is added to it. `isochrony.Plan` has the steps."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: NativePlan) -> None:
+        self._native = native
+
+    def _then(self, name: str, others: tuple[Chain, ...] = (), **params: object) -> Self:
+        return type(self)(self._native.then(name, json.dumps(params), [other._native for other in others]))
+
+    @property
+    def hop(self) -> int:
+        """Samples from one window to the next; 1 where there are no windows."""
+        return self._native.hop
+
+    @property
+    def kind(self) -> str:
+        """What comes out: "samples", "frames" (windows), "ranges", "rows" or "count"."""
+        return self._native.kind
+
+    def explain(self) -> str:
+        """The plan as written, what is rewritten and why, and the plan as it will run; reads nothing."""
+        return self._native.explain()
+
+    def to_json(self) -> str:
+        """The plan as JSON text: operators by name, signals by store and name, expressions as graphs.
+
+        Raises:
+            PlanError: it scans an array, which exists in this process only, or calls a function that cannot be
+                imported by name.
+        """
+        return self._native.to_json()
+
+    @classmethod
+    def from_json(cls, saved: str | bytes | Mapping[str, Any], *, store: Store | None = None) -> Self:
+        """A plan that `to_json` saved.
+
+        Parameters:
+            saved: the text, or the object that it stands for.
+            store: where to look for its signals; default: the stores that it names, opened for reading.
+
+        Raises:
+            PlanError: it is no plan, or a signal is not there.
+        """
+        from ._native import NativePlan
+
+        text = json.dumps(dict(saved)) if isinstance(saved, Mapping) else saved
+        return cls(NativePlan.from_json(text.decode() if isinstance(text, bytes) else text, store))
+
+    def __eq__(self, other: object) -> bool:
+        return self._native == other._native if isinstance(other, Chain) else NotImplemented
+
+    def __hash__(self) -> int:
+        # Equal plans print alike.
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return str(self._native)
+
+    def __repr__(self) -> str:
+        return f"Plan({self})"

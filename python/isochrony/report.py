@@ -1,0 +1,63 @@
+"""What a run did: a row for each operator, printed as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["OperatorReport", "Report", "RunResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorReport:
+    """What one operator did in a run.
+
+    Attributes:
+        name: of the operator.
+        items: segments and blocks of windows that it was given.
+        samples: in them; of overlapping windows those that no other has.
+        gaps: that it met.
+        useful_s: seconds spent in it, estimated from the first item of each burst.
+    """
+
+    name: str
+    items: int
+    samples: int
+    gaps: int
+    useful_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a run did; prints as a table.
+
+    Attributes:
+        operators: in the order in which they ran.
+        bursts: that the sources gave.
+        elapsed_s: seconds from start to end.
+        peak_bytes: most bytes in pooled blocks and queues at once.
+    """
+
+    operators: tuple[OperatorReport, ...]
+    bursts: int
+    elapsed_s: float
+    peak_bytes: int
+    _text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What `Plan.run` gives.
+
+    Attributes:
+        report: what each operator did.
+    """
+
+    report: Report
+
+    def __repr__(self) -> str:
+        return str(self.report)

@@ -1,0 +1,136 @@
+"""Steps that make rows with named fields, and that work on rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from .chain import Chain
+from .options import whole
+
+if TYPE_CHECKING:
+    from ._native import Expr, Row
+    from .plan import Plan
+
+__all__ = ["STATS", "Groups", "RowSteps"]
+
+#: Statistics of `Plan.stats`.
+STATS = ("min", "max", "count", "mean", "std", "var", "rms")
+
+
+class RowSteps(Chain):
+    """Of `isochrony.Plan`: from windows or ranges to rows, and from rows to rows."""
+
+    __slots__ = ()
+
+    def stats(self, *names: str) -> Self:
+        """Compute statistics of the finite samples of each window, in the signal's unit: a row each.
+
+        Parameters:
+            names: of "min", "max", "count", "mean", "std" (population, as NumPy's), "var" and "rms"; each once. Of
+                complex samples they are those of the magnitude.
+
+        Returns:
+            A plan of rows: "start" and "end" (indices), "time" (of the first sample, where the signal knows civil
+            time), then the statistics; int64 where they are exact, else float64 with NaN for a window without finite
+            samples.
+
+        Raises:
+            PlanError: an unknown or repeated name, none, or no windows come in.
+        """
+        return self._then("stats", names=list(names))
+
+    def rows(self, **fields: Callable[[Expr], Expr] | Expr) -> Self:
+        """Make a row of each window, or of each range.
+
+        Parameters:
+            fields: by name, each as ``lambda s: s.max()``; traced once. One value a window is a number, several are a
+                list. Ranges have no samples and take none.
+
+        Returns:
+            A plan of rows: "start" and "end" (indices), "time" (of the first sample, where the signal knows civil
+            time), then the fields.
+
+        Raises:
+            PlanError: one cannot be traced, its types do not fit, two fields have one name, or no windows come in.
+
+        >>> import numpy as np, isochrony as iso
+        >>> windows = iso.scan(np.arange(6), rate=100).rewindow(3)
+        >>> windows.rows(energy=lambda s: (s * s).sum(), peak=lambda s: s.max()).collect()
+         start  end  energy  peak
+             0    3       5     2
+             3    6      50     5
+        [2 rows]
+        """
+        return type(self)(self._native.traced_fields("rows", "{}", fields))
+
+    def select(self, *names: str, **fields: Callable[[Row], Expr] | Expr) -> Self:
+        """Keep some fields of rows, in this order, and add others.
+
+        Parameters:
+            names: of fields that are kept. Without "start" and "end" rows cannot be joined.
+            fields: further ones by name, each as ``lambda r: r.std / r.mean``; traced once.
+
+        Raises:
+            PlanError: a field that there is not, two fields of one name, or no rows come in.
+        """
+        return type(self)(self._native.traced_fields("select", json.dumps({"names": names}), fields))
+
+    def group_by(self, *keys: str, most: int = 1_000_000) -> Groups[Self]:
+        """Group rows with equal fields; say what to make of the groups with `Groups.agg`.
+
+        Parameters:
+            keys: names of the fields; none: all rows are one group. Other keys, as hours, are made by `select`.
+            most: groups that there may be; more end the run.
+        """
+        return Groups(self, keys, whole("group_by most=", most, "groups"))
+
+    def join(self, other: Plan, *, tolerance: float | None = None, suffix: str = "_right") -> Self:
+        """Put rows together with another plan's rows of the same time: a row for each pair.
+
+        Parameters:
+            other: a plan of rows or ranges. Rows of one timebase meet by indices, others by civil time.
+            tolerance: seconds; each row then meets at most one, whose start is nearest and no further away. None:
+                all whose ranges overlap.
+            suffix: put behind names of the other's fields that this one has, too.
+
+        Raises:
+            PlanError: no rows with "start" and "end" come in, or they have no time in common.
+        """
+        return self._then("join", (other,), tolerance=tolerance, suffix=suffix)
+
+
+_Plan = TypeVar("_Plan", bound=RowSteps)
+
+
+class Groups(Generic[_Plan]):
+    """Rows in groups; made by `Plan.group_by`."""
+
+    __slots__ = ("_keys", "_most", "_plan")
+
+    def __init__(self, plan: _Plan, keys: tuple[str, ...], most: int) -> None:
+        self._plan = plan
+        self._keys = keys
+        self._most = most
+
+    def agg(self, **aggregates: str | tuple[str, str]) -> _Plan:
+        """One row for each group, at the end of the run, in the order of the groups' first rows.
+
+        Parameters:
+            aggregates: names of columns, and what they are: "count", or a field and one of "sum", "min", "max",
+                "mean", "std" (of the population), "first", "last". Nulls are left out.
+
+        Raises:
+            PlanError: a field or an aggregate that there is not, or two columns of one name.
+
+        >>> import numpy as np, isochrony as iso
+        >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("min", "max")
+        >>> rows.group_by("max").agg(n="count", least=("min", "min")).collect()
+         max  n  least
+           1  2      0
+           2  2      0
+        [2 rows]
+        """
+        aggregates_json = {name: what if isinstance(what, str) else list(what) for name, what in aggregates.items()}
+        return self._plan._then("group_by", keys=list(self._keys), aggregates=aggregates_json, most=self._most)

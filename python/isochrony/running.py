@@ -1,0 +1,102 @@
+"""Runs of plans: several as one, with a progress line, and what each gave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .chain import Chain
+from .native_errors import PlanError
+from .progress import ImportProgress
+from .report import OperatorReport, Report, RunResult
+from .table import Table
+
+if TYPE_CHECKING:
+    from ._native import NativePlan
+    from .plan import Plan
+
+__all__ = ["collect", "collect_reported", "run"]
+
+
+def collect(
+    *plans: Plan,
+    workers: int = 1,
+    progress: bool = False,
+    memory: int | None = None,
+    optimise: bool = True,
+) -> tuple[Any, ...]:
+    """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
+
+    Parameters and errors are those of `Plan.collect`; the result is a tuple.
+
+    >>> import numpy as np, isochrony as iso
+    >>> windows = iso.scan(np.arange(6.0), rate=100).rewindow(2)
+    >>> iso.collect(windows.count(), windows.map(lambda s: s.max()))
+    (3, array([[1.],
+           [3.],
+           [5.]]))
+    """
+    return collect_reported(plans, workers=workers, progress=progress, memory=memory, optimise=optimise)[0]
+
+
+def run(
+    *plans: Plan,
+    workers: int = 1,
+    progress: bool = False,
+    memory: int | None = None,
+    optimise: bool = True,
+) -> RunResult:
+    """Run several plans as one for their effects: what they have in common is read and computed once.
+
+    Parameters and errors are those of `Plan.collect`.
+
+    Returns:
+        A `RunResult`: its `report` says what each operator did.
+    """
+    first, others = _natives(plans)
+    _one_worker(workers)
+    with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
+        return _done(first.run(others, memory, optimise, _drawn(line) if progress else None))
+
+
+def collect_reported(
+    plans: tuple[Plan, ...],
+    *,
+    workers: int = 1,
+    progress: bool = False,
+    memory: int | None = None,
+    optimise: bool = True,
+) -> tuple[tuple[Any, ...], tuple[npt.NDArray[np.int64] | None, ...], RunResult]:
+    """As `collect`, and where the rows of each array lie (index of the first and how many are next to one another), and
+    the report.
+    """
+    first, others = _natives(plans)
+    _one_worker(workers)
+    with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
+        gathered, done = first.collect(others, memory, optimise, _drawn(line) if progress else None)
+    results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
+    return tuple(results), tuple(parts for _, parts in gathered), _done(done)
+
+
+def _one_worker(workers: int) -> None:
+    if workers != 1:
+        raise PlanError(f"workers={workers!r} is refused: this version runs plans in one thread; leave it at 1")
+
+
+def _done(parts: Any) -> RunResult:
+    operators, bursts, elapsed_s, peak_bytes, text = parts
+    operators_done = tuple(OperatorReport(*one) for one in operators)
+    return RunResult(Report(operators_done, bursts, elapsed_s, peak_bytes, text))
+
+
+def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
+    if not plans or not all(isinstance(plan, Chain) for plan in plans):
+        raise PlanError(f"got {', '.join(type(plan).__name__ for plan in plans) or 'nothing'} to run; give plans")
+    return plans[0]._native, [plan._native for plan in plans[1:]]
+
+
+def _drawn(line: ImportProgress) -> Callable[[int, int], None]:
+    return lambda done, total: line(done, total, 0, 0)

@@ -1,0 +1,93 @@
+"""Where plans begin: signals, arrays, and samples that Python code makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .functions import importable, once, shown
+from .native_errors import PlanError
+from .options import whole
+from .plan import Plan
+
+if TYPE_CHECKING:
+    from ._native import Selection, Signal
+
+__all__ = ["generate", "scan"]
+
+
+def scan(
+    source: Signal | Selection | npt.NDArray[Any],
+    segment: int | None = None,
+    *,
+    rate: Any = None,
+    unit: str = "",
+) -> Plan:
+    """A plan over a signal, over a part of it, or over an array.
+
+    Parameters:
+        source: ``store["name"]``, ``signal[a:b]``, or a 1-D array, which is not copied: leave it alone while the plan
+            runs. A signal is read as it is when the plan runs.
+        segment: samples of an item where the plan has no windows, from 1; default 131,072.
+        rate: sample rate of an array in Hz, exact as everywhere.
+        unit: unit of an array's values.
+
+    Raises:
+        PlanError: anything else.
+        OptionError: `segment` is no whole number from 1.
+    """
+    from ._native import NativePlan, Selection, Signal
+
+    samples = None if segment is None else whole("scan segment=", segment, "samples")
+    if isinstance(source, Signal | Selection):
+        if rate is not None or unit:
+            raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")
+        return Plan(NativePlan.scan(source, samples))
+    if not isinstance(source, np.ndarray):
+        raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
+    if rate is None:
+        raise PlanError("scan of an array needs rate=, in Hz; or give a signal, which knows it")
+    return Plan(NativePlan.array(source, rate, unit, samples))
+
+
+def generate(
+    source: Callable[[], Iterable[Any]] | Iterable[Any],
+    *,
+    dtype: npt.DTypeLike,
+    rate: Any,
+    unit: str = "",
+    start: Any = None,
+    segment: int | None = None,
+) -> Plan:
+    """A plan over samples that Python code makes.
+
+    Parameters:
+        source: a function without arguments that gives an iterator, called for each run; or an iterable, which serves
+            one run if it is an iterator. It gives 1-D arrays of `dtype` that follow one another, or pairs of the
+            index of the first sample and the array: what lies between is a gap. Arrays are taken over without a copy;
+            one that the code keeps becomes read-only, and of a view that can be written a copy is taken.
+        dtype: of the arrays.
+        rate: sample rate in Hz, exact as everywhere.
+        unit: of the values.
+        start: civil time of index 0.
+        segment: as for `scan`.
+
+    Raises:
+        PlanError: the source is neither.
+
+    >>> import numpy as np, isochrony as iso
+    >>> noise = lambda: (np.full(100, k) for k in range(3))
+    >>> iso.generate(noise, dtype="i8", rate=100).rewindow(50).map(lambda s: s.sum()).collect()[:, 0]
+    array([  0,   0,  50,  50, 100, 100])
+    """
+    from ._native import NativePlan
+
+    samples = None if segment is None else whole("generate segment=", segment, "samples")
+    if not callable(source) and not isinstance(source, Iterable):
+        raise PlanError(f"generate got {type(source).__name__}; give a function that makes an iterator of arrays")
+    made = source if callable(source) else once(source)
+    name = shown(source) if callable(source) else "iterator"
+    return Plan(NativePlan.generate(made, name, importable(source), np.dtype(dtype).name, rate, unit, start, samples))
