@@ -509,5 +509,4 @@ impl StoreError {
 }
 
 #[cfg(test)]
-#[path = "error_tests.rs"]
 mod tests;
