@@ -1,6 +1,9 @@
 //! Window statistics against exact rational arithmetic.
 
-use isochrony_dsp::stats::{Accumulator, Extreme, LANES, Statistic, Summary, summaries, summary};
+use isochrony_dsp::Isa;
+use isochrony_dsp::stats::{
+    Accumulator, Extreme, Integer, LANES, Powers, Statistic, Summary, summaries, summary,
+};
 use isochrony_segment::{Bool8, Complex32, Complex64};
 use num_bigint::BigInt;
 use num_rational::BigRational;
@@ -42,12 +45,31 @@ fn close(got: f64, want: &BigRational, relative: f64, absolute: f64) -> Result<(
 
 const U: f64 = f64::EPSILON / 2.0;
 
+/// In any pieces and on any CPU.
+fn powers_are_those_of_the_summary<T: Integer>(
+    samples: &[T],
+    whole: &Summary<T::Extreme>,
+) -> Result<(), TestCaseError> {
+    for isa in Isa::available() {
+        let mut powers = Powers::default();
+        for piece in samples.chunks(1 + samples.len() / 3) {
+            powers.push(isa, piece);
+        }
+        if !samples.is_empty() {
+            prop_assert_eq!(powers.mean(), whole.mean);
+            prop_assert_eq!(powers.variance(), whole.variance());
+        }
+    }
+    Ok(())
+}
+
 /// Integers are summed exactly, so that mean and M2 take two roundings each.
 fn integers_are_exact<T>(samples: &[T]) -> Result<(), TestCaseError>
 where
-    T: Statistic<Extreme = T> + Extreme + Ord + Into<i64>,
+    T: Statistic<Extreme = T> + Integer<Extreme = T> + Extreme + Ord + Into<i64>,
 {
     let got = summary(samples);
+    powers_are_those_of_the_summary(samples, &got)?;
     let numbers: Vec<BigInt> = samples.iter().map(|&s| s.into().into()).collect();
     let (mean, m2) = oracle(&numbers, 0);
     prop_assert_eq!(Some(got.min), samples.iter().min().copied());

@@ -6,7 +6,7 @@
 use isochrony_segment::{Bool8, Sample};
 
 #[cfg(target_arch = "x86_64")]
-use super::x86::{block_i8, block_i16, block_u8, block_u16};
+use super::x86::{block_i8, block_i16, block_u8, block_u16, powers_i16, powers_u16};
 use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
@@ -25,12 +25,22 @@ pub struct Block<E> {
 
 /// An integer sample of at most 32 bits.
 pub trait Integer: Sample {
+    /// Type of minimum and maximum.
     type Extreme: Extreme + Ord;
+    /// What no sample is below.
     const LOWEST: Self::Extreme;
+    /// What no sample is above.
     const HIGHEST: Self::Extreme;
 
     /// Sums at most [`BLOCK`] samples. Must be `#[inline(always)]`.
     fn block<L: Level>(level: L, samples: &[Self]) -> Block<Self::Extreme>;
+
+    /// Sum and sum of squares of at most [`BLOCK`] samples. Must be `#[inline(always)]`.
+    #[inline(always)]
+    fn powers<L: Level>(level: L, samples: &[Self]) -> (i64, u128) {
+        let block = Self::block(level, samples);
+        (block.sum, block.squares)
+    }
 }
 
 /// Sums over a window so far.
@@ -88,7 +98,7 @@ impl<T: Integer> Moments<T> for Sums<T> {
 
 /// `sum / n`, and `squares - sum^2 / n` without cancellation, from exact integers.
 #[inline(always)]
-fn mean_and_m2(count: u64, sum: i128, squares: u128) -> (f64, f64) {
+pub(super) fn mean_and_m2(count: u64, sum: i128, squares: u128) -> (f64, f64) {
     let n = count as f64;
     let mean = sum as f64 / n;
     // By Cauchy and Schwarz sum^2 <= n * squares, so the square fits where the product does.
@@ -182,8 +192,21 @@ where
     }
 }
 
+/// Sum and sum of squares of samples of at most 16 bits.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn plain_powers<L: Level, T: Copy + Into<i32>>(_level: L, samples: &[T]) -> (i64, u128) {
+    let (mut sum, mut squares) = (0i64, 0u64);
+    for &sample in samples {
+        let wide: i32 = sample.into();
+        sum += i64::from(wide);
+        squares += u64::from(wide.unsigned_abs() * wide.unsigned_abs());
+    }
+    (sum, squares.into())
+}
+
 macro_rules! integer {
-    ($($type:ty => $block:expr;)*) => {$(
+    ($($type:ty => $block:expr $(, $powers:expr)?;)*) => {$(
         impl Integer for $type {
             type Extreme = $type;
             const LOWEST: $type = <$type>::MIN;
@@ -193,6 +216,13 @@ macro_rules! integer {
             fn block<L: Level>(level: L, samples: &[Self]) -> Block<$type> {
                 $block(level, samples)
             }
+
+            $(
+                #[inline(always)]
+                fn powers<L: Level>(level: L, samples: &[Self]) -> (i64, u128) {
+                    $powers(level, samples)
+                }
+            )?
         }
     )*};
 }
@@ -200,8 +230,8 @@ macro_rules! integer {
 integer! {
     i8 => block_i8;
     u8 => block_u8;
-    i16 => block_i16;
-    u16 => block_u16;
+    i16 => block_i16, powers_i16;
+    u16 => block_u16, powers_u16;
     i32 => block_i32;
 }
 
@@ -213,6 +243,10 @@ use plain_block as block_u8;
 use plain_block as block_i16;
 #[cfg(not(target_arch = "x86_64"))]
 use plain_block as block_u16;
+#[cfg(not(target_arch = "x86_64"))]
+use plain_powers as powers_i16;
+#[cfg(not(target_arch = "x86_64"))]
+use plain_powers as powers_u16;
 
 impl Integer for Bool8 {
     type Extreme = u8;

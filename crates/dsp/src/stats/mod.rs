@@ -35,6 +35,7 @@
 mod complex;
 mod integer;
 mod lanes;
+mod powers;
 mod summary;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -44,7 +45,10 @@ use isochrony_segment::{Bool8, Complex32, Complex64, Sample};
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 
+#[doc(hidden)]
+pub use integer::Integer;
 pub use lanes::LANES;
+pub use powers::Powers;
 pub use summary::{Extreme, Summary};
 
 /// A sample type that can be summarised: every one there is.

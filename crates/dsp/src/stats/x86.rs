@@ -36,6 +36,22 @@ pub(super) fn block_u16<L: Level>(level: L, samples: &[u16]) -> Block<u16> {
     }
 }
 
+/// Sum and sum of squares of signed samples.
+#[inline(always)]
+pub(super) fn powers_i16<L: Level>(level: L, samples: &[i16]) -> (i64, u128) {
+    let (sum, squares) = powers(level, samples, 0);
+    (sum, squares.into())
+}
+
+/// As [`block_u16`].
+#[inline(always)]
+pub(super) fn powers_u16<L: Level>(level: L, samples: &[u16]) -> (i64, u128) {
+    let (sum, squares) = powers(level, bytemuck::cast_slice(samples), i16::MIN);
+    let count = samples.len() as i64;
+    let squares = squares as i64 + (sum << 16) + (count << 30);
+    (sum + (count << 15), squares as u128)
+}
+
 /// Unsigned samples, as they are.
 #[inline(always)]
 pub(super) fn block_u8<L: Level>(level: L, samples: &[u8]) -> Block<u8> {
@@ -83,6 +99,17 @@ fn words<L: Level>(_level: L, samples: &[i16], flip: i16) -> Short<i16> {
 }
 
 #[inline(always)]
+fn powers<L: Level>(_level: L, samples: &[i16], flip: i16) -> (i64, u64) {
+    if L::AVX2 {
+        // SAFETY: a level with AVX2 exists only where the CPU has it.
+        unsafe { powers_avx2(samples, flip) }
+    } else {
+        // SAFETY: every x86-64 CPU has SSE2.
+        unsafe { powers_sse2(samples, flip) }
+    }
+}
+
+#[inline(always)]
 fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
     if L::AVX2 {
         // SAFETY: a level with AVX2 exists only where the CPU has it.
@@ -95,9 +122,9 @@ fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
 
 /// One kernel in two vector widths: the name, what it needs, and its instructions.
 macro_rules! kernels {
-    ($words:ident, $bytes:ident, $feature:literal, $vector:ident, $width:literal, $load:ident, $set16:ident, $set8:ident,
+    ($words:ident, $powers:ident, $bytes:ident, $feature:literal, $vector:ident, $width:literal, $load:ident, $set16:ident, $set8:ident,
      $set64:ident, $zero:ident, $xor:ident, $and:ident, $min16:ident, $max16:ident, $min8:ident, $max8:ident, $madd:ident,
-     $add32:ident, $add64:ident, $shift:ident, $sad:ident, $low:ident, $high:ident) => {
+     $add32:ident, $add64:ident, $shift:ident, $shift32:ident, $sad:ident, $low:ident, $high:ident) => {
         /// Sums at most `BLOCK` words after flipping bits: no 32-bit sum gets beyond 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
@@ -137,6 +164,43 @@ macro_rules! kernels {
                 all.max = all.max.max(sample);
             }
             all
+        }
+
+        /// Sums at most `BLOCK` words after flipping bits, without a look at extremes.
+        ///
+        /// A square, up to 2^31, is added twice in 32 bits: whole, where the sum wraps, and its upper half, of which
+        /// 2^11 fit. The first says what the lower halves add up to, which fits, too.
+        #[inline]
+        #[target_feature(enable = $feature)]
+        fn $powers(samples: &[i16], flip: i16) -> (i64, u64) {
+            let (vectors, rest) = samples.as_chunks::<{ $width / 2 }>();
+            let (flips, ones) = ($set16(flip), $set16(1));
+            let (mut sums, mut wrapping, mut high) = ($zero(), $zero(), $zero());
+            for vector in vectors {
+                // SAFETY: the array has the vector's size, and the load needs no alignment.
+                let vector = $xor(unsafe { $load(vector.as_ptr().cast()) }, flips);
+                sums = $add32(sums, $madd(vector, ones));
+                let squares = $madd(vector, vector);
+                wrapping = $add32(wrapping, squares);
+                high = $add32(high, $shift32::<16>(squares));
+            }
+            let mut sum = bytemuck::cast::<_, [i32; $width / 4]>(sums)
+                .iter()
+                .map(|&sum| i64::from(sum))
+                .sum();
+            let mut squares = 0;
+            let wrapping: [u32; $width / 4] = bytemuck::cast(wrapping);
+            let high: [u32; $width / 4] = bytemuck::cast(high);
+            for (wrapping, high) in wrapping.into_iter().zip(high) {
+                let low = wrapping.wrapping_sub(high << 16);
+                squares += (u64::from(high) << 16) + u64::from(low);
+            }
+            for &sample in rest {
+                let sample = i64::from(sample ^ flip);
+                sum += sample;
+                squares += (sample * sample) as u64;
+            }
+            (sum, squares)
         }
 
         /// Sums at most `BLOCK` bytes after flipping bits: no 32-bit sum gets beyond 2^28.
@@ -180,6 +244,7 @@ macro_rules! kernels {
 
 kernels!(
     words_sse2,
+    powers_sse2,
     bytes_sse2,
     "sse2",
     __m128i,
@@ -199,6 +264,7 @@ kernels!(
     _mm_add_epi32,
     _mm_add_epi64,
     _mm_srli_epi64,
+    _mm_srli_epi32,
     _mm_sad_epu8,
     _mm_unpacklo_epi8,
     _mm_unpackhi_epi8
@@ -206,6 +272,7 @@ kernels!(
 
 kernels!(
     words_avx2,
+    powers_avx2,
     bytes_avx2,
     "avx2",
     __m256i,
@@ -225,6 +292,7 @@ kernels!(
     _mm256_add_epi32,
     _mm256_add_epi64,
     _mm256_srli_epi64,
+    _mm256_srli_epi32,
     _mm256_sad_epu8,
     _mm256_unpacklo_epi8,
     _mm256_unpackhi_epi8

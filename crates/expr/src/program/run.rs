@@ -33,7 +33,11 @@ pub(crate) fn run(
     out: &mut [u8],
 ) {
     let step = frames.hop.max(frames.window) * frames.dtype.size();
-    let group = (GROUP_BYTES / step.max(1)).clamp(1, GROUP);
+    let group = if plan.walks() > 1 {
+        (GROUP_BYTES / step.max(1)).clamp(1, GROUP)
+    } else {
+        GROUP
+    };
     let mut first = 0;
     while first < frames.count {
         let windows = group.min(frames.count - first);

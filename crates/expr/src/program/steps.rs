@@ -163,6 +163,12 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// How often samples are walked.
+    pub(crate) fn walks(&self) -> usize {
+        let passes = self.stages.iter().filter(|stage| stage.pass.is_some());
+        passes.count()
+    }
+
     /// Conditions of the pass that has most.
     pub(crate) fn most_conditions(&self) -> usize {
         let passes = self.stages.iter().filter_map(|stage| stage.pass.as_ref());

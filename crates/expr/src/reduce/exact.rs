@@ -1,6 +1,6 @@
 //! Sums of integers, exact.
 
-use isochrony_dsp::stats::{Accumulator, Statistic};
+use isochrony_dsp::stats::{Accumulator, Integer, Powers, Statistic};
 use isochrony_dsp::{Isa, Kernel, Level};
 use isochrony_segment::{Bool8, Sample};
 
@@ -114,6 +114,41 @@ impl<T: Whole> Reducer for Total<T> {
             Reduction::Sum => Value::of(self.sum as i64),
             _ => Value::of(self.sum as f64 / self.seen as f64),
         }
+    }
+}
+
+/// Mean and deviation of a window so far.
+pub(crate) struct Spread<T> {
+    powers: Powers,
+    samples: std::marker::PhantomData<T>,
+}
+
+impl<T> Default for Spread<T> {
+    fn default() -> Self {
+        Self {
+            powers: Powers::default(),
+            samples: std::marker::PhantomData,
+        }
+    }
+}
+
+impl<T: Integer> Reducer for Spread<T> {
+    fn reset(&mut self) {
+        self.powers = Powers::default();
+    }
+
+    fn update(&mut self, isa: Isa, block: &[u8]) {
+        self.powers.push(isa, samples::<T>(block));
+    }
+
+    fn finish(&self, wanted: Reduction) -> Value {
+        let (mean, variance) = (|| self.powers.mean(), || self.powers.variance());
+        Value::of(match wanted {
+            Reduction::Mean => mean(),
+            Reduction::Std => variance().sqrt(),
+            Reduction::Rms => (variance() + mean() * mean()).sqrt(),
+            _ => variance(),
+        })
     }
 }
 

@@ -86,7 +86,7 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for Whole<T, MIN, MAX
     }
 }
 
-const LANES: usize = 16;
+const LANES: usize = 32;
 
 /// A float with infinities.
 pub(crate) trait Unbounded: Arith + Order {
@@ -124,47 +124,49 @@ impl<T: Unbounded, const MIN: bool, const MAX: bool> Default for Real<T, MIN, MA
     }
 }
 
-/// Keeps the better of each lane and sample; NaN is never better.
-#[inline(always)]
-fn better<T: Copy, const N: usize>(
-    mut lanes: [T; N],
-    samples: &[T],
-    is_better: impl Fn(T, T) -> bool,
-) -> [T; N] {
-    let (groups, tail) = samples.as_chunks::<N>();
-    for group in groups {
-        for lane in 0..N {
-            lanes[lane] = if is_better(group[lane], lanes[lane]) {
-                group[lane]
-            } else {
-                lanes[lane]
-            };
-        }
-    }
-    for (lane, &sample) in lanes.iter_mut().zip(tail) {
-        *lane = if is_better(sample, *lane) {
-            sample
-        } else {
-            *lane
-        };
-    }
-    lanes
-}
-
 impl<T: Unbounded, const MIN: bool, const MAX: bool> Kernel for Extend<'_, Real<T, MIN, MAX>, T> {
     type Output = ();
 
-    /// A loop each over a block in the first-level cache: one loop for all does not become vectors.
+    /// Of NaN nothing is smaller or larger, so it leaves no trace in extremes but in a sum of the block, which costs
+    /// less than to look for it. Where the sum is NaN, infinities may have met: then it is looked for.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
         let Extend { reducer, samples } = self;
-        if MIN {
-            reducer.min = better(reducer.min, samples, |a, b| a.less(b));
+        let (mut min, mut max) = (reducer.min, reducer.max);
+        let mut sums = [T::default(); LANES];
+        let (groups, tail) = samples.as_chunks::<LANES>();
+        macro_rules! extend {
+            ($lane:expr, $sample:expr) => {
+                let (lane, sample) = ($lane, $sample);
+                if MIN {
+                    min[lane] = if sample.less(min[lane]) {
+                        sample
+                    } else {
+                        min[lane]
+                    };
+                }
+                if MAX {
+                    max[lane] = if max[lane].less(sample) {
+                        sample
+                    } else {
+                        max[lane]
+                    };
+                }
+                sums[lane] = sums[lane].plus(sample);
+            };
         }
-        if MAX {
-            reducer.max = better(reducer.max, samples, |a, b| b.less(a));
+        for group in groups {
+            for (lane, &sample) in group.iter().enumerate() {
+                extend!(lane, sample);
+            }
         }
-        reducer.nan |= count(samples, |sample| sample.is_nan()) > 0;
+        for (lane, &sample) in tail.iter().enumerate() {
+            extend!(lane, sample);
+        }
+        (reducer.min, reducer.max) = (min, max);
+        if sums.iter().any(|sum| sum.is_nan()) {
+            reducer.nan |= samples.iter().any(|sample| sample.is_nan());
+        }
     }
 }
 

@@ -90,8 +90,11 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
             match dtype {
                 $(DType::$dtype => {
                     if spread || wanted.contains(&Rms) {
-                        // Read with the same exact sums.
-                        take(&[Mean, Std, Var, Rms, Min, Max], make::<exact::Moments<$type>>);
+                        if wanted.contains(&Min) || wanted.contains(&Max) {
+                            // One loop for all of them.
+                            take(&[Mean, Std, Var, Rms, Min, Max], make::<exact::Moments<$type>>);
+                        }
+                        take(&[Mean, Std, Var, Rms], make::<exact::Spread<$type>>);
                     }
                     take(&[Mean, Sum], make::<exact::Total<$type>>);
                 })*
