@@ -14,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import isochrony as iso
 import numpy as np
 from grammar import DTYPES, WINDOW, Node, draw, numpy_value, python, samples, traced
 from peers import RESULTS, compare
+
+import isochrony as iso
 
 BLOCK = 16
 GOAL = 8.0
@@ -71,7 +72,7 @@ def measure(node: Node, dtype: str, count: int, rounds: int) -> None:
             "NumPy in blocks",
             by_numpy,
             rounds=rounds,
-            bytes=x.nbytes,
+            size=x.nbytes,
         )
 
 

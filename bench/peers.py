@@ -15,9 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import isochrony as iso
 import numpy as np
 import zarr
+
+import isochrony as iso
 
 RESULTS: list[dict[str, Any]] = []
 
@@ -35,7 +36,7 @@ def compare(
     other: Callable[[], None],
     *,
     rounds: int,
-    bytes: int | None = None,
+    size: int | None = None,
     per: int = 1,
     goal: float | None = None,
 ) -> None:
@@ -54,7 +55,7 @@ def compare(
         {
             "name": name,
             "other": other_name,
-            "bytes": bytes,
+            "bytes": size,
             "seconds": quartiles(times[0]),
             "other_seconds": quartiles(times[1]),
             "ratio": ratio,
@@ -89,8 +90,8 @@ def scan(store: iso.Store, flat: np.memmap, folder: Path, rounds: int) -> None:
             part.min(), part.max(), part.mean()
 
     size = flat.nbytes
-    compare("py/scan/min-max-mean", ours, "NumPy memmap", memmap, rounds=rounds, bytes=size)
-    compare("py/scan/min-max-mean", ours, "zarr-python of the same files", by_zarr, rounds=min(rounds, 5), bytes=size)
+    compare("py/scan/min-max-mean", ours, "NumPy memmap", memmap, rounds=rounds, size=size)
+    compare("py/scan/min-max-mean", ours, "zarr-python of the same files", by_zarr, rounds=min(rounds, 5), size=size)
 
 
 def random_reads(store: iso.Store, flat: np.memmap, folder: Path, rounds: int) -> None:

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import figures
+
 
 def processor() -> str:
     try:
@@ -32,7 +34,10 @@ def amount(seconds: float, size: int | None) -> str:
         text = f"{seconds * 1e3:.2f} ms"
     else:
         text = f"{seconds:.2f} s"
-    return f"{text} ({size / seconds / 1e9:.2f} GB/s)" if size else text
+    if not size:
+        return text
+    rate = size / seconds / 1e9
+    return f"{text} ({rate:.2f} GB/s)" if rate >= 0.1 else f"{text} ({rate * 1e3:.2g} MB/s)"
 
 
 def row(result: dict[str, Any]) -> str:
@@ -49,21 +54,48 @@ def row(result: dict[str, Any]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def main() -> None:
-    results = [result for path in sys.argv[1:] for result in json.loads(Path(path).read_text())]
-    print("# Benchmarks\n")
-    print("Written by `make bench`. Everything is measured by turns in one process, page cache warm, each result")
-    print("asserted. A ratio is the other's time over ours, so that above 1 is faster: median (quartiles) of the rounds.\n")
+def figure(result: dict[str, Any]) -> str:
+    """A line of what stands for itself."""
+    median, low, high = result["nanoseconds"]
+    verdict = f"{result['goal']}: {'met' if result['met'] else '**missed**'}"
+    return f"| `{result['name']}` | {median:.3g} ns {result['what']} | {low:.3g} to {high:.3g} | {verdict} |"
+
+
+def machine() -> str:
     cores = os.cpu_count()
-    print(f"Machine: {processor()}, {cores} cores, {memory()} memory, {platform.system()} {platform.release()},")
-    print(f"Python {platform.python_version()}.\n")
+    return (
+        f"Machine: {processor()}, {cores} cores, {memory()} memory, {platform.system()} {platform.release()},\n"
+        f"Python {platform.python_version()}.\n"
+    )
+
+
+def main() -> None:
+    files = {Path(path).stem: json.loads(Path(path).read_text()) for path in sys.argv[1:]}
+    space, peers = files.get("design_space", {}), files.get("peers", {})
+    results = [result for file in files.values() if isinstance(file, list) for result in file]
+    results += space.get("sync_cost", []) + peers.get("results", [])
+    figures_alone = [result for result in results if "nanoseconds" in result]
+    print("# Benchmarks\n")
+    print("Written by `make bench`. Everything is measured by turns in one run, page cache warm, each result asserted.")
+    print("A ratio is the other's time over ours, so that above 1 is faster: median (quartiles) of the rounds.\n")
+    print(machine())
     print("| benchmark | ours | other | ratio | goal |")
     print("|---|---|---|---|---|")
     for result in results:
-        print(row(result))
+        if "ratio" in result:
+            print(row(result))
+    if figures_alone:
+        print("\n| benchmark | median | quartiles | goal |")
+        print("|---|---|---|---|")
+        for result in figures_alone:
+            print(figure(result))
     missed = [result["name"] for result in results if result["met"] is False]
     if missed:
         print(f"\nGoals missed on this machine: {', '.join(f'`{name}`' for name in missed)}.")
+    for peer in peers.get("missing", []):
+        print(f"\nMissing, so not compared with: {peer['name']} ({peer['why']}).")
+    if space:
+        print(f"\n{figures.section(space, files['cache'])}", end="")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ use isochrony::prelude::*;
 use isochrony::segment::{Stream, StreamId};
 use isochrony::time::TimebaseId;
 
-use crate::measure::{Results, interleave, noise, ratio};
+use crate::measure::{Results, Times, noise, ratio, turns};
 
 operator! {
     /// Reads every sample: the ends of the chain.
@@ -21,6 +21,8 @@ operator! {
     }
 }
 
+/// Not inlined, so that the operator and the bare loop run the same instructions at the same place.
+#[inline(never)]
 fn sum(samples: &[i16]) -> i64 {
     // Partial sums of 32,768 samples fit 32 bits.
     let parts = samples
@@ -44,74 +46,104 @@ impl Operator for Read {
 }
 
 const SEGMENT: usize = 4096;
+/// What lies before the samples, in samples for each place: a whole number of cache lines.
+const SHIFT: usize = 5 * 32;
 
+/// Where memory happens to lie changes such times by a fifth, and so does the moment. So several copies of the samples
+/// take turns at several places, everybody takes turns on each, and ratios and differences are those of one round.
 pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn std::error::Error>> {
-    let count = if quick { 1 << 20 } else { 1 << 25 };
+    let (count, places, rounds) = if quick {
+        (1 << 18, 1, 2)
+    } else {
+        (1 << 25, 5, 7)
+    };
     let stream: StreamId = Stream::new("noise", TimebaseId(0), Rate::from_hz(48_000)?).intern();
-    let samples = noise(9, count);
-    // Both read the same memory.
-    let segment = SigSeg::from_slice(&samples, 0, stream)?;
-    drop(samples);
+    let mut times: [Times; 6] = std::array::from_fn(|_| Times::default());
+    for place in 0..places {
+        let samples = noise(9, count + place * SHIFT);
+        let from = (place * SHIFT) as i64;
+        let all = SigSeg::from_slice(&samples, 0, stream)?;
+        let segment = all.subseg(from..all.end())?;
+        drop(samples);
+        for (times, more) in times.iter_mut().zip(at_one_place(&segment, rounds)?) {
+            times.extend(more);
+        }
+    }
+    let [bare, ten, thousand, none, ten_unread, thousand_unread] = times;
+    let name = |operators: usize| format!("flow/passchain/{operators}-operators/{SEGMENT}");
+    let mut compare = |operators: usize, times: &Times, goal: (&str, bool)| {
+        let other = "a bare loop that reads as often";
+        let bytes = Some(2 * count as u64);
+        results.compare(&name(operators), times, other, &bare, bytes, Some(goal));
+    };
+    compare(10, &ten, (">= 0.8", ratio(&ten, &bare) >= 0.8));
+    let rate = count as f64 / thousand.seconds().median;
+    let goal = ("ours >= 0.6 Gsamples/s", rate >= 0.6e9);
+    compare(1000, &thousand, goal);
+    // With nothing read: what more operators take is the engine.
+    let segments = (count / SEGMENT) as f64;
+    let what = "for each operator and segment";
+    let first = ten_unread.beyond(&none, 10.0 * segments);
+    results.nanoseconds(&format!("{}/hop", name(10)), what, first, 6.0);
+    let further = thousand_unread.beyond(&ten_unread, 990.0 * segments);
+    results.nanoseconds(&format!("{}/hop", name(1000)), what, further, 6.0);
+    Ok(())
+}
+
+/// Times of the bare loop, of chains of 10 and 1000 operators whose ends read, and of 0, 10 and 1000 of which none does.
+fn at_one_place(segment: &SigSeg, rounds: usize) -> Result<[Times; 6], Box<dyn std::error::Error>> {
+    // All read the same memory.
     let samples = segment.as_contiguous::<i16>().ok_or("several buffers")?;
     let live = Live::new(Segments::new([segment.clone()]).ok_or("no segment")?);
-    let rounds = if quick { 3 } else { 25 };
-    for operators in [10, 1000] {
-        // The chain of a thousand has less data, so that a round takes not as much longer; enough of it that making a
-        // thousand operators, once a run, is not what is measured.
-        let range = (operators == 1000).then(|| 0..count as i64 / 4);
-        let read = range.as_ref().map_or(count, |r| r.end as usize);
-        let chain = |ends: bool, operators: usize| -> Result<Plan, PlanError> {
-            let mut plan = Plan::scan_part(live.clone(), range.clone(), SEGMENT as u64);
-            if ends {
-                plan = plan.then::<Read>(Default::default())?;
-            }
-            for _ in 0..operators {
-                plan = plan.passthrough()?;
-            }
-            if ends {
-                plan.then::<Read>(Default::default())?.count()
-            } else {
-                plan.count()
-            }
-        };
-        let whole = chain(true, operators - 2)?;
-        let ours = || assert_eq!(whole.collect().expect("ran").count(), Some(read as u64));
-        let bare = || {
-            let (mut first, mut last) = (0, 0);
-            for part in samples[..read].chunks(SEGMENT) {
-                first += black_box(sum(part));
-                last += black_box(sum(part));
-            }
-            assert_eq!(first, last);
-        };
-        let (a, b) = interleave(rounds, ours, bare);
-        let rate = read as f64 / a.seconds().median;
-        let goal = match operators {
-            10 => (">= 0.8", ratio(&a, &b) >= 0.8),
-            _ => ("ours >= 0.6 Gsamples/s", rate >= 0.6e9),
-        };
-        let name = format!("flow/passchain/{operators}-operators/4096");
-        results.compare(
-            &name,
-            &a,
-            "a bare loop that reads as often",
-            &b,
-            Some(2 * read as u64),
-            Some(goal),
-        );
+    let chain = |operators: usize, reads: bool| chain(&live, operators, reads);
+    let plans = [
+        chain(10, true)?,
+        chain(1000, true)?,
+        chain(0, false)?,
+        chain(10, false)?,
+        chain(1000, false)?,
+    ];
+    let mut bare = || {
+        let (mut first, mut last) = (0, 0);
+        for part in samples.chunks(SEGMENT) {
+            first += black_box(sum(part));
+            last += black_box(sum(part));
+        }
+        assert_eq!(first, last);
+    };
+    let passed = Some(samples.len() as u64);
+    let [
+        mut ten,
+        mut thousand,
+        mut none,
+        mut ten_unread,
+        mut thousand_unread,
+    ] = plans.map(|plan| move || assert_eq!(plan.collect().expect("ran").count(), passed));
+    Ok(turns(
+        rounds,
+        [
+            &mut bare,
+            &mut ten,
+            &mut thousand,
+            &mut none,
+            &mut ten_unread,
+            &mut thousand_unread,
+        ],
+    ))
+}
 
-        // The same, with nothing read, against a chain without operators: the difference is the engine.
-        let (long, short) = (chain(false, operators)?, chain(false, 0)?);
-        let (a, b) = interleave(
-            rounds,
-            || assert_eq!(long.collect().expect("ran").count(), Some(read as u64)),
-            || assert_eq!(short.collect().expect("ran").count(), Some(read as u64)),
-        );
-        let hops = (operators * read / SEGMENT) as f64;
-        let nanoseconds = (a.seconds().median - b.seconds().median) / hops * 1e9;
-        println!(
-            "flow/passchain/{operators}-operators: {nanoseconds:.2} ns per operator and segment (goal <= 6)"
-        );
+/// A chain of so many operators; the first and the last of them read every sample, if `reads`.
+pub fn chain(live: &Live, operators: usize, reads: bool) -> Result<Plan, PlanError> {
+    let mut plan = Plan::scan_part(live.clone(), None, SEGMENT as u64);
+    let between = operators.saturating_sub(if reads { 2 } else { 0 });
+    if reads {
+        plan = plan.then::<Read>(Default::default())?;
     }
-    Ok(())
+    for _ in 0..between {
+        plan = plan.passthrough()?;
+    }
+    if reads {
+        plan = plan.then::<Read>(Default::default())?;
+    }
+    plan.count()
 }

@@ -9,6 +9,7 @@ mod import;
 mod measure;
 mod open;
 mod scan;
+mod serve;
 mod statfilter;
 mod view;
 
@@ -79,7 +80,14 @@ fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn main() -> ExitCode {
-    match setup().map_err(Into::into).and_then(|setup| run(&setup)) {
+    if std::env::args().nth(1).as_deref() == Some("--serve") {
+        return finished(serve::serve());
+    }
+    finished(setup().map_err(Into::into).and_then(|setup| run(&setup)))
+}
+
+fn finished(done: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("iso-bench: {error}");

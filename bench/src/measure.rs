@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// Times of one thing, one per round.
+#[derive(Default)]
 pub struct Times(Vec<Duration>);
 
 /// Median, and the quartiles around it.
@@ -31,22 +32,42 @@ impl Times {
     pub fn seconds(&self) -> Spread {
         Spread::of(self.0.iter().map(Duration::as_secs_f64).collect())
     }
+
+    /// Adds further rounds.
+    pub fn extend(&mut self, more: Self) {
+        self.0.extend(more.0);
+    }
+
+    /// Seconds more than the other took, round by round, divided by `parts`.
+    pub fn beyond(&self, other: &Self, parts: f64) -> Spread {
+        let each = self.0.iter().zip(&other.0);
+        Spread::of(
+            each.map(|(a, b)| (a.as_secs_f64() - b.as_secs_f64()) / parts)
+                .collect(),
+        )
+    }
 }
 
-/// Runs the two by turns, `rounds` times after one round that does not count. Each asserts its own result.
-pub fn interleave(rounds: usize, mut a: impl FnMut(), mut b: impl FnMut()) -> (Times, Times) {
-    let (mut times_a, mut times_b) = (Vec::new(), Vec::new());
+/// Runs all by turns, `rounds` times after one round that does not count; who begins changes from round to round. Each
+/// asserts its own result.
+pub fn turns<const N: usize>(rounds: usize, all: [&mut dyn FnMut(); N]) -> [Times; N] {
+    let mut times = std::array::from_fn(|_| Times::default());
     for round in 0..=rounds {
-        let start = Instant::now();
-        a();
-        let middle = Instant::now();
-        b();
-        if round > 0 {
-            times_a.push(middle - start);
-            times_b.push(middle.elapsed());
+        for which in (0..N).map(|k| (k + round) % N) {
+            let start = Instant::now();
+            all[which]();
+            let spent = start.elapsed();
+            if round > 0 {
+                times[which].0.push(spent);
+            }
         }
     }
-    (Times(times_a), Times(times_b))
+    times
+}
+
+/// [`turns`] of two.
+pub fn interleave(rounds: usize, mut a: impl FnMut(), mut b: impl FnMut()) -> (Times, Times) {
+    turns(rounds, [&mut a, &mut b]).into()
 }
 
 /// Lines of the report.
@@ -90,6 +111,22 @@ impl Results {
             "seconds": [a.median, a.low, a.high], "other_seconds": [b.median, b.low, b.high],
             "ratio": [ratio.median, ratio.low, ratio.high],
             "goal": goal.map(|(goal, _)| goal), "met": goal.map(|(_, met)| met),
+        }));
+    }
+
+    /// A figure that stands for itself, in nanoseconds; no more than `goal` is meant to be.
+    pub fn nanoseconds(&mut self, name: &str, what: &str, seconds: Spread, goal: f64) {
+        let each = [seconds.median, seconds.low, seconds.high].map(|seconds| seconds * 1e9);
+        let met = each[0] <= goal;
+        println!(
+            "{name}: {:.2} ns {what} ({:.2} to {:.2}); goal <= {goal}: {}",
+            each[0],
+            each[1],
+            each[2],
+            if met { "met" } else { "missed" }
+        );
+        self.0.push(json!({
+            "name": name, "what": what, "nanoseconds": each, "goal": format!("<= {goal} ns"), "met": met,
         }));
     }
 

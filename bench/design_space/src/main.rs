@@ -1,0 +1,94 @@
+//! XStream's design space as code (Girod et al., ICDE 2008), beside the product's engine.
+//!
+//! The paper chose among four memory managers, four schedulers and several representations of signals on the machines
+//! of 2008. Here all of them run the paper's own applications, on made recordings, each result asserted against plain
+//! loops, everybody by turns in one process: [`memory_managers`] is figure 6, [`load`] figure 7, [`engine_bench`]
+//! section III-C's chain of a thousand operators, [`representations`] figure 8, [`plans`] asks for each real plan whether
+//! another scheduler beats the product's, and [`sync_cost`] what sync adds to the product's plans.
+//!
+//! ```text
+//! design-space [--quick] [--only NAME] [--out FILE]
+//! design-space chain SCHEDULER SEGMENTS        one chain alone, to run under a cache simulator
+//! ```
+
+mod data;
+mod engine;
+mod engine_bench;
+mod kernels;
+mod known;
+mod load;
+mod measure;
+mod memory;
+mod memory_managers;
+mod models;
+mod plans;
+mod product;
+mod representations;
+mod sync_cost;
+
+use std::process::ExitCode;
+
+use serde_json::{Map, Value};
+
+struct Setup {
+    quick: bool,
+    only: Option<String>,
+    out: Option<String>,
+}
+
+fn setup(mut arguments: impl Iterator<Item = String>) -> Result<Setup, String> {
+    let mut setup = Setup {
+        quick: false,
+        only: None,
+        out: None,
+    };
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--quick" => setup.quick = true,
+            "--only" => setup.only = arguments.next(),
+            "--out" => setup.out = arguments.next(),
+            other => return Err(format!("{other}: give --quick, --only NAME or --out FILE")),
+        }
+    }
+    Ok(setup)
+}
+
+fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
+    let benches: [(&str, fn(bool) -> Value); 6] = [
+        ("memory_managers", memory_managers::run),
+        ("load", load::run),
+        ("engine_bench", engine_bench::run),
+        ("representations", representations::run),
+        ("plans", plans::run),
+        ("sync_cost", sync_cost::run),
+    ];
+    known::check();
+    let mut results = Map::new();
+    for (name, bench) in benches {
+        if setup.only.as_deref().is_none_or(|only| only == name) {
+            results.insert(name.into(), bench(setup.quick));
+        }
+    }
+    if let Some(path) = &setup.out {
+        std::fs::write(path, serde_json::to_vec_pretty(&results)?)?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).peekable();
+    let done = if arguments.peek().is_some_and(|first| first == "chain") {
+        engine_bench::alone(arguments.skip(1))
+    } else {
+        setup(arguments)
+            .map_err(Into::into)
+            .and_then(|setup| run(&setup))
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("design-space: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

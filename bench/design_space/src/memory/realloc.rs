@@ -1,0 +1,92 @@
+//! Reference counts over blocks that grow in place: their address may change, so every access takes a lock.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Segment;
+
+/// A part of a shared block that whoever ends it may extend.
+pub struct RefCountRealloc {
+    start: i64,
+    block: Arc<Mutex<Vec<f32>>>,
+    part: Range<usize>,
+}
+
+impl RefCountRealloc {
+    fn read<R>(&self, each: impl FnOnce(&[f32]) -> R) -> R {
+        let block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
+        each(&block[self.part.clone()])
+    }
+
+    fn alone(start: i64, samples: &[f32]) -> Self {
+        Self {
+            start,
+            part: 0..samples.len(),
+            block: Arc::new(Mutex::new(samples.to_vec())),
+        }
+    }
+}
+
+impl Segment for RefCountRealloc {
+    type Memory = ();
+
+    fn make(_: &mut (), start: i64, samples: &[f32]) -> Self {
+        Self::alone(start, samples)
+    }
+
+    fn pass(&self) -> Self {
+        Self {
+            block: self.block.clone(),
+            part: self.part.clone(),
+            ..*self
+        }
+    }
+
+    fn append(mut self, next: Self) -> Self {
+        let whole = self.part.end
+            == self
+                .block
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .len();
+        if !whole {
+            // Somebody else has extended the block.
+            self = self.read(|samples| Self::alone(self.start, samples));
+        }
+        next.read(|more| {
+            let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
+            // One call of `realloc` for every append, as described.
+            block.reserve_exact(more.len());
+            block.extend_from_slice(more);
+        });
+        self.part.end += next.len();
+        self
+    }
+
+    fn cut(&self, start: i64, end: i64) -> Self {
+        let from = self.part.start + (start - self.start) as usize;
+        let part = from..from + (end - start) as usize;
+        let mut cut = Self {
+            start,
+            block: self.block.clone(),
+            part,
+        };
+        // A block that goes on growing would never give its beginning back.
+        if end == self.end() && 2 * cut.part.start > cut.part.end {
+            cut = cut.read(|samples| Self::alone(start, samples));
+        }
+        cut
+    }
+
+    fn start(&self) -> i64 {
+        self.start
+    }
+
+    fn len(&self) -> usize {
+        self.part.len()
+    }
+
+    fn visit(&self, each: &mut dyn FnMut(&[f32])) {
+        self.read(|samples| each(samples));
+    }
+}
