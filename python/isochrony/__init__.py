@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         span,
         verify,
     )
+    from .control import Control
     from .convert import from_obspy
     from .functions import jit, py
     from .importers import import_files
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadSourceError",
+    "Control",
     "Expr",
     "Gap",
     "GapError",
@@ -104,6 +106,7 @@ _HOMES = {
         "Expr", "Gap", "Gaps", "Graph", "Range", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time",
         "Timebase", "open", "span", "verify",
     ),
+    ".control": ("Control",),
     ".convert": ("from_obspy",),
     ".functions": ("jit", "py"),
     ".importers": ("import_files",),

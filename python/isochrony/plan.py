@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy.typing as npt
 
 from .functions import JitFunction, PythonFunction, importable, shown
+from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError
 from .options import choice, whole
 from .report import RunResult
@@ -27,11 +28,12 @@ from .running import collect, run
 
 if TYPE_CHECKING:
     from ._native import Expr, Signal, Store
+    from .control import Control
 
 __all__ = ["Plan"]
 
 
-class Plan(RowSteps):
+class Plan(RowSteps, MeetingSteps):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
     Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and meet.
@@ -75,7 +77,7 @@ class Plan(RowSteps):
         choice("anchor", anchor, ("run", "range"))
         return self._then("rewindow", window=samples, hop=every, tail=tail, anchor=anchor)
 
-    def filter(self, predicate: Callable[[Any], Expr] | Expr | PythonFunction | JitFunction) -> Self:
+    def filter(self, predicate: Callable[..., Expr] | Expr | PythonFunction | JitFunction, *others: Plan) -> Self:
         """Let those windows or rows pass for which an expression is true.
 
         Parameters:
@@ -83,28 +85,48 @@ class Plan(RowSteps):
                 ``lambda r: (r.mean > 3) & (r["std"] < 2)``; traced once. A row of which a field is unknown (a null)
                 does not pass; a civil time is its nanoseconds since 1970. Or `isochrony.py` or `isochrony.jit` of
                 a function that runs on blocks of windows.
+            others: plans of equal windows and the same timebase, whose windows at the same indices are the function's
+                further arguments, as in `map`.
 
         Raises:
             PlanError: it cannot be traced, gives one bool a sample, names a field that there is not, or its types do
-                not fit.
+                not fit; or the plans differ in what flows.
         """
         if isinstance(predicate, PythonFunction | JitFunction):
-            return type(self)(predicate._add(self._native, "filter"))
-        return type(self)(self._native.traced("filter", "predicate", predicate))
+            return type(self)(predicate._add(alone("filter", self, others), "filter"))
+        return self._traced("filter", "predicate", predicate, others)
 
-    def map(self, expression: Callable[[Expr], Expr] | Expr | PythonFunction | JitFunction) -> Self:
+    def map(self, expression: Callable[..., Expr] | Expr | PythonFunction | JitFunction, *others: Plan) -> Self:
         """Compute an expression of each window, or of each sample.
 
         Parameters:
             expression: as ``lambda s: s - s.mean()``; traced once. One value a window gives rows of one value. Or
                 `isochrony.py` or `isochrony.jit` of a function that runs on blocks of windows.
+            others: plans of equal windows (or of samples) and the same timebase: ``a.map(lambda x, y: x - y, b)``. What
+                not all plans have at the same indices is left out. A row of one value meets every sample of a window.
 
         Raises:
-            PlanError: it cannot be traced, or its types do not fit.
+            PlanError: it cannot be traced, or its types do not fit; or the plans differ in what flows.
+
+        >>> import numpy as np, isochrony as iso
+        >>> x, y = iso.scan(np.arange(6), rate=100), iso.scan(np.arange(6)[::-1], rate=100)
+        >>> x.map(lambda a, b: a - b, y).collect()
+        array([-5, -3, -1,  1,  3,  5])
+        >>> windows = x.rewindow(3)
+        >>> windows.map(lambda s, mean: s - mean, windows.map(lambda s: s.mean())).collect()
+        array([[-1.,  0.,  1.],
+               [-1.,  0.,  1.]])
         """
         if isinstance(expression, PythonFunction | JitFunction):
-            return type(self)(expression._add(self._native, "map"))
-        return type(self)(self._native.traced("map", "expression", expression))
+            return type(self)(expression._add(alone("map", self, others), "map"))
+        return self._traced("map", "expression", expression, others)
+
+    def _traced(
+        self, step: str, parameter: str, function: Callable[..., Expr] | Expr, others: tuple[Plan, ...]
+    ) -> Self:
+        if others and callable(function):
+            takes_plans(step, function, 1 + len(others))
+        return type(self)(self._native.traced(step, parameter, function, [other._native for other in others]))
 
     def each(self, function: Callable[[npt.NDArray[Any], int], object], *, counts: bool = False) -> Self:
         """Show every block to a Python function and pass it on: ``plan.each(print).run()``.
@@ -192,26 +214,6 @@ class Plan(RowSteps):
         checked = {name: whole(f"ranges {name}=", value, "samples", 0) for name, value in widths.items()}
         return self._then("ranges", (), **checked)
 
-    def sync(self, *others: Plan, on: Plan) -> tuple[Plan, ...]:
-        """The samples of this plan and of others in the ranges that a third gives; the rest is dropped.
-
-        ``around, = iso.scan(signal).sync(on=detected.ranges(before=100))``. Samples wait, without a copy, until no
-        range can ask for them any more.
-
-        Parameters:
-            others: samples of the same timebase.
-            on: ranges, as `ranges` gives them.
-
-        Returns:
-            One plan for this one and for each of the others.
-
-        Raises:
-            PlanError: the plans are no samples, or `on` gives no ranges.
-        """
-        inputs = [*(other._native for other in others), on._native]
-        synced = self._native.then("sync", "{}", inputs)
-        return tuple(type(self)(synced.output(port)) for port in range(1 + len(others)))
-
     def passthrough(self) -> Self:
         """Let everything pass as it is: an operator that the optimiser does not see into."""
         return self._then("passthrough")
@@ -276,22 +278,6 @@ class Plan(RowSteps):
         """Count windows or rows, or samples where there are neither; `collect` then gives an integer."""
         return self._then("count")
 
-    def zip(self, *others: Plan) -> Self:
-        """Meet others at equal ranges of indices: what not all of them have is left out.
-
-        Raises:
-            PlanError: the plans differ in what flows or in their timebase.
-        """
-        return self._then("zip", others)
-
-    def merge(self, *others: Plan) -> Self:
-        """Take items of this and of others in the order of time.
-
-        Raises:
-            PlanError: the plans differ in what flows.
-        """
-        return self._then("merge", others)
-
     def collect(
         self,
         *,
@@ -299,6 +285,7 @@ class Plan(RowSteps):
         progress: bool = False,
         memory: int | None = None,
         optimise: bool = True,
+        control: Control | None = None,
     ) -> Any:
         """Run the plan in this thread and gather what comes out.
 
@@ -307,6 +294,7 @@ class Plan(RowSteps):
             progress: draw a progress line on a terminal.
             memory: most bytes that may wait in queues and pooled blocks; default 1 GiB. The result is not counted.
             optimise: rewrite the plan first; results are the same.
+            control: what changes parameters while it runs.
 
         Returns:
             Samples as an array, shape (n,); windows or what was computed of them as an array, shape (windows, values);
@@ -319,7 +307,7 @@ class Plan(RowSteps):
             PlanError: `workers` is not 1.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
         """
-        return collect(self, workers=workers, progress=progress, memory=memory, optimise=optimise)[0]
+        return collect(self, workers=workers, progress=progress, memory=memory, optimise=optimise, control=control)[0]
 
     def run(
         self,
@@ -328,10 +316,11 @@ class Plan(RowSteps):
         progress: bool = False,
         memory: int | None = None,
         optimise: bool = True,
+        control: Control | None = None,
     ) -> RunResult:
         """Run the plan in this thread and drop what comes out; parameters and errors are those of `collect`.
 
         Returns:
             A `RunResult`: its `report` says what each operator did.
         """
-        return run(self, workers=workers, progress=progress, memory=memory, optimise=optimise)
+        return run(self, workers=workers, progress=progress, memory=memory, optimise=optimise, control=control)

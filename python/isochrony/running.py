@@ -15,7 +15,8 @@ from .report import OperatorReport, Report, RunResult
 from .table import Table
 
 if TYPE_CHECKING:
-    from ._native import NativePlan
+    from ._native import NativeControl, NativePlan
+    from .control import Control
     from .plan import Plan
 
 __all__ = ["collect", "collect_reported", "run"]
@@ -27,6 +28,7 @@ def collect(
     progress: bool = False,
     memory: int | None = None,
     optimise: bool = True,
+    control: Control | None = None,
 ) -> tuple[Any, ...]:
     """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
 
@@ -39,7 +41,10 @@ def collect(
            [3.],
            [5.]]))
     """
-    return collect_reported(plans, workers=workers, progress=progress, memory=memory, optimise=optimise)[0]
+    gathered, _, _ = collect_reported(
+        plans, workers=workers, progress=progress, memory=memory, optimise=optimise, control=control
+    )
+    return gathered
 
 
 def run(
@@ -48,6 +53,7 @@ def run(
     progress: bool = False,
     memory: int | None = None,
     optimise: bool = True,
+    control: Control | None = None,
 ) -> RunResult:
     """Run several plans as one for their effects: what they have in common is read and computed once.
 
@@ -59,7 +65,7 @@ def run(
     first, others = _natives(plans)
     _one_worker(workers)
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
-        return _done(first.run(others, memory, optimise, _drawn(line) if progress else None))
+        return _done(first.run(others, memory, optimise, _drawn(line) if progress else None, _native(control)))
 
 
 def collect_reported(
@@ -69,6 +75,7 @@ def collect_reported(
     progress: bool = False,
     memory: int | None = None,
     optimise: bool = True,
+    control: Control | None = None,
 ) -> tuple[tuple[Any, ...], tuple[npt.NDArray[np.int64] | None, ...], RunResult]:
     """As `collect`, and where the rows of each array lie (index of the first and how many are next to one another), and
     the report.
@@ -76,7 +83,7 @@ def collect_reported(
     first, others = _natives(plans)
     _one_worker(workers)
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
-        gathered, done = first.collect(others, memory, optimise, _drawn(line) if progress else None)
+        gathered, done = first.collect(others, memory, optimise, _drawn(line) if progress else None, _native(control))
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
     return tuple(results), tuple(parts for _, parts in gathered), _done(done)
 
@@ -96,6 +103,10 @@ def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
     if not plans or not all(isinstance(plan, Chain) for plan in plans):
         raise PlanError(f"got {', '.join(type(plan).__name__ for plan in plans) or 'nothing'} to run; give plans")
     return plans[0]._native, [plan._native for plan in plans[1:]]
+
+
+def _native(control: Control | None) -> NativeControl | None:
+    return None if control is None else control._native
 
 
 def _drawn(line: ImportProgress) -> Callable[[int, int], None]:

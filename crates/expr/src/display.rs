@@ -74,7 +74,8 @@ fn write(op: Op, args: &[&Text]) -> Text {
         texts.join(", ")
     };
     let (text, binding) = match op {
-        Op::Input => ("s".into(), Binding::Call),
+        Op::Input(0) => ("s".into(), Binding::Call),
+        Op::Input(place) => (format!("s{place}"), Binding::Call),
         Op::Field(name) => (name.to_string(), Binding::Call),
         Op::Constant(value, None) => {
             let text = value.to_string();

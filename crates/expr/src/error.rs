@@ -230,6 +230,29 @@ pub enum ExprError {
         /// Samples that there are.
         samples: usize,
     },
+    /// Fewer inputs than the expression names, or not as many as it was compiled for.
+    #[error("{at} takes {expected} inputs, got {got}; give it one for each")]
+    InputCount {
+        /// The expression, written out.
+        at: String,
+        /// Inputs that it takes.
+        expected: usize,
+        /// Inputs that it was given.
+        got: usize,
+    },
+    /// Windows of inputs that do not fit one another.
+    #[error(
+        "input {input} has {} windows of {}, where {} of {} were expected; give the same windows of every input, and length 1 \
+         where an input has one value a window", got.0, got.1, expected.0, expected.1
+    )]
+    InputFrames {
+        /// Place of the input.
+        input: usize,
+        /// Windows and their length that the other inputs have.
+        expected: (usize, usize),
+        /// Windows and their length that it has.
+        got: (usize, usize),
+    },
     /// Samples of another dtype than the expression was compiled for.
     #[error(
         "the expression was compiled for samples of {expected}, got {got}; compile it for {got}"
@@ -303,6 +326,8 @@ impl ExprError {
             Self::NotOfRows { .. } => "not_of_rows",
             Self::ColumnLength { .. } => "column_length",
             Self::FramesOutOfBounds { .. } => "frames_out_of_bounds",
+            Self::InputCount { .. } => "input_count",
+            Self::InputFrames { .. } => "input_frames",
             Self::InputDType { .. } => "input_dtype",
             Self::OutputDType { .. } => "output_dtype",
             Self::OutputLength { .. } => "output_length",

@@ -65,7 +65,13 @@ impl Expr {
     /// The samples: of a window, or of a stretch where nothing asks for windows.
     #[must_use]
     pub fn input() -> Self {
-        Self::written(Op::Input, SmallVec::new())
+        Self::input_at(0)
+    }
+
+    /// The samples of one of several inputs, counted from 0: see [`Program::compile_inputs`](crate::Program::compile_inputs).
+    #[must_use]
+    pub fn input_at(place: u8) -> Self {
+        Self::written(Op::Input(place), SmallVec::new())
     }
 
     /// A field of rows, for [`RowProgram`](crate::RowProgram).

@@ -172,9 +172,9 @@ mod tests {
     fn equal_operations_become_one_and_unused_ones_go() {
         let mean = Op::Reduce(Reduction::Mean);
         let graph = Graph::new([
-            (Op::Input, vec![]),
+            (Op::Input(0), vec![]),
             (mean, vec![0]),
-            (Op::Input, vec![]),
+            (Op::Input(0), vec![]),
             (Op::Where, vec![0, 1, 2]),
             (mean, vec![2]),
             (ADD, vec![4, 1]),
@@ -187,11 +187,11 @@ mod tests {
     #[test]
     fn refuses_what_is_no_graph() {
         assert_eq!(Graph::new([]), Err(ExprError::NoNodes));
-        let forward = Graph::new([(Op::Input, vec![]), (ADD, vec![0, 1])]);
+        let forward = Graph::new([(Op::Input(0), vec![]), (ADD, vec![0, 1])]);
         assert_eq!(forward.unwrap_err().code(), "forward_reference");
-        let count = Graph::new([(Op::Input, vec![]), (ADD, vec![0])]);
+        let count = Graph::new([(Op::Input(0), vec![]), (ADD, vec![0])]);
         assert_eq!(count.unwrap_err().code(), "argument_count");
-        let many = (0..=Graph::MOST_NODES).map(|_| (Op::Input, vec![]));
+        let many = (0..=Graph::MOST_NODES).map(|_| (Op::Input(0), vec![]));
         assert_eq!(Graph::new(many).unwrap_err().code(), "too_large");
     }
 }

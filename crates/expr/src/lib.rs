@@ -60,7 +60,7 @@ pub use field::Name;
 pub use graph::{Graph, Node};
 pub use isochrony_dsp::Isa;
 pub use op::{Binary, Memory, Op, Reduction, Unary};
-pub use program::{Frames, Program, Scratch, State};
+pub use program::{Frames, Input, Program, Scratch, State};
 pub use rows::{RowField, RowProgram};
 pub use scalar::Scalar;
 pub use shape::{Shape, Type};

@@ -177,8 +177,8 @@ operations! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Op {
-    /// The samples.
-    Input,
+    /// The samples of an input; 0 is the first.
+    Input(u8),
     /// A field of rows.
     Field(Name),
     /// A number; with a dtype it is as strong as samples are, without it takes theirs.
@@ -212,7 +212,7 @@ impl Op {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Input => INPUT,
+            Self::Input(_) => INPUT,
             Self::Field(_) => FIELD,
             Self::Constant(..) => CONSTANT,
             Self::Cast(_) => CAST,
@@ -229,7 +229,7 @@ impl Op {
     #[must_use]
     pub const fn arguments(self) -> usize {
         match self {
-            Self::Input | Self::Field(_) | Self::Constant(..) => 0,
+            Self::Input(_) | Self::Field(_) | Self::Constant(..) => 0,
             Self::Cast(_) | Self::Unary(_) | Self::Reduce(_) => 1,
             Self::Memory(Memory::Counter) => 1,
             Self::Binary(_) | Self::Memory(Memory::Ewm | Memory::Previous) => 2,
@@ -252,14 +252,14 @@ impl Op {
     }
 
     /// The operation with a name, for those that are nothing but a name: all but
-    /// `field`, `constant` and `cast`.
+    /// `field`, `constant` and `cast`; of inputs the first.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         fn find<T: Copy>(all: &[T], name: &str, of: impl Fn(T) -> &'static str) -> Option<T> {
             all.iter().copied().find(|&op| of(op) == name)
         }
         match name {
-            INPUT => return Some(Self::Input),
+            INPUT => return Some(Self::Input(0)),
             WHERE => return Some(Self::Where),
             CLIP => return Some(Self::Clip),
             _ => {}

@@ -28,6 +28,9 @@ struct Written {
     dtype: Option<DType>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// Which input, where it is not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    input: Option<u8>,
 }
 
 impl Written {
@@ -53,6 +56,17 @@ impl Written {
                 });
             }
         }
+        if let Some(place) = self.input {
+            return match (self.op.as_str(), &self.value, self.dtype) {
+                ("input", None, None) => Ok(Op::Input(place)),
+                (other, ..) => Err(ExprError::StrayField {
+                    node,
+                    op: Op::named(other).map_or("constant, cast or field", Op::name),
+                    field: "input",
+                    owner: "input",
+                }),
+            };
+        }
         let op = match (self.op.as_str(), &self.value, self.dtype) {
             ("constant", Some(value), dtype) => return Ok(Op::Constant(value.parse()?, dtype)),
             ("constant", None, _) => {
@@ -71,7 +85,7 @@ impl Written {
                 });
             }
             ("cast", Some(_), Some(dtype)) => Op::Cast(dtype),
-            ("field", ..) => Op::Input,
+            ("field", ..) => Op::Input(0),
             (name, ..) => Op::named(name).ok_or_else(|| ExprError::UnknownOperation {
                 node,
                 name: name.into(),
@@ -103,12 +117,17 @@ impl Serialize for Graph {
                 Op::Cast(dtype) => (None, Some(dtype)),
                 _ => (None, None),
             };
+            let input = match node.op() {
+                Op::Input(place) if place > 0 => Some(place),
+                _ => None,
+            };
             Written {
                 op: node.op().name().into(),
                 args: node.args().to_vec(),
                 value,
                 dtype,
                 name,
+                input,
             }
         });
         let nodes = nodes.collect();

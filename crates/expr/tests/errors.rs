@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use isochrony_expr::{Expr, ExprError, Frames, Graph, Op, Program, RowField, RowProgram};
+use isochrony_expr::{Expr, ExprError, Frames, Graph, Input, Op, Program, RowField, RowProgram};
 use isochrony_segment::{Bool8, Complex64, DType};
 
 fn s() -> Expr {
@@ -31,6 +31,8 @@ fn examples() -> Vec<(ExprError, Vec<&'static str>)> {
     let program = Program::compile(&(s() + 1), DType::I16).unwrap();
     let other = Program::compile(&(s() + 1), DType::I16).unwrap();
     let (mut scratch, mut state) = (program.scratch(), program.state());
+    let inputs = [Input::samples(DType::I16), Input::values(DType::I16)];
+    let two = Program::compile_inputs(&(s() + Expr::input_at(1)), &inputs).unwrap();
     let samples = [1i16, 2, 3];
     let floats = [1.0f32];
     let frames = Frames::stretch(&samples);
@@ -40,7 +42,7 @@ fn examples() -> Vec<(ExprError, Vec<&'static str>)> {
     vec![
         (Graph::new([]).unwrap_err(), vec!["no nodes", "write"]),
         (
-            Graph::new((0..70_000).map(|_| (Op::Input, vec![]))).unwrap_err(),
+            Graph::new((0..70_000).map(|_| (Op::Input(0), vec![]))).unwrap_err(),
             vec!["65537", "65536", "in parts"],
         ),
         (
@@ -184,6 +186,20 @@ fn examples() -> Vec<(ExprError, Vec<&'static str>)> {
                 .unwrap_err(),
             vec!["column 0", "0 bytes", "8 were", "each row"],
         ),
+        (
+            refusal(&(s() + Expr::input_at(1)), DType::I16),
+            vec!["s + s1", "takes 2", "got 1"],
+        ),
+        (
+            two.run_inputs(
+                &mut two.scratch(),
+                &mut two.state(),
+                &[frames, frames],
+                &mut [0; 6],
+            )
+            .unwrap_err(),
+            vec!["input 1", "1 windows of 3", "1 of 1", "one value a window"],
+        ),
     ]
 }
 
@@ -220,6 +236,8 @@ fn every_message_says_what_where_and_how_to_mend_it() {
             ExprError::ListField { .. } => 24,
             ExprError::NotOfRows { .. } => 25,
             ExprError::ColumnLength { .. } => 26,
+            ExprError::InputCount { .. } => 27,
+            ExprError::InputFrames { .. } => 28,
             // A variant that is not listed above.
             other => panic!("{other:?} has no example"),
         };

@@ -2,11 +2,11 @@
 
 mod oracle;
 
-use isochrony_expr::{Expr, Frames, Isa, Program};
+use isochrony_expr::{Expr, Frames, Input, Isa, Program};
 use isochrony_segment::{Bool8, Complex32, Complex64, DType, Sample, dispatch};
 use oracle::number::Num;
-use oracle::random::{Ops, expression};
-use oracle::{Memories, evaluate, numbers};
+use oracle::random::{Ops, expression, expression_of};
+use oracle::{Memories, evaluate, evaluate_inputs, numbers};
 use proptest::prelude::*;
 
 /// Bytes as samples, with numbers that matter: small ones, limits, zeros, infinities and NaN.
@@ -157,6 +157,70 @@ fn against_oracle<T: Sample>(case: &Case, expr: &Expr) -> Result<(), TestCaseErr
     Ok(())
 }
 
+/// Two inputs, the other with samples of its own windows or one value a window, every `hops[k]` of its samples.
+fn two_against_oracle(
+    case: &Case,
+    other: DType,
+    per_sample: bool,
+    hops: [usize; 2],
+) -> Result<(), TestCaseError> {
+    let dtypes = [case.input, other];
+    let inputs = [(case.input, true), (other, per_sample)];
+    let expr = expression_of(&inputs, Ops::Exact, &case.choices);
+    let widths = [case.window, if per_sample { case.window } else { 1 }];
+    let types = inputs.map(|(dtype, sampled)| match sampled {
+        true => Input::samples(dtype),
+        false => Input::values(dtype),
+    });
+    let program = Program::compile_inputs(&expr, &types);
+    let program = program.map_err(|error| TestCaseError::fail(format!("{expr}: {error}")))?;
+    // The other input has other numbers: the same in another order.
+    let turned: Vec<u64> = case.raw.iter().rev().copied().collect();
+    let raws = [&case.raw, &turned];
+    let values: Vec<(Vec<u128>, Vec<Num>)> = (0..2)
+        .map(|k| {
+            dispatch!(dtypes[k], T => {
+                let samples: Vec<T> = samples(raws[k]);
+                let mut aligned = vec![0u128; raws[k].len()];
+                let bytes: &[u8] = bytemuck::cast_slice(&samples);
+                bytemuck::cast_slice_mut(&mut aligned)[..bytes.len()].copy_from_slice(bytes);
+                (aligned, numbers(&samples))
+            })
+        })
+        .collect();
+    let fitting = |k: usize| (case.raw.len() - widths[k]) / hops[k] + 1;
+    let count = fitting(0).min(fitting(1));
+    let frames: Vec<Frames<'_>> = (0..2)
+        .map(|k| {
+            let bytes = bytemuck::cast_slice(&values[k].0);
+            Frames::from_bytes(bytes, dtypes[k], widths[k], hops[k], count).unwrap()
+        })
+        .collect();
+    let mut memories = Memories::new();
+    let mut expected = Vec::new();
+    for window in 0..count {
+        let of = |k: usize| &values[k].1[window * hops[k]..][..widths[k]];
+        let inputs = [(of(0), true), (of(1), per_sample)];
+        expected.extend(evaluate_inputs(&expr, &inputs, &mut memories).numbers);
+    }
+    let size = program.output().dtype.size();
+    for isa in Isa::available() {
+        let (mut scratch, mut state) = (program.scratch_on(isa), program.state());
+        let mut out = vec![0u128; (expected.len() * size).div_ceil(16)];
+        let out = &mut bytemuck::cast_slice_mut(&mut out)[..expected.len() * size];
+        let ran = program.run_inputs(&mut scratch, &mut state, &frames, out);
+        prop_assert!(ran.is_ok(), "{}: {:?}", expr, ran);
+        let got = result_numbers(program.output().dtype, out);
+        for (at, (&got, &expected)) in got.iter().zip(&expected).enumerate() {
+            prop_assert!(
+                same(got, expected),
+                "{expr}: result {at} is {got:?}, not {expected:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
 fn against_itself<T: Sample>(case: &Case, expr: &Expr) -> Result<(), TestCaseError> {
     let samples: Vec<T> = samples(&case.raw);
     let program = Program::compile(expr, T::DTYPE);
@@ -204,6 +268,13 @@ proptest! {
     fn interpreter_equals_slow_evaluator(case in cases(14)) {
         let expr = expression(case.input, Ops::Exact, &case.choices);
         dispatch!(case.input, T => against_oracle::<T>(&case, &expr))?;
+    }
+
+    #[test]
+    fn several_inputs_equal_slow_evaluator(
+        case in cases(14), other in 0..11usize, per_sample: bool, hop in 1usize..9,
+    ) {
+        two_against_oracle(&case, DType::ALL[other], per_sample, [case.hop, hop])?;
     }
 
     #[test]

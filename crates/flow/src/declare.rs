@@ -23,7 +23,7 @@ pub struct Param {
     /// What it is.
     pub doc: &'static str,
     /// Type of its value: `integer`, `number`, `text`, `bool`, `list`, `expression`,
-    /// `expressions` (by name), `aggregates` (by name).
+    /// `expressions` (by name), `aggregates` (by name), `numbers` (one or a list).
     pub kind: &'static str,
     /// Unit; empty if it has none.
     pub unit: &'static str,
@@ -139,6 +139,7 @@ impl Param {
             "expression" => "an expression",
             "expressions" => "expressions by name",
             "aggregates" => "aggregates by name",
+            "numbers" => "a number or a list of numbers",
             _ => "a text",
         }
     }
@@ -150,6 +151,10 @@ impl Param {
             "bool" => value.is_boolean(),
             "list" => value.is_array(),
             "expression" | "expressions" | "aggregates" => value.is_object(),
+            "numbers" => match value {
+                Value::Array(list) => list.iter().all(Value::is_number),
+                one => one.is_number(),
+            },
             _ => value.is_string(),
         };
         let in_range = self

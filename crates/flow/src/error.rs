@@ -160,6 +160,56 @@ pub enum PlanError {
         /// Name of the signal.
         signal: String,
     },
+    /// A parameter that may not change while the plan runs.
+    #[error(
+        "{operator} runs with the {parameter} that it began with; adjustable of {operator}: {adjustable}. Stop the run and \
+         build the plan anew"
+    )]
+    NotAdjustable {
+        /// Name of the operator.
+        operator: &'static str,
+        /// The parameter as given.
+        parameter: String,
+        /// Parameters that may change.
+        adjustable: String,
+    },
+    /// A change of an operator that does not run.
+    #[error(
+        "this {operator} is not part of the plan that runs; name the plan that ends in it, as it was built"
+    )]
+    NotRunning {
+        /// Name of the operator.
+        operator: &'static str,
+    },
+    /// A change after which other operators would not fit.
+    #[error(
+        "{operator} would change more than itself: it {what}; keep type and form of what it computes, or stop the run and \
+         build the plan anew"
+    )]
+    ChangesPlan {
+        /// Name of the operator.
+        operator: &'static str,
+        /// What would change.
+        what: String,
+    },
+    /// A loop in which windows may get lost, so that it could not go on.
+    #[error(
+        "feedback cannot make progress: {operator} in its loop may leave windows out, and each is waited for; feed back a \
+         value for every window, as map gives it, and filter what comes out"
+    )]
+    LoopMayStall {
+        /// Name of the operator.
+        operator: &'static str,
+    },
+    /// What is fed back, used outside of its loop, or a loop that is closed twice.
+    #[error(
+        "a loop has {closed} ends, so nothing or too much is fed back; use what feedback's function is given in what it \
+         returns, and nowhere else alone"
+    )]
+    LoopNotClosed {
+        /// How many `feedback` operators end it.
+        closed: usize,
+    },
     /// An output that the operator does not have.
     #[error("{operator} has {have} output(s), so there is no output {got}; choose 0 to {}", have - 1)]
     NoSuchOutput {
@@ -192,6 +242,11 @@ impl PlanError {
             Self::Unreadable { .. } => "unreadable_plan",
             Self::NoRecording { .. } => "no_recording",
             Self::WritesItsInput { .. } => "writes_its_input",
+            Self::NotAdjustable { .. } => "not_adjustable",
+            Self::NotRunning { .. } => "not_running",
+            Self::ChangesPlan { .. } => "changes_plan",
+            Self::LoopMayStall { .. } => "loop_may_stall",
+            Self::LoopNotClosed { .. } => "loop_not_closed",
             Self::NoSuchOutput { .. } => "no_such_output",
         }
     }
@@ -252,6 +307,25 @@ pub enum OpErrorKind {
         /// The run's cap.
         cap: u64,
     },
+    /// A loop that did not come round.
+    #[error(
+        "got index {got} fed back where {expected} was next; feed back one window, or sample, for each that comes in"
+    )]
+    LoopSkipped {
+        /// First index of what must be fed back next.
+        expected: i64,
+        /// First index of what was.
+        got: i64,
+    },
+    /// The stream ended, and what was to be fed back did not come.
+    #[error(
+        "indices {} to {} wait for what is fed back, and nothing is left that could be; feed back one window, or sample, for \
+         each that comes in", waiting.start, waiting.end
+    )]
+    LoopStarved {
+        /// Indices of what waits.
+        waiting: Range<i64>,
+    },
     /// More groups than memory was meant for.
     #[error(
         "{groups} groups would exceed most={most}; group by fewer or coarser keys, or raise most="
@@ -307,6 +381,8 @@ impl OpError {
             OpErrorKind::WrongItem { .. } => "wrong_item",
             OpErrorKind::MemoryCap { .. } => "memory_cap",
             OpErrorKind::FanInStarved { .. } => "fan_in_starved",
+            OpErrorKind::LoopSkipped { .. } => "loop_skipped",
+            OpErrorKind::LoopStarved { .. } => "loop_starved",
             OpErrorKind::TooManyGroups { .. } => "too_many_groups",
             OpErrorKind::BackInTime { .. } => "back_in_time",
             OpErrorKind::Arrow(_) => "arrow",
@@ -342,6 +418,9 @@ pub enum RunError {
         #[source]
         error: OpError,
     },
+    /// The plan cannot be run.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A plan that ends in an operator which promised a result and gave none.
     #[error(
         "{operator} (node {node}) ends the plan and promised a count, but gave none; implement Operator::result, or end \
@@ -367,6 +446,7 @@ impl RunError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Operator { error, .. } => error.code(),
+            Self::Plan(error) => error.code(),
             Self::NoResult { .. } => "no_result",
             Self::Interrupted { .. } => "interrupted",
         }

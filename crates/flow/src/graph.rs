@@ -7,8 +7,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::ops::{Delayed, Feedback};
 use crate::plan::{Node, Op, Plan, SEGMENT};
-use crate::{Bound, Live};
+use crate::{Align, Bound, Declared, Live, PlanError};
+
+/// The input of `feedback` that says which loop it ends; the one before is what is fed back.
+pub(crate) const LOOP: usize = 2;
 
 /// An output of a node: number of the node, number of the output.
 pub(crate) type Edge = (usize, u16);
@@ -72,6 +76,8 @@ impl Graph {
                     .find(|&n| graph.nodes[n] == made),
                 None => graph.nodes.iter().position(|n| *n == made),
             };
+            // Loops that begin alike may go on differently.
+            let alike = alike.filter(|_| made.op.name() != Delayed::DECLARATION.name);
             let number = alike.unwrap_or(graph.nodes.len());
             numbers.insert(Arc::as_ptr(node), number);
             if number == graph.nodes.len() {
@@ -84,6 +90,83 @@ impl Graph {
         let output = |plan: &Plan| (numbers[&Arc::as_ptr(&plan.node)], plan.output);
         graph.outputs = plans.iter().map(output).collect();
         graph
+    }
+
+    /// The node that does what the last one of another graph does, to the same inputs.
+    pub(crate) fn find(&self, other: &Self) -> Option<usize> {
+        let mut places: Vec<usize> = Vec::with_capacity(other.nodes.len());
+        for node in &other.nodes {
+            let inputs: Vec<Edge> = node.inputs.iter().map(|&(n, o)| (places[n], o)).collect();
+            let alike = |own: &GraphNode| own.inputs == inputs && own.op == node.op;
+            places.push(self.nodes.iter().position(alike)?);
+        }
+        places.get(other.outputs.first()?.0).copied()
+    }
+
+    /// Where the loop begins that a node ends.
+    pub(crate) fn loop_begin(&self, node: usize) -> Option<usize> {
+        let node = &self.nodes[node];
+        let ends = node.op.name() == Feedback::DECLARATION.name;
+        ends.then(|| node.inputs.get(LOOP).map(|&(begin, _)| begin))?
+    }
+
+    /// Checks that every loop is closed once, and that what goes round cannot get lost.
+    pub(crate) fn check_loops(&self) -> Result<(), PlanError> {
+        let ends = (0..self.nodes.len()).filter(|&at| self.loop_begin(at).is_some());
+        let ends: Vec<usize> = ends.collect();
+        let ended: Vec<usize> = ends.iter().filter_map(|&at| self.loop_begin(at)).collect();
+        let mut begins = (0..self.nodes.len()).filter(|&at| self.begins_loop(at));
+        if begins.any(|begin| !ended.contains(&begin)) {
+            return Err(PlanError::LoopNotClosed { closed: 0 });
+        }
+        ends.into_iter().try_for_each(|end| self.check_loop(end))
+    }
+
+    /// The same of the loop that a node ends.
+    pub(crate) fn check_loop(&self, end: usize) -> Result<(), PlanError> {
+        let Some(begin) = self.loop_begin(end) else {
+            return Ok(());
+        };
+        let ends = (0..self.nodes.len()).filter(|&at| self.loop_begin(at) == Some(begin));
+        match ends.count() {
+            1 if self.begins_loop(begin) => self.check_round(begin, end),
+            closed => Err(PlanError::LoopNotClosed { closed }),
+        }
+    }
+
+    fn begins_loop(&self, node: usize) -> bool {
+        self.nodes[node].op.name() == Delayed::DECLARATION.name
+    }
+
+    /// Checks that no operator on the way to what is fed back may leave windows out that come into the loop.
+    fn check_round(&self, begin: usize, end: usize) -> Result<(), PlanError> {
+        let mut before = vec![false; self.nodes.len()];
+        let mut left = vec![begin];
+        while let Some(at) = left.pop() {
+            before[at] = true;
+            left.extend(
+                self.nodes[at]
+                    .inputs
+                    .iter()
+                    .map(|&(from, _)| from)
+                    .filter(|&from| !before[from]),
+            );
+        }
+        let mut seen = before;
+        let mut left = vec![self.nodes[end].inputs[LOOP - 1].0];
+        while let Some(at) = left.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            let node = &self.nodes[at];
+            // Where streams meet, what all of them have goes on: as long as none of them lacks anything, all.
+            if node.bound.ratio.is_none() && node.bound.align != Align::Window {
+                let operator = node.op.name();
+                return Err(PlanError::LoopMayStall { operator });
+            }
+            left.extend(node.inputs.iter().map(|&(from, _)| from));
+        }
+        Ok(())
     }
 
     /// The recording whose indices come in at a node that holds something beside data: that of the same timebase before

@@ -7,6 +7,7 @@
 //! the user's own.
 
 mod catalog;
+mod control;
 mod declare;
 mod error;
 mod exec;
@@ -31,6 +32,7 @@ mod to_signal;
 mod types;
 
 pub use catalog::Catalog;
+pub use control::Control;
 pub use declare::{Build, Declaration, Declared, Inputs, Param};
 pub use error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use exec::drive::Out;
@@ -40,7 +42,7 @@ pub use gathered::{Array, Gathered};
 pub use generated::{Begin, Generated, Made};
 pub use held::{Held, Kept, Revive};
 pub use item::{Break, Frames, Item, Ranges};
-pub use operator::{Align, Bound, Contract, Needs, Next, Operator, Port};
+pub use operator::{Align, Applied, Bound, Contract, Needs, Next, Operator, Port};
 pub use ops::Stat;
 pub use place::Place;
 pub use plan::{Plan, Resolve, SEGMENT};

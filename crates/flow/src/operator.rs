@@ -26,6 +26,16 @@ pub enum Next {
     Done,
 }
 
+/// What became of a change of parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Applied {
+    /// The operator has them.
+    Changed,
+    /// It cannot take them: one that was made with them takes its place, as after a break.
+    Rebuild,
+}
+
 /// How an operator may be run; all that the runtime needs for fusion, replication and cutting an archive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -70,6 +80,11 @@ pub enum Align {
     Arrival,
     /// Ranges on the last input choose what is taken from the others.
     Control,
+    /// Items of the only input wait until all but so many of the windows, or samples, before them were fed back.
+    Loop {
+        /// How many may be on their way round.
+        delay: u64,
+    },
 }
 
 /// What running it occupies.
@@ -180,6 +195,18 @@ pub trait Operator: Send {
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
         let _ = port;
         upto
+    }
+
+    /// Parameters that are declared adjustable have other values from now on; between bursts.
+    ///
+    /// # Errors
+    /// As [`process`](Self::process).
+    fn set(
+        &mut self,
+        params: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Applied, OpError> {
+        let _ = params;
+        Ok(Applied::Rebuild)
     }
 
     /// What a sink has gathered; asked for once, after the end.

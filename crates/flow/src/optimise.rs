@@ -77,7 +77,7 @@ fn param<'a>(node: &'a GraphNode, name: &str) -> Option<&'a Value> {
 /// The expression that a node that remembers nothing computes.
 fn expression<O: Declared>(node: &GraphNode, name: &str) -> Option<Expr> {
     let saved = param(node, name)?;
-    (is::<O>(node) && stateless(node))
+    (is::<O>(node) && stateless(node) && node.inputs.len() == 1)
         .then(|| serde_json::from_value(saved.clone()).ok())
         .flatten()
 }
@@ -118,7 +118,7 @@ fn composed(outer: &Expr, inner: &Expr) -> Option<Expr> {
     for node in outer.graph().nodes() {
         let args = node.args().iter().map(|&at| made[at].clone());
         made.push(match node.op() {
-            ExprOp::Input => inner.clone(),
+            ExprOp::Input(_) => inner.clone(),
             op => Expr::apply(op, args).ok()?,
         });
     }
@@ -138,7 +138,11 @@ fn elementwise(graph: &Graph, map: usize, expr: &Expr) -> bool {
     // A row of one value may be of the window or of its only sample.
     let same = given == width(node.bound.outputs.first()) && given.is_some_and(|w| w != Some(1));
     // Without the input it is a constant, which takes its type from what it meets.
-    same && expr.graph().nodes().iter().any(|n| n.op() == ExprOp::Input)
+    same && expr
+        .graph()
+        .nodes()
+        .iter()
+        .any(|n| n.op() == ExprOp::Input(0))
 }
 
 fn fuse_maps(graph: &mut Graph) -> Option<String> {
@@ -181,7 +185,9 @@ fn drop_uncounted(graph: &mut Graph) -> Option<String> {
     pairs(graph).into_iter().find_map(|(first, second)| {
         let node = &graph.nodes[first];
         let values = is::<ops::Map>(node) || is::<ops::Fft>(node) || is::<ops::Power>(node);
-        if !values || !stateless(node) || !is::<ops::Count>(&graph.nodes[second]) {
+        // Several inputs may lack windows that the first has.
+        let alone = values && stateless(node) && node.inputs.len() == 1;
+        if !alone || !is::<ops::Count>(&graph.nodes[second]) {
             return None;
         }
         let name = node.op.name();

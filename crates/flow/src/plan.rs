@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::graph::Graph;
 use crate::held::Kept;
+use crate::ops::Feedback;
 use crate::rows;
 use crate::{
     Bound, Catalog, Declaration, Declared, Inputs, Live, Needs, OpError, Operator, PlanError,
@@ -202,7 +203,7 @@ impl Plan {
         let params = declaration.check(params)?;
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
         let bound = (declaration.build)(&params)?.bind(&types)?;
-        Ok(Self {
+        let plan = Self {
             node: Arc::new(Node {
                 op: Op::Apply {
                     declaration: *declaration,
@@ -212,7 +213,12 @@ impl Plan {
                 bound,
             }),
             output: 0,
-        })
+        };
+        if declaration.name == Feedback::DECLARATION.name {
+            let graph = Graph::new(&plan);
+            graph.check_loop(graph.outputs[0].0)?;
+        }
+        Ok(plan)
     }
 
     /// Adds an operator of one input, which may be of the user's own crate.
@@ -278,6 +284,12 @@ impl Plan {
             node: self.node.clone(),
             output,
         })
+    }
+
+    /// The plans that the last operator takes its inputs from.
+    #[must_use]
+    pub fn inputs(&self) -> &[Self] {
+        &self.node.inputs
     }
 
     /// Type of what comes out.

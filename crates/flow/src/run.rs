@@ -1,13 +1,14 @@
 //! Building plans fluently, and running them.
 
 use isochrony_expr::Expr;
+use isochrony_segment::DType;
 use serde_json::{Value, json};
 
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::ops::{
-    Between, Collect, Count, Fft, Filter, GroupBy, Join, Limit, Map, Merge, Passthrough, Power,
-    Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
+    Between, Collect, Count, Delayed, Feedback, Fft, Filter, GroupBy, Join, Limit, Map, Merge,
+    Passthrough, Power, Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
 };
 use crate::optimise::optimise;
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
@@ -28,12 +29,28 @@ fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::M
         .collect()
 }
 
-fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Graph {
+fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
+    graph.check_loops()?;
+    if let Some(control) = options.control {
+        return Ok(control.begin(&graph, options.optimise)?);
+    }
     if options.optimise {
         optimise(&mut graph);
     }
-    graph
+    Ok(graph)
+}
+
+/// Runs what was prepared.
+fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<(Run, Report), RunError> {
+    let ran = Run::new(graph, options).and_then(|mut run| {
+        let report = run.run(options)?;
+        Ok((run, report))
+    });
+    if let Some(control) = options.control {
+        control.end();
+    }
+    ran
 }
 
 fn indent(text: &str) -> String {
@@ -157,6 +174,31 @@ impl Plan {
         self.then::<Map>(params(json!({"expression": expression})))
     }
 
+    /// [`Map`] of several inputs, which meet at equal indices: [`Expr::input_at`] is each of them, this plan the first.
+    ///
+    /// # Errors
+    /// [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::InputsDiffer`].
+    pub fn map_with(&self, expression: &Expr, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(
+            &Map::DECLARATION,
+            params(json!({"expression": expression})),
+            others,
+        )
+    }
+
+    /// [`Filter`] by an expression of several inputs, which meet at equal indices: [`Expr::input_at`] is each of them;
+    /// windows of this plan, the first, pass.
+    ///
+    /// # Errors
+    /// As [`filter`](Self::filter), and [`PlanError::InputsDiffer`].
+    pub fn filter_with(&self, predicate: &Expr, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(
+            &Filter::DECLARATION,
+            params(json!({"predicate": predicate})),
+            others,
+        )
+    }
+
     /// [`Fft`].
     ///
     /// # Errors
@@ -195,6 +237,45 @@ impl Plan {
     /// [`PlanError::InputsDiffer`], [`PlanError::Inputs`].
     pub fn zip(&self, others: &[Self]) -> Result<Self, PlanError> {
         self.apply(&Zip::DECLARATION, serde_json::Map::new(), others)
+    }
+
+    /// A loop: `body` is given this plan and what it feeds back, `by` windows (or samples) later, and gives what goes on
+    /// and what is fed back. The first windows of every gap-free stretch get `initial`: a number, or a list of a
+    /// window's values; these are of type `dtype`.
+    ///
+    /// A window goes through the loop when the one that it needs has come round, so that short delays run window by
+    /// window.
+    ///
+    /// ```
+    /// # use isochrony_flow::{Plan, Segments, json};
+    /// # use isochrony_segment::{DType, SigSeg, Stream};
+    /// # use isochrony_time::{Rate, TimebaseId};
+    /// use isochrony_expr::Expr;
+    /// # let stream = Stream::new("tone", TimebaseId(0), Rate::new(100, 1)?).intern();
+    /// # let samples = Segments::new([SigSeg::from_slice(&[1.0f64, 0.0, 0.0, 0.0, 0.0], 0, stream)?]).expect("in order");
+    /// // An echo: y[n] = x[n] + y[n - 2] / 2.
+    /// let echo = Plan::scan(samples).feedback(2, json!(0.0), DType::F64, |x, back| {
+    ///     let y = x.map_with(&(Expr::input() + Expr::input_at(1) / 2), &[back.clone()])?;
+    ///     Ok((y.clone(), y))
+    /// })?;
+    /// assert_eq!(echo.collect()?.array().unwrap().to_vec::<f64>().unwrap(), [1.0, 0.0, 0.5, 0.0, 0.25]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What `body` meets; [`PlanError::Parameter`], [`PlanError::InputType`]; [`PlanError::InputsDiffer`] where
+    /// what is fed back is not what was announced; [`PlanError::LoopMayStall`] where it may lack windows.
+    pub fn feedback(
+        &self,
+        by: u64,
+        initial: Value,
+        dtype: DType,
+        body: impl FnOnce(&Self, &Self) -> Result<(Self, Self), PlanError>,
+    ) -> Result<Self, PlanError> {
+        let settings = json!({"by": by, "initial": initial, "dtype": dtype.name()});
+        let back = self.then::<Delayed>(params(settings))?;
+        let (result, fed) = body(self, &back)?;
+        result.apply(&Feedback::DECLARATION, params(json!({})), &[fed, back])
     }
 
     /// [`Sync`]: the last of `others` gives the ranges.
@@ -241,9 +322,8 @@ impl Plan {
             }
         };
         let sinks: Vec<Self> = plans.iter().map(sink).collect();
-        let graph = prepared(&sinks, options);
-        let mut run = Run::new(&graph, options)?;
-        let report = run.run(options)?;
+        let graph = prepared(&sinks, options)?;
+        let (mut run, report) = run(&graph, options)?;
         let mut gathered: Vec<Gathered> = Vec::with_capacity(plans.len());
         for (at, &(node, _)) in graph.outputs.iter().enumerate() {
             // Equal plans end in one node, which gives its result once.
@@ -281,7 +361,8 @@ impl Plan {
     /// # Errors
     /// [`RunError`].
     pub fn run_all(plans: &[Self], options: &RunOptions<'_>) -> Result<Report, RunError> {
-        Run::new(&prepared(plans, options), options)?.run(options)
+        let graph = prepared(plans, options)?;
+        run(&graph, options).map(|(_, report)| report)
     }
 
     /// The plan as written and as it will run, and which rewrites lie between; reads nothing.

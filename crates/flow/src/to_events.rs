@@ -1,5 +1,6 @@
 //! What flows as events of a stored signal.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use isochrony_expr::{Expr, Shape};
@@ -86,7 +87,7 @@ impl ToEvents {
         let mut fields = Vec::with_capacity(self.computed.len());
         for (name, expression) in &self.computed {
             let mut compiled = Compiled::default();
-            let program = compiled.bind(Self::NAME, Some(expression), port)?;
+            let program = compiled.bind(Self::NAME, Some(expression), from_ref(port))?;
             if program.output().shape == Shape::Sample {
                 return Err(PlanError::Predicate {
                     expression: format!("{name}={expression}, which has one value a sample"),

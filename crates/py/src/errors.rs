@@ -112,7 +112,11 @@ impl From<PlanError> for Error {
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
-        let mut raised = Raised::new("RunError", error.code(), error.to_string());
+        let class = match error {
+            RunError::Plan(_) => "PlanError",
+            _ => "RunError",
+        };
+        let mut raised = Raised::new(class, error.code(), error.to_string());
         if let RunError::Operator { error, .. } = &error
             && let OpErrorKind::Failed(cause) = error.kind()
             && let Some(python) = cause.downcast_ref::<PyErr>()

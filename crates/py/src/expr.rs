@@ -48,12 +48,12 @@ fn untraceable(message: String) -> Error {
     Raised::new("TraceError", "untraceable", message).into()
 }
 
-/// The recipe that an expression, or a function of the samples or of a row, stands for; `argument` is what the
-/// function is called with.
+/// The recipe that an expression, or a function of the samples of each input or of a row, stands for; `arguments` are
+/// what the function is called with.
 pub(crate) fn traced<'py>(
     operator: &str,
     function: &Bound<'py, PyAny>,
-    argument: Bound<'py, PyAny>,
+    arguments: Vec<Bound<'py, PyAny>>,
 ) -> Result<Written> {
     if let Ok(expr) = function.cast::<Expr>() {
         return Ok(expr.get().written.clone());
@@ -64,7 +64,7 @@ pub(crate) fn traced<'py>(
             "{operator} takes a function of the samples, got {kind}; write lambda s: ..."
         )));
     }
-    let result = function.call1((argument,))?;
+    let result = function.call1(PyTuple::new(function.py(), arguments)?)?;
     operand(&result).map_err(|_| {
         let kind = result.get_type().name();
         let kind = kind.map_or_else(|_| String::new(), |name| name.to_string());

@@ -29,11 +29,13 @@ use crate::store::Store;
 use crate::table::NativeTable;
 use crate::time::{RateArg, TimeArg};
 
+mod control;
 mod function;
 mod generate;
 mod jit;
 mod keep;
 
+pub(crate) use control::NativeControl;
 use function::{PythonOperator, Use};
 use jit::JitOperator;
 
@@ -80,14 +82,24 @@ fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
 }
 
 impl NativePlan {
-    /// The expression that a function of what comes out stands for: of the samples of a window, or of a row.
-    fn trace(&self, name: &str, function: &Bound<'_, PyAny>) -> Result<isochrony_expr::Expr> {
+    /// The expression that a function of what comes out stands for: of the samples of a window, or of a row; of several
+    /// inputs it takes an argument for each.
+    fn trace(
+        &self,
+        name: &str,
+        function: &Bound<'_, PyAny>,
+        inputs: usize,
+    ) -> Result<isochrony_expr::Expr> {
         let py = function.py();
-        let argument = match self.plan.port() {
-            PortType::Rows { fields, .. } => Bound::new(py, Row::from(fields))?.into_any(),
-            _ => Bound::new(py, Expr::from(isochrony_expr::Expr::input()))?.into_any(),
+        let argument = |place: u8| match self.plan.port() {
+            PortType::Rows { fields, .. } => Ok(Bound::new(py, Row::from(fields))?.into_any()),
+            _ => {
+                let input = isochrony_expr::Expr::input_at(place);
+                Ok(Bound::new(py, Expr::from(input))?.into_any())
+            }
         };
-        traced(name, function, argument)
+        let arguments = (0..=u8::MAX).take(inputs).map(argument);
+        traced(name, function, arguments.collect::<PyResult<_>>()?)
     }
 
     fn apply(&self, name: &str, params: Map<String, Value>, others: &[Plan]) -> Result<Self> {
@@ -104,6 +116,7 @@ impl NativePlan {
         memory: Option<u64>,
         optimise: bool,
         progress: Option<&Py<PyAny>>,
+        control: Option<&NativeControl>,
         run: impl FnOnce(&[Plan], &RunOptions<'_>) -> std::result::Result<T, isochrony_flow::RunError>
         + Send,
     ) -> Result<T> {
@@ -115,6 +128,7 @@ impl NativePlan {
             options.optimise = optimise;
             options.interrupt = Some(&stop);
             options.progress = Some(&state);
+            options.control = control.map(|control| &*control.control);
             if interpreted {
                 // The thread keeps its place in the interpreter from block to block; making one anew each time would
                 // cost more than the call.
@@ -130,6 +144,7 @@ impl NativePlan {
         })
     }
 
+    /// This plan, and others behind it.
     fn all(&self, others: &[PyRef<'_, Self>]) -> Vec<Plan> {
         let others = others.iter().map(|other| other.plan.clone());
         std::iter::once(self.plan.clone()).chain(others).collect()
@@ -241,16 +256,22 @@ impl NativePlan {
     /// Adds an operator by its name; `params` is a JSON object.
     #[pyo3(signature = (name, params="{}", others=vec![]))]
     fn then(&self, name: &str, params: &str, others: Vec<PyRef<'_, Self>>) -> Result<Self> {
-        let others: Vec<Plan> = others.iter().map(|other| other.plan.clone()).collect();
-        self.apply(name, parameters(name, params)?, &others)
+        self.apply(name, parameters(name, params)?, &self.all(&others)[1..])
     }
 
-    /// Adds an operator whose one parameter is a traced function.
-    fn traced(&self, name: &str, parameter: &str, function: &Bound<'_, PyAny>) -> Result<Self> {
-        let expression = self.trace(name, function)?;
+    /// Adds an operator whose one parameter is a traced function of this plan's windows and of those of others.
+    #[pyo3(signature = (name, parameter, function, others=vec![]))]
+    fn traced(
+        &self,
+        name: &str,
+        parameter: &str,
+        function: &Bound<'_, PyAny>,
+        others: Vec<PyRef<'_, Self>>,
+    ) -> Result<Self> {
+        let expression = self.trace(name, function, 1 + others.len())?;
         let mut params = Map::new();
         params.insert(parameter.to_owned(), json!(expression));
-        self.apply(name, params, &[])
+        self.apply(name, params, &self.all(&others)[1..])
     }
 
     /// Adds an operator to whose parameters, a JSON object, traced functions are added by name, as "fields".
@@ -258,7 +279,7 @@ impl NativePlan {
         let mut all = Map::new();
         for (field, function) in fields {
             let field: String = field.extract()?;
-            let expression = self.trace(&format!("{name}({field}=...)"), &function)?;
+            let expression = self.trace(&format!("{name}({field}=...)"), &function, 1)?;
             all.insert(field, json!(expression));
         }
         let mut params = parameters(name, params)?;
@@ -395,7 +416,8 @@ impl NativePlan {
     }
 
     /// Runs this plan and others as one and gathers what comes out of each.
-    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None))]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None, control=None))]
     fn collect<'py>(
         &self,
         py: Python<'py>,
@@ -403,18 +425,21 @@ impl NativePlan {
         memory: Option<u64>,
         optimise: bool,
         progress: Option<Py<PyAny>>,
+        control: Option<PyRef<'_, NativeControl>>,
     ) -> Result<(Vec<Collected<'py>>, ReportParts)> {
         let plans = self.all(&others);
         let collect = Plan::collect_all;
+        let (progress, control) = (progress.as_ref(), control.as_deref());
         let (gathered, report) =
-            Self::execute(&plans, py, memory, optimise, progress.as_ref(), collect)?;
+            Self::execute(&plans, py, memory, optimise, progress, control, collect)?;
         let gathered = gathered.into_iter().zip(&plans);
         let objects = gathered.map(|(one, plan)| object(py, plan, one));
         Ok((objects.collect::<Result<_>>()?, parts(&report)))
     }
 
     /// Runs this plan and others as one and drops what comes out.
-    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None))]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None, control=None))]
     fn run(
         &self,
         py: Python<'_>,
@@ -422,10 +447,12 @@ impl NativePlan {
         memory: Option<u64>,
         optimise: bool,
         progress: Option<Py<PyAny>>,
+        control: Option<PyRef<'_, NativeControl>>,
     ) -> Result<ReportParts> {
         let plans = self.all(&others);
         let run = Plan::run_all;
-        let report = Self::execute(&plans, py, memory, optimise, progress.as_ref(), run)?;
+        let (progress, control) = (progress.as_ref(), control.as_deref());
+        let report = Self::execute(&plans, py, memory, optimise, progress, control, run)?;
         Ok(parts(&report))
     }
 

@@ -4,11 +4,13 @@
 mod nodes;
 mod powers;
 
-use isochrony_segment::{Calibration, DType};
+use isochrony_segment::DType;
 
 use crate::kernels::Value;
 use crate::promote::{self, Operand, Refusal, Signature};
-use crate::{Binary, ExprError, Graph, Memory, Op, Reduction, RowField, Scalar, Shape, Type};
+use crate::{
+    Binary, ExprError, Graph, Input, Memory, Op, Reduction, RowField, Scalar, Shape, Type,
+};
 
 pub(crate) use nodes::{Action, Nodes, TypedNode};
 
@@ -26,99 +28,78 @@ struct Done {
     weak: bool,
 }
 
-/// Types an expression for samples of `input`, which are calibrated first unless they are values already.
-pub(crate) fn lower(
-    graph: &Graph,
-    input: DType,
-    calibration: Option<&Calibration>,
-) -> Result<Lowered, ExprError> {
-    let mut lowering = Lowering {
-        graph,
-        nodes: Nodes::default(),
-        fields: None,
-        done: Vec::with_capacity(graph.nodes().len()),
-    };
-    let mut source = lowering.nodes.input(input);
-    if let Some(calibration) = calibration.filter(|calibration| !calibration.is_identity()) {
-        let (scale, offset) = (
-            calibration.scale().to_bits(),
-            calibration.offset().to_bits(),
-        );
-        let physical = if input.is_complex() {
-            DType::C128
-        } else {
-            DType::F64
-        };
-        let calibrate = Action::Calibrate(scale, offset);
-        // Samples have a shape of their own, so nothing is folded here and a loop exists.
-        source = lowering
-            .nodes
-            .push(calibrate, &[source], physical)
-            .unwrap_or(source);
+/// Types an expression for samples of its inputs, which are calibrated first unless they are values already.
+pub(crate) fn lower(graph: &Graph, inputs: &[Input<'_>]) -> Result<Lowered, ExprError> {
+    let mut lowering = Lowering::new(graph);
+    for (place, input) in inputs.iter().enumerate() {
+        lowering.input(place, input);
     }
-    for (at, node) in graph.nodes().iter().enumerate() {
-        let args: Vec<Done> = node.args().iter().map(|&arg| lowering.done[arg]).collect();
-        let done = match node.op() {
-            Op::Input => Done {
-                place: source,
-                weak: false,
-            },
-            op => lowering.node(at, op, &args)?,
-        };
-        lowering.done.push(done);
-    }
-    let root = lowering.done[graph.root()].place;
-    if lowering.nodes[root].shape == Shape::Constant {
-        let at = graph.text_of(graph.root());
-        return Err(ExprError::NoInput { at });
-    }
-    Ok(Lowered {
-        nodes: lowering.nodes,
-        root,
-    })
+    lowering.lower()
 }
 
 /// Types an expression of the fields of rows.
 pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<Lowered, ExprError> {
-    let mut lowering = Lowering {
-        graph,
-        nodes: Nodes::default(),
-        fields: Some(fields),
-        done: Vec::with_capacity(graph.nodes().len()),
-    };
-    for (at, node) in graph.nodes().iter().enumerate() {
-        let args: Vec<Done> = node.args().iter().map(|&arg| lowering.done[arg]).collect();
-        let done = match node.op() {
-            op @ (Op::Input | Op::Reduce(_) | Op::Memory(_)) => {
-                return Err(ExprError::NotOfRows {
-                    at: graph.text_of(at),
-                    op: op.name(),
-                });
-            }
-            op => lowering.node(at, op, &args)?,
-        };
-        lowering.done.push(done);
-    }
-    let root = lowering.done[graph.root()].place;
-    if lowering.nodes[root].shape == Shape::Constant {
-        let at = graph.text_of(graph.root());
-        return Err(ExprError::NoInput { at });
-    }
-    Ok(Lowered {
-        nodes: lowering.nodes,
-        root,
-    })
+    let mut lowering = Lowering::new(graph);
+    lowering.fields = Some(fields);
+    lowering.lower()
 }
 
 struct Lowering<'a> {
     graph: &'a Graph,
     nodes: Nodes,
+    /// Where the values of each input are.
+    inputs: Vec<usize>,
     /// The fields, if it is an expression of rows.
     fields: Option<&'a [RowField]>,
     done: Vec<Done>,
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
+    fn new(graph: &'a Graph) -> Self {
+        Self {
+            graph,
+            nodes: Nodes::default(),
+            inputs: Vec::new(),
+            fields: None,
+            done: Vec::with_capacity(graph.nodes().len()),
+        }
+    }
+
+    /// Adds an input and, where it is calibrated, what makes values of its counts.
+    fn input(&mut self, place: usize, input: &Input<'_>) {
+        let mut source = self.nodes.input(place, input.dtype, input.shape);
+        if let Some(calibration) = input.calibration.filter(|c| !c.is_identity()) {
+            let (scale, offset) = (calibration.scale(), calibration.offset());
+            let physical = if input.dtype.is_complex() {
+                DType::C128
+            } else {
+                DType::F64
+            };
+            let calibrate = Action::Calibrate(scale.to_bits(), offset.to_bits());
+            // Inputs have a shape of their own, so nothing is folded here and a loop exists.
+            let values = self.nodes.push(calibrate, &[source], physical);
+            source = values.unwrap_or(source);
+        }
+        self.inputs.push(source);
+    }
+
+    fn lower(mut self) -> Result<Lowered, ExprError> {
+        for (at, node) in self.graph.nodes().iter().enumerate() {
+            let args: Vec<Done> = node.args().iter().map(|&arg| self.done[arg]).collect();
+            let done = self.node(at, node.op(), &args)?;
+            self.done.push(done);
+        }
+        let root = self.done[self.graph.root()].place;
+        if self.nodes[root].shape == Shape::Constant {
+            let at = self.text(self.graph.root());
+            return Err(ExprError::NoInput { at });
+        }
+        Ok(Lowered {
+            nodes: self.nodes,
+            root,
+        })
+    }
+
     fn operand(&self, done: Done) -> Operand {
         Operand {
             dtype: self.nodes[done.place].dtype,
@@ -210,10 +191,20 @@ impl Lowering<'_> {
     fn node(&mut self, at: usize, op: Op, args: &[Done]) -> Result<Done, ExprError> {
         let weak = !args.is_empty() && args.iter().all(|arg| arg.weak);
         match op {
-            Op::Input => Ok(Done {
-                place: 0,
-                weak: false,
-            }),
+            Op::Input(_) | Op::Reduce(_) | Op::Memory(_) if self.fields.is_some() => {
+                Err(ExprError::NotOfRows {
+                    at: self.text(at),
+                    op: op.name(),
+                })
+            }
+            Op::Input(input) => match self.inputs.get(usize::from(input)) {
+                Some(&place) => Ok(Done { place, weak: false }),
+                None => Err(ExprError::InputCount {
+                    at: self.graph.to_string(),
+                    expected: usize::from(input) + 1,
+                    got: self.inputs.len(),
+                }),
+            },
             Op::Field(name) => {
                 let Some(fields) = self.fields else {
                     return Err(ExprError::FieldOfSamples { at: self.text(at) });

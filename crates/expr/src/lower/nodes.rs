@@ -12,7 +12,8 @@ use crate::{Binary, Memory, Reduction, Shape, Type, Unary};
 /// A typed operation. Operands have the dtype that its loop takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
-    Input,
+    /// The samples of an input, or its values of windows.
+    Input(usize),
     /// A column of rows, by its place.
     Field(usize),
     Constant(Value),
@@ -82,12 +83,12 @@ impl Nodes {
         place
     }
 
-    pub(crate) fn input(&mut self, dtype: DType) -> usize {
+    pub(crate) fn input(&mut self, place: usize, dtype: DType, shape: Shape) -> usize {
         self.intern(TypedNode {
-            action: Action::Input,
+            action: Action::Input(place),
             args: Operands::new(),
             dtype,
-            shape: Shape::Sample,
+            shape,
         })
     }
 

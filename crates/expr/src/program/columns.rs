@@ -1,5 +1,7 @@
 //! Values of windows: one loop over many windows each.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use isochrony_segment::DType;
 
 use crate::kernels;
@@ -9,6 +11,21 @@ use super::plan::Planner;
 use super::steps::{ColumnOperand, ColumnStep, ColumnWork};
 
 impl Planner<'_> {
+    /// What a node computes of the inputs, as a number.
+    fn fingerprint(&self, place: usize) -> u64 {
+        let mut known: Vec<u64> = Vec::with_capacity(place + 1);
+        for at in 0..=place {
+            let node = self.node(at);
+            let mut hasher = DefaultHasher::new();
+            (node.action, node.dtype).hash(&mut hasher);
+            node.args
+                .iter()
+                .for_each(|&arg| known[arg].hash(&mut hasher));
+            known.push(hasher.finish());
+        }
+        known[place]
+    }
+
     /// The loop of a node and the column that it fills.
     pub(super) fn column_step(&mut self, place: usize) -> Option<ColumnStep> {
         let node = self.node(place);
@@ -21,15 +38,19 @@ impl Planner<'_> {
             };
             *operand = (found, self.node(arg).dtype);
         }
-        let work = if let Action::Memory(memory) = node.action {
-            self.plan.memories += 1;
-            ColumnWork::Memory(memory, self.plan.memories - 1)
-        } else {
-            let (run, swapped) = self.run(place)?;
-            if swapped {
-                operands.swap(0, 1);
+        let work = match node.action {
+            Action::Memory(memory) => {
+                self.plan.memories.push(self.fingerprint(place));
+                ColumnWork::Memory(memory, self.plan.memories.len() - 1)
             }
-            ColumnWork::Map(run)
+            Action::Input(input) => ColumnWork::Input(input),
+            _ => {
+                let (run, swapped) = self.run(place)?;
+                if swapped {
+                    operands.swap(0, 1);
+                }
+                ColumnWork::Map(run)
+            }
         };
         let column = self.new_column(place);
         Some(ColumnStep {

@@ -82,6 +82,12 @@ impl<'a> Frames<'a> {
         })
     }
 
+    /// The samples of a window.
+    pub(crate) fn bytes_of(&self, window: usize) -> &'a [u8] {
+        let size = self.dtype.size();
+        &self.bytes[window * self.hop * size..][..self.window * size]
+    }
+
     /// Number of windows.
     #[must_use]
     pub fn count(&self) -> usize {

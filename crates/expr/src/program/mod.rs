@@ -3,6 +3,7 @@
 mod chains;
 mod columns;
 mod frames;
+mod input;
 mod memory;
 mod needs;
 mod pairs;
@@ -18,11 +19,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use isochrony_dsp::Isa;
 use isochrony_segment::{Calibration, DType, Sample};
+use smallvec::SmallVec;
 
 use crate::lower::lower;
 use crate::{Expr, ExprError, Graph, Shape, Type};
 
 pub use frames::Frames;
+pub use input::Input;
 pub(crate) use scratch::{Lines, bytes, bytes_mut, lines};
 pub use scratch::{Scratch, State};
 
@@ -51,7 +54,8 @@ pub struct Program(Arc<Compiled>);
 struct Compiled {
     id: u64,
     graph: Graph,
-    input: DType,
+    /// Dtype of each input, and whether it has a value per sample or per window.
+    inputs: SmallVec<[Type; 2]>,
     output: Type,
     plan: Plan,
 }
@@ -64,7 +68,7 @@ impl Program {
     /// [`ExprError::NeedsWindows`], [`ExprError::NeedsConstant`], [`ExprError::ParameterRange`],
     /// [`ExprError::ConstantOutOfRange`], [`ExprError::NoInput`]; each names the operation.
     pub fn compile(expr: &Expr, input: DType) -> Result<Self, ExprError> {
-        Self::with(expr.graph(), input, None)
+        Self::compile_inputs(expr, &[Input::samples(input)])
     }
 
     /// As [`compile`](Self::compile), for counts that the program calibrates as it reads them: the
@@ -78,39 +82,66 @@ impl Program {
         input: DType,
         calibration: &Calibration,
     ) -> Result<Self, ExprError> {
-        Self::with(expr.graph(), input, Some(calibration))
+        Self::compile_inputs(expr, &[Input::samples(input).calibrated(calibration)])
     }
 
-    fn with(
-        graph: Graph,
-        input: DType,
-        calibration: Option<&Calibration>,
-    ) -> Result<Self, ExprError> {
+    /// Types and plans an expression of several inputs; [`Expr::input_at`] is each in the expression.
+    ///
+    /// ```
+    /// use isochrony_expr::{Expr, Frames, Input, Program};
+    /// use isochrony_segment::DType;
+    ///
+    /// let (s, gain) = (Expr::input(), Expr::input_at(1));
+    /// let inputs = [Input::samples(DType::F32), Input::values(DType::F32)];
+    /// let program = Program::compile_inputs(&(s * gain), &inputs)?;
+    /// let (mut scratch, mut state) = (program.scratch(), program.state());
+    /// let (samples, gains) = ([1.0f32, 2.0, 3.0, 4.0], [10.0f32, 100.0]);
+    /// let windows = [Frames::new(&samples, 2, 2)?, Frames::new(&gains, 1, 1)?];
+    /// let mut out = [0f32; 4];
+    /// program.run_inputs(&mut scratch, &mut state, &windows, bytemuck::cast_slice_mut(&mut out))?;
+    /// assert_eq!(out, [10.0, 20.0, 300.0, 400.0]);
+    /// # Ok::<(), isochrony_expr::ExprError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`compile`](Self::compile), and [`ExprError::InputCount`].
+    pub fn compile_inputs(expr: &Expr, inputs: &[Input<'_>]) -> Result<Self, ExprError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let lowered = lower(&graph, input, calibration)?;
+        let graph = expr.graph();
+        let lowered = lower(&graph, inputs)?;
         let output = lowered.nodes.type_of(lowered.root);
         let Some(plan) = plan::plan(&lowered) else {
             // Lowering found a loop for every node, so that only a defect here comes to this.
             return Err(ExprError::UnsupportedOperand {
                 at: graph.to_string(),
                 op: "compile",
-                operands: input.name().into(),
+                operands: inputs
+                    .iter()
+                    .map(|input| input.dtype.name())
+                    .collect::<Vec<_>>()
+                    .join(" and "),
                 mend: "report this expression as a defect",
             });
         };
         Ok(Self(Arc::new(Compiled {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             graph,
-            input,
+            inputs: inputs
+                .iter()
+                .map(|&Input { dtype, shape, .. }| Type { dtype, shape })
+                .collect(),
             output,
             plan,
         })))
     }
 
-    /// The dtype of the samples that it takes.
+    /// The dtype of the samples that it takes: of its first input.
     #[must_use]
     pub fn input(&self) -> DType {
-        self.0.input
+        self.0
+            .inputs
+            .first()
+            .map_or(DType::F64, |input| input.dtype)
     }
 
     /// What it gives: a dtype, and whether per window or per sample.
@@ -129,7 +160,7 @@ impl Program {
     /// Whether results depend on earlier windows: then windows must come in order, with one state.
     #[must_use]
     pub fn is_stateful(&self) -> bool {
-        self.0.plan.memories > 0
+        !self.0.plan.memories.is_empty()
     }
 
     /// Memory for running it, on the CPU's best instruction set.
@@ -148,6 +179,17 @@ impl Program {
     #[must_use]
     pub fn state(&self) -> State {
         State::new(self.0.id, &self.0.plan)
+    }
+
+    /// What it knows when it takes the place of another program: of memories that both have, what that one knew.
+    #[must_use]
+    pub fn state_after(&self, before: &Self, known: &State) -> State {
+        let mut state = self.state();
+        for (memory, of) in state.memories.iter_mut().zip(&self.0.plan.memories) {
+            let same = before.0.plan.memories.iter().position(|other| other == of);
+            *memory = same.and_then(|at| *known.memories.get(at)?);
+        }
+        state
     }
 
     /// Number of results for these windows: one a window, or one for each sample of each window.
@@ -192,9 +234,24 @@ impl Program {
         frames: &Frames<'_>,
         out: &mut [u8],
     ) -> Result<(), ExprError> {
+        self.run_inputs(scratch, state, std::slice::from_ref(frames), out)
+    }
+
+    /// [`run_bytes`](Self::run_bytes) over the same windows of each input; those of an input that has one value a
+    /// window are of length 1.
+    ///
+    /// # Errors
+    /// As [`run_bytes`](Self::run_bytes), and [`ExprError::InputCount`], [`ExprError::InputFrames`].
+    pub fn run_inputs(
+        &self,
+        scratch: &mut Scratch,
+        state: &mut State,
+        frames: &[Frames<'_>],
+        out: &mut [u8],
+    ) -> Result<(), ExprError> {
         let Compiled {
             id,
-            input,
+            inputs,
             output,
             plan,
             ..
@@ -205,13 +262,43 @@ impl Program {
         if state.id != *id {
             return Err(ExprError::ForeignScratch { what: "state" });
         }
-        if frames.dtype != *input {
-            return Err(ExprError::InputDType {
-                expected: *input,
-                got: frames.dtype,
+        let (Some(first), true) = (frames.first(), frames.len() == inputs.len()) else {
+            return Err(ExprError::InputCount {
+                at: self.0.graph.to_string(),
+                expected: inputs.len(),
+                got: frames.len(),
             });
+        };
+        let sampled = frames
+            .iter()
+            .zip(inputs)
+            .find(|(_, input)| input.shape == Shape::Sample);
+        let window = sampled.map_or(1, |(frames, _)| frames.window);
+        for (place, (frames, input)) in frames.iter().zip(inputs).enumerate() {
+            if frames.dtype != input.dtype {
+                return Err(ExprError::InputDType {
+                    expected: input.dtype,
+                    got: frames.dtype,
+                });
+            }
+            let window = if input.shape == Shape::Sample {
+                window
+            } else {
+                1
+            };
+            if (frames.count, frames.window) != (first.count, window) {
+                return Err(ExprError::InputFrames {
+                    input: place,
+                    expected: (first.count, window),
+                    got: (frames.count, frames.window),
+                });
+            }
         }
-        let expected = self.results(frames).saturating_mul(output.dtype.size());
+        let results = match output.shape {
+            Shape::Sample => first.count.saturating_mul(window),
+            _ => first.count,
+        };
+        let expected = results.saturating_mul(output.dtype.size());
         if out.len() != expected {
             return Err(ExprError::OutputLength {
                 expected,
@@ -233,10 +320,11 @@ impl std::fmt::Display for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Compiled {
             graph,
-            input,
+            inputs,
             output,
             ..
         } = &*self.0;
-        write!(f, "{graph}: {input} -> {output}")
+        let inputs: Vec<&str> = inputs.iter().map(|input| input.dtype.name()).collect();
+        write!(f, "{graph}: {} -> {output}", inputs.join(", "))
     }
 }

@@ -44,7 +44,7 @@ impl<'a> Planner<'a> {
                 reducers: Vec::new(),
                 columns: Vec::new(),
                 registers: Vec::new(),
-                memories: 0,
+                memories: Vec::new(),
                 outcome: Outcome::Samples,
             },
         }
@@ -110,7 +110,7 @@ impl<'a> Planner<'a> {
                 (Run::Calibrate(calibrate(of(0)), scale, offset), false)
             }
             // The result is the input itself: a copy.
-            Action::Input => (Run::Unary(kernels::cast(node.dtype, node.dtype)?), false),
+            Action::Input(_) => (Run::Unary(kernels::cast(node.dtype, node.dtype)?), false),
             Action::Constant(_) | Action::Field(_) | Action::Reduce(_) | Action::Memory(_) => {
                 return None;
             }
@@ -282,8 +282,8 @@ impl<'a> Planner<'a> {
                         reducer,
                     });
                 }
-            } else if node.action != Action::Input || is_result {
-                let args: &[usize] = if node.action == Action::Input {
+            } else if !self.is_input(place) || is_result {
+                let args: &[usize] = if self.is_input(place) {
                     &[place]
                 } else {
                     &node.args
@@ -341,7 +341,7 @@ impl<'a> Planner<'a> {
                     },
                 });
             }
-            let stored = node.action == Action::Input || registers.contains_key(&place);
+            let stored = self.is_input(place) || registers.contains_key(&place);
             for &(reducer, _) in gathered.iter().filter(|_| stored) {
                 steps.push(SampleStep::Gather {
                     reducer,
@@ -361,11 +361,16 @@ impl<'a> Planner<'a> {
         Some(steps)
     }
 
+    /// Whether a node of samples is what is stored.
+    fn is_input(&self, place: usize) -> bool {
+        matches!(self.node(place).action, Action::Input(_))
+    }
+
     fn operand(&self, place: usize, registers: &HashMap<usize, usize>) -> Option<Operand> {
         let node = self.node(place);
         Some(match (node.shape, node.action) {
             (_, Action::Constant(value)) => Operand::Constant(value),
-            (_, Action::Input) => Operand::Input,
+            (Shape::Sample, Action::Input(input)) => Operand::Input(input),
             (Shape::Sample, _) => Operand::Register(*registers.get(&place)?),
             _ => Operand::Column(*self.columns.get(&place)?),
         })

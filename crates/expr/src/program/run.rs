@@ -4,6 +4,7 @@ use std::mem::take;
 
 use isochrony_dsp::Isa;
 use isochrony_segment::DType;
+use smallvec::SmallVec;
 
 use crate::kernels::{Others, Source, Value, WithinFn};
 use crate::reduce::Reducer;
@@ -28,26 +29,39 @@ pub(crate) fn run(
     plan: &Plan,
     scratch: &mut Scratch,
     state: &mut State,
-    frames: &Frames<'_>,
+    inputs: &[Frames<'_>],
     result: DType,
     out: &mut [u8],
 ) {
-    let step = frames.hop.max(frames.window) * frames.dtype.size();
+    let steps = inputs
+        .iter()
+        .map(|frames| frames.hop.max(frames.window) * frames.dtype.size());
     let group = if plan.walks() > 1 {
-        (GROUP_BYTES / step.max(1)).clamp(1, GROUP)
+        (GROUP_BYTES / steps.sum::<usize>().max(1)).clamp(1, GROUP)
     } else {
         GROUP
     };
+    let count = inputs[0].count;
     let mut first = 0;
-    while first < frames.count {
-        let windows = group.min(frames.count - first);
+    while first < count {
+        let windows = group.min(count - first);
         for stage in &plan.stages {
             for column in &stage.columns {
-                run_column(column, scratch, state, windows, plan.columns[column.column]);
+                let dtype = plan.columns[column.column];
+                if let ColumnWork::Input(input) = column.work {
+                    let cells = &mut scratch.columns[column.column];
+                    load(
+                        &inputs[input],
+                        first,
+                        &mut bytes_mut(cells)[..windows * dtype.size()],
+                    );
+                } else {
+                    run_column(column, scratch, state, windows, dtype);
+                }
             }
             if let Some(pass) = &stage.pass {
                 for window in 0..windows {
-                    run_pass(pass, scratch, frames, first + window, window, result, out);
+                    run_pass(pass, scratch, inputs, first + window, window, result, out);
                 }
             }
         }
@@ -57,6 +71,14 @@ pub(crate) fn run(
                 .copy_from_slice(&bytes(&scratch.columns[column])[..windows * size]);
         }
         first += windows;
+    }
+}
+
+/// The values of windows from `first` on, of an input that has one a window.
+fn load(frames: &Frames<'_>, first: usize, out: &mut [u8]) {
+    let size = frames.dtype.size();
+    for (at, cell) in out.chunks_exact_mut(size).enumerate() {
+        cell.copy_from_slice(&frames.bytes[(first + at) * frames.hop * size..][..size]);
     }
 }
 
@@ -84,6 +106,8 @@ fn run_column(
             let followed = step.operands[0].1;
             memory::advance(memory, &mut state.memories[place], followed, operands, out);
         }
+        // Loaded, not computed.
+        ColumnWork::Input(_) => {}
     }
     scratch.columns[step.column] = column;
 }
@@ -91,16 +115,23 @@ fn run_column(
 fn run_pass(
     pass: &Pass,
     scratch: &mut Scratch,
-    frames: &Frames<'_>,
+    inputs: &[Frames<'_>],
     window: usize,
     column_at: usize,
     result: DType,
     out: &mut [u8],
 ) {
-    let size = frames.dtype.size();
-    let start = window * frames.hop * size;
-    let input = &frames.bytes[start..start + frames.window * size];
-    let steps = if scratch.thresholds(pass, frames.window, column_at) {
+    let samples: SmallVec<[&[u8]; 4]> = inputs
+        .iter()
+        .map(|frames| frames.bytes_of(window))
+        .collect();
+    // Inputs of samples have windows of one length, and those of values of windows have shorter ones.
+    let (mut length, mut size) = (0, 1);
+    for frames in inputs {
+        length = length.max(frames.window);
+        size = size.max(frames.dtype.size());
+    }
+    let steps = if scratch.thresholds(pass, length, column_at) {
         &pass.short
     } else {
         &pass.steps
@@ -125,13 +156,14 @@ fn run_pass(
         reducer.reset();
     }
     let mut done = 0;
-    while done < frames.window {
-        let len = block.min(frames.window - done);
-        let at = (window * frames.window + done) * result.size();
+    while done < length {
+        let len = block.min(length - done);
+        let at = (window * length + done) * result.size();
         let room = if maps { len * result.size() } else { 0 };
         let mut blocks = Blocks {
             isa: *isa,
-            input: &input[done * size..(done + len) * size],
+            samples: &samples,
+            done,
             len,
             registers,
             columns,
@@ -242,7 +274,7 @@ impl Scratch {
                     value
                 }
                 Operand::Constant(value) => value,
-                Operand::Input | Operand::Register(_) => Value::default(),
+                Operand::Input(_) | Operand::Register(_) => Value::default(),
             };
             match condition.interval(number) {
                 Some(interval) => self.intervals.push(interval),
@@ -256,7 +288,10 @@ impl Scratch {
 /// What steps see of one block.
 struct Blocks<'a> {
     isa: Isa,
-    input: &'a [u8],
+    /// Samples of the window at hand, of each input.
+    samples: &'a [&'a [u8]],
+    /// Where the block begins in them, and its length.
+    done: usize,
     len: usize,
     registers: &'a mut [Lines],
     columns: &'a [Lines],
@@ -268,7 +303,10 @@ struct Blocks<'a> {
 impl Blocks<'_> {
     fn source(&self, operand: Operand, dtype: DType) -> Source<'_> {
         match operand {
-            Operand::Input => Source::Block(self.input),
+            Operand::Input(input) => {
+                let size = dtype.size();
+                Source::Block(&self.samples[input][self.done * size..(self.done + self.len) * size])
+            }
             Operand::Register(at) => {
                 Source::Block(&bytes(&self.registers[at])[..self.len * dtype.size()])
             }
@@ -295,9 +333,14 @@ impl Blocks<'_> {
     }
 
     fn gather(&mut self, reducer: usize, operand: Operand, dtype: DType) {
+        // Not `source`, which borrows the reducers, too.
+        let size = dtype.size();
         let block = match operand {
-            Operand::Register(at) => &bytes(&self.registers[at])[..self.len * dtype.size()],
-            _ => self.input,
+            Operand::Register(at) => &bytes(&self.registers[at])[..self.len * size],
+            Operand::Input(input) => {
+                &self.samples[input][self.done * size..(self.done + self.len) * size]
+            }
+            Operand::Column(_) | Operand::Constant(_) => return,
         };
         self.reducers[reducer].update(self.isa, block);
     }

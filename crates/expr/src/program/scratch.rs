@@ -106,7 +106,7 @@ impl State {
     pub(crate) fn new(id: u64, plan: &Plan) -> Self {
         Self {
             id,
-            memories: vec![None; plan.memories],
+            memories: vec![None; plan.memories.len()],
         }
     }
 

@@ -33,8 +33,8 @@ pub(crate) enum Run {
 /// Where a loop over samples finds an operand.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Operand {
-    /// The samples themselves.
-    Input,
+    /// The samples of an input.
+    Input(usize),
     /// A block that an earlier step left.
     Register(usize),
     /// A value of the window at hand.
@@ -131,6 +131,8 @@ pub(crate) enum ColumnWork {
     Map(Run),
     /// A memory and its place in the state.
     Memory(Memory, usize),
+    /// The values of an input that has one a window.
+    Input(usize),
 }
 
 /// Values of windows, then the pass over samples that needs them.
@@ -158,7 +160,8 @@ pub(crate) struct Plan {
     pub(crate) columns: Vec<DType>,
     /// Bytes of a sample of the widest content of each register.
     pub(crate) registers: Vec<usize>,
-    pub(crate) memories: usize,
+    /// What each memory is of: alike for memories that two programs have in common.
+    pub(crate) memories: Vec<u64>,
     pub(crate) outcome: Outcome,
 }
 

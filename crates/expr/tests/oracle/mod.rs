@@ -102,6 +102,15 @@ pub(crate) type Memories = BTreeMap<usize, Num>;
 
 /// The expression's values for one window.
 pub(crate) fn evaluate(expr: &Expr, window: &[Num], memories: &mut Memories) -> Values {
+    evaluate_inputs(expr, &[(window, true)], memories)
+}
+
+/// The same of several inputs: the window of each, and whether its values are samples or the window's one.
+pub(crate) fn evaluate_inputs(
+    expr: &Expr,
+    inputs: &[(&[Num], bool)],
+    memories: &mut Memories,
+) -> Values {
     let graph = expr.graph();
     let mut done: Vec<Values> = Vec::new();
     for (place, node) in graph.nodes().iter().enumerate() {
@@ -112,11 +121,14 @@ pub(crate) fn evaluate(expr: &Expr, window: &[Num], memories: &mut Memories) -> 
             kind: number.dtype.name(),
         };
         let values = match node.op() {
-            Op::Input => Values {
-                numbers: window.to_vec(),
-                per_sample: true,
-                kind: window[0].dtype.name(),
-            },
+            Op::Input(input) => {
+                let (window, per_sample) = inputs[usize::from(input)];
+                Values {
+                    numbers: window.to_vec(),
+                    per_sample,
+                    kind: window[0].dtype.name(),
+                }
+            }
             Op::Constant(value, None) => {
                 let (number, kind) = number(value);
                 Values {

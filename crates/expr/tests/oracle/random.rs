@@ -97,11 +97,17 @@ fn result_of(op: Op, kinds: &[&str]) -> Option<DType> {
 
 /// An expression for samples of a dtype that takes one step per choice.
 pub(crate) fn expression(input: DType, ops: Ops, choices: &[u32]) -> Expr {
-    let mut known = vec![Known {
-        expr: Expr::input(),
-        kind: name(input),
-        shape: SAMPLE,
-    }];
+    expression_of(&[(input, true)], ops, choices)
+}
+
+/// The same of several inputs: the dtype of each, and whether it has a value for each sample or for each window.
+pub(crate) fn expression_of(inputs: &[(DType, bool)], ops: Ops, choices: &[u32]) -> Expr {
+    let input = |(place, &(dtype, per_sample)): (usize, &(DType, bool))| Known {
+        expr: Expr::input_at(place as u8),
+        kind: name(dtype),
+        shape: if per_sample { SAMPLE } else { WINDOW },
+    };
+    let mut known: Vec<Known> = inputs.iter().enumerate().map(input).collect();
     for &choice in choices {
         if let Some(next) = step(&known, ops, choice) {
             known.push(next);

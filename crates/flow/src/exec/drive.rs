@@ -4,11 +4,12 @@
 //! [`Next::Tail`] and have one consumer. An operator that emits calls back into it with the slots behind its own,
 //! which is all that [`Out`] can reach: nodes are in topological order, so no operator is ever entered twice at once.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use isochrony_segment::{Buffer, DType};
 
-use crate::exec::fan_in::FanIn;
+use crate::exec::meeting::arrive;
 use crate::exec::pool::{Block, Pool};
 use crate::exec::slot::{Cold, FRESH, MANY, Slot, To};
 use crate::{Break, Item, Next, OpError, Port};
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) cold: Vec<Cold>,
     /// Bytes that wait at fan-ins.
     pub(crate) queued: u64,
+    /// What is fed back, and to which node: driven there once what is under way has come to its end.
+    pub(crate) back: VecDeque<(u32, Item)>,
     /// The operator at work, and the first index of what it was given: where an error happened.
     pub(crate) current: u32,
     pub(crate) range: (i64, i64),
@@ -48,14 +51,6 @@ impl Shared {
         }
         self.current = node;
     }
-}
-
-/// What goes along an edge beside items.
-#[derive(Debug, Clone)]
-pub(crate) enum Mark {
-    Stretch { anchor: i64, why: Option<Break> },
-    Progress(i64),
-    End,
 }
 
 /// Where an operator's output goes, and where it gets memory.
@@ -93,6 +88,22 @@ impl Out<'_> {
         self.shared.pool.seal(block)
     }
 
+    /// Gives an item to the beginning of the loop that this node ends.
+    pub(crate) fn feed_back(&mut self, item: Item) {
+        if let Some(begin) = self.shared.cold[self.node as usize].loop_begin {
+            self.shared.back.push_back((begin, item));
+        }
+    }
+
+    /// An output for the operator of a node; `later` are the slots behind it.
+    pub(super) fn of<'a>(node: u32, later: &'a mut [Slot], shared: &'a mut Shared) -> Out<'a> {
+        Out {
+            later,
+            node,
+            shared,
+        }
+    }
+
     /// Index of the first sample of the stretch that the item belongs to: windows are counted from there.
     #[must_use]
     pub fn anchor(&self) -> i64 {
@@ -125,7 +136,7 @@ pub(crate) fn fan_out(
 
 /// A node's slot and those behind it; `slots[0]` is node `base`.
 #[inline]
-fn at(slots: &mut [Slot], base: u32, node: u32) -> (&mut Slot, &mut [Slot]) {
+pub(crate) fn at(slots: &mut [Slot], base: u32, node: u32) -> (&mut Slot, &mut [Slot]) {
     let at = (node - base) as usize;
     let (upto, later) = slots.split_at_mut(at + 1);
     (&mut upto[at], later)
@@ -236,189 +247,4 @@ fn jump(
         shared,
     };
     slot.op.on_break(to.port, &Break::Removed, &mut out)
-}
-
-/// An item for an operator of several inputs: it waits there until it meets those it belongs to.
-#[cold]
-fn arrive(
-    slot: &mut Slot,
-    later: &mut [Slot],
-    to: To,
-    item: &mut Item,
-    shared: &mut Shared,
-) -> Result<(), OpError> {
-    if slot.ended {
-        return Ok(());
-    }
-    let item = item.take();
-    shared.queued += item.bytes();
-    shared.pool.peak = shared.pool.peak.max(shared.pool.bytes() + shared.queued);
-    if let Some(queues) = &mut shared.cold[to.node as usize].queues {
-        queues.push(to.port, item);
-    }
-    release(slot, later, to.node, shared)
-}
-
-/// Gives a fan-in all that may meet by now.
-fn release(
-    slot: &mut Slot,
-    later: &mut [Slot],
-    node: u32,
-    shared: &mut Shared,
-) -> Result<(), OpError> {
-    // Out of the way of what is behind: no item can come back to this node meanwhile.
-    let Some(mut queues) = shared.cold[node as usize].queues.take() else {
-        return Ok(());
-    };
-    let released = give(slot, &mut queues, later, node, shared);
-    let used = shared.pool.bytes() + shared.queued;
-    let cap = shared.pool.cap();
-    let released = released.and_then(|()| match used > cap {
-        true => Err(queues.starved(shared.cold[node as usize].name, shared.queued, cap)),
-        false => Ok(()),
-    });
-    shared.cold[node as usize].queues = Some(queues);
-    released
-}
-
-fn give(
-    slot: &mut Slot,
-    queues: &mut FanIn,
-    later: &mut [Slot],
-    node: u32,
-    shared: &mut Shared,
-) -> Result<(), OpError> {
-    while !slot.ended {
-        let matched = queues.pop()?;
-        shared.queued = shared.queued.saturating_sub(queues.released());
-        let Some(matched) = matched else {
-            break;
-        };
-        for (port, mut item) in matched {
-            shared.range = item.extent().unwrap_or(NOWHERE);
-            let mut out = Out {
-                later,
-                node,
-                shared,
-            };
-            match slot.op.process(port, &mut item, &mut out)? {
-                Next::Taken => {}
-                Next::Done => {
-                    slot.ended = true;
-                    shared.ended = true;
-                    break;
-                }
-                Next::Tail => {
-                    fan_out(later, node, 0, &mut item, shared)?;
-                    shared.switch(node);
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Takes a mark along every edge of a node; `later` are the slots behind it.
-pub(crate) fn mark_all(
-    later: &mut [Slot],
-    node: u32,
-    what: &Mark,
-    shared: &mut Shared,
-) -> Result<(), OpError> {
-    let (mut slots, mut from) = (later, node);
-    let mut what = what.clone();
-    // A chain is a loop here, too: what goes along the last edge needs no stack.
-    loop {
-        let edges = |shared: &Shared, nth| {
-            let edges = shared.cold[from as usize].edges.iter().flatten();
-            edges.copied().nth(nth)
-        };
-        let Some(mut to) = edges(shared, 0) else {
-            return Ok(());
-        };
-        let mut nth = 1;
-        while let Some(next) = edges(shared, nth) {
-            let mut one = what.clone();
-            let (slot, rest) = at(slots, from + 1, to.node);
-            if pass(slot, rest, to, &mut one, shared)? {
-                mark_all(rest, to.node, &one, shared)?;
-            }
-            (to, nth) = (next, nth + 1);
-        }
-        let (slot, rest) = at(slots, from + 1, to.node);
-        if !pass(slot, rest, to, &mut what, shared)? {
-            return Ok(());
-        }
-        (slots, from) = (rest, to.node);
-    }
-}
-
-/// Shows a node a mark; whether it goes on, as what it became.
-fn pass(
-    slot: &mut Slot,
-    later: &mut [Slot],
-    to: To,
-    mark: &mut Mark,
-    shared: &mut Shared,
-) -> Result<bool, OpError> {
-    let node = to.node as usize;
-    shared.switch(to.node);
-    shared.range = NOWHERE;
-    if slot.fan_in {
-        if let Some(queues) = &mut shared.cold[node].queues {
-            queues.mark(to.port, mark);
-        }
-        release(slot, later, to.node, shared)?;
-        match shared.cold[node]
-            .queues
-            .as_ref()
-            .and_then(|q| q.passes(mark))
-        {
-            Some(on) => *mark = on,
-            None => return Ok(false),
-        }
-    }
-    match mark {
-        Mark::Stretch { anchor, why } => {
-            if let Some(why) = why {
-                shared.cold[node].gaps += u64::from(matches!(why, Break::Gap(_)));
-                if !slot.ended {
-                    let mut out = Out {
-                        later,
-                        node: to.node,
-                        shared,
-                    };
-                    slot.op.on_break(to.port, why, &mut out)?;
-                }
-            }
-            shared.cold[node].anchor = *anchor;
-            slot.expected = FRESH;
-        }
-        Mark::Progress(upto) => {
-            *upto = slot.op.progress(to.port, *upto);
-            let cold = &mut shared.cold[node];
-            if *upto <= cold.progress {
-                return Ok(false);
-            }
-            cold.progress = *upto;
-        }
-        Mark::End => {
-            let cold = &mut shared.cold[node];
-            cold.open_ports = cold.open_ports.saturating_sub(1);
-            let last = cold.open_ports == 0;
-            if !slot.ended || last {
-                let mut out = Out {
-                    later,
-                    node: to.node,
-                    shared,
-                };
-                slot.op.finish(to.port, &mut out)?;
-            }
-            if !last {
-                return Ok(false);
-            }
-            slot.ended = true;
-        }
-    }
-    Ok(true)
 }

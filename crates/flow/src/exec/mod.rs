@@ -6,22 +6,27 @@
 
 pub(crate) mod drive;
 pub(crate) mod fan_in;
+pub(crate) mod marks;
+mod meeting;
 pub(crate) mod pool;
 pub(crate) mod slot;
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{Mark, NOWHERE, Shared, fan_out, mark_all};
-use fan_in::FanIn;
+use drive::{NOWHERE, Out, Shared, at, drive, fan_out};
+use fan_in::{BACK, FanIn};
+use marks::{Mark, mark_all};
 use pool::Pool;
 use slot::{Cold, FRESH, MANY, Slot, To};
 
-use crate::graph::Graph;
+use crate::control::{Change, Control};
+use crate::graph::{Graph, LOOP};
 use crate::plan;
 use crate::report::{OperatorReport, Report};
-use crate::{Align, OpError, OpErrorKind, Pulled, RunError, Source};
+use crate::{Align, Applied, Break, OpError, OpErrorKind, Pulled, RunError, Source};
 
 /// Samples after which a burst ends.
 const BURST_SAMPLES: u64 = 1 << 18;
@@ -42,6 +47,8 @@ pub struct RunOptions<'a> {
     pub optimise: bool,
     /// Where the run says after each burst how far it is.
     pub progress: Option<&'a Progress>,
+    /// By which parameters are changed between bursts.
+    pub control: Option<&'a Control>,
 }
 
 /// How far a run is; read by another thread.
@@ -65,6 +72,13 @@ impl Progress {
     }
 }
 
+impl RunOptions<'_> {
+    fn interrupted(&self) -> bool {
+        self.interrupt
+            .is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}
+
 impl Default for RunOptions<'_> {
     fn default() -> Self {
         Self {
@@ -72,6 +86,7 @@ impl Default for RunOptions<'_> {
             interrupt: None,
             optimise: true,
             progress: None,
+            control: None,
         }
     }
 }
@@ -117,6 +132,10 @@ impl Run {
             .collect();
         for (at, node) in graph.nodes.iter().enumerate() {
             for (port, &(from, output)) in node.inputs.iter().enumerate() {
+                if graph.loop_begin(at) == Some(from) && port == LOOP {
+                    // Says which loop it ends, and takes nothing.
+                    continue;
+                }
                 edges[from][usize::from(output)].push(To {
                     node: at as u32,
                     port: port as u16,
@@ -154,6 +173,9 @@ impl Run {
                 let name = format!("{} (node {n})", graph.nodes[n].op.name());
                 (name, stream.and_then(crate::rows::clock_of))
             });
+            // What is fed back comes without an edge.
+            let looped = matches!(node.bound.align, Align::Loop { .. });
+            let from = from.chain(looped.then(|| ("what is fed back".into(), None)));
             let queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
             // Along a chain items are counted once: sources and fan-ins begin one.
             let chained = !fan_in && !node.inputs.is_empty();
@@ -170,7 +192,11 @@ impl Run {
                 fan_in,
             });
             let edges = std::mem::take(&mut edges[at]);
-            cold.push(Cold::new(node.op.name(), edges, node.inputs.len(), queues));
+            let begin = graph.loop_begin(at);
+            let inputs = node.inputs.len() - usize::from(begin.is_some());
+            let mut one = Cold::new(node.op.name(), edges, inputs, queues);
+            one.loop_begin = begin.map(|begin| begin as u32);
+            cold.push(one);
         }
         let count = slots.len();
         Ok(Self {
@@ -180,6 +206,7 @@ impl Run {
                 cold,
                 pool: Pool::new(options.memory),
                 queued: 0,
+                back: VecDeque::new(),
                 current: 0,
                 range: NOWHERE,
                 timed: false,
@@ -231,7 +258,21 @@ impl Run {
             };
             return Err(self.locate(error));
         }
-        Ok(self.report(begun.elapsed()))
+        match self.starved() {
+            Some(error) => Err(error),
+            None => Ok(self.report(begun.elapsed())),
+        }
+    }
+
+    /// What waits in a loop for what will not come.
+    fn starved(&mut self) -> Option<RunError> {
+        let waits = |cold: &Cold| cold.queues.as_ref()?.waits();
+        let waiting = self.shared.cold.iter().enumerate();
+        let mut waiting = waiting.filter(|(at, cold)| cold.is_loop() && !self.slots[*at].ended);
+        let (node, range) = waiting.find_map(|(node, cold)| Some((node, waits(cold)?)))?;
+        self.shared.current = node as u32;
+        self.shared.range = (range.start, range.end);
+        Some(self.locate(OpErrorKind::LoopStarved { waiting: range }.into()))
     }
 
     /// Adds where it happened to an error.
@@ -253,8 +294,31 @@ impl Run {
         }
     }
 
+    /// Gives an operator other parameters, or the place of one that has them.
+    fn change(&mut self, change: Change, options: &RunOptions<'_>) -> Result<(), Stop> {
+        let node = change.node as u32;
+        self.shared.switch(node);
+        self.shared.range = NOWHERE;
+        let (slot, later) = at(&mut self.slots, 0, node);
+        if slot.ended || slot.op.set(&change.params)? == Applied::Changed {
+            return Ok(());
+        }
+        slot.op.on_break(
+            0,
+            &Break::Removed,
+            &mut Out::of(node, later, &mut self.shared),
+        )?;
+        slot.op = change.fresh;
+        slot.expected = FRESH;
+        go_round(&mut self.slots, &mut self.shared, options)
+    }
+
     /// A bounded number of items of one source, and the marks that follow them.
     fn burst(&mut self, feed: usize, options: &RunOptions<'_>) -> Result<(), Stop> {
+        let changes = options.control.map(Control::take).unwrap_or_default();
+        for change in changes {
+            self.change(change, options)?;
+        }
         let Self {
             slots,
             feeds,
@@ -274,10 +338,7 @@ impl Run {
         let behind = feed.node + 1;
         let (mut samples, mut items) = (0, 0);
         while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended {
-            if options
-                .interrupt
-                .is_some_and(|flag| flag.load(Ordering::Relaxed))
-            {
+            if options.interrupted() {
                 return Err(Stop::Interrupted);
             }
             shared.switch(node);
@@ -288,6 +349,7 @@ impl Run {
                     feed.upto = item.extent().map_or(feed.upto, |(_, next)| next);
                     shared.cold[feed.node].count(count);
                     fan_out(&mut slots[behind..], node, 0, &mut item, shared)?;
+                    go_round(slots, shared, options)?;
                     if shared.timed {
                         shared.switch(node);
                         shared.timed = false;
@@ -295,12 +357,9 @@ impl Run {
                     }
                 }
                 Pulled::Stretch { anchor, why } => {
-                    mark_all(
-                        &mut slots[behind..],
-                        node,
-                        &Mark::Stretch { anchor, why },
-                        shared,
-                    )?;
+                    let mark = Mark::Stretch { anchor, why };
+                    mark_all(&mut slots[behind..], node, &mark, shared)?;
+                    go_round(slots, shared, options)?;
                 }
                 Pulled::Idle => break,
                 Pulled::End => feed.ended = true,
@@ -315,16 +374,11 @@ impl Run {
             progress.done.fetch_add(samples, Ordering::Relaxed);
         }
         feed.time = feed.upto as f64 * feed.seconds;
-        if feed.upto > i64::MIN {
-            mark_all(
-                &mut slots[behind..],
-                node,
-                &Mark::Progress(feed.upto),
-                shared,
-            )?;
-        }
-        if feed.ended {
-            mark_all(&mut slots[behind..], node, &Mark::End, shared)?;
+        let progress = (feed.upto > i64::MIN).then_some(Mark::Progress(feed.upto));
+        let end = feed.ended.then_some(Mark::End);
+        for mark in progress.into_iter().chain(end) {
+            mark_all(&mut slots[behind..], node, &mark, shared)?;
+            go_round(slots, shared, options)?;
         }
         shared.switch(node);
         Ok(())
@@ -359,6 +413,21 @@ impl Run {
             peak_bytes: self.shared.pool.peak,
         }
     }
+}
+
+/// Drives what was fed back, and what comes of it, until nothing more is.
+fn go_round(slots: &mut [Slot], shared: &mut Shared, options: &RunOptions<'_>) -> Result<(), Stop> {
+    while let Some((begin, mut item)) = shared.back.pop_front() {
+        if options.interrupted() {
+            return Err(Stop::Interrupted);
+        }
+        let to = To {
+            node: begin,
+            port: BACK,
+        };
+        drive(&mut slots[begin as usize..], begin, to, &mut item, shared)?;
+    }
+    Ok(())
 }
 
 /// Whether a node takes items from one edge only.

@@ -46,6 +46,8 @@ pub(crate) struct Cold {
     pub(crate) open_ports: usize,
     /// Not there while its items are being given away.
     pub(crate) queues: Option<Box<FanIn>>,
+    /// Where the loop begins that this node ends.
+    pub(crate) loop_begin: Option<u32>,
     /// Progress that was passed on last.
     pub(crate) progress: i64,
     items: u64,
@@ -66,10 +68,16 @@ impl Cold {
             gaps: 0,
             open_ports: inputs,
             queues,
+            loop_begin: None,
             progress: i64::MIN,
             items: 0,
             samples: 0,
         }
+    }
+
+    /// Whether a loop begins here.
+    pub(crate) fn is_loop(&self) -> bool {
+        self.queues.as_ref().is_some_and(|queues| queues.is_loop())
     }
 
     /// An item came that did not come along a chain. What comes along a chain is counted once, at its head: what the

@@ -6,12 +6,13 @@ use arrow_select::filter::filter_record_batch;
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Bool8, DType};
 
-use super::compiled::Compiled;
-use super::wrong_input;
+use super::compiled::{Compiled, contract};
+use super::meeting::Meeting;
+use super::{pass_where, wrong_input};
 use crate::rows::{Fields, OfRows};
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError,
-    Port, PortType, operator,
+    Align, Applied, Bound, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, operator,
 };
 
 operator! {
@@ -20,12 +21,15 @@ operator! {
     /// The expression gives one bool per window, as `s.std() > 10`, of values in the signal's unit. Windows are not
     /// copied. One that remembers earlier windows (running means, hysteresis) forgets them at a break. Of rows the
     /// expression is one of their fields, as `r.mean > 3`; a row of which a field is unknown (a null) does not pass.
-    pub struct Filter = "filter" (Inputs::Exactly(1)) {
+    ///
+    /// Of several inputs the expression is one of all of them; windows of the first pass, where all have the same indices.
+    pub struct Filter = "filter" (Inputs::AtLeast(1)) {
         /// One bool per window or row.
-        predicate: Option<Expr> = "expression" {},
+        predicate: Option<Expr> = "expression" { adjustable: true },
     }
     state {
         compiled: Compiled,
+        meeting: Meeting,
         flags: Vec<Bool8>,
         of_rows: Option<OfRows>,
     }
@@ -34,7 +38,7 @@ operator! {
 impl Operator for Filter {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
         let port = &inputs[0];
-        if let PortType::Rows { fields, .. } = *port {
+        if let (PortType::Rows { fields, .. }, 1) = (*port, inputs.len()) {
             return self.bind_rows(port, fields);
         }
         if !matches!(port, PortType::Frames { .. }) {
@@ -47,7 +51,7 @@ impl Operator for Filter {
         }
         let program = self
             .compiled
-            .bind("filter", self.predicate.as_ref(), port)?;
+            .bind("filter", self.predicate.as_ref(), inputs)?;
         let output = program.output();
         if output.dtype != DType::Bool || output.shape == Shape::Sample {
             return Err(PlanError::Predicate {
@@ -58,15 +62,19 @@ impl Operator for Filter {
                 },
             });
         }
-        let contract = if program.is_stateful() {
-            Contract::Sequential
-        } else {
-            Contract::Stateless
+        self.meeting = Meeting::of(inputs.len());
+        let bound = Bound::new([*port]).contract(contract(&program));
+        let align = match inputs.len() {
+            1 => Align::Single,
+            _ => Align::Window,
         };
-        Ok(Bound::new([*port]).contract(contract).data_dependent())
+        Ok(bound.align(align).data_dependent())
     }
 
-    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        if !self.meeting.is_complete(port, item)? {
+            return Ok(Next::Taken);
+        }
         if let (Item::Rows(rows), Some(of_rows)) = (&*item, &mut self.of_rows) {
             let (flags, nulls) = of_rows.run(rows.batch())?;
             let flags = BooleanBuffer::from_iter(flags.as_slice().iter().map(|&flag| flag != 0));
@@ -81,7 +89,7 @@ impl Operator for Filter {
                 }
             });
         }
-        let Item::Frames(frames) = item else {
+        let Item::Frames(frames) = &*item else {
             return Err(OpErrorKind::WrongItem {
                 expected: "frames",
                 got: item.kind(),
@@ -92,25 +100,24 @@ impl Operator for Filter {
         if self.flags.len() < count {
             self.flags.resize(count, Bool8::default());
         }
+        let flags = &mut self.flags[..count];
+        let others = self.meeting.others();
+        let items = std::iter::once(&*item).chain(others);
         self.compiled
-            .run(frames, bytemuck::cast_slice_mut(&mut self.flags[..count]))?;
-        let flags = &self.flags[..count];
-        let passes = |k: usize| bool::from(flags[k]);
-        // Runs of windows that pass go on together.
-        let mut at = 0;
-        while at < count {
-            let Some(from) = (at..count).find(|&k| passes(k)) else {
-                break;
-            };
-            at = (from..count).find(|&k| !passes(k)).unwrap_or(count);
-            if at - from == count {
-                return Ok(Next::Tail);
-            }
-            if let Some(run) = frames.sub(from as u64..at as u64) {
-                out.emit(0, &mut run.into())?;
-            }
+            .run_items(items, bytemuck::cast_slice_mut(flags))?;
+        // Shared, not copied.
+        let frames = frames.clone();
+        pass_where(&frames, flags, out)
+    }
+
+    fn set(
+        &mut self,
+        params: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Applied, OpError> {
+        match self.of_rows {
+            Some(_) => Ok(Applied::Rebuild),
+            None => self.compiled.set(params.get("predicate")),
         }
-        Ok(Next::Taken)
     }
 
     fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {

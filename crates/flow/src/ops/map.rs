@@ -3,11 +3,12 @@
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Calibration, DType, SigSeg, StreamId};
 
-use super::compiled::Compiled;
+use super::compiled::{Compiled, contract, row_of};
+use super::meeting::Meeting;
 use super::wrong_input;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError,
-    Port, PortType, operator,
+    Align, Applied, Bound, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, operator,
 };
 
 operator! {
@@ -15,12 +16,16 @@ operator! {
     ///
     /// Of windows it gives one row each: a single value, as of `s.max()`, or as many as the window has samples, as of
     /// `s - s.mean()`. Of samples it gives samples. Dtypes are NumPy's; calibrated counts are values in their unit.
-    pub struct Map = "map" (Inputs::Exactly(1)) {
+    ///
+    /// Of several inputs it computes an expression of all of them where all have the same indices; a row of one value,
+    /// as a gain, meets every sample of the others' windows.
+    pub struct Map = "map" (Inputs::AtLeast(1)) {
         /// What to compute.
-        expression: Option<Expr> = "expression" {},
+        expression: Option<Expr> = "expression" { adjustable: true },
     }
     state {
         compiled: Compiled,
+        meeting: Meeting,
         result: Option<(DType, StreamId)>,
         /// Values of a row.
         width: usize,
@@ -30,7 +35,9 @@ operator! {
 impl Operator for Map {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
         let port = &inputs[0];
-        let program = self.compiled.bind("map", self.expression.as_ref(), port)?;
+        let program = self
+            .compiled
+            .bind("map", self.expression.as_ref(), inputs)?;
         let output = program.output();
         let stream = match port.stream_id() {
             // The unit of what comes out is not known.
@@ -50,14 +57,8 @@ impl Operator for Map {
         };
         let dtype = output.dtype;
         let result = match *port {
-            PortType::Frames {
-                window, hop, width, ..
-            } => {
-                self.width = if output.shape == Shape::Sample {
-                    width
-                } else {
-                    1
-                };
+            PortType::Frames { window, hop, .. } => {
+                self.width = row_of(&program, inputs);
                 PortType::Frames {
                     dtype,
                     stream,
@@ -77,24 +78,33 @@ impl Operator for Map {
             _ => PortType::Samples { dtype, stream },
         };
         self.result = Some((dtype, stream));
-        let contract = if program.is_stateful() {
-            Contract::Sequential
-        } else {
-            Contract::Stateless
-        };
-        Ok(Bound::new([result]).contract(contract))
+        self.meeting = Meeting::of(inputs.len());
+        let bound = Bound::new([result]).contract(contract(&program));
+        Ok(match inputs.len() {
+            1 => bound,
+            _ => bound.align(Align::Window).data_dependent(),
+        })
     }
 
-    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let Some((dtype, stream)) = self.result else {
             return Ok(Next::Done);
         };
-        match item {
+        if !self.meeting.is_complete(port, item)? {
+            return Ok(Next::Taken);
+        }
+        let values = match &*item {
+            Item::Frames(frames) => frames.count() as usize * self.width,
+            other => other.samples() as usize,
+        };
+        let mut block = out.alloc(dtype, values)?;
+        let others = self.meeting.others();
+        self.compiled
+            .run_items(std::iter::once(&*item).chain(others), block.bytes_mut())?;
+        let values = out.seal(block);
+        *item = match &*item {
             Item::Frames(frames) => {
-                let values = frames.count() as usize * self.width;
-                let mut block = out.alloc(dtype, values)?;
-                self.compiled.run(frames, block.bytes_mut())?;
-                let rows = frames.with_rows(out.seal(block), dtype, self.width, stream);
+                let rows = frames.with_rows(values, dtype, self.width, stream);
                 let Some(rows) = rows else {
                     return Err(OpErrorKind::WrongItem {
                         expected: "a row for each window",
@@ -102,28 +112,19 @@ impl Operator for Map {
                     }
                     .into());
                 };
-                *item = rows.into();
+                rows.into()
             }
-            Item::Samples(samples) => {
-                let mut block = out.alloc(dtype, samples.len() as usize)?;
-                let mut rest = block.bytes_mut();
-                let size = samples.dtype().size();
-                for buffer in samples.materialise()?.buffers() {
-                    let (head, tail) = rest.split_at_mut(buffer.len() / size * dtype.size());
-                    self.compiled.run_stretch(buffer.bytes(), head)?;
-                    rest = tail;
-                }
-                *item = SigSeg::new(out.seal(block), samples.start(), dtype, stream)?.into();
-            }
-            other => {
-                return Err(OpErrorKind::WrongItem {
-                    expected: "samples or frames",
-                    got: other.kind(),
-                }
-                .into());
-            }
-        }
+            Item::Samples(samples) => SigSeg::new(values, samples.start(), dtype, stream)?.into(),
+            _ => Item::Taken,
+        };
         Ok(Next::Tail)
+    }
+
+    fn set(
+        &mut self,
+        params: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Applied, OpError> {
+        self.compiled.set(params.get("expression"))
     }
 
     fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {

@@ -4,12 +4,15 @@ mod between;
 mod collect;
 mod compiled;
 mod count;
+mod delayed;
 mod each;
+mod feedback;
 mod filter;
 mod group_by;
 mod join;
 mod limit;
 mod map;
+mod meeting;
 mod merge;
 mod pass;
 mod passthrough;
@@ -27,7 +30,9 @@ pub use between::Between;
 pub use collect::Collect;
 pub(crate) use compiled::Compiled;
 pub use count::Count;
+pub use delayed::Delayed;
 pub use each::Each;
+pub use feedback::Feedback;
 pub use filter::Filter;
 pub use group_by::GroupBy;
 pub use join::Join;
@@ -52,6 +57,8 @@ pub(crate) const ALL: &[Declaration] = &[
     Between::DECLARATION,
     Collect::DECLARATION,
     Count::DECLARATION,
+    Delayed::DECLARATION,
+    Feedback::DECLARATION,
     Fft::DECLARATION,
     Filter::DECLARATION,
     GroupBy::DECLARATION,

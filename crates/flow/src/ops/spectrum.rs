@@ -2,6 +2,7 @@
 
 use isochrony_expr::Expr;
 use isochrony_segment::{Calibration, DType, StreamId};
+use std::slice::from_ref;
 
 use super::compiled::Compiled;
 use super::transform::{Precision, Transform, frequencies, taper};
@@ -99,13 +100,15 @@ impl Rows {
         factors: &[f64],
         unit: String,
     ) -> Result<Bound, PlanError> {
-        let given = self.values.bind(operator, Some(&Expr::input()), port)?;
+        let given = self
+            .values
+            .bind(operator, Some(&Expr::input()), from_ref(port))?;
         let dtype = match given.output().dtype {
             own @ (DType::F32 | DType::C64 | DType::C128) => own,
             _ => DType::F64,
         };
         self.values
-            .bind(operator, Some(&values.astype(dtype)), port)?;
+            .bind(operator, Some(&values.astype(dtype)), from_ref(port))?;
         let complex = matches!(dtype, DType::C64 | DType::C128);
         let single = matches!(dtype, DType::F32 | DType::C64);
         let PortType::Frames {

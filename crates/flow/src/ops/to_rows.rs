@@ -6,6 +6,7 @@ use arrow_schema::{DataType, Field};
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::DType;
 use serde_json::{Map, Value};
+use std::slice::from_ref;
 
 use super::compiled::Compiled;
 use super::wrong_input;
@@ -106,7 +107,7 @@ impl Operator for ToRows {
         for (name, saved) in &self.fields {
             let expr = expression("rows", "fields", name, saved)?;
             let mut compiled = Compiled::default();
-            let program = compiled.bind("rows", Some(&expr), port)?;
+            let program = compiled.bind("rows", Some(&expr), from_ref(port))?;
             stateful |= program.is_stateful();
             let output = program.output();
             let one = Fields::arrow_type(output.dtype);

@@ -11,31 +11,35 @@ operator! {
     state {}
 }
 
+/// Checks that inputs are samples, or windows alike, of one timebase: then they can meet at equal indices.
+pub(crate) fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanError> {
+    let grid = |port: &PortType| match *port {
+        PortType::Samples { stream, .. } => Some((stream.get().timebase, 0, 0)),
+        PortType::Frames {
+            stream,
+            window,
+            hop,
+            ..
+        } => Some((stream.get().timebase, window, hop)),
+        PortType::Ranges { .. } | PortType::Rows { .. } | PortType::Count => None,
+    };
+    let first = inputs.first().and_then(grid);
+    let other = |port: &PortType| grid(port).is_none() || grid(port) != first;
+    match inputs.iter().position(other) {
+        None => Ok(()),
+        Some(at) => Err(PlanError::InputsDiffer {
+            operator,
+            first: inputs[0].to_string(),
+            port: at,
+            other: inputs[at].to_string(),
+            mend: "zip samples with samples or windows with equal windows, of one timebase",
+        }),
+    }
+}
+
 impl Operator for Zip {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        let grid = |port: &PortType| match *port {
-            PortType::Samples { stream, .. } => Some((stream.get().timebase, 0, 0)),
-            PortType::Frames {
-                stream,
-                window,
-                hop,
-                ..
-            } => Some((stream.get().timebase, window, hop)),
-            PortType::Ranges { .. } | PortType::Rows { .. } | PortType::Count => None,
-        };
-        let first = inputs.first().and_then(grid);
-        if let Some(at) = inputs
-            .iter()
-            .position(|port| grid(port).is_none() || grid(port) != first)
-        {
-            return Err(PlanError::InputsDiffer {
-                operator: "zip",
-                first: inputs[0].to_string(),
-                port: at,
-                other: inputs[at].to_string(),
-                mend: "zip samples with samples or windows with equal windows, of one timebase",
-            });
-        }
+        one_grid("zip", inputs)?;
         let bound = Bound::new(inputs.iter().copied()).contract(Contract::Stateless);
         Ok(bound.align(Align::Window).data_dependent())
     }

@@ -59,7 +59,7 @@ impl NativePlan {
             if value.is_callable() || value.cast::<Expr>().is_ok() {
                 let samples = Expr::from(isochrony_expr::Expr::input());
                 let samples = Bound::new(py, samples)?.into_any();
-                target = target.computed(text, traced("annotate", &value, samples)?);
+                target = target.computed(text, traced("annotate", &value, vec![samples])?);
             } else {
                 values.set_item(name, value)?;
             }

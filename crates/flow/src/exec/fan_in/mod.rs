@@ -1,0 +1,206 @@
+//! Where streams meet: items wait in one queue an input until those that belong together are all there.
+//!
+//! Queues are released by the least progress of the inputs: an item that can meet nobody any more is dropped (zip) or
+//! goes on (merge). What waits is counted to the run's cap, and over it the run stops with an error: the classic
+//! diamond, one branch of which removes what the other keeps, never hangs.
+
+mod looped;
+mod matching;
+mod parts;
+mod stretches;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+pub(crate) use looped::BACK;
+
+use crate::exec::marks::Mark;
+use crate::{Align, Break, Clock, Item, OpError, OpErrorKind, Port};
+use looped::Round;
+use parts::units;
+use stretches::Stretches;
+
+/// Items that belong together, by input.
+pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
+
+struct Queue {
+    items: VecDeque<Item>,
+    /// Nothing that begins before this index follows.
+    progress: i64,
+    ended: bool,
+    /// Who it comes from, for errors.
+    from: String,
+    /// What makes civil times of indices, where the inputs have nothing else in common.
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl Queue {
+    /// Index before which nothing is to come or waits.
+    fn bound(&self) -> i64 {
+        let front = self
+            .items
+            .front()
+            .and_then(Item::range)
+            .map(|range| range.start);
+        match front {
+            Some(start) => self.on_axis(start),
+            None if self.ended => i64::MAX,
+            None => self.progress,
+        }
+    }
+
+    /// An index on the axis by which inputs meet; one whose time is not known waits for nobody.
+    fn on_axis(&self, index: i64) -> i64 {
+        let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
+            return index;
+        };
+        let mut time = [i64::MIN];
+        clock
+            .times(&[index], &mut time)
+            .map_or(i64::MIN, |()| time[0])
+    }
+}
+
+pub(crate) struct FanIn {
+    align: Align,
+    queues: Vec<Queue>,
+    stretches: Stretches,
+    /// Of a loop.
+    round: Round,
+    released: u64,
+}
+
+impl FanIn {
+    /// `from` says of each input who it comes from, and which clock it has.
+    pub(crate) fn new(
+        align: Align,
+        from: impl IntoIterator<Item = (String, Option<Arc<dyn Clock>>)>,
+    ) -> Self {
+        let queue = |(from, clock): (String, Option<Arc<dyn Clock>>)| Queue {
+            items: VecDeque::new(),
+            progress: i64::MIN,
+            ended: false,
+            from,
+            clock: clock.filter(|_| align == Align::Civil),
+        };
+        Self {
+            align,
+            queues: from.into_iter().map(queue).collect(),
+            stretches: Stretches::default(),
+            round: Round::default(),
+            released: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, port: Port, item: Item) {
+        if units(&item) == 0 {
+            // Nothing, which meets nobody: it would wait for ever.
+            self.released += item.bytes();
+            return;
+        }
+        let queue = &mut self.queues[usize::from(port)];
+        if let Some(range) = item.range() {
+            queue.progress = queue.progress.max(queue.on_axis(range.start));
+        }
+        queue.items.push_back(item);
+    }
+
+    pub(crate) fn mark(&mut self, port: Port, mark: &Mark) {
+        let queue = &mut self.queues[usize::from(port)];
+        match mark {
+            Mark::Progress(upto) => queue.progress = queue.progress.max(queue.on_axis(*upto)),
+            Mark::End => queue.ended = true,
+            Mark::Stretch { anchor, why } => self.stretches.announce(*anchor, why.clone()),
+        }
+    }
+
+    /// The next stretch that begins at or before an index, to be announced before what begins there.
+    pub(crate) fn due(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
+        self.stretches.due(index)
+    }
+
+    /// Index before which nothing is to come or waits.
+    pub(crate) fn bound(&self) -> i64 {
+        // What is fed back has no progress of its own.
+        let inputs = &self.queues[..if self.is_loop() { 1 } else { self.queues.len() }];
+        inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
+    }
+
+    /// Whether inputs have indices of their own, so that these do not say in which order stretches begin.
+    pub(crate) fn by_civil_time(&self) -> bool {
+        self.align == Align::Civil
+    }
+
+    /// Whether a loop begins here.
+    pub(crate) fn is_loop(&self) -> bool {
+        matches!(self.align, Align::Loop { .. })
+    }
+
+    /// Whether the end must wait until what is in the queues has gone round.
+    pub(crate) fn holds_end(&self) -> bool {
+        self.is_loop() && !self.queues[0].items.is_empty()
+    }
+
+    /// Whether the end was held and waits no more.
+    pub(crate) fn ends(&self) -> bool {
+        self.is_loop() && self.queues[0].ended && self.queues[0].items.is_empty()
+    }
+
+    /// Bytes that left the queues since the last call.
+    pub(crate) fn released(&mut self) -> u64 {
+        std::mem::take(&mut self.released)
+    }
+
+    /// The next items that belong together.
+    pub(crate) fn pop(&mut self) -> Result<Option<Matched>, OpError> {
+        match self.align {
+            Align::Window => self.pop_alike(),
+            Align::Control => self.pop_controlled(),
+            Align::Time => self.pop_earliest(),
+            Align::Begin | Align::Civil => Ok(self.pop_first()),
+            Align::Single | Align::Arrival => Ok(self.pop_any()),
+            Align::Loop { delay } => self.pop_looped(delay),
+        }
+    }
+
+    fn take_front(&mut self, port: usize) -> Option<Item> {
+        let item = self.queues[port].items.pop_front()?;
+        self.released += item.bytes();
+        Some(item)
+    }
+
+    /// Puts back what is left of an item that was taken.
+    fn put_back(&mut self, port: usize, rest: Item) {
+        self.released = self.released.saturating_sub(rest.bytes());
+        self.queues[port].items.push_front(rest);
+    }
+
+    pub(crate) fn starved(&self, name: &str, queued: u64, cap: u64) -> OpError {
+        let weight = |queue: &Queue| queue.items.iter().map(Item::bytes).sum::<u64>();
+        let edge = |port: usize| format!("{} -> {name} input {port}", self.queues[port].from);
+        let ports = 0..self.queues.len();
+        let ahead = ports
+            .clone()
+            .max_by_key(|&port| weight(&self.queues[port]))
+            .unwrap_or(0);
+        let behind = ports
+            .filter(|&port| port != ahead)
+            .min_by_key(|&port| self.queues[port].bound())
+            .unwrap_or(0);
+        let last = self.queues[ahead]
+            .items
+            .back()
+            .and_then(Item::range)
+            .map_or(0, |range| range.end);
+        OpErrorKind::FanInStarved {
+            ahead: edge(ahead),
+            behind: edge(behind),
+            skew: last.saturating_sub(self.queues[behind].bound().max(0)),
+            queued,
+            cap,
+        }
+        .into()
+    }
+}

@@ -1,0 +1,185 @@
+//! Marks: what goes along the edges beside items, in order with them.
+
+use crate::exec::drive::{NOWHERE, Out, Shared, at};
+use crate::exec::meeting::release;
+use crate::exec::slot::{FRESH, Slot, To};
+use crate::{Break, OpError};
+
+/// What goes along an edge beside items.
+#[derive(Debug, Clone)]
+pub(crate) enum Mark {
+    Stretch { anchor: i64, why: Option<Break> },
+    Progress(i64),
+    End,
+}
+
+/// Takes a mark along every edge of a node; `later` are the slots behind it.
+pub(crate) fn mark_all(
+    later: &mut [Slot],
+    node: u32,
+    what: &Mark,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let (mut slots, mut from) = (later, node);
+    let mut what = what.clone();
+    // A chain is a loop here, too: what goes along the last edge needs no stack.
+    loop {
+        let edges = |shared: &Shared, nth| {
+            let edges = shared.cold[from as usize].edges.iter().flatten();
+            edges.copied().nth(nth)
+        };
+        let Some(mut to) = edges(shared, 0) else {
+            return Ok(());
+        };
+        let mut nth = 1;
+        while let Some(next) = edges(shared, nth) {
+            let mut one = what.clone();
+            let (slot, rest) = at(slots, from + 1, to.node);
+            if pass(slot, rest, to, &mut one, shared)? {
+                mark_all(rest, to.node, &one, shared)?;
+            }
+            (to, nth) = (next, nth + 1);
+        }
+        let (slot, rest) = at(slots, from + 1, to.node);
+        if !pass(slot, rest, to, &mut what, shared)? {
+            return Ok(());
+        }
+        (slots, from) = (rest, to.node);
+    }
+}
+
+/// Shows a node a mark; whether it goes on, as what it became.
+fn pass(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: To,
+    mark: &mut Mark,
+    shared: &mut Shared,
+) -> Result<bool, OpError> {
+    let node = to.node as usize;
+    shared.switch(to.node);
+    shared.range = NOWHERE;
+    if slot.fan_in && !join(slot, later, to, mark, shared)? {
+        return Ok(false);
+    }
+    match mark {
+        Mark::Stretch { anchor, why } => begin(slot, later, to, *anchor, why.as_ref(), shared)?,
+        Mark::Progress(upto) => {
+            *upto = slot.op.progress(to.port, *upto);
+            let cold = &mut shared.cold[node];
+            if *upto <= cold.progress {
+                return Ok(false);
+            }
+            cold.progress = *upto;
+        }
+        Mark::End => {
+            let cold = &mut shared.cold[node];
+            cold.open_ports = cold.open_ports.saturating_sub(1);
+            let last = cold.open_ports == 0;
+            if !slot.ended || last {
+                slot.op
+                    .finish(to.port, &mut Out::of(to.node, later, shared))?;
+            }
+            if !last {
+                return Ok(false);
+            }
+            slot.ended = true;
+        }
+    }
+    Ok(true)
+}
+
+/// A mark of one of several inputs: what of it holds for all of them. Whether it goes on.
+fn join(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: To,
+    mark: &mut Mark,
+    shared: &mut Shared,
+) -> Result<bool, OpError> {
+    let node = to.node as usize;
+    let Some(queues) = &mut shared.cold[node].queues else {
+        return Ok(true);
+    };
+    let by_itself = queues.by_civil_time();
+    if matches!(mark, Mark::Stretch { .. }) && by_itself {
+        return Ok(true);
+    }
+    queues.mark(to.port, mark);
+    release(slot, later, to.node, shared)?;
+    let last = shared.cold[node].open_ports <= 1;
+    let Some(queues) = &mut shared.cold[node].queues else {
+        return Ok(true);
+    };
+    // Stretches of which nothing is left are announced, too.
+    let upto = match mark {
+        // Announced before what begins there.
+        Mark::Stretch { .. } => return Ok(false),
+        Mark::Progress(upto) => {
+            *upto = queues.bound();
+            *upto
+        }
+        Mark::End if queues.holds_end() => return Ok(false),
+        Mark::End if last => i64::MAX,
+        Mark::End => return Ok(true),
+    };
+    announce(slot, later, to.node, upto, shared)?;
+    Ok(true)
+}
+
+/// Announces the stretches that begin at or before an index, to a fan-in that is not giving items away.
+fn announce(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    upto: i64,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let due = |shared: &mut Shared| shared.cold[node as usize].queues.as_mut()?.due(upto);
+    while let Some((anchor, why)) = due(shared) {
+        announce_one(slot, later, node, anchor, why, shared)?;
+    }
+    Ok(())
+}
+
+/// Announces that a stretch begins to a fan-in and to what is behind it.
+pub(super) fn announce_one(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    anchor: i64,
+    why: Option<Break>,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    begin(
+        slot,
+        later,
+        To { node, port: 0 },
+        anchor,
+        why.as_ref(),
+        shared,
+    )?;
+    mark_all(later, node, &Mark::Stretch { anchor, why }, shared)
+}
+
+/// A stretch begins at a node.
+fn begin(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: To,
+    anchor: i64,
+    why: Option<&Break>,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let node = to.node as usize;
+    if let Some(why) = why {
+        shared.cold[node].gaps += u64::from(matches!(why, Break::Gap(_)));
+        if !slot.ended {
+            slot.op
+                .on_break(to.port, why, &mut Out::of(to.node, later, shared))?;
+        }
+    }
+    shared.cold[node].anchor = anchor;
+    slot.expected = FRESH;
+    Ok(())
+}

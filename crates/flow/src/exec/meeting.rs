@@ -1,0 +1,97 @@
+//! Items at operators of several inputs, and of loops: they wait there until they meet those they belong to.
+
+use crate::exec::drive::{NOWHERE, Out, Shared, fan_out};
+use crate::exec::fan_in::FanIn;
+use crate::exec::marks::{Mark, announce_one, mark_all};
+use crate::exec::slot::{Slot, To};
+use crate::{Item, Next, OpError};
+
+/// An item for an operator of several inputs: it waits there until it meets those it belongs to.
+#[cold]
+pub(super) fn arrive(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: To,
+    item: &mut Item,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    if slot.ended {
+        return Ok(());
+    }
+    let item = item.take();
+    shared.queued += item.bytes();
+    shared.pool.peak = shared.pool.peak.max(shared.pool.bytes() + shared.queued);
+    if let Some(queues) = &mut shared.cold[to.node as usize].queues {
+        queues.push(to.port, item);
+    }
+    release(slot, later, to.node, shared)
+}
+
+/// Gives a fan-in all that may meet by now.
+pub(super) fn release(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    // Out of the way of what is behind: no item can come back to this node meanwhile.
+    let Some(mut queues) = shared.cold[node as usize].queues.take() else {
+        return Ok(());
+    };
+    let released = give(slot, &mut queues, later, node, shared);
+    let used = shared.pool.bytes() + shared.queued;
+    let cap = shared.pool.cap();
+    let released = released.and_then(|()| match used > cap {
+        true => Err(queues.starved(shared.cold[node as usize].name, shared.queued, cap)),
+        false => Ok(()),
+    });
+    let ends = queues.ends();
+    shared.cold[node as usize].queues = Some(queues);
+    released?;
+    if ends && !slot.ended {
+        // The end came while items were on their way round.
+        slot.ended = true;
+        slot.op.finish(0, &mut Out::of(node, later, shared))?;
+        mark_all(later, node, &Mark::End, shared)?;
+    }
+    Ok(())
+}
+
+fn give(
+    slot: &mut Slot,
+    queues: &mut FanIn,
+    later: &mut [Slot],
+    node: u32,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    while !slot.ended {
+        let matched = queues.pop()?;
+        shared.queued = shared.queued.saturating_sub(queues.released());
+        let Some(matched) = matched else {
+            break;
+        };
+        let start = matched.first().and_then(|(_, item)| item.range());
+        if let Some(start) = start.map(|range| range.start) {
+            while let Some((anchor, why)) = queues.due(start) {
+                announce_one(slot, later, node, anchor, why, shared)?;
+            }
+        }
+        for (port, mut item) in matched {
+            shared.range = item.extent().unwrap_or(NOWHERE);
+            let mut out = Out::of(node, later, shared);
+            match slot.op.process(port, &mut item, &mut out)? {
+                Next::Taken => {}
+                Next::Done => {
+                    slot.ended = true;
+                    shared.ended = true;
+                    break;
+                }
+                Next::Tail => {
+                    fan_out(later, node, 0, &mut item, shared)?;
+                    shared.switch(node);
+                }
+            }
+        }
+    }
+    Ok(())
+}

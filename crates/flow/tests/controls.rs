@@ -1,0 +1,287 @@
+//! Parameters that change while a plan runs, against plans that have them from the start.
+
+use std::sync::{Arc, Mutex};
+
+use isochrony_expr::Expr;
+use isochrony_flow::{
+    Bound, Control, Inputs, Item, Live, Next, OpError, Operator, Out, Plan, PlanError, Port,
+    PortType, RunOptions, Segments, json, operator,
+};
+use isochrony_segment::{SigSeg, Stream, StreamId};
+use isochrony_time::{Rate, TimebaseId};
+
+/// So many samples in segments of this length: a burst is 64 of them.
+const SEGMENT: i64 = 10;
+const BURST: i64 = 64 * SEGMENT;
+
+fn stream() -> StreamId {
+    Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
+}
+
+fn value(index: i64) -> i16 {
+    (index.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 52) as i16
+}
+
+fn scan(samples: i64) -> Plan {
+    let values: Vec<i16> = (0..samples).map(value).collect();
+    let recording = Segments::new([SigSeg::from_slice(&values, 0, stream()).unwrap()]).unwrap();
+    Plan::scan_part(Live::new(recording), None, SEGMENT as u64)
+}
+
+type Change = Box<dyn FnMut(i64) + Send>;
+
+/// What `Watch` calls, since a declared operator holds only what JSON holds.
+static WATCHED: Mutex<Vec<(u64, Arc<Mutex<Change>>)>> = Mutex::new(Vec::new());
+
+operator! {
+    /// Tells a test where the run is.
+    pub struct Watch = "watch" (Inputs::Exactly(1)) {
+        /// Which test.
+        id: u64 = "integer" {},
+    }
+    state {}
+}
+
+impl Operator for Watch {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let watched = WATCHED.lock().unwrap();
+        let change = watched
+            .iter()
+            .find(|(id, _)| *id == self.id)
+            .unwrap()
+            .1
+            .clone();
+        drop(watched);
+        (change.lock().unwrap())(item.extent().unwrap().0);
+        Ok(Next::Tail)
+    }
+}
+
+/// Calls `change` with the index of each item that comes in.
+fn watched(plan: &Plan, id: u64, change: impl FnMut(i64) + Send + 'static) -> Plan {
+    let change: Change = Box::new(change);
+    WATCHED
+        .lock()
+        .unwrap()
+        .push((id, Arc::new(Mutex::new(change))));
+    let serde_json::Value::Object(params) = json!({"id": id}) else {
+        unreachable!()
+    };
+    plan.then::<Watch>(params).unwrap()
+}
+
+fn collected(plan: &Plan, control: Option<&Control>, optimise: bool) -> Vec<i16> {
+    let mut options = RunOptions::default();
+    options.control = control;
+    options.optimise = optimise;
+    let (gathered, _) = plan.collect_with(&options).unwrap();
+    gathered.array().unwrap().to_vec::<i16>().unwrap()
+}
+
+fn above(level: i64) -> Expr {
+    Expr::input().max().gt(level)
+}
+
+#[test]
+fn a_filter_changes_at_the_next_burst_whether_it_is_rewritten_or_not() {
+    for (id, optimise) in [(1, true), (2, false)] {
+        let control = Arc::new(Control::default());
+        let slot: Arc<Mutex<Option<Plan>>> = Arc::default();
+        let (asked, named) = (control.clone(), slot.clone());
+        let watch = watched(&scan(3 * BURST), id, move |index| {
+            if index == BURST + 5 * SEGMENT {
+                let loud = named.lock().unwrap().clone().unwrap();
+                asked
+                    .set(&loud, [("predicate", json!(above(900)))])
+                    .unwrap();
+            }
+        });
+        let windows = watch.rewindow(5).unwrap();
+        let loud = windows.filter(&above(1500)).unwrap();
+        *slot.lock().unwrap() = Some(loud.clone());
+        // Another filter behind it, which the optimiser makes one with it.
+        let plan = loud.filter(&Expr::input().min().lt(0)).unwrap();
+        let mut expected = Vec::new();
+        for start in (0..3 * BURST).step_by(5) {
+            let samples: Vec<i16> = (start..start + 5).map(value).collect();
+            let level = if start < 2 * BURST { 1500 } else { 900 };
+            if samples.iter().any(|&x| x > level) && samples.iter().any(|&x| x < 0) {
+                expected.extend(samples);
+            }
+        }
+        assert_eq!(collected(&plan, Some(&control), optimise), expected);
+        // The plan itself is as it was.
+        assert_ne!(collected(&plan, None, optimise), expected);
+    }
+}
+
+#[test]
+fn what_is_remembered_stays_where_it_is_of_the_same() {
+    let s = Expr::input();
+    let running = |level: i64| s.sum().ewm(0.125).gt(level);
+    let sums: Vec<f64> = (0..2 * BURST)
+        .step_by(5)
+        .map(|start| (start..start + 5).map(|i| f64::from(value(i))).sum())
+        .collect();
+    let control = Arc::new(Control::default());
+    let slot: Arc<Mutex<Option<Plan>>> = Arc::default();
+    let (asked, named) = (control.clone(), slot.clone());
+    let change = json!(running(-300));
+    let watch = watched(&scan(2 * BURST), 3, move |index| {
+        if index == 0 {
+            let plan = named.lock().unwrap().clone().unwrap();
+            asked.set(&plan, [("predicate", change.clone())]).unwrap();
+        }
+    });
+    let plan = watch.rewindow(5).unwrap().filter(&running(300)).unwrap();
+    *slot.lock().unwrap() = Some(plan.clone());
+    let (mut mean, mut expected) = (sums[0], 0u64);
+    for (window, &sum) in sums.iter().enumerate() {
+        if window > 0 {
+            mean += 0.125 * (sum - mean);
+        }
+        let level = if window < sums.len() / 2 {
+            300.0
+        } else {
+            -300.0
+        };
+        expected += u64::from(mean > level);
+    }
+    let kept = collected(&plan, Some(&control), true).len() as u64 / 5;
+    assert_eq!(kept, expected);
+}
+
+#[test]
+fn an_operator_that_cannot_take_a_change_is_replaced() {
+    operator! {
+        /// Lets every n-th item pass.
+        pub struct Thin = "thin" (Inputs::Exactly(1)) {
+            /// One item in so many.
+            every: u64 = "integer" { range: (1.0, 1e9), adjustable: true },
+        }
+        state {
+            seen: u64,
+        }
+    }
+    impl Operator for Thin {
+        fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+            Ok(Bound::new(inputs.iter().copied()).data_dependent())
+        }
+        fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+            self.seen += 1;
+            Ok(if self.seen.is_multiple_of(self.every) {
+                Next::Tail
+            } else {
+                Next::Taken
+            })
+        }
+    }
+    let serde_json::Value::Object(params) = json!({"every": 64}) else {
+        unreachable!()
+    };
+    let control = Arc::new(Control::default());
+    let slot: Arc<Mutex<Option<Plan>>> = Arc::default();
+    let (asked, named) = (control.clone(), slot.clone());
+    let watch = watched(&scan(2 * BURST), 4, move |index| {
+        if index == 0 {
+            let plan = named.lock().unwrap().clone().unwrap();
+            asked.set(&plan, [("every", json!(16))]).unwrap();
+        }
+    });
+    let plan = watch.then::<Thin>(params).unwrap();
+    *slot.lock().unwrap() = Some(plan.clone());
+    // One of the first 64 items, four of the others.
+    assert_eq!(
+        collected(&plan, Some(&control), true).len() as i64,
+        5 * SEGMENT
+    );
+}
+
+#[test]
+fn a_control_serves_before_a_run_and_for_several_runs_one_after_another() {
+    let control = Control::default();
+    let plan = scan(BURST)
+        .rewindow(5)
+        .unwrap()
+        .filter(&above(5000))
+        .unwrap();
+    assert!(collected(&plan, Some(&control), true).is_empty());
+    control
+        .set(&plan, [("predicate", json!(above(-5000)))])
+        .unwrap();
+    assert_eq!(collected(&plan, Some(&control), true).len() as i64, BURST);
+    let again = collected(&plan, Some(&control), true);
+    assert!(again.is_empty(), "a change is one run's");
+}
+
+#[test]
+fn changes_that_cannot_be_made_are_refused_where_they_are_asked_for() {
+    let s = Expr::input();
+    let windows = scan(BURST).rewindow(5).unwrap();
+    let loud = windows.filter(&above(5)).unwrap();
+    let control = Control::default();
+    let refused = |at: &Plan, name: &str, value: serde_json::Value| {
+        control.set(at, [(name, value)]).unwrap_err()
+    };
+    let cases = [
+        (
+            refused(&loud, "level", json!(3)),
+            "not_adjustable",
+            "adjustable of filter: predicate",
+        ),
+        (
+            refused(&windows, "window", json!(7)),
+            "not_adjustable",
+            "adjustable of rewindow: none",
+        ),
+        (
+            refused(&loud, "predicate", json!(3)),
+            "parameter",
+            "an expression",
+        ),
+        (
+            refused(&loud, "predicate", json!(s.max())),
+            "predicate",
+            "compare it",
+        ),
+        (
+            refused(
+                &windows.map(&(&s * 2)).unwrap(),
+                "expression",
+                json!(s.max()),
+            ),
+            "changes_plan",
+            "instead of frames[int16, window 5]",
+        ),
+    ];
+    for (error, code, part) in cases {
+        assert_eq!(error.code(), code, "{error}");
+        assert!(error.to_string().contains(part), "{error} lacks {part:?}");
+    }
+    // While another plan runs: what is not part of it, and what would not be made one with its neighbour any more.
+    let control = Arc::new(Control::default());
+    let asked = control.clone();
+    let found: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let (told, other) = (found.clone(), loud.clone());
+    let slot: Arc<Mutex<Option<Plan>>> = Arc::default();
+    let named = slot.clone();
+    let watch = watched(&scan(BURST), 5, move |index| {
+        if index == 0 {
+            let own = named.lock().unwrap().clone().unwrap();
+            let stateful = Expr::input().max().ewm(0.5).gt(3);
+            for at in [(&other, above(3)), (&own, stateful)] {
+                let error = asked.set(at.0, [("predicate", json!(at.1))]).unwrap_err();
+                told.lock().unwrap().push(error.code());
+            }
+        }
+    });
+    let own = watch.rewindow(5).unwrap().filter(&above(5)).unwrap();
+    *slot.lock().unwrap() = Some(own.clone());
+    let plan = own.filter(&above(6)).unwrap();
+    collected(&plan, Some(&control), true);
+    assert_eq!(*found.lock().unwrap(), ["not_running", "changes_plan"]);
+}

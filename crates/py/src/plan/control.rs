@@ -1,0 +1,59 @@
+//! Parameters of running plans, changed from Python.
+
+use std::sync::Arc;
+
+use isochrony_flow::Control;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Value, json};
+
+use super::NativePlan;
+use crate::errors::Result;
+use crate::expr::Expr;
+
+/// A control of the engine; `isochrony.Control` is the one for people.
+#[pyclass(frozen, module = "isochrony._native")]
+#[derive(Default)]
+pub(crate) struct NativeControl {
+    pub(super) control: Arc<Control>,
+}
+
+#[pymethods]
+impl NativeControl {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives parameters of a plan's last operator other values; functions are traced as when it was added.
+    fn set(
+        &self,
+        py: Python<'_>,
+        plan: PyRef<'_, NativePlan>,
+        params: &Bound<'_, PyDict>,
+    ) -> Result<()> {
+        let values = PyDict::new(py);
+        let mut all: Vec<(String, Value)> = Vec::new();
+        for (name, value) in params {
+            let text: String = name.extract()?;
+            if value.is_callable() || value.cast::<Expr>().is_ok() {
+                let inputs = plan.plan.inputs().len();
+                let traced = plan.trace(&format!("Control.set({text}=...)"), &value, inputs)?;
+                all.push((text, json!(traced)));
+            } else {
+                values.set_item(name, value)?;
+            }
+        }
+        all.extend(crate::json::object("Control.set", &values)?);
+        let plan = plan.plan.clone();
+        let control = self.control.clone();
+        py.detach(|| {
+            control.set(
+                &plan,
+                all.iter()
+                    .map(|(name, value)| (name.as_str(), value.clone())),
+            )
+        })?;
+        Ok(())
+    }
+}

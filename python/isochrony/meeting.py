@@ -1,0 +1,149 @@
+"""Steps in which several plans meet, and loops, in which a plan meets what came out of it before."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from .chain import Chain
+from .native_errors import OptionError, PlanError
+from .options import whole
+
+if TYPE_CHECKING:
+    from ._native import NativePlan
+    from .plan import Plan
+
+__all__ = ["MeetingSteps", "alone", "takes_plans"]
+
+
+def takes_plans(step: str, function: Callable[..., Any], count: int) -> None:
+    """Refuses a function that cannot be called with an argument for each of so many plans."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*range(count))
+    except TypeError as why:
+        raise PlanError(
+            f"{step} of {count} plans calls its function with {count} arguments, one for each: {why}; "
+            f"write {count}, as in lambda {', '.join('xyzuvw'[:count])}: ..."
+        ) from None
+
+
+def alone(step: str, plan: Chain, others: tuple[Plan, ...]) -> NativePlan:
+    """The plan by itself, or an error where others are to meet it in a Python function."""
+    if others:
+        raise PlanError(f"{step} with other plans takes a function that is traced; zip the plans, or write a lambda")
+    return plan._native
+
+
+class MeetingSteps(Chain):
+    """Of `isochrony.Plan`: from several plans to one, or to as many."""
+
+    __slots__ = ()
+
+    def zip(self, *others: Plan) -> tuple[Self, ...]:
+        """Meet others at equal ranges of indices: what not all of them have is left out.
+
+        ``x, y = a.zip(b)``; an expression of both is `map` with others.
+
+        Returns:
+            One plan for this one and for each of the others.
+
+        Raises:
+            PlanError: the plans differ in what flows or in their timebase.
+
+        >>> import numpy as np, isochrony as iso
+        >>> quiet = iso.scan(np.arange(9), rate=100).rewindow(3).filter(lambda s: s.max() < 6)
+        >>> here, there = quiet.zip(iso.scan(np.arange(9) * 10, rate=100).rewindow(3))
+        >>> there.collect()
+        array([[ 0, 10, 20],
+               [30, 40, 50]])
+        """
+        zipped = self._native.then("zip", "{}", [other._native for other in others])
+        return tuple(type(self)(zipped.output(port)) for port in range(1 + len(others)))
+
+    def merge(self, *others: Plan) -> Self:
+        """Take items of this and of others in the order of time.
+
+        Raises:
+            PlanError: the plans differ in what flows.
+        """
+        return self._then("merge", others)
+
+    def sync(self, *others: Plan, on: Plan) -> tuple[Self, ...]:
+        """The samples of this plan and of others in the ranges that a third gives; the rest is dropped.
+
+        ``around, = iso.scan(signal).sync(on=detected.ranges(before=100))``. Samples wait, without a copy, until no
+        range can ask for them any more.
+
+        Parameters:
+            others: samples of the same timebase.
+            on: ranges, as `ranges` gives them.
+
+        Returns:
+            One plan for this one and for each of the others.
+
+        Raises:
+            PlanError: the plans are no samples, or `on` gives no ranges.
+        """
+        inputs = [*(other._native for other in others), on._native]
+        synced = self._native.then("sync", "{}", inputs)
+        return tuple(type(self)(synced.output(port)) for port in range(1 + len(others)))
+
+    def feedback(
+        self,
+        body: Callable[[Self, Self], Plan | tuple[Plan, Plan]],
+        *,
+        initial: npt.ArrayLike = 0.0,
+        delay: int = 1,
+    ) -> Plan:
+        """Compute with what came out before: a loop.
+
+        Parameters:
+            body: is called once, with this plan and with what it feeds back, `delay` windows (or samples) later; gives
+                the plan that goes on, which is also fed back, or a pair of what goes on and what is fed back. That
+                has a value for each window that comes in, so filters stand behind the loop, not in it.
+            initial: what the first windows of every gap-free stretch get: a number, or a window's values. Its dtype is
+                that of what is fed back.
+            delay: windows (or samples) from 1. Windows go through the loop `delay` at a time, so that a long delay is
+                faster than a short one.
+
+        Raises:
+            OptionError: an option without a legal value.
+            PlanError: what is fed back is not as `initial`, may lack windows, or is used outside of the loop.
+
+        An echo, and a gain that follows the loudness of what came out:
+
+        >>> import numpy as np, isochrony as iso
+        >>> clap = iso.scan(np.array([8.0, 0, 0, 0, 0, 0]), rate=100)
+        >>> clap.feedback(lambda x, back: x.map(lambda s, t: s + t / 2, back), delay=2).collect()
+        array([8., 0., 4., 0., 2., 0.])
+        >>> def levelled(windows, gain):
+        ...     out = windows.map(lambda s, g: s * g, gain)
+        ...     return out, out.map(lambda s: 1 / (1 + abs(s).max()))
+        >>> iso.scan(np.ones(6), rate=100).rewindow(2).feedback(levelled, initial=1.0).collect()
+        array([[1.        , 1.        ],
+               [0.5       , 0.5       ],
+               [0.66666667, 0.66666667]])
+        """
+        windows = whole("feedback delay=", delay, "windows or samples")
+        values = np.asarray(initial)
+        if values.ndim > 1 or values.size == 0 or values.dtype.kind not in "biuf":
+            raise OptionError(f"feedback initial={initial!r} is refused; give a real number or a list of them")
+        first = values.tolist()
+        numbers = [float(x) for x in first] if isinstance(first, list) else float(first)
+        back = self._then("delayed", by=windows, initial=numbers, dtype=values.dtype.name)
+        made = body(self, back)
+        pair: tuple[Any, ...] = made if isinstance(made, tuple) else (made, made)
+        if len(pair) != 2 or not all(isinstance(one, Chain) for one in pair):
+            kinds = ", ".join(type(one).__name__ for one in pair)
+            raise PlanError(f"the function given to feedback returned {kinds}; return a plan, or a pair of plans")
+        result, fed = pair
+        looped: Plan = result._then("feedback", (fed, back))
+        return looped
