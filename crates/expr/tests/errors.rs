@@ -247,7 +247,7 @@ fn every_message_says_what_where_and_how_to_mend_it() {
             assert!(message.contains(part), "{message:?} lacks {part:?}");
         }
     }
-    assert_eq!(met.len(), 27);
+    assert_eq!(met.len(), 29);
 }
 
 #[test]
