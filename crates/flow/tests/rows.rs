@@ -452,6 +452,38 @@ fn a_join_that_goes_back_in_time_is_an_error() {
 }
 
 #[test]
+fn rows_that_wait_in_a_join_count_to_the_runs_memory() {
+    // One that lasts for ever keeps all rows of the other side waiting.
+    let lasting = [Row {
+        start: 0,
+        end: 1 << 40,
+        x: 0.0,
+    }];
+    let row = |start: i64| Row {
+        start,
+        end: start + 1,
+        x: 1.0,
+    };
+    let many: Vec<Row> = (0..100_000).map(row).collect();
+    let plan = given(&lasting, &[], stream("rows/kept", 0, 1))
+        .join(
+            &given(&many, &vec![1000; 100], stream("rows/kept", 0, 1)),
+            None,
+        )
+        .unwrap();
+    let mut options = RunOptions::default();
+    let (gathered, report) = plan.collect_with(&options).unwrap();
+    assert_eq!(gathered.rows().unwrap().num_rows(), 100_000);
+    assert!(report.peak_bytes > 100_000 * 24, "{}", report.peak_bytes);
+    options.memory = 1 << 20;
+    let error = plan.collect_with(&options).unwrap_err();
+    assert_eq!(error.code(), "memory_cap");
+    for part in ["join", "1048576 bytes", "raise memory="] {
+        assert!(error.to_string().contains(part), "{error} lacks {part:?}");
+    }
+}
+
+#[test]
 fn a_sparse_side_of_a_join_holds_nothing_back() {
     // Of the right side nothing comes for long, and then all of it is beyond the left.
     let left: Vec<Row> = (0..200_000)

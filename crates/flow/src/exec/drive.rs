@@ -88,6 +88,20 @@ impl Out<'_> {
         self.shared.pool.seal(block)
     }
 
+    /// Says how many bytes the operator holds now beside its parameters and what flows: they are counted to the run's cap.
+    ///
+    /// # Errors
+    /// [`OpErrorKind::MemoryCap`](crate::OpErrorKind::MemoryCap).
+    pub fn holds(&mut self, bytes: u64) -> Result<(), OpError> {
+        let Shared {
+            cold, pool, queued, ..
+        } = &mut *self.shared;
+        let before = std::mem::replace(&mut cold[self.node as usize].holds, bytes);
+        let used = *queued - before;
+        *queued = used + bytes;
+        pool.count(used, bytes)
+    }
+
     /// Gives an item to the beginning of the loop that this node ends.
     pub(crate) fn feed_back(&mut self, item: Item) {
         if let Some(begin) = self.shared.cold[self.node as usize].loop_begin {

@@ -76,9 +76,18 @@ impl Pool {
                 bytes,
             });
         }
-        let fits = |pool: &Self| pool.bytes + queued + size as u64 <= pool.cap;
+        self.count(queued, size as u64)?;
+        self.bytes += size as u64;
+        Ok(Block {
+            memory: BufferMut::zeroed(size)?.freeze(),
+            bytes,
+        })
+    }
+
+    /// Counts bytes more beside those in use to the cap; blocks that nobody uses make room for them.
+    pub(crate) fn count(&mut self, queued: u64, more: u64) -> Result<(), OpError> {
+        let fits = |pool: &Self| pool.bytes + queued + more <= pool.cap;
         if !fits(self) {
-            // Blocks of other sizes that nobody uses make room.
             let bytes = &mut self.bytes;
             self.blocks.retain_mut(|block| {
                 let free = block.get_mut().is_some();
@@ -88,18 +97,14 @@ impl Pool {
         }
         if !fits(self) {
             return Err(OpErrorKind::MemoryCap {
-                asked: size as u64,
+                asked: more,
                 used: self.bytes + queued,
                 cap: self.cap,
             }
             .into());
         }
-        self.bytes += size as u64;
-        self.peak = self.peak.max(self.bytes + queued);
-        Ok(Block {
-            memory: BufferMut::zeroed(size)?.freeze(),
-            bytes,
-        })
+        self.peak = self.peak.max(self.bytes + queued + more);
+        Ok(())
     }
 
     /// Shares a block's first bytes.

@@ -48,6 +48,8 @@ pub(crate) struct Cold {
     pub(crate) queues: Option<Box<FanIn>>,
     /// Where the loop begins that this node ends.
     pub(crate) loop_begin: Option<u32>,
+    /// Bytes that the operator said it holds.
+    pub(crate) holds: u64,
     /// Progress that was passed on last.
     pub(crate) progress: i64,
     items: u64,
@@ -69,6 +71,7 @@ impl Cold {
             open_ports: inputs,
             queues,
             loop_begin: None,
+            holds: 0,
             progress: i64::MIN,
             items: 0,
             samples: 0,

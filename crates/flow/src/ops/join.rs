@@ -155,6 +155,7 @@ impl Operator for Join {
         if let Some(rows) = rows {
             ready.matcher.add(usize::from(port), rows)?;
             emit(ready.matcher.matched(false)?, out)?;
+            out.holds(ready.matcher.bytes())?;
         }
         Ok(Next::Taken)
     }

@@ -86,6 +86,8 @@ struct Side {
     /// Blocks that rows wait of, from number `first` on.
     blocks: VecDeque<RecordBatch>,
     first: u64,
+    /// Bytes of the blocks.
+    bytes: u64,
     /// Index at which the last block began.
     last: i64,
 }
@@ -103,8 +105,11 @@ impl Side {
     /// Lets go of blocks of which no row waits.
     fn forget(&mut self) {
         let oldest = self.rows.iter().map(|row| row.block).min();
-        while self.first < oldest.unwrap_or(u64::MAX) && self.blocks.pop_front().is_some() {
+        while self.first < oldest.unwrap_or(u64::MAX)
+            && let Some(block) = self.blocks.pop_front()
+        {
             self.first += 1;
+            self.bytes -= block.get_array_memory_size() as u64;
         }
     }
 }
@@ -134,6 +139,7 @@ impl Matcher {
             rows: VecDeque::new(),
             blocks: VecDeque::new(),
             first: 0,
+            bytes: 0,
             last: i64::MIN,
         };
         Self {
@@ -184,6 +190,7 @@ impl Matcher {
                 });
             }
         }
+        side.bytes += batch.get_array_memory_size() as u64;
         side.blocks.push_back(batch);
         Ok(())
     }
@@ -303,6 +310,12 @@ impl Matcher {
             covers,
             next,
         )))
+    }
+
+    /// Bytes of what waits.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of = |side: &Side| side.bytes + (side.rows.len() * size_of::<Waiting>()) as u64;
+        self.sides.iter().map(of).sum()
     }
 
     /// Index before which no row follows.
