@@ -5,6 +5,10 @@
 //! [`Isa`] other than the baseline exists only where the CPU was asked and has it.
 #![allow(unsafe_code)] // Calling a function that uses instructions beyond the target's baseline.
 
+#[cfg(target_arch = "x86_64")]
+use crate::tile::{Avx2F32, Avx2F64, Avx512F32, Avx512F64};
+use crate::tile::{Plain32, Plain64, Tile};
+
 /// An instruction set that this CPU has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isa(Set);
@@ -36,6 +40,10 @@ mod sealed {
 pub trait Level: sealed::Sealed + Copy {
     /// Whether AVX2 may be used.
     const AVX2: bool;
+    /// 64 singles that stay in vector registers.
+    type F32: Tile<Level = Self, Number = f32, Memory = [f32; 64]>;
+    /// 32 doubles that stay in vector registers.
+    type F64: Tile<Level = Self, Number = f64, Memory = [f64; 32]>;
 }
 
 /// What the target has anyway: SSE2 on x86-64, NEON on AArch64.
@@ -46,9 +54,11 @@ impl sealed::Sealed for Baseline {}
 
 impl Level for Baseline {
     const AVX2: bool = false;
+    type F32 = Plain32;
+    type F64 = Plain64;
 }
 
-/// AVX2, alone or with AVX-512.
+/// AVX2 alone.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
@@ -59,6 +69,23 @@ impl sealed::Sealed for Avx2 {}
 #[cfg(target_arch = "x86_64")]
 impl Level for Avx2 {
     const AVX2: bool = true;
+    type F32 = Avx2F32;
+    type F64 = Avx2F64;
+}
+
+/// AVX2 and AVX-512.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(());
+
+#[cfg(target_arch = "x86_64")]
+impl sealed::Sealed for Avx512 {}
+
+#[cfg(target_arch = "x86_64")]
+impl Level for Avx512 {
+    const AVX2: bool = true;
+    type F32 = Avx512F32;
+    type F64 = Avx512F64;
 }
 
 impl Isa {
@@ -120,6 +147,42 @@ impl Isa {
             Set::Avx512 => unsafe { run_avx512(kernel) },
         }
     }
+
+    /// As [`run`](Self::run), for loops that are not worth compiling for AVX-512: they run as AVX2 there.
+    #[inline]
+    pub fn run_narrow<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Set::Baseline => kernel.run(Baseline(())),
+            // SAFETY: both are made only after `has_avx2`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 | Set::Avx512 => unsafe { run_avx2(kernel) },
+        }
+    }
+
+    /// Whether it has AVX2, alone or with AVX-512.
+    #[must_use]
+    pub fn has_avx2(self) -> bool {
+        self.0 != Set::Baseline
+    }
+
+    /// As [`run_narrow`](Self::run_narrow), for loops that are only worth it with AVX2; without it, nothing is run.
+    #[inline]
+    pub fn run_avx2<K: Kernel<Output = ()>>(self, kernel: K) {
+        match self.0 {
+            Set::Baseline => {
+                let _ = kernel;
+            }
+            // SAFETY: both are made only after `has_avx2`.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 | Set::Avx512 => unsafe { run_avx2(kernel) },
+        }
+    }
+
+    /// As [`run`](Self::run), for loops that are not worth compiling more than once.
+    #[inline]
+    pub fn run_plain<K: Kernel>(self, kernel: K) -> K::Output {
+        kernel.run(Baseline(()))
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -145,5 +208,5 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run(Avx2(()))
+    kernel.run(Avx512(()))
 }

@@ -11,6 +11,8 @@ mod error;
 mod isa;
 pub mod math;
 pub mod stats;
+mod tile;
 
 pub use error::DspError;
 pub use isa::{Isa, Kernel, Level};
+pub use tile::{TILE_BYTES, Tile};

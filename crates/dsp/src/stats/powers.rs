@@ -25,7 +25,7 @@ pub struct Powers {
 impl Powers {
     /// Adds the next samples of the window: bools or integers of at most 32 bits.
     pub fn push<T: Integer>(&mut self, isa: Isa, samples: &[T]) {
-        isa.run(Push {
+        isa.run_narrow(Push {
             powers: self,
             samples,
         });
