@@ -20,7 +20,9 @@
 //! Expressions of the fields of rows ([`Expr::field`]) are compiled by [`RowProgram`], with the same types and loops.
 //!
 //! **Run.** The interpreter hands blocks of some 1,000 samples, which stay in the first-level cache, from
-//! loop to loop; two operations that follow each other are one loop where there is one for them. Each loop is compiled for every instruction set and called once a block. [`Scratch`]
+//! loop to loop. Arithmetic, comparisons and choices on floats are chains, packed two by two into loops over
+//! vectors (`kernels/chain.rs`); anything else has a loop for each operation. Loops are compiled for
+//! several instruction sets and called once a block. [`Scratch`]
 //! holds all memory, so that running allocates nothing; [`State`] holds what is remembered from
 //! window to window, and is the engine's to reset at breaks.
 //!
@@ -31,7 +33,7 @@
 //!   samples give the same bits: sums have fixed lanes that start at the window's first sample, nothing is
 //!   contracted to a fused multiply-add, and no function of the platform's C library is called
 //!   whose last bit may vary;
-//! - constants are folded by the loops that would have computed them for samples.
+//! - constants are folded by loops that give the same bits as those over samples.
 //!
 //! Where results differ from NumPy's: sums are added in f64 in another order; logarithms, exponentials and
 //! angles may differ in the last place (`isochrony_dsp::math` has the bounds); powers up to the eighth are products; floats converted to

@@ -1,8 +1,10 @@
 //! Conversions between dtypes, as NumPy's `astype`.
 
+use bytemuck::Pod;
+use isochrony_dsp::Isa;
 use isochrony_segment::{Bool8, Complex, Complex32, Complex64, DType, dispatch};
 
-use super::map::{Map1, UnaryFn, run1};
+use super::map::{Map1, Narrow, UnaryFn, run1, samples, samples_mut};
 use super::number::Order;
 
 /// Conversion to the output's dtype.
@@ -91,34 +93,70 @@ complex! {
     Complex64 => Complex64, f64;
 }
 
+/// Samples that are converted by two loops at once.
+const AT_ONCE: usize = 256;
+
+/// By way of a dtype that has all values of `A`.
+fn by_way<A: Pod, M: Pod, B: Pod>(isa: Isa, a: &[u8], out: &mut [u8])
+where
+    Cast: Map1<A, M> + Map1<M, B>,
+{
+    let mut between = [M::zeroed(); AT_ONCE];
+    let (a, out) = (samples::<A>(a), samples_mut::<B>(out));
+    for (a, out) in a.chunks(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
+        let between = &mut between[..a.len()];
+        let (a, between) = (bytemuck::cast_slice(a), bytemuck::cast_slice_mut(between));
+        run1::<Cast, A, M, Narrow>(isa, a, between);
+        run1::<Cast, M, B, Narrow>(isa, between, bytemuck::cast_slice_mut(out));
+    }
+}
+
 /// The conversion; none from complex to real numbers, which would lose the imaginary part.
+///
+/// Integers go by way of i64 and singles by way of f64, which have all their values, so that there are not a hundred
+/// loops; chains convert what they take themselves.
 pub(crate) fn cast(from: DType, to: DType) -> Option<UnaryFn> {
-    macro_rules! real {
+    macro_rules! integer {
         ($from:ident) => {
-            dispatch!(to, To => run1::<Cast, $from, To> as UnaryFn)
+            dispatch!(to, To => by_way::<$from, i64, To> as UnaryFn)
         };
     }
-    macro_rules! complex {
-        ($from:ident) => {
-            match to {
-                DType::Bool => run1::<Cast, $from, Bool8>,
-                DType::C64 => run1::<Cast, $from, Complex32>,
-                DType::C128 => run1::<Cast, $from, Complex64>,
-                _ => return None,
-            }
+    macro_rules! straight {
+        ($from:ident, $to:ident) => {
+            run1::<Cast, $from, $to, Narrow> as UnaryFn
         };
     }
-    Some(match from {
-        DType::Bool => real!(Bool8),
-        DType::I8 => real!(i8),
-        DType::I16 => real!(i16),
-        DType::I32 => real!(i32),
-        DType::I64 => real!(i64),
-        DType::U8 => real!(u8),
-        DType::U16 => real!(u16),
-        DType::F32 => real!(f32),
-        DType::F64 => real!(f64),
-        DType::C64 => complex!(Complex32),
-        DType::C128 => complex!(Complex64),
+    Some(match (from, to) {
+        (DType::Bool, DType::Bool) => straight!(Bool8, Bool8),
+        _ if from == to => copy,
+        (DType::I16, DType::F32) => straight!(i16, f32),
+        (DType::I16, DType::F64) => straight!(i16, f64),
+        (DType::I32, DType::F64) => straight!(i32, f64),
+        (DType::Bool, DType::I64) => straight!(Bool8, i64),
+        (DType::I8, DType::I64) => straight!(i8, i64),
+        (DType::I16, DType::I64) => straight!(i16, i64),
+        (DType::I32, DType::I64) => straight!(i32, i64),
+        (DType::U8, DType::I64) => straight!(u8, i64),
+        (DType::U16, DType::I64) => straight!(u16, i64),
+        (DType::Bool, _) => integer!(Bool8),
+        (DType::I8, _) => integer!(i8),
+        (DType::I16, _) => integer!(i16),
+        (DType::I32, _) => integer!(i32),
+        (DType::U8, _) => integer!(u8),
+        (DType::U16, _) => integer!(u16),
+        (DType::I64, _) => dispatch!(to, To => run1::<Cast, i64, To, Narrow> as UnaryFn),
+        (DType::F32, DType::F64) => straight!(f32, f64),
+        (DType::F32, _) => dispatch!(to, To => by_way::<f32, f64, To> as UnaryFn),
+        (DType::F64, _) => dispatch!(to, To => run1::<Cast, f64, To, Narrow> as UnaryFn),
+        (DType::C64, DType::C128) => straight!(Complex32, Complex64),
+        (DType::C64, DType::Bool) => straight!(Complex32, Bool8),
+        (DType::C128, DType::C64) => straight!(Complex64, Complex32),
+        (DType::C128, DType::Bool) => straight!(Complex64, Bool8),
+        (DType::C64 | DType::C128, _) => return None,
     })
+}
+
+/// A conversion to the same dtype.
+fn copy(_isa: Isa, a: &[u8], out: &mut [u8]) {
+    out.copy_from_slice(a);
 }

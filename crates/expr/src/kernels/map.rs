@@ -2,14 +2,16 @@
 //!
 //! Operations are types, not closures, so that a loop over each is one function whose address a
 //! program can keep. Operands are bytes; blocks are aligned and whole, which programs see to.
+//!
+//! There are some hundreds of operations on dtypes, so each is compiled once for each instruction set that is worth it
+//! ([`Levels`]) and for arrays of 64 samples only: a number is written out as one, and what is left of a block is
+//! filled up to one.
 
 use std::marker::PhantomData;
 
 use bytemuck::{AnyBitPattern, NoUninit, Pod};
 use isochrony_dsp::{Isa, Kernel, Level};
 use isochrony_segment::Bool8;
-
-use super::within::count;
 
 /// One sample of any dtype, in the first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, bytemuck::Pod, bytemuck::Zeroable)]
@@ -36,19 +38,89 @@ pub(crate) enum Source<'a> {
     Value(Value),
 }
 
-#[derive(Clone, Copy)]
-enum Typed<'a, T> {
-    Block(&'a [T]),
-    Value(T),
+/// Samples that a loop takes at once.
+const AT_ONCE: usize = 64;
+
+/// An operand in arrays.
+struct Arrays<'a, T> {
+    block: Option<&'a [T]>,
+    /// The number, or what is left of the block.
+    array: [T; AT_ONCE],
 }
 
-impl<'a> Source<'a> {
+impl<'a, T: Pod> Arrays<'a, T> {
     #[inline(always)]
-    fn typed<T: Pod>(self) -> Typed<'a, T> {
-        match self {
-            Self::Block(bytes) => Typed::Block(samples(bytes)),
-            Self::Value(value) => Typed::Value(value.get()),
+    fn of(source: Source<'a>) -> Self {
+        match source {
+            Source::Block(bytes) => Self {
+                block: Some(samples(bytes)),
+                array: [T::zeroed(); AT_ONCE],
+            },
+            Source::Value(value) => Self {
+                block: None,
+                array: [value.get(); AT_ONCE],
+            },
         }
+    }
+
+    /// The array that begins with a sample.
+    #[inline(always)]
+    fn at(&mut self, from: usize) -> &[T; AT_ONCE] {
+        if let Some(block) = self.block {
+            let rest = &block[from..];
+            if let Some(whole) = rest.first_chunk() {
+                return whole;
+            }
+            self.array[..rest.len()].copy_from_slice(rest);
+        }
+        &self.array
+    }
+}
+
+/// Fills a block array by array; `each` gets where an array begins.
+#[inline(always)]
+fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; AT_ONCE])) {
+    let (arrays, rest) = out.as_chunks_mut::<AT_ONCE>();
+    let mut last = [O::zeroed(); AT_ONCE];
+    let last_one = (!rest.is_empty()).then_some(&mut last);
+    for (at, array) in arrays.iter_mut().chain(last_one).enumerate() {
+        each(at * AT_ONCE, array);
+    }
+    rest.copy_from_slice(&last[..rest.len()]);
+}
+
+/// Which instruction sets a loop is compiled for.
+pub(super) trait Levels {
+    fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output;
+}
+
+/// All: functions that take tens of instructions.
+pub(super) struct All;
+
+/// Up to AVX2: what memory is slower than.
+pub(super) struct Narrow;
+
+/// The baseline: what only ever computes values of windows, since chains do it for samples.
+pub(super) struct Plain;
+
+impl Levels for All {
+    #[inline(always)]
+    fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
+        isa.run(kernel)
+    }
+}
+
+impl Levels for Narrow {
+    #[inline(always)]
+    fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
+        isa.run_narrow(kernel)
+    }
+}
+
+impl Levels for Plain {
+    #[inline(always)]
+    fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
+        isa.run_plain(kernel)
     }
 }
 
@@ -104,16 +176,17 @@ pub(super) trait Map2<A, O> {
     }
 }
 
-pub(super) fn run1<F: Map1<A, O>, A: Pod, O: Pod>(isa: Isa, a: &[u8], out: &mut [u8]) {
-    isa.run(Run1::<F, A, O> {
-        a: samples(a),
+pub(super) fn run1<F: Map1<A, O>, A: Pod, O: Pod, L: Levels>(isa: Isa, a: &[u8], out: &mut [u8]) {
+    let kernel = Run1::<F, A, O> {
+        a: Arrays::of(Source::Block(a)),
         out: samples_mut(out),
         map: PhantomData,
-    });
+    };
+    L::run(isa, kernel);
 }
 
 struct Run1<'a, F, A, O> {
-    a: &'a [A],
+    a: Arrays<'a, A>,
     out: &'a mut [O],
     map: PhantomData<F>,
 }
@@ -123,36 +196,47 @@ impl<F: Map1<A, O>, A: Pod, O: Pod> Kernel for Run1<'_, F, A, O> {
 
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
-        for (out, &a) in self.out.iter_mut().zip(self.a) {
-            *out = F::map(a);
-        }
-        if F::SOME_RARE && count(self.a, F::is_rare) > 0 {
-            for (out, &a) in self.out.iter_mut().zip(self.a) {
-                if F::is_rare(a) {
-                    *out = F::map_rare(a);
+        let Self { mut a, out, .. } = self;
+        in_arrays(out, |from, out| {
+            let a = a.at(from);
+            for (out, &a) in out.iter_mut().zip(a) {
+                *out = F::map(a);
+            }
+            if F::SOME_RARE {
+                let mut rare = 0u32;
+                for &a in a {
+                    rare += u32::from(F::is_rare(a));
+                }
+                if rare > 0 {
+                    for (out, &a) in out.iter_mut().zip(a) {
+                        if F::is_rare(a) {
+                            *out = F::map_rare(a);
+                        }
+                    }
                 }
             }
-        }
+        });
     }
 }
 
-pub(super) fn run2<F: Map2<A, O>, A: Pod, O: Pod>(
+pub(super) fn run2<F: Map2<A, O>, A: Pod, O: Pod, L: Levels>(
     isa: Isa,
     a: Source<'_>,
     b: Source<'_>,
     out: &mut [u8],
 ) {
-    isa.run(Run2::<F, A, O> {
-        a: a.typed(),
-        b: b.typed(),
+    let kernel = Run2::<F, A, O> {
+        a: Arrays::of(a),
+        b: Arrays::of(b),
         out: samples_mut(out),
         map: PhantomData,
-    });
+    };
+    L::run(isa, kernel);
 }
 
 struct Run2<'a, F, A, O> {
-    a: Typed<'a, A>,
-    b: Typed<'a, A>,
+    a: Arrays<'a, A>,
+    b: Arrays<'a, A>,
     out: &'a mut [O],
     map: PhantomData<F>,
 }
@@ -162,44 +246,28 @@ impl<F: Map2<A, O>, A: Pod, O: Pod> Kernel for Run2<'_, F, A, O> {
 
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
-        let out = self.out;
-        // Of each pair of operands; three loops, so that a number stays in its register.
-        macro_rules! each {
-            ($pairs:expr) => {
-                for (out, (a, b)) in out.iter_mut().zip($pairs) {
-                    *out = F::map(a, b);
+        let Self {
+            mut a, mut b, out, ..
+        } = self;
+        in_arrays(out, |from, out| {
+            let (a, b) = (a.at(from), b.at(from));
+            for (out, (&a, &b)) in out.iter_mut().zip(a.iter().zip(b)) {
+                *out = F::map(a, b);
+            }
+            if F::SOME_RARE {
+                let mut rare = 0u32;
+                for (&a, &b) in a.iter().zip(b) {
+                    rare += u32::from(F::is_rare(a, b));
                 }
-                if F::SOME_RARE {
-                    let mut rare = 0u64;
-                    for (a, b) in $pairs {
-                        rare += u64::from(F::is_rare(a, b));
-                    }
-                    if rare > 0 {
-                        for (out, (a, b)) in out.iter_mut().zip($pairs) {
-                            if F::is_rare(a, b) {
-                                *out = F::map_rare(a, b);
-                            }
+                if rare > 0 {
+                    for (out, (&a, &b)) in out.iter_mut().zip(a.iter().zip(b)) {
+                        if F::is_rare(a, b) {
+                            *out = F::map_rare(a, b);
                         }
                     }
                 }
-            };
-        }
-        match (self.a, self.b) {
-            (Typed::Block(a), Typed::Block(b)) => {
-                each!(a.iter().copied().zip(b.iter().copied()));
             }
-            (Typed::Block(a), Typed::Value(b)) => {
-                each!(a.iter().map(|&a| (a, b)));
-            }
-            (Typed::Value(a), Typed::Block(b)) => {
-                each!(b.iter().map(|&b| (a, b)));
-            }
-            (Typed::Value(a), Typed::Value(b)) => out.fill(if F::is_rare(a, b) {
-                F::map_rare(a, b)
-            } else {
-                F::map(a, b)
-            }),
-        }
+        });
     }
 }
 
@@ -211,18 +279,18 @@ pub(super) fn select<T: Pod>(
     no: Source<'_>,
     out: &mut [u8],
 ) {
-    isa.run(Select::<T> {
-        condition: condition.typed(),
-        yes: yes.typed(),
-        no: no.typed(),
+    isa.run_narrow(Select::<T> {
+        condition: Arrays::of(condition),
+        yes: Arrays::of(yes),
+        no: Arrays::of(no),
         out: samples_mut(out),
     });
 }
 
 struct Select<'a, T> {
-    condition: Typed<'a, Bool8>,
-    yes: Typed<'a, T>,
-    no: Typed<'a, T>,
+    condition: Arrays<'a, Bool8>,
+    yes: Arrays<'a, T>,
+    no: Arrays<'a, T>,
     out: &'a mut [T],
 }
 
@@ -231,45 +299,19 @@ impl<T: Pod> Kernel for Select<'_, T> {
 
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
-        let out = self.out;
-        let condition = match self.condition {
-            Typed::Block(condition) => condition,
-            Typed::Value(condition) => {
-                match if condition.get() { self.yes } else { self.no } {
-                    Typed::Block(chosen) => out.copy_from_slice(chosen),
-                    Typed::Value(chosen) => out.fill(chosen),
-                }
-                return;
+        let Self {
+            mut condition,
+            mut yes,
+            mut no,
+            out,
+        } = self;
+        in_arrays(out, |from, out| {
+            let chosen = yes.at(from).iter().zip(no.at(from));
+            for ((out, condition), (&yes, &no)) in
+                out.iter_mut().zip(condition.at(from)).zip(chosen)
+            {
+                *out = if condition.get() { yes } else { no };
             }
-        };
-        // Indices below a common length, so that no bounds are checked in the loops.
-        macro_rules! choose {
-            (|$at:ident| $yes:expr, $no:expr) => {
-                for ($at, (out, condition)) in out.iter_mut().zip(condition).enumerate() {
-                    let (yes, no) = ($yes, $no);
-                    *out = if condition.get() { yes } else { no };
-                }
-            };
-        }
-        let len = out.len();
-        match (self.yes, self.no) {
-            (Typed::Block(yes), Typed::Block(no)) => {
-                let (yes, no) = (&yes[..len], &no[..len]);
-                choose!(|at| yes[at], no[at]);
-            }
-            (Typed::Block(yes), Typed::Value(no)) => {
-                let yes = &yes[..len];
-                choose!(|at| yes[at], no);
-            }
-            (Typed::Value(yes), Typed::Block(no)) => {
-                let no = &no[..len];
-                choose!(|at| yes, no[at]);
-            }
-            (Typed::Value(yes), Typed::Value(no)) => {
-                for (out, condition) in out.iter_mut().zip(condition) {
-                    *out = if condition.get() { yes } else { no };
-                }
-            }
-        }
+        });
     }
 }

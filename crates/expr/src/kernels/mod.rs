@@ -1,13 +1,11 @@
 //! Which loop computes an operation on a dtype.
 
 mod cast;
-mod choose;
+mod chain;
 mod float;
-mod lift;
 mod map;
 mod number;
-mod pair;
-mod tally;
+mod walk;
 mod within;
 
 use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
@@ -15,17 +13,14 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 use crate::{Binary, Unary};
 
 pub(crate) use cast::cast;
-pub(crate) use choose::{ChooseFn, choose};
+pub(crate) use chain::{Chain, Code, Convert, MOST_BLOCKS, MOST_NUMBERS, MOST_SAVED, Place, Step};
 pub(crate) use float::Polar;
-pub(crate) use lift::{LiftFn, lift};
 pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
 pub(crate) use number::{Arith, Order};
-pub(crate) use pair::{Others, PairFn, WithOther, pair};
-pub(crate) use tally::{CompareFn, compare};
 pub(crate) use within::{TallyFn, WithinFn, count, within};
 
 use float::Float;
-use map::{Map1, Map2, run1, run2};
+use map::{All, Map1, Map2, Narrow, Plain, run1, run2};
 use number::{Bits, Floored, Quotient};
 
 macro_rules! maps1 {
@@ -253,15 +248,17 @@ macro_rules! among {
 
 /// The loop for an operation on samples of a dtype, if the dtype has it.
 pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
-    macro_rules! float {
+    macro_rules! function {
         ($map:ident) => {
-            among!(dtype, float, T => run1::<$map, T, T> as UnaryFn)
+            among!(dtype, float, T => run1::<$map, T, T, All> as UnaryFn)
         };
     }
     macro_rules! rounded {
         ($map:ident) => {
             match dtype {
-                DType::F32 | DType::F64 => float!($map),
+                DType::F32 | DType::F64 => {
+                    among!(dtype, float, T => run1::<$map, T, T, Narrow> as UnaryFn)
+                }
                 _ if dtype.is_complex() => None,
                 _ => cast(dtype, dtype),
             }
@@ -269,32 +266,36 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     }
     macro_rules! part {
         ($map:ident) => {
-            dispatch!(dtype, T => Some(run1::<$map, T, <T as Polar>::Part> as UnaryFn))
+            dispatch!(dtype, T => Some(run1::<$map, T, <T as Polar>::Part, Narrow> as UnaryFn))
         };
     }
     match op {
-        Unary::Neg => among!(dtype, int float complex, T => run1::<Negate, T, T> as UnaryFn),
-        Unary::Invert => among!(dtype, bool int, T => run1::<Invert, T, T> as UnaryFn),
+        Unary::Neg => {
+            among!(dtype, int float complex, T => run1::<Negate, T, T, Narrow> as UnaryFn)
+        }
+        Unary::Invert => among!(dtype, bool int, T => run1::<Invert, T, T, Narrow> as UnaryFn),
         Unary::Abs => part!(Abs),
         Unary::Real => part!(Real),
         Unary::Imag => part!(Imag),
-        Unary::Conj => dispatch!(dtype, T => Some(run1::<Conj, T, T> as UnaryFn)),
+        Unary::Conj => dispatch!(dtype, T => Some(run1::<Conj, T, T, Narrow> as UnaryFn)),
         Unary::Angle => {
-            among!(dtype, float complex, T => run1::<Angle, T, <T as Polar>::Part> as UnaryFn)
+            among!(dtype, float complex, T => run1::<Angle, T, <T as Polar>::Part, Plain> as UnaryFn)
         }
-        Unary::IsNan => dispatch!(dtype, T => Some(run1::<IsNan, T, Bool8> as UnaryFn)),
-        Unary::IsFinite => dispatch!(dtype, T => Some(run1::<IsFinite, T, Bool8> as UnaryFn)),
-        Unary::Sqrt => float!(Sqrt),
-        Unary::Exp => float!(Exp),
-        Unary::Expm1 => float!(Expm1),
-        Unary::Log => float!(Log),
-        Unary::Log1p => float!(Log1p),
-        Unary::Log2 => float!(Log2),
-        Unary::Log10 => float!(Log10),
-        Unary::Sin => float!(Sin),
-        Unary::Cos => float!(Cos),
-        Unary::Tan => float!(Tan),
-        Unary::Tanh => float!(Tanh),
+        Unary::IsNan => dispatch!(dtype, T => Some(run1::<IsNan, T, Bool8, Narrow> as UnaryFn)),
+        Unary::IsFinite => {
+            dispatch!(dtype, T => Some(run1::<IsFinite, T, Bool8, Narrow> as UnaryFn))
+        }
+        Unary::Sqrt => among!(dtype, float, T => run1::<Sqrt, T, T, Plain> as UnaryFn),
+        Unary::Exp => function!(Exp),
+        Unary::Expm1 => function!(Expm1),
+        Unary::Log => function!(Log),
+        Unary::Log1p => function!(Log1p),
+        Unary::Log2 => function!(Log2),
+        Unary::Log10 => function!(Log10),
+        Unary::Sin => function!(Sin),
+        Unary::Cos => function!(Cos),
+        Unary::Tan => function!(Tan),
+        Unary::Tanh => function!(Tanh),
         Unary::Trunc => rounded!(Trunc),
         Unary::Floor => rounded!(Floor),
         Unary::Ceil => rounded!(Ceil),
@@ -305,33 +306,60 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
 /// The loop for an operation on two operands of a dtype, if the dtype has it; whether the
 /// operands have to change places, too.
 pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
+    // Of floats chains do these for samples.
     macro_rules! test {
         ($map:ident) => {
-            dispatch!(dtype, T => Some(run2::<$map, T, Bool8> as BinaryFn))
+            match dtype {
+                DType::F32 => Some(run2::<$map, f32, Bool8, Plain> as BinaryFn),
+                DType::F64 => Some(run2::<$map, f64, Bool8, Plain> as BinaryFn),
+                _ => {
+                    among!(dtype, bool int complex, T => run2::<$map, T, Bool8, Narrow> as BinaryFn)
+                }
+            }
         };
     }
     macro_rules! map {
         ($map:ident, $($kind:ident)*) => {
-            among!(dtype, $($kind)*, T => run2::<$map, T, T> as BinaryFn)
+            match dtype {
+                DType::F32 | DType::F64 => {
+                    among!(dtype, float, T => run2::<$map, T, T, Plain> as BinaryFn)
+                }
+                _ => among!(dtype, $($kind)*, T => run2::<$map, T, T, Narrow> as BinaryFn),
+            }
+        };
+    }
+    macro_rules! bits {
+        ($map:ident) => {
+            among!(dtype, bool int, T => run2::<$map, T, T, Narrow> as BinaryFn)
+        };
+    }
+    macro_rules! function {
+        ($map:ident) => {
+            match dtype {
+                DType::F32 | DType::F64 => {
+                    among!(dtype, float, T => run2::<$map, T, T, All> as BinaryFn)
+                }
+                _ => among!(dtype, int, T => run2::<$map, T, T, Narrow> as BinaryFn),
+            }
         };
     }
     let swapped = matches!(op, Binary::Gt | Binary::Ge);
     let run = match op {
-        Binary::Add => map!(Plus, bool int float complex),
-        Binary::Sub => map!(Minus, int float complex),
-        Binary::Mul => map!(Times, bool int float complex),
-        Binary::Div => map!(Over, float complex),
-        Binary::FloorDiv => map!(FloorDiv, int float),
-        Binary::Mod => map!(Modulo, int float),
-        Binary::Fmod => map!(Fmod, int float),
-        Binary::Pow => map!(Power, int float),
-        Binary::And => map!(And, bool int),
-        Binary::Or => map!(Or, bool int),
-        Binary::Xor => map!(Xor, bool int),
-        Binary::Minimum => map!(Smaller, bool int float complex),
-        Binary::Maximum => map!(Larger, bool int float complex),
-        Binary::Arctan2 => map!(Arctan2, float),
-        Binary::Hypot => map!(Hypot, float),
+        Binary::Add => map!(Plus, bool int complex),
+        Binary::Sub => map!(Minus, int complex),
+        Binary::Mul => map!(Times, bool int complex),
+        Binary::Div => map!(Over, complex),
+        Binary::FloorDiv => function!(FloorDiv),
+        Binary::Mod => function!(Modulo),
+        Binary::Fmod => function!(Fmod),
+        Binary::Pow => function!(Power),
+        Binary::And => bits!(And),
+        Binary::Or => bits!(Or),
+        Binary::Xor => bits!(Xor),
+        Binary::Minimum => map!(Smaller, bool int complex),
+        Binary::Maximum => map!(Larger, bool int complex),
+        Binary::Arctan2 => among!(dtype, float, T => run2::<Arctan2, T, T, Plain> as BinaryFn),
+        Binary::Hypot => among!(dtype, float, T => run2::<Hypot, T, T, Narrow> as BinaryFn),
         Binary::Lt | Binary::Gt => test!(Less),
         Binary::Le | Binary::Ge => test!(LessEqual),
         Binary::Eq => test!(Equal),

@@ -87,7 +87,7 @@ impl<T: Narrow> Kernel for Within<'_, T> {
 }
 
 fn run<T: Narrow>(isa: Isa, block: &[u8], low: f64, high: f64, outside: bool, out: &mut [u8]) {
-    isa.run(Within::<T> {
+    isa.run_narrow(Within::<T> {
         samples: samples(block),
         low: T::of(low),
         high: T::of(high),
@@ -125,7 +125,7 @@ impl<T: Narrow> Kernel for Tally<'_, T> {
 }
 
 fn tally<T: Narrow>(isa: Isa, block: &[u8], low: f64, high: f64, outside: bool) -> u64 {
-    isa.run(Tally::<T> {
+    isa.run_narrow(Tally::<T> {
         samples: samples(block),
         low: T::of(low),
         high: T::of(high),

@@ -1,18 +1,20 @@
 //! Programs: expressions compiled for a dtype, and how they run.
 
+mod blocks;
 mod chains;
 mod columns;
 mod frames;
+mod groups;
 mod input;
 mod memory;
 mod needs;
-mod pairs;
 mod plan;
 mod run;
 mod scratch;
 mod search;
 mod steps;
 mod threshold;
+mod writer;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

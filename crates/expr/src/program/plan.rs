@@ -14,10 +14,13 @@ use crate::lower::{Action, Lowered, TypedNode};
 use crate::reduce;
 use crate::{Reduction, Shape};
 
+use super::groups::Fused;
 use super::needs::{Conditions, Gathers, arguments, is_counted, needed, samples_for, stages};
 use super::steps::{
     Finish, Operand, Outcome, Pass, Plan, Run, SampleStep, Stage, Target, calibrate,
 };
+use super::threshold::Condition;
+use super::writer::Number;
 use isochrony_segment::DType;
 
 /// None only if a node has no loop, which lowering has made sure of.
@@ -45,6 +48,7 @@ impl<'a> Planner<'a> {
                 columns: Vec::new(),
                 registers: Vec::new(),
                 memories: Vec::new(),
+                chains: 0,
                 outcome: Outcome::Samples,
             },
         }
@@ -179,7 +183,10 @@ impl<'a> Planner<'a> {
         let mut conditions = HashMap::new();
         for &place in &nodes {
             let counted = is_counted(&gather_steps, place) && !used.contains(&place);
-            if let Some(condition) = self.condition(place, counted && !(writes && place == root)) {
+            let found = self.condition(place, counted && !(writes && place == root));
+            // Where chains need it, they compare as they go.
+            let alone = |found: &(Condition, usize)| found.0.only_widens() && used.contains(&place);
+            if let Some(condition) = found.filter(|found| !alone(found)) {
                 conditions.insert(place, condition);
             }
         }
@@ -223,16 +230,11 @@ impl<'a> Planner<'a> {
     ) -> Option<Vec<SampleStep>> {
         let mut steps = Vec::new();
         let mut nodes = samples_for(self.lowered, targets, conditions);
-        let mut uses: HashMap<usize, usize> = HashMap::new();
-        for &place in &nodes {
-            for arg in arguments(self.lowered, conditions, place) {
-                *uses.entry(arg).or_default() += 1;
-            }
-        }
-        let pairs = self.pairs(&nodes, &uses, gathers, conditions);
-        nodes.retain(|place| !pairs.absorbed.contains(place));
-        let arguments = |place: usize| match pairs.fused.get(&place) {
-            Some(fused) => fused.operands.iter().copied().flatten().collect(),
+        let result = writes.then_some(self.lowered.root);
+        let groups = self.groups(&nodes, gathers, conditions, result);
+        nodes.retain(|place| !groups.inner.contains(place));
+        let arguments = |place: usize| match groups.fused.get(&place) {
+            Some(fused) => fused.blocks.clone(),
             None => arguments(self.lowered, conditions, place),
         };
         let mut last_use: HashMap<usize, usize> = HashMap::new();
@@ -263,55 +265,13 @@ impl<'a> Planner<'a> {
                         reducer,
                     });
                 }
-            } else if let Action::Binary(op) = node.action
-                && unstored
-                && is_counted(gathers, place)
-                && !conditions.contains_key(&place)
-                && let Some((run, swapped)) = kernels::compare(op, self.node(node.args[0]).dtype)
-            {
-                let (a, b) = if swapped { (1, 0) } else { (0, 1) };
-                let operand = |at: usize| {
-                    let arg = node.args[at];
-                    Some((self.operand(arg, &registers)?, self.node(arg).dtype))
-                };
-                let operands = [operand(a)?, operand(b)?];
-                for &(reducer, _) in gathered {
-                    steps.push(SampleStep::TallyCompared {
-                        run,
-                        operands,
-                        reducer,
-                    });
-                }
             } else if !self.is_input(place) || is_result {
                 let args: &[usize] = if self.is_input(place) {
                     &[place]
                 } else {
                     &node.args
                 };
-                let unused = Operand::Constant(kernels::Value::default());
-                let mut operands = [(unused, DType::Bool); 4];
                 let condition = conditions.get(&place).copied();
-                let fused = pairs.fused.get(&place);
-                let args = if condition.is_some() || fused.is_some() {
-                    &[]
-                } else {
-                    args
-                };
-                for (operand, &arg) in operands.iter_mut().zip(args) {
-                    *operand = (self.operand(arg, &registers)?, self.node(arg).dtype);
-                }
-                let (mut run, swapped) = self.run(place)?;
-                if swapped {
-                    operands.swap(0, 1);
-                }
-                if let Some(fused) = fused {
-                    run = fused.run;
-                    for (operand, arg) in operands.iter_mut().zip(&fused.operands) {
-                        if let Some(arg) = *arg {
-                            *operand = (self.operand(arg, &registers)?, self.node(arg).dtype);
-                        }
-                    }
-                }
                 // Operands' registers are not free yet: a loop never writes where it reads.
                 let target = if is_result {
                     Target::Output
@@ -325,14 +285,42 @@ impl<'a> Planner<'a> {
                     registers.insert(place, register);
                     Target::Register(register)
                 };
-                steps.push(match condition {
-                    None => SampleStep::Map {
-                        run,
-                        operands,
+                let fused = groups.fused.get(&place);
+                let place_of_chain = self.plan.chains;
+                self.plan.chains += usize::from(condition.is_none() && fused.is_some());
+                let operand =
+                    |at: usize| Some((self.operand(at, &registers)?, self.node(at).dtype));
+                steps.push(match (condition, fused) {
+                    (None, Some(fused)) => SampleStep::Chain {
+                        chain: fused.chain.clone(),
+                        blocks: fused
+                            .blocks
+                            .iter()
+                            .map(|&at| operand(at))
+                            .collect::<Option<_>>()?,
+                        numbers: self.numbers(fused)?,
+                        place: place_of_chain,
                         target,
                         dtype: node.dtype,
                     },
-                    Some((condition, base)) => SampleStep::Within {
+                    (None, None) => {
+                        let unused = Operand::Constant(kernels::Value::default());
+                        let mut operands = [(unused, DType::Bool); 3];
+                        for (operand, &arg) in operands.iter_mut().zip(args) {
+                            *operand = (self.operand(arg, &registers)?, self.node(arg).dtype);
+                        }
+                        let (run, swapped) = self.run(place)?;
+                        if swapped {
+                            operands.swap(0, 1);
+                        }
+                        SampleStep::Map {
+                            run,
+                            operands,
+                            target,
+                            dtype: node.dtype,
+                        }
+                    }
+                    (Some((condition, base)), _) => SampleStep::Within {
                         run: kernels::within(self.node(base).dtype)?.0,
                         condition,
                         operand: self.operand(base, &registers)?,
@@ -359,6 +347,23 @@ impl<'a> Planner<'a> {
             }
         }
         Some(steps)
+    }
+
+    /// Numbers of a chain.
+    fn numbers(&self, fused: &Fused) -> Option<Vec<(Operand, DType)>> {
+        let dtype = fused.chain.dtype;
+        let of = |number: f64| match dtype {
+            DType::F32 => kernels::Value::of(number as f32),
+            _ => kernels::Value::of(number),
+        };
+        let number = |number: &Number| match *number {
+            Number::Given(number) => Some((Operand::Constant(of(number)), dtype)),
+            Number::Node(place) => Some((
+                self.operand(place, &HashMap::new())?,
+                self.node(place).dtype,
+            )),
+        };
+        fused.numbers.iter().map(number).collect()
     }
 
     /// Whether a node of samples is what is stored.

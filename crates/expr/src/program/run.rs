@@ -2,20 +2,19 @@
 
 use std::mem::take;
 
-use isochrony_dsp::Isa;
 use isochrony_segment::DType;
 use smallvec::SmallVec;
 
-use crate::kernels::{Others, Source, Value, WithinFn};
-use crate::reduce::Reducer;
+use crate::kernels::{Source, Value};
 
+use super::blocks::{Blocks, call};
 use super::frames::Frames;
 use super::memory;
-use super::scratch::{GROUP, Lines, Scratch, State, bytes, bytes_mut};
+use super::scratch::{GROUP, Scratch, State, bytes, bytes_mut};
 use super::steps::{
-    ColumnOperand, ColumnStep, ColumnWork, Operand, Outcome, Pass, Plan, Run, SampleStep, Target,
+    ColumnOperand, ColumnStep, ColumnWork, Operand, Outcome, Pass, Plan, SampleStep, Target,
 };
-use super::threshold::{self, Interval};
+use super::threshold;
 
 /// Bytes of samples that are walked again by the next pass before later ones are touched: half of a
 /// small first-level cache.
@@ -98,9 +97,7 @@ fn run_column(
     });
     match step.work {
         ColumnWork::Map(run) => {
-            let [a, b, c] = operands;
-            let unused = Source::Value(Value::default());
-            call(run, scratch.isa, [a, b, c, unused], out);
+            call(run, scratch.isa, operands, out);
         }
         ColumnWork::Memory(memory, place) => {
             let followed = step.operands[0].1;
@@ -150,6 +147,8 @@ fn run_pass(
         columns,
         reducers,
         intervals,
+        numbers: chain_numbers,
+        saved,
         ..
     } = scratch;
     for reducer in &mut reducers[pass.reducers.clone()] {
@@ -169,6 +168,8 @@ fn run_pass(
             columns,
             column_at,
             reducers,
+            numbers: chain_numbers,
+            saved,
         };
         for step in steps {
             match step {
@@ -194,6 +195,25 @@ fn run_pass(
                     );
                     blocks.registers[*register] = lines;
                 }
+                SampleStep::Chain {
+                    chain,
+                    blocks: sources,
+                    numbers,
+                    place,
+                    target,
+                    dtype,
+                } => match target {
+                    Target::Output => {
+                        let out = &mut out[at..at + room];
+                        blocks.chain(chain, sources, (*place, numbers), out);
+                    }
+                    Target::Register(register) => {
+                        let mut lines = take(&mut blocks.registers[*register]);
+                        let out = &mut bytes_mut(&mut lines)[..len * dtype.size()];
+                        blocks.chain(chain, sources, (*place, numbers), out);
+                        blocks.registers[*register] = lines;
+                    }
+                },
                 SampleStep::Within {
                     run,
                     condition,
@@ -227,15 +247,6 @@ fn run_pass(
                         let passing = run(blocks.isa, block, at.low, at.high, at.outside);
                         blocks.reducers[*reducer].tally(passing, len as u64);
                     }
-                }
-                SampleStep::TallyCompared {
-                    run,
-                    operands,
-                    reducer,
-                } => {
-                    let [a, b] = operands.map(|(operand, dtype)| blocks.source(operand, dtype));
-                    let passing = run(blocks.isa, a, b);
-                    blocks.reducers[*reducer].tally(passing, len as u64);
                 }
                 SampleStep::Gather {
                     reducer,
@@ -282,100 +293,5 @@ impl Scratch {
             }
         }
         true
-    }
-}
-
-/// What steps see of one block.
-struct Blocks<'a> {
-    isa: Isa,
-    /// Samples of the window at hand, of each input.
-    samples: &'a [&'a [u8]],
-    /// Where the block begins in them, and its length.
-    done: usize,
-    len: usize,
-    registers: &'a mut [Lines],
-    columns: &'a [Lines],
-    /// Row of the window at hand in the columns.
-    column_at: usize,
-    reducers: &'a mut [Box<dyn Reducer>],
-}
-
-impl Blocks<'_> {
-    fn source(&self, operand: Operand, dtype: DType) -> Source<'_> {
-        match operand {
-            Operand::Input(input) => {
-                let size = dtype.size();
-                Source::Block(&self.samples[input][self.done * size..(self.done + self.len) * size])
-            }
-            Operand::Register(at) => {
-                Source::Block(&bytes(&self.registers[at])[..self.len * dtype.size()])
-            }
-            Operand::Column(at) => {
-                let size = dtype.size();
-                let mut value = Value::default();
-                let cell = &bytes(&self.columns[at])[self.column_at * size..][..size];
-                value.0[..size].copy_from_slice(cell);
-                Source::Value(value)
-            }
-            Operand::Constant(value) => Source::Value(value),
-        }
-    }
-
-    fn map(&self, run: Run, operands: &[(Operand, DType); 4], out: &mut [u8]) {
-        let operands = operands.map(|(operand, dtype)| self.source(operand, dtype));
-        call(run, self.isa, operands, out);
-    }
-
-    fn within(&self, run: WithinFn, at: Interval, operand: Operand, dtype: DType, out: &mut [u8]) {
-        if let Source::Block(block) = self.source(operand, dtype) {
-            run(self.isa, block, at.low, at.high, at.outside, out);
-        }
-    }
-
-    fn gather(&mut self, reducer: usize, operand: Operand, dtype: DType) {
-        // Not `source`, which borrows the reducers, too.
-        let size = dtype.size();
-        let block = match operand {
-            Operand::Register(at) => &bytes(&self.registers[at])[..self.len * size],
-            Operand::Input(input) => {
-                &self.samples[input][self.done * size..(self.done + self.len) * size]
-            }
-            Operand::Column(_) | Operand::Constant(_) => return,
-        };
-        self.reducers[reducer].update(self.isa, block);
-    }
-}
-
-fn call(run: Run, isa: Isa, [a, b, c, d]: [Source<'_>; 4], out: &mut [u8]) {
-    /// Loops of one operand always get a block: what is constant was folded, and what belongs to
-    /// windows has loops over windows.
-    fn block(source: Source<'_>) -> &[u8] {
-        match source {
-            Source::Block(block) => block,
-            Source::Value(_) => &[],
-        }
-    }
-    /// The second operand of a pair whose first one is a block.
-    fn value(source: Source<'_>) -> Value {
-        match source {
-            Source::Block(_) => Value::default(),
-            Source::Value(value) => value,
-        }
-    }
-    match run {
-        Run::Unary(run) => run(isa, block(a), out),
-        Run::Calibrate(run, scale, offset) => run(isa, block(a), scale, offset, out),
-        Run::Choose(run) => run(isa, a, b, c, d, out),
-        Run::Lift(run) => run(isa, block(a), b, out),
-        Run::Pair(run) => {
-            let others = match (b, c) {
-                (Source::Value(first), Source::Value(second)) => Others::Numbers(first, second),
-                (Source::Value(first), Source::Block(second)) => Others::Second(first, second),
-                (Source::Block(first), second) => Others::First(first, value(second)),
-            };
-            run(isa, block(a), others, out);
-        }
-        Run::Binary(run) => run(isa, a, b, out),
-        Run::Select(run) => run(isa, a, b, c, out),
     }
 }

@@ -6,7 +6,7 @@ use isochrony_dsp::Isa;
 use crate::kernels::Value;
 use crate::reduce::Reducer;
 
-use super::steps::Plan;
+use super::steps::{Operand, Plan, SampleStep};
 use super::threshold::Interval;
 
 /// Bytes of a block: what the interpreter hands from loop to loop, several of them within the
@@ -48,6 +48,10 @@ pub struct Scratch {
     pub(crate) block: usize,
     pub(crate) registers: Vec<Lines>,
     pub(crate) columns: Vec<Lines>,
+    /// Numbers of each chain, written out.
+    pub(crate) numbers: Vec<Lines>,
+    /// What the chain at hand saves.
+    pub(crate) saved: Lines,
     pub(crate) reducers: Vec<Box<dyn Reducer>>,
     /// Intervals of a pass's conditions for the window at hand.
     pub(crate) intervals: Vec<Interval>,
@@ -57,6 +61,26 @@ impl Scratch {
     pub(crate) fn new(id: u64, plan: &Plan, isa: Isa) -> Self {
         let widest = plan.registers.iter().copied().max().unwrap_or(1);
         let block = (BLOCK_BYTES / widest.max(1)).min(MOST);
+        let mut numbers = vec![Lines::new(); plan.chains];
+        let mut saved = 0;
+        for step in plan.steps() {
+            if let SampleStep::Chain {
+                chain,
+                numbers: of,
+                place,
+                ..
+            } = step
+            {
+                saved = saved.max(chain.saved_bytes());
+                let mut tiles = lines(chain.number_bytes());
+                for (at, &(operand, dtype)) in of.iter().enumerate() {
+                    if let Operand::Constant(value) = operand {
+                        chain.fill(at, value, dtype, bytes_mut(&mut tiles));
+                    }
+                }
+                numbers[*place] = tiles;
+            }
+        }
         Self {
             id,
             isa,
@@ -71,6 +95,8 @@ impl Scratch {
                 .iter()
                 .map(|dtype| lines(dtype.size() * GROUP))
                 .collect(),
+            numbers,
+            saved: lines(saved),
             intervals: Vec::with_capacity(plan.most_conditions()),
             reducers: plan.reducers.iter().map(|make| make()).collect(),
         }

@@ -5,8 +5,7 @@ use isochrony_segment::{DType, Sample, dispatch};
 use isochrony_dsp::{Isa, Kernel, Level};
 
 use crate::kernels::{
-    BinaryFn, ChooseFn, CompareFn, LiftFn, PairFn, SelectFn, TallyFn, UnaryFn, Value, WithinFn,
-    samples, samples_mut,
+    BinaryFn, Chain, SelectFn, TallyFn, UnaryFn, Value, WithinFn, samples, samples_mut,
 };
 use crate::reduce::Make;
 
@@ -22,12 +21,6 @@ pub(crate) enum Run {
     Binary(BinaryFn),
     Select(SelectFn),
     Calibrate(CalibrateFn, f64, f64),
-    /// Of samples and two other operands.
-    Pair(PairFn),
-    /// Of what is compared and what is chosen.
-    Choose(ChooseFn),
-    /// Of samples to be converted and one other operand.
-    Lift(LiftFn),
 }
 
 /// Where a loop over samples finds an operand.
@@ -55,7 +48,18 @@ pub(crate) enum Target {
 pub(crate) enum SampleStep {
     Map {
         run: Run,
-        operands: [(Operand, DType); 4],
+        operands: [(Operand, DType); 3],
+        target: Target,
+        dtype: DType,
+    },
+    /// Any number of operations on floats.
+    Chain {
+        chain: Chain,
+        blocks: Vec<(Operand, DType)>,
+        /// Of those that are constants tiles are written when memory is made.
+        numbers: Vec<(Operand, DType)>,
+        /// Which of the scratch memory's chains it is.
+        place: usize,
         target: Target,
         dtype: DType,
     },
@@ -73,12 +77,6 @@ pub(crate) enum SampleStep {
         condition: usize,
         operand: Operand,
         dtype: DType,
-        reducer: usize,
-    },
-    /// The program's `reducer`-th reducer learns how many samples compare as asked.
-    TallyCompared {
-        run: CompareFn,
-        operands: [(Operand, DType); 2],
         reducer: usize,
     },
     /// The program's `reducer`-th reducer takes in a block.
@@ -162,10 +160,17 @@ pub(crate) struct Plan {
     pub(crate) registers: Vec<usize>,
     /// What each memory is of: alike for memories that two programs have in common.
     pub(crate) memories: Vec<u64>,
+    pub(crate) chains: usize,
     pub(crate) outcome: Outcome,
 }
 
 impl Plan {
+    /// All steps of all passes.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = &SampleStep> {
+        let passes = self.stages.iter().filter_map(|stage| stage.pass.as_ref());
+        passes.flat_map(|pass| pass.steps.iter().chain(&pass.short))
+    }
+
     /// How often samples are walked.
     pub(crate) fn walks(&self) -> usize {
         let passes = self.stages.iter().filter(|stage| stage.pass.is_some());
@@ -182,7 +187,7 @@ impl Plan {
 /// The loop that turns counts of a dtype into physical values.
 pub(crate) fn calibrate(dtype: DType) -> CalibrateFn {
     fn run<T: Sample>(isa: Isa, counts: &[u8], scale: f64, offset: f64, out: &mut [u8]) {
-        isa.run(Calibrate::<T> {
+        isa.run_narrow(Calibrate::<T> {
             counts: samples(counts),
             scale,
             offset,

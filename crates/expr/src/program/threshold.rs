@@ -236,6 +236,12 @@ impl Link {
 pub(crate) struct Condition(pub(crate) Vec<Predicate>);
 
 impl Condition {
+    /// Whether it compares samples as they are, but for their dtype.
+    pub(crate) fn only_widens(&self) -> bool {
+        let mut links = self.0.iter().flat_map(|predicate| &predicate.links);
+        links.all(|link| link.operation == Monotone::Widen)
+    }
+
     /// The values of the base for which all hold, given the numbers of this window; None where a
     /// chain is not monotone.
     pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {

@@ -112,7 +112,7 @@ impl<C: Parts> Reducer for Sums<C> {
     }
 
     fn update(&mut self, isa: Isa, block: &[u8]) {
-        isa.run(Update {
+        isa.run_plain(Update {
             sums: self,
             samples: samples(block),
         });

@@ -105,7 +105,7 @@ impl<T: Whole> Reducer for Total<T> {
     fn update(&mut self, isa: Isa, block: &[u8]) {
         let samples = samples::<T>(block);
         self.seen += samples.len() as u64;
-        self.sum += isa.run(Add(samples));
+        self.sum += isa.run_narrow(Add(samples));
     }
 
     fn finish(&self, wanted: Reduction) -> Value {

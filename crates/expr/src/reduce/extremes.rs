@@ -71,7 +71,7 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for Whole<T, MIN, MAX
     }
 
     fn update(&mut self, isa: Isa, block: &[u8]) {
-        isa.run(Extend {
+        isa.run_narrow(Extend {
             reducer: self,
             samples: samples::<T>(block),
         });
@@ -234,7 +234,7 @@ impl<T: Order> Reducer for Truth<T> {
     fn update(&mut self, isa: Isa, block: &[u8]) {
         let samples = samples::<T>(block);
         self.seen += samples.len() as u64;
-        self.count += isa.run(CountNonzero(samples));
+        self.count += isa.run_narrow(CountNonzero(samples));
     }
 
     fn tally(&mut self, passing: u64, seen: u64) {

@@ -268,17 +268,17 @@ fn two_operands(name: &str, a: Num, b: Num) -> Num {
         "eq" => Num::bool(a.same(b)),
         "ne" => Num::bool(!a.same(b)),
         "minimum" => {
-            if a.is_nan() || a.before(b, false) {
-                a
-            } else {
+            if (b.is_nan() && !a.is_nan()) || b.before(a, false) {
                 b
+            } else {
+                a
             }
         }
         "maximum" => {
-            if a.is_nan() || b.before(a, false) {
-                a
-            } else {
+            if (b.is_nan() && !a.is_nan()) || a.before(b, false) {
                 b
+            } else {
+                a
             }
         }
         "arctan2" => Num::real(a.re.atan2(b.re), a.dtype),

@@ -26,23 +26,23 @@ pub(crate) trait Order: Sample {
     fn is_finite(self) -> bool;
     fn is_zero(self) -> bool;
 
-    /// NumPy's `minimum`: NaN if one is.
+    /// NumPy's `minimum`: NaN if one is. Of equals, and of two NaN, the first.
     #[inline(always)]
     fn smaller(self, other: Self) -> Self {
-        if self.less(other) | self.is_nan() {
-            self
-        } else {
+        if other.less(self) | (other.is_nan() & !self.is_nan()) {
             other
+        } else {
+            self
         }
     }
 
-    /// NumPy's `maximum`: NaN if one is.
+    /// NumPy's `maximum`: NaN if one is. Of equals, and of two NaN, the first.
     #[inline(always)]
     fn larger(self, other: Self) -> Self {
-        if other.less(self) | self.is_nan() {
-            self
-        } else {
+        if self.less(other) | (other.is_nan() & !self.is_nan()) {
             other
+        } else {
+            self
         }
     }
 }

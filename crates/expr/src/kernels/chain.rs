@@ -1,0 +1,280 @@
+//! Chains of operations on floats: any number of arithmetic operations, comparisons and choices in few walks over a
+//! block.
+//!
+//! A chain is written as a list of [`Step`]s on an accumulator; a step takes its other operand from memory: from a
+//! block, from what an earlier step saved, or from a number that was written out as a tile. The steps are packed into
+//! [`Walk`]s of one or two operations that leave their result in memory of the first-level cache, a few thousand bytes
+//! at a time (`walk.rs`). Two, because a walk costs what loading and storing costs, whatever it computes meanwhile; not
+//! more, because there is a loop for each two, and not one walk with a jump from operation to operation, because on the
+//! machines that we measured on a jump that is looked up costs as much as a dozen vector instructions.
+//!
+//! Truth is a mask within a chain, a byte outside of it. What lies between steps is rounded as if it were stored.
+
+use isochrony_dsp::{Isa, TILE_BYTES};
+use isochrony_segment::{Bool8, DType};
+
+use super::map::{Value, samples_mut};
+use super::walk;
+
+/// Most blocks that a chain reads.
+pub(crate) const MOST_BLOCKS: usize = 8;
+
+/// Most numbers that a chain takes.
+pub(crate) const MOST_NUMBERS: usize = 64;
+
+/// Most results that a chain saves.
+pub(crate) const MOST_SAVED: usize = 32;
+
+/// Tiles that are walked before the next operation: what is saved is that long.
+pub(super) const TILES: usize = 16;
+
+/// Bytes of a tile of the widest samples that can be converted: 64 of eight bytes.
+const WIDEST: usize = 2 * TILE_BYTES;
+
+/// Where a step finds its operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A number, in every sample of its tile.
+    Number(u8),
+    /// What an earlier step saved, or what was converted.
+    Saved(u8),
+    /// A block of the chain's own dtype.
+    Block(u8),
+}
+
+/// What a step does to the accumulator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    Load,
+    Save,
+    Add,
+    Sub,
+    SubFrom,
+    Mul,
+    Div,
+    DivInto,
+    Smaller,
+    /// Of a number that is not NaN.
+    SmallerNumber,
+    SmallerFrom,
+    Larger,
+    LargerNumber,
+    LargerFrom,
+    Sqrt,
+    Abs,
+    Negate,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+    And,
+    Or,
+    Xor,
+    Invert,
+    /// Of two operands.
+    Select,
+}
+
+impl Code {
+    fn compares(self) -> bool {
+        use Code::{Greater, GreaterEqual, Less, LessEqual};
+        matches!(self, Less | LessEqual | Greater | GreaterEqual)
+    }
+
+    fn computes(self) -> bool {
+        use Code::{Abs, Add, Div, DivInto, Larger, Mul, Smaller, Sqrt, Sub, SubFrom};
+        matches!(
+            self,
+            Add | Sub | SubFrom | Mul | Div | DivInto | Smaller | Larger | Abs | Sqrt
+        )
+    }
+
+    /// Whether there is a loop for this operation and the next one.
+    fn goes_with(self, next: Self) -> bool {
+        (self.computes() && (next.computes() || next.compares()))
+            || (self.compares() && matches!(next, Self::Select | Self::And | Self::Or))
+    }
+}
+
+/// One operation: operands that it does not have may be anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) code: Code,
+    pub(crate) x: Place,
+    pub(crate) other: Place,
+}
+
+/// One or two operations on a block; the second one of one is [`Code::Load`], which does nothing there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Walk {
+    pub(super) from: Place,
+    pub(super) first: Step,
+    pub(super) second: Step,
+    /// Where the result is saved; None for the chain's result.
+    pub(super) to: Option<u8>,
+}
+
+/// A block of another dtype, converted before the steps; bools become masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Convert {
+    pub(crate) from: DType,
+    pub(crate) block: u8,
+    pub(crate) saved: u8,
+}
+
+/// Operations in the order of their walks.
+#[derive(Debug, Clone)]
+pub(crate) struct Chain {
+    /// f32 or f64: what all tiles hold.
+    pub(crate) dtype: DType,
+    pub(super) converts: Vec<Convert>,
+    pub(super) walks: Vec<Walk>,
+    /// Dtypes of the blocks.
+    pub(super) blocks: Vec<DType>,
+    pub(super) numbers: usize,
+    pub(super) saved: usize,
+    /// Whether the result is truth.
+    pub(super) is_test: bool,
+}
+
+impl Chain {
+    /// Packs steps, the first one of which loads; None if they take more than a chain can have. `saved` counts what
+    /// they save.
+    pub(crate) fn new(
+        dtype: DType,
+        converts: Vec<Convert>,
+        steps: &[Step],
+        blocks: Vec<DType>,
+        numbers: usize,
+        saved: usize,
+        is_test: bool,
+    ) -> Option<Self> {
+        // One more is for what lies between walks and for masks that become bools.
+        let between = u8::try_from(saved).ok()?;
+        let fits = blocks.len() <= MOST_BLOCKS && numbers <= MOST_NUMBERS && saved < MOST_SAVED;
+        fits.then(|| Self {
+            dtype,
+            converts,
+            walks: walks(steps, between),
+            blocks,
+            numbers,
+            saved: saved + 1,
+            is_test,
+        })
+    }
+
+    /// Bytes of numbers written out.
+    pub(crate) fn number_bytes(&self) -> usize {
+        self.numbers * TILE_BYTES
+    }
+
+    /// Bytes of what is saved.
+    pub(crate) fn saved_bytes(&self) -> usize {
+        self.saved * TILES * TILE_BYTES
+    }
+
+    /// Samples of a tile.
+    fn tile(&self) -> usize {
+        TILE_BYTES / self.dtype.size()
+    }
+
+    /// Writes a number into its tile; of bools a mask.
+    pub(crate) fn fill(&self, number: usize, value: Value, dtype: DType, numbers: &mut [u8]) {
+        let tile = &mut numbers[number * TILE_BYTES..][..TILE_BYTES];
+        let mask = (dtype == DType::Bool).then(|| value.get::<Bool8>().get());
+        match (self.dtype, mask) {
+            (DType::F32, None) => samples_mut(tile).fill(value.get::<f32>()),
+            (_, None) => samples_mut(tile).fill(value.get::<f64>()),
+            (_, Some(mask)) => tile.fill(u8::from(mask).wrapping_neg()),
+        }
+    }
+
+    /// Computes `len` samples. Blocks have at least as many, numbers are in their tiles.
+    pub(crate) fn run(
+        &self,
+        isa: Isa,
+        blocks: &[&[u8]; MOST_BLOCKS],
+        numbers: &[u8],
+        saved: &mut [u8],
+        len: usize,
+        out: &mut [u8],
+    ) {
+        let size = if self.is_test { 1 } else { self.dtype.size() };
+        let whole = len - len % self.tile();
+        let mut parts = [&[][..]; MOST_BLOCKS];
+        for ((part, block), dtype) in parts.iter_mut().zip(blocks).zip(&self.blocks) {
+            *part = &block[..whole * dtype.size()];
+        }
+        let (tiles, tail) = out.split_at_mut(whole * size);
+        walk::run(self, isa, &parts, numbers, saved, tiles);
+        if whole < len {
+            // A last tile, filled up.
+            let mut rests = [[Value::default(); WIDEST / size_of::<Value>()]; MOST_BLOCKS];
+            for ((rest, block), dtype) in rests.iter_mut().zip(blocks).zip(&self.blocks) {
+                let left = &block[whole * dtype.size()..len * dtype.size()];
+                bytemuck::cast_slice_mut(rest)[..left.len()].copy_from_slice(left);
+            }
+            let mut parts = [&[][..]; MOST_BLOCKS];
+            for ((part, rest), dtype) in parts.iter_mut().zip(&rests).zip(&self.blocks) {
+                *part = &bytemuck::cast_slice(rest)[..self.tile() * dtype.size()];
+            }
+            let mut last = [Value::default(); TILE_BYTES / size_of::<Value>()];
+            let last: &mut [u8] = bytemuck::cast_slice_mut(&mut last);
+            walk::run(
+                self,
+                isa,
+                &parts,
+                numbers,
+                saved,
+                &mut last[..self.tile() * size],
+            );
+            tail.copy_from_slice(&last[..tail.len()]);
+        }
+    }
+}
+
+/// Two steps a walk where there is a loop for both, and nobody needs what lies between.
+fn walks(steps: &[Step], between: u8) -> Vec<Walk> {
+    let none = |x| Step {
+        code: Code::Load,
+        x,
+        other: x,
+    };
+    let mut walks = Vec::new();
+    let mut from = Place::Number(0);
+    let mut steps = steps.iter().copied().peekable();
+    while let Some(first) = steps.next() {
+        let saves = |step: &Step| step.code == Code::Save;
+        let is_kept = steps.peek().is_some_and(saves);
+        if first.code == Code::Load && !is_kept {
+            from = first.x;
+            continue;
+        }
+        let (mut walk, next) = if first.code == Code::Load {
+            (none(first.x), None)
+        } else {
+            (first, steps.next_if(|next| first.code.goes_with(next.code)))
+        };
+        if first.code == Code::Load {
+            from = first.x;
+            walk.x = first.x;
+        }
+        let to = match steps.next_if(saves) {
+            Some(Step {
+                x: Place::Saved(saved),
+                ..
+            }) => Some(saved),
+            _ => steps.peek().map(|_| between),
+        };
+        walks.push(Walk {
+            from,
+            first: walk,
+            second: next.unwrap_or(none(first.x)),
+            to,
+        });
+        from = Place::Saved(to.unwrap_or(between));
+    }
+    walks
+}

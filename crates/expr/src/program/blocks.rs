@@ -1,0 +1,130 @@
+//! One block of samples, and how steps are applied to it.
+
+use std::mem::take;
+
+use isochrony_dsp::Isa;
+use isochrony_segment::DType;
+
+use crate::kernels::{Chain, MOST_BLOCKS, Source, Value, WithinFn};
+use crate::reduce::Reducer;
+
+use super::scratch::{Lines, bytes, bytes_mut};
+use super::steps::{Operand, Run};
+use super::threshold::Interval;
+
+/// What steps see of one block.
+pub(super) struct Blocks<'a> {
+    pub(super) isa: Isa,
+    /// Samples of the window at hand, of each input.
+    pub(super) samples: &'a [&'a [u8]],
+    /// Where the block begins in them, and its length.
+    pub(super) done: usize,
+    pub(super) len: usize,
+    pub(super) registers: &'a mut [Lines],
+    pub(super) columns: &'a [Lines],
+    /// Row of the window at hand in the columns.
+    pub(super) column_at: usize,
+    pub(super) reducers: &'a mut [Box<dyn Reducer>],
+    /// Numbers of chains.
+    pub(super) numbers: &'a mut [Lines],
+    /// Memory for what a chain saves.
+    pub(super) saved: &'a mut Lines,
+}
+
+impl Blocks<'_> {
+    pub(super) fn source(&self, operand: Operand, dtype: DType) -> Source<'_> {
+        match operand {
+            Operand::Input(input) => {
+                let size = dtype.size();
+                Source::Block(&self.samples[input][self.done * size..(self.done + self.len) * size])
+            }
+            Operand::Register(at) => {
+                Source::Block(&bytes(&self.registers[at])[..self.len * dtype.size()])
+            }
+            Operand::Column(at) => {
+                let size = dtype.size();
+                let mut value = Value::default();
+                let cell = &bytes(&self.columns[at])[self.column_at * size..][..size];
+                value.0[..size].copy_from_slice(cell);
+                Source::Value(value)
+            }
+            Operand::Constant(value) => Source::Value(value),
+        }
+    }
+
+    pub(super) fn chain(
+        &mut self,
+        chain: &Chain,
+        sources: &[(Operand, DType)],
+        (place, numbers): (usize, &[(Operand, DType)]),
+        out: &mut [u8],
+    ) {
+        let (mut tiles, mut saved) = (take(&mut self.numbers[place]), take(self.saved));
+        for (at, &(operand, dtype)) in numbers.iter().enumerate() {
+            if let Operand::Column(_) = operand
+                && let Source::Value(value) = self.source(operand, dtype)
+            {
+                chain.fill(at, value, dtype, bytes_mut(&mut tiles));
+            }
+        }
+        let mut blocks = [&[][..]; MOST_BLOCKS];
+        for (block, &(operand, dtype)) in blocks.iter_mut().zip(sources) {
+            if let Source::Block(source) = self.source(operand, dtype) {
+                *block = source;
+            }
+        }
+        let room = &mut bytes_mut(&mut saved)[..chain.saved_bytes()];
+        let tiled = &bytes(&tiles)[..chain.number_bytes()];
+        chain.run(self.isa, &blocks, tiled, room, self.len, out);
+        self.numbers[place] = tiles;
+        *self.saved = saved;
+    }
+
+    pub(super) fn map(&self, run: Run, operands: &[(Operand, DType); 3], out: &mut [u8]) {
+        let operands = operands.map(|(operand, dtype)| self.source(operand, dtype));
+        call(run, self.isa, operands, out);
+    }
+
+    pub(super) fn within(
+        &self,
+        run: WithinFn,
+        at: Interval,
+        operand: Operand,
+        dtype: DType,
+        out: &mut [u8],
+    ) {
+        if let Source::Block(block) = self.source(operand, dtype) {
+            run(self.isa, block, at.low, at.high, at.outside, out);
+        }
+    }
+
+    pub(super) fn gather(&mut self, reducer: usize, operand: Operand, dtype: DType) {
+        // Not `source`, which borrows the reducers, too.
+        let size = dtype.size();
+        let block = match operand {
+            Operand::Register(at) => &bytes(&self.registers[at])[..self.len * size],
+            Operand::Input(input) => {
+                &self.samples[input][self.done * size..(self.done + self.len) * size]
+            }
+            Operand::Column(_) | Operand::Constant(_) => return,
+        };
+        self.reducers[reducer].update(self.isa, block);
+    }
+}
+
+pub(super) fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
+    /// Loops of one operand always get a block: what is constant was folded, and what belongs to
+    /// windows has loops over windows.
+    fn block(source: Source<'_>) -> &[u8] {
+        match source {
+            Source::Block(block) => block,
+            Source::Value(_) => &[],
+        }
+    }
+    match run {
+        Run::Unary(run) => run(isa, block(a), out),
+        Run::Calibrate(run, scale, offset) => run(isa, block(a), scale, offset, out),
+        Run::Binary(run) => run(isa, a, b, out),
+        Run::Select(run) => run(isa, a, b, c, out),
+    }
+}

@@ -1,0 +1,206 @@
+//! Which nodes of a pass are steps of one chain.
+//!
+//! Operations on singles, or on doubles, that vectors have instructions for are *of* that dtype; comparisons are of
+//! what they compare, truth of what it joins. Such a node is stored only if somebody needs it in memory: the result, a
+//! reduction, a loop that is not a chain, a chain of the other dtype, or several chains. All others are steps of the
+//! one chain that needs them. So chains have one result each and cannot wait for one another in a circle.
+
+use std::collections::{HashMap, HashSet};
+
+use isochrony_segment::DType;
+
+use crate::kernels::Chain;
+use crate::lower::Action;
+use crate::{Binary, Shape, Unary};
+
+use super::needs::{Conditions, Gathers, arguments};
+use super::plan::Planner;
+use super::writer::{Number, Writer};
+
+/// Most nodes of a chain: writing one recurses along them.
+const MOST_NODES: usize = 256;
+
+/// A chain and what it reads.
+#[derive(Debug, Clone)]
+pub(crate) struct Fused {
+    pub(crate) chain: Chain,
+    /// Nodes whose blocks it reads.
+    pub(crate) blocks: Vec<usize>,
+    /// The first one is one.
+    pub(crate) numbers: Vec<Number>,
+}
+
+/// Chains by the place of their result.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    pub(crate) fused: HashMap<usize, Fused>,
+    /// Nodes that chains compute on the way, which need no step of their own.
+    pub(crate) inner: HashSet<usize>,
+}
+
+/// Where the value of a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Home {
+    /// In memory.
+    Stored,
+    /// In the chain with this result.
+    Within(usize),
+    /// In every chain that needs it: it is a conversion of something stored.
+    Anywhere,
+}
+
+/// What a pass looks like to chains.
+pub(super) struct Homes {
+    pub(super) of: HashMap<usize, Home>,
+    /// The dtype that each node's chain computes in.
+    pub(super) kinds: HashMap<usize, DType>,
+}
+
+impl Planner<'_> {
+    /// The dtype of the chains that a node can be a step of.
+    fn kind(&self, place: usize, kinds: &HashMap<usize, DType>) -> Option<DType> {
+        let node = self.node(place);
+        let float = |dtype| matches!(dtype, DType::F32 | DType::F64).then_some(dtype);
+        let real = |dtype: DType| !dtype.is_complex();
+        let of = |at: usize| self.node(node.args[at]).dtype;
+        match node.action {
+            Action::Binary(op) => match op {
+                Binary::Add | Binary::Sub | Binary::Mul | Binary::Div => float(node.dtype),
+                Binary::Minimum | Binary::Maximum => float(node.dtype),
+                Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge => float(of(0)),
+                Binary::Eq | Binary::Ne => float(of(0)),
+                Binary::And | Binary::Or | Binary::Xor if node.dtype == DType::Bool => {
+                    node.args.iter().find_map(|arg| kinds.get(arg).copied())
+                }
+                _ => None,
+            },
+            Action::Unary(Unary::Neg | Unary::Abs | Unary::Sqrt) => {
+                float(node.dtype).filter(|&dtype| dtype == of(0))
+            }
+            Action::Unary(Unary::Invert) if node.dtype == DType::Bool => {
+                kinds.get(&node.args[0]).copied()
+            }
+            Action::Select => float(node.dtype),
+            Action::Cast => float(node.dtype).filter(|_| real(of(0))),
+            Action::Calibrate(..) => {
+                float(node.dtype).filter(|_| real(of(0)) && of(0) != DType::Bool)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a node converts what is stored: a step of its own takes a simpler loop.
+    pub(super) fn converts(&self, place: usize) -> bool {
+        match self.node(place).action {
+            Action::Calibrate(..) => true,
+            Action::Cast => self.node(self.node(place).args[0]).dtype != DType::Bool,
+            _ => false,
+        }
+    }
+
+    fn homes(
+        &self,
+        nodes: &[usize],
+        gathers: &Gathers,
+        conditions: &Conditions,
+        result: Option<usize>,
+        split: &HashSet<usize>,
+    ) -> Homes {
+        let sampled: HashSet<usize> = nodes
+            .iter()
+            .copied()
+            .filter(|&place| self.node(place).shape == Shape::Sample)
+            .collect();
+        let mut kinds = HashMap::new();
+        for &place in nodes {
+            let is_own = conditions.contains_key(&place) || !sampled.contains(&place);
+            if let Some(kind) = self.kind(place, &kinds).filter(|_| !is_own) {
+                kinds.insert(place, kind);
+            }
+        }
+        let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
+        for &place in nodes {
+            for arg in arguments(self.lowered, conditions, place) {
+                users.entry(arg).or_default().push(place);
+            }
+        }
+        let mut of: HashMap<usize, Home> = HashMap::new();
+        let mut sizes: HashMap<usize, usize> = HashMap::new();
+        for &place in nodes.iter().rev().filter(|place| sampled.contains(place)) {
+            let users = users.get(&place).map_or(&[][..], Vec::as_slice);
+            let kind = kinds.get(&place);
+            let asked =
+                result == Some(place) || gathers.contains_key(&place) || split.contains(&place);
+            // The chain that a user is a step of; None if the user needs memory.
+            let chain = |user: &usize| {
+                let user = *user;
+                let root = match of.get(&user)? {
+                    Home::Within(root) => *root,
+                    Home::Stored if !self.converts(user) => user,
+                    _ => return None,
+                };
+                let fits = !self.converts(user) && kinds.get(&root) == kind;
+                fits.then_some(root)
+            };
+            let mut roots: Option<HashSet<usize>> = users.iter().map(chain).collect();
+            if kind.is_none() || asked || users.is_empty() {
+                roots = None;
+            }
+            let full = |root: &usize| sizes.get(root).is_some_and(|&size| size >= MOST_NODES);
+            let home = match roots {
+                Some(_) if self.converts(place) => Home::Anywhere,
+                Some(roots) if roots.len() == 1 => match roots.into_iter().next() {
+                    Some(root) if !full(&root) => Home::Within(root),
+                    _ => Home::Stored,
+                },
+                _ => Home::Stored,
+            };
+            if let Home::Within(root) = home {
+                *sizes.entry(root).or_default() += 1;
+            }
+            of.insert(place, home);
+        }
+        Homes { of, kinds }
+    }
+
+    /// Chains among the nodes of a pass.
+    pub(super) fn groups(
+        &self,
+        nodes: &[usize],
+        gathers: &Gathers,
+        conditions: &Conditions,
+        result: Option<usize>,
+    ) -> Groups {
+        let mut split = HashSet::new();
+        loop {
+            let homes = self.homes(nodes, gathers, conditions, result, &split);
+            let mut groups = Groups::default();
+            let mut whole = true;
+            for &place in nodes {
+                match homes.of.get(&place) {
+                    Some(Home::Stored)
+                        if homes.kinds.contains_key(&place) && !self.converts(place) =>
+                    {
+                        if let Some(fused) = Writer::new(self, &homes, place).write() {
+                            groups.fused.insert(place, fused);
+                        } else {
+                            // Too large: all that it computes on the way is stored.
+                            let within = |of: &Home| *of == Home::Within(place);
+                            let inner = homes.of.iter().filter(|(_, of)| within(of));
+                            let before = split.len();
+                            split.extend(inner.map(|(&inner, _)| inner));
+                            whole &= split.len() == before;
+                        }
+                    }
+                    Some(Home::Within(_) | Home::Anywhere) => {
+                        groups.inner.insert(place);
+                    }
+                    _ => {}
+                }
+            }
+            if whole {
+                return groups;
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Writes the steps of a chain.
+//!
+//! A step's second operand lies in memory, so of an operation on two values that are both steps one is saved first. A
+//! value that several steps need is saved once. What is saved is free again after its last use.
+
+use std::collections::HashMap;
+
+use isochrony_segment::DType;
+
+use crate::kernels::{Chain, Code, Convert, MOST_BLOCKS, MOST_NUMBERS, MOST_SAVED, Place, Step};
+use crate::lower::Action;
+use crate::{Binary, Shape, Unary};
+
+use super::groups::{Fused, Home, Homes};
+use super::plan::Planner;
+
+/// The number one, which every chain has.
+const ONE: Place = Place::Number(0);
+
+/// A number of a chain: a node, or one of a calibration's two.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Number {
+    Node(usize),
+    Given(f64),
+}
+
+pub(super) struct Writer<'p, 'a> {
+    planner: &'p Planner<'a>,
+    homes: &'p Homes,
+    root: usize,
+    dtype: DType,
+    /// Steps that still need each node.
+    uses: HashMap<usize, usize>,
+    saved: HashMap<usize, u8>,
+    /// Conversions, which stay as long as the tile.
+    converted: HashMap<usize, u8>,
+    free: Vec<u8>,
+    converts: Vec<Convert>,
+    steps: Vec<Step>,
+    /// How much is saved at most.
+    tiles: usize,
+    blocks: Vec<usize>,
+    numbers: Vec<Number>,
+}
+
+impl<'p, 'a> Writer<'p, 'a> {
+    pub(super) fn new(planner: &'p Planner<'a>, homes: &'p Homes, root: usize) -> Self {
+        let dtype = homes.kinds[&root];
+        Self {
+            planner,
+            homes,
+            root,
+            dtype,
+            uses: HashMap::new(),
+            saved: HashMap::new(),
+            converted: HashMap::new(),
+            free: Vec::new(),
+            converts: Vec::new(),
+            steps: Vec::new(),
+            tiles: 0,
+            blocks: Vec::new(),
+            numbers: vec![Number::Given(1.0)],
+        }
+    }
+
+    /// None if it takes more than a chain can have.
+    pub(super) fn write(mut self) -> Option<Fused> {
+        self.count(self.root);
+        self.compute(self.root)?;
+        let chain = Chain::new(
+            self.dtype,
+            self.converts,
+            &self.steps,
+            self.blocks
+                .iter()
+                .map(|&at| self.planner.node(at).dtype)
+                .collect(),
+            self.numbers.len(),
+            self.tiles,
+            self.planner.node(self.root).dtype == DType::Bool,
+        )?;
+        Some(Fused {
+            chain,
+            blocks: self.blocks,
+            numbers: self.numbers,
+        })
+    }
+
+    fn is_step(&self, place: usize) -> bool {
+        place == self.root
+            || matches!(
+                self.homes.of.get(&place),
+                Some(Home::Within(_) | Home::Anywhere)
+            )
+    }
+
+    /// Counts the steps that need each node.
+    fn count(&mut self, place: usize) {
+        for &arg in &self.planner.node(place).args {
+            let uses = self.uses.entry(arg).or_default();
+            *uses += 1;
+            if *uses == 1 && self.is_step(arg) {
+                self.count(arg);
+            }
+        }
+    }
+
+    fn push(&mut self, code: Code, x: Place) {
+        self.steps.push(Step {
+            code,
+            x,
+            other: ONE,
+        });
+    }
+
+    fn number(&mut self, number: Number) -> Option<Place> {
+        let at = self.numbers.iter().position(|&known| known == number);
+        let at = at.unwrap_or_else(|| {
+            self.numbers.push(number);
+            self.numbers.len() - 1
+        });
+        (at < MOST_NUMBERS).then_some(Place::Number(at as u8))
+    }
+
+    fn block(&mut self, place: usize) -> Option<u8> {
+        let at = self.blocks.iter().position(|&known| known == place);
+        let at = at.unwrap_or_else(|| {
+            self.blocks.push(place);
+            self.blocks.len() - 1
+        });
+        (at < MOST_BLOCKS).then_some(at as u8)
+    }
+
+    fn new_tile(&mut self) -> Option<u8> {
+        let at = self.free.pop().or_else(|| {
+            self.tiles += 1;
+            u8::try_from(self.tiles - 1).ok()
+        })?;
+        (usize::from(at) < MOST_SAVED - 1).then_some(at)
+    }
+
+    /// What is stored, as the chain's own dtype.
+    fn stored(&mut self, place: usize) -> Option<Place> {
+        let from = self.planner.node(place).dtype;
+        let block = self.block(place)?;
+        if from == self.dtype {
+            return Some(Place::Block(block));
+        }
+        if let Some(&saved) = self.converted.get(&place) {
+            return Some(Place::Saved(saved));
+        }
+        // Never one that steps used before: all conversions come first.
+        self.tiles += 1;
+        let saved = u8::try_from(self.tiles - 1).ok()?;
+        self.converts.push(Convert { from, block, saved });
+        self.converted.insert(place, saved);
+        Some(Place::Saved(saved))
+    }
+
+    /// Where a value lies already, or can lie without a step; the outer None if there is no room.
+    fn known(&mut self, place: usize) -> Option<Option<Place>> {
+        let node = self.planner.node(place);
+        if node.shape != Shape::Sample {
+            return self.number(Number::Node(place)).map(Some);
+        }
+        if let Some(&saved) = self.saved.get(&place) {
+            return Some(Some(Place::Saved(saved)));
+        }
+        if !self.is_step(place) {
+            return self.stored(place).map(Some);
+        }
+        let converts = node.action == Action::Cast && self.planner.converts(place);
+        if converts && place != self.root {
+            return self.stored(node.args[0]).map(Some);
+        }
+        Some(None)
+    }
+
+    /// A step that needed a node is done.
+    fn used(&mut self, place: usize) {
+        if let Some(uses) = self.uses.get_mut(&place) {
+            *uses = uses.saturating_sub(1);
+            if *uses == 0
+                && let Some(tile) = self.saved.remove(&place)
+            {
+                self.free.push(tile);
+            }
+        }
+    }
+
+    /// Where a value lies; it is computed and saved if it does not yet.
+    fn placed(&mut self, place: usize) -> Option<Place> {
+        if let Some(known) = self.known(place)? {
+            return Some(known);
+        }
+        self.compute(place)?;
+        self.save(place)
+    }
+
+    /// Saves the accumulator, which is a node's value.
+    fn save(&mut self, place: usize) -> Option<Place> {
+        if let Some(&saved) = self.saved.get(&place) {
+            return Some(Place::Saved(saved));
+        }
+        let saved = Place::Saved(self.new_tile()?);
+        if let Place::Saved(tile) = saved {
+            self.saved.insert(place, tile);
+        }
+        self.push(Code::Save, saved);
+        Some(saved)
+    }
+
+    /// Brings a node's value into the accumulator.
+    fn compute(&mut self, place: usize) -> Option<()> {
+        if let Some(known) = self.known(place)? {
+            self.push(Code::Load, known);
+            return Some(());
+        }
+        let node = self.planner.node(place);
+        match node.action {
+            Action::Binary(op) => self.binary(op, node.args[0], node.args[1])?,
+            Action::Unary(op) => {
+                self.compute(node.args[0])?;
+                let code = match op {
+                    Unary::Neg => Code::Negate,
+                    Unary::Abs => Code::Abs,
+                    Unary::Sqrt => Code::Sqrt,
+                    Unary::Invert => Code::Invert,
+                    _ => return None,
+                };
+                self.push(code, ONE);
+                self.used(node.args[0]);
+            }
+            Action::Select => {
+                let [condition, yes, no] = node.args[..] else {
+                    return None;
+                };
+                let yes_at = self.placed(yes)?;
+                let no_at = self.placed(no)?;
+                self.compute(condition)?;
+                self.steps.push(Step {
+                    code: Code::Select,
+                    x: yes_at,
+                    other: no_at,
+                });
+                for arg in [condition, yes, no] {
+                    self.used(arg);
+                }
+            }
+            // Of truth: one where the mask is set.
+            Action::Cast => {
+                self.compute(node.args[0])?;
+                self.push(Code::And, ONE);
+                self.used(node.args[0]);
+            }
+            Action::Calibrate(scale, offset) => {
+                let counts = self.stored(node.args[0])?;
+                self.push(Code::Load, counts);
+                let scale = self.number(Number::Given(f64::from_bits(scale)))?;
+                self.push(Code::Mul, scale);
+                let offset = self.number(Number::Given(f64::from_bits(offset)))?;
+                self.push(Code::Add, offset);
+            }
+            _ => return None,
+        }
+        if self.uses.get(&place).is_some_and(|&uses| uses > 1) {
+            self.save(place)?;
+        }
+        Some(())
+    }
+
+    fn binary(&mut self, op: Binary, a: usize, b: usize) -> Option<()> {
+        let (code, reversed) = match op {
+            Binary::Add => (Code::Add, Code::Add),
+            Binary::Sub => (Code::Sub, Code::SubFrom),
+            Binary::Mul => (Code::Mul, Code::Mul),
+            Binary::Div => (Code::Div, Code::DivInto),
+            Binary::Minimum => (Code::Smaller, Code::SmallerFrom),
+            Binary::Maximum => (Code::Larger, Code::LargerFrom),
+            Binary::Lt => (Code::Less, Code::Greater),
+            Binary::Le => (Code::LessEqual, Code::GreaterEqual),
+            Binary::Gt => (Code::Greater, Code::Less),
+            Binary::Ge => (Code::GreaterEqual, Code::LessEqual),
+            Binary::Eq => (Code::Equal, Code::Equal),
+            Binary::Ne => (Code::NotEqual, Code::NotEqual),
+            Binary::And => (Code::And, Code::And),
+            Binary::Or => (Code::Or, Code::Or),
+            Binary::Xor => (Code::Xor, Code::Xor),
+            _ => return None,
+        };
+        let (left, right) = (self.known(a)?, self.known(b)?);
+        match (left, right) {
+            (Some(left), None) => {
+                self.compute(b)?;
+                self.push(reversed, left);
+            }
+            (_, Some(right)) => {
+                self.compute(a)?;
+                self.push(code, right);
+            }
+            (None, None) => {
+                let right = self.placed(b)?;
+                // The same value stays where it is.
+                if a != b {
+                    self.compute(a)?;
+                }
+                self.push(code, right);
+            }
+        }
+        self.used(a);
+        self.used(b);
+        Some(())
+    }
+}
