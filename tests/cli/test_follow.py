@@ -5,22 +5,17 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import isochrony as iso
+from processes import PROGRAM, wait_for
 
 RAW = ["--layout", "{station}_{epoch}.raw", "--dtype", "<i2", "--rate", "100"]
 NUMPY = ["--format", "numpy", "--layout", "{station}_{epoch}.npy", "--rate", "100"]
 START = 1_267_401_600
-# Started in the background, a process ignores Ctrl-C; this one must not.
-PROGRAM = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from isochrony.cli import main; sys.exit(main())"
-)
 
 
 def write(folder: Path, suffix: str, number: int) -> None:
@@ -32,18 +27,6 @@ def write(folder: Path, suffix: str, number: int) -> None:
     else:
         passing.write_bytes(samples.tobytes())
     passing.rename(folder / f"stn_{(START + 5 * number) * 10**6}{suffix}")
-
-
-def wait_for(store: Path, samples: int) -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            if iso.open(store)["stn"].sample_count >= samples:
-                return
-        except (iso.IsochronyError, OSError):
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"{store} never had {samples} samples")
 
 
 @pytest.mark.parametrize(("suffix", "options"), [(".raw", RAW), (".npy", NUMPY)])

@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import signal as signals
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +18,7 @@ import pytest
 import isochrony as iso
 from isochrony.cli import main
 from isochrony.cli.exits import Exit
+from processes import PROGRAM, wait_for
 
 
 @pytest.fixture
@@ -122,3 +127,35 @@ def test_mistakes_are_one_line_and_a_status(
     err = capsys.readouterr().err
     assert part in err
     assert len(err.splitlines()) == 1
+
+
+def test_ctrl_c_ends_a_run_soon_and_keeps_what_was_committed(tmp_path: Path) -> None:
+    path = tmp_path / "long.iso"
+    with iso.open(path, "x") as store:
+        signal = store.create("tone", dtype="f8", rate=1000, start="2010-03-01")
+        signal.append(np.sin(np.arange(2_000_000.0)))
+        store.commit()
+        # Twenty thousand samples for each of two million windows: minutes of work.
+        plan = iso.scan(signal).rewindow(20_000, 1).map(lambda s: s.std()).sink(store, "spread")
+        saved_as = tmp_path / "plan.json"
+        saved_as.write_text(plan.to_json())
+    command = [sys.executable, "-c", PROGRAM, "run", str(saved_as)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_for(path, 1, "spread")
+            process.send_signal(signals.SIGINT)
+            pressed = time.monotonic()
+            out, err = process.communicate(timeout=60)
+            took = time.monotonic() - pressed
+        finally:
+            process.kill()
+    assert process.returncode == Exit.INTERRUPTED, (out, err)
+    assert "Traceback" not in err and "interrupted" in err, err
+    # A tenth of a second, and what a process needs to end on a busy machine.
+    assert took < 5
+    with iso.open(path) as store:
+        kept = store["spread"].sample_count
+        assert 0 < kept < 1_980_001
+        expected = np.sin(np.arange(20_000.0)).std()
+        np.testing.assert_allclose(store["spread"][:1].values(), expected, rtol=1e-12)
+    assert iso.verify(path)["damage"] == []

@@ -357,6 +357,9 @@ pub enum OpErrorKind {
     /// User code or a source failed.
     #[error("{0}")]
     Failed(#[from] Cause),
+    /// Somebody asked the run to stop.
+    #[error("interrupted; run the plan again")]
+    Interrupted,
     /// User code panicked.
     #[error("panicked: {message}; this is an error in the operator's code")]
     Panicked {
@@ -387,6 +390,7 @@ impl OpError {
             OpErrorKind::BackInTime { .. } => "back_in_time",
             OpErrorKind::Arrow(_) => "arrow",
             OpErrorKind::Failed(_) => "operator_failed",
+            OpErrorKind::Interrupted => "interrupted",
             OpErrorKind::Panicked { .. } => "operator_panicked",
         }
     }

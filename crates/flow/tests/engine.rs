@@ -1,6 +1,8 @@
 //! The engine against slow, obvious computations.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use isochrony_flow::{
     Bound, Gathered, Inputs, Item, Live, Next, OpError, Operator, Out, Plan, PlanError, Port,
@@ -335,7 +337,7 @@ fn a_plan_of_a_hundred_thousand_operators_needs_no_deep_stack() {
 
 #[test]
 fn interrupts_stop_between_items() {
-    let flag = std::sync::atomic::AtomicBool::new(true);
+    let flag = Arc::new(AtomicBool::new(true));
     let mut options = isochrony_flow::RunOptions::default();
     options.interrupt = Some(&flag);
     let error = Plan::scan(recording(&[(0..10, vec![])]))
@@ -344,5 +346,49 @@ fn interrupts_stop_between_items() {
     assert!(
         matches!(error, RunError::Interrupted { items: 0 }),
         "{error}"
+    );
+}
+
+/// Asked for by `Stop`, which a declared operator has no place for.
+static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+
+operator! {
+    /// Asks the run to stop.
+    pub struct Stop = "stop" (Inputs::Exactly(1)) {}
+    state {}
+}
+
+impl Operator for Stop {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        BLOCKS.fetch_add(1, Ordering::Relaxed);
+        ASKED.get().unwrap().store(true, Ordering::Relaxed);
+        Ok(Next::Taken)
+    }
+}
+
+#[test]
+fn interrupts_stop_within_an_item_of_windows_that_overlap_much() {
+    // A hundred thousand windows of twenty thousand samples in one item: seconds of work for what follows.
+    let flag = ASKED.get_or_init(|| Arc::new(AtomicBool::new(false)));
+    let mut options = RunOptions::default();
+    options.interrupt = Some(flag);
+    let plan = Plan::scan(recording(&[(0..120_000, vec![])]))
+        .rewindow_every(20_000, 1)
+        .unwrap();
+    let stopped = plan.then::<Stop>(serde_json::Map::new()).unwrap();
+    let error = stopped.run_with(&options).unwrap_err();
+    assert!(
+        matches!(error, RunError::Interrupted { items: 1 }),
+        "{error}"
+    );
+    assert_eq!(BLOCKS.load(Ordering::Relaxed), 1);
+    assert_eq!(
+        plan.count().unwrap().collect().unwrap(),
+        Gathered::Count(100_001)
     );
 }

@@ -120,7 +120,7 @@ impl NativePlan {
         run: impl FnOnce(&[Plan], &RunOptions<'_>) -> std::result::Result<T, isochrony_flow::RunError>
         + Send,
     ) -> Result<T> {
-        let (stop, state) = (AtomicBool::new(false), Progress::default());
+        let (stop, state) = (Arc::new(AtomicBool::new(false)), Progress::default());
         let interpreted = plans.iter().any(Plan::needs_interpreter);
         let work = || -> Result<T> {
             let mut options = RunOptions::default();

@@ -5,6 +5,8 @@
 //! which is all that [`Out`] can reach: nodes are in topological order, so no operator is ever entered twice at once.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use isochrony_segment::{Buffer, DType};
@@ -12,7 +14,7 @@ use isochrony_segment::{Buffer, DType};
 use crate::exec::meeting::arrive;
 use crate::exec::pool::{Block, Pool};
 use crate::exec::slot::{Cold, FRESH, MANY, Slot, To};
-use crate::{Break, Item, Next, OpError, Port};
+use crate::{Break, Item, Next, OpError, OpErrorKind, Port};
 
 /// Not at an item.
 pub(crate) const NOWHERE: (i64, i64) = (FRESH, FRESH);
@@ -29,6 +31,8 @@ pub(crate) struct Shared {
     /// The operator at work, and the first index of what it was given: where an error happened.
     pub(crate) current: u32,
     pub(crate) range: (i64, i64),
+    /// Set from outside to stop the run.
+    pub(crate) interrupt: Option<Arc<AtomicBool>>,
     /// Whether this burst is timed; time since `since` belongs to `current`.
     pub(crate) timed: bool,
     pub(crate) since: Instant,
@@ -38,6 +42,15 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// An error if somebody asked the run to stop.
+    #[inline]
+    pub(crate) fn go_on(&self) -> Result<(), OpError> {
+        match &self.interrupt {
+            Some(flag) if flag.load(Ordering::Relaxed) => Err(OpErrorKind::Interrupted.into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Time until now belonged to the operator at work; from now on it belongs to `node`.
     #[inline]
     pub(crate) fn switch(&mut self, node: u32) {
@@ -65,8 +78,9 @@ impl Out<'_> {
     /// Gives an item to every consumer of an output; it is lent to them, and to all but the last as a clone.
     ///
     /// # Errors
-    /// What a later operator failed with: pass it on with `?`.
+    /// What a later operator failed with, or [`OpErrorKind::Interrupted`]: pass it on with `?`.
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
+        self.shared.go_on()?;
         let range = self.shared.range;
         fan_out(self.later, self.node, port, item, self.shared)?;
         self.shared.switch(self.node);

@@ -13,6 +13,7 @@ pub(crate) mod slot;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -42,7 +43,7 @@ pub struct RunOptions<'a> {
     /// Most bytes that may wait in queues and in blocks that operators' results keep.
     pub memory: u64,
     /// Set by anybody to stop the run between operator calls.
-    pub interrupt: Option<&'a AtomicBool>,
+    pub interrupt: Option<&'a Arc<AtomicBool>>,
     /// Whether the plan is rewritten first; results are the same.
     pub optimise: bool,
     /// Where the run says after each burst how far it is.
@@ -69,13 +70,6 @@ impl Progress {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
-    }
-}
-
-impl RunOptions<'_> {
-    fn interrupted(&self) -> bool {
-        self.interrupt
-            .is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 }
 
@@ -209,6 +203,7 @@ impl Run {
                 back: VecDeque::new(),
                 current: 0,
                 range: NOWHERE,
+                interrupt: options.interrupt.cloned(),
                 timed: false,
                 since: Instant::now(),
                 useful_ns: vec![0; count],
@@ -243,10 +238,10 @@ impl Run {
             let burst = catch_unwind(AssertUnwindSafe(|| self.burst(feed, options)));
             let error = match burst {
                 Ok(Ok(())) => continue,
-                Ok(Err(Stop::Interrupted)) => {
+                Ok(Err(error)) if matches!(error.kind(), OpErrorKind::Interrupted) => {
                     return Err(RunError::Interrupted { items: self.given });
                 }
-                Ok(Err(Stop::Error(error))) => error,
+                Ok(Err(error)) => error,
                 Err(panic) => {
                     let text = panic.downcast_ref::<String>().map(String::as_str);
                     let text = text.or(panic.downcast_ref::<&str>().copied());
@@ -295,7 +290,7 @@ impl Run {
     }
 
     /// Gives an operator other parameters, or the place of one that has them.
-    fn change(&mut self, change: Change, options: &RunOptions<'_>) -> Result<(), Stop> {
+    fn change(&mut self, change: Change) -> Result<(), OpError> {
         let node = change.node as u32;
         self.shared.switch(node);
         self.shared.range = NOWHERE;
@@ -310,14 +305,14 @@ impl Run {
         )?;
         slot.op = change.fresh;
         slot.expected = FRESH;
-        go_round(&mut self.slots, &mut self.shared, options)
+        go_round(&mut self.slots, &mut self.shared)
     }
 
     /// A bounded number of items of one source, and the marks that follow them.
-    fn burst(&mut self, feed: usize, options: &RunOptions<'_>) -> Result<(), Stop> {
+    fn burst(&mut self, feed: usize, options: &RunOptions<'_>) -> Result<(), OpError> {
         let changes = options.control.map(Control::take).unwrap_or_default();
         for change in changes {
-            self.change(change, options)?;
+            self.change(change)?;
         }
         let Self {
             slots,
@@ -338,9 +333,7 @@ impl Run {
         let behind = feed.node + 1;
         let (mut samples, mut items) = (0, 0);
         while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended {
-            if options.interrupted() {
-                return Err(Stop::Interrupted);
-            }
+            shared.go_on()?;
             shared.switch(node);
             match feed.source.pull()? {
                 Pulled::Item(mut item) => {
@@ -349,7 +342,7 @@ impl Run {
                     feed.upto = item.extent().map_or(feed.upto, |(_, next)| next);
                     shared.cold[feed.node].count(count);
                     fan_out(&mut slots[behind..], node, 0, &mut item, shared)?;
-                    go_round(slots, shared, options)?;
+                    go_round(slots, shared)?;
                     if shared.timed {
                         shared.switch(node);
                         shared.timed = false;
@@ -359,7 +352,7 @@ impl Run {
                 Pulled::Stretch { anchor, why } => {
                     let mark = Mark::Stretch { anchor, why };
                     mark_all(&mut slots[behind..], node, &mark, shared)?;
-                    go_round(slots, shared, options)?;
+                    go_round(slots, shared)?;
                 }
                 Pulled::Idle => break,
                 Pulled::End => feed.ended = true,
@@ -378,7 +371,7 @@ impl Run {
         let end = feed.ended.then_some(Mark::End);
         for mark in progress.into_iter().chain(end) {
             mark_all(&mut slots[behind..], node, &mark, shared)?;
-            go_round(slots, shared, options)?;
+            go_round(slots, shared)?;
         }
         shared.switch(node);
         Ok(())
@@ -416,11 +409,9 @@ impl Run {
 }
 
 /// Drives what was fed back, and what comes of it, until nothing more is.
-fn go_round(slots: &mut [Slot], shared: &mut Shared, options: &RunOptions<'_>) -> Result<(), Stop> {
+fn go_round(slots: &mut [Slot], shared: &mut Shared) -> Result<(), OpError> {
     while let Some((begin, mut item)) = shared.back.pop_front() {
-        if options.interrupted() {
-            return Err(Stop::Interrupted);
-        }
+        shared.go_on()?;
         let to = To {
             node: begin,
             port: BACK,
@@ -434,17 +425,6 @@ fn go_round(slots: &mut [Slot], shared: &mut Shared, options: &RunOptions<'_>) -
 fn single(graph: &Graph, node: u32) -> bool {
     let node = &graph.nodes[node as usize];
     node.bound.align == Align::Single && node.inputs.len() == 1
-}
-
-enum Stop {
-    Error(OpError),
-    Interrupted,
-}
-
-impl From<OpError> for Stop {
-    fn from(error: OpError) -> Self {
-        Self::Error(error)
-    }
 }
 
 /// Stands in the place of a source, which is not an operator.

@@ -8,6 +8,10 @@ use crate::{
     PlanError, Port, PortType, json, operator,
 };
 
+/// Most values that an operator is given at once, each counted as often as there are windows that have it: some
+/// milliseconds of work.
+const MOST_VALUES: u64 = 1 << 22;
+
 operator! {
     /// Cuts every gap-free stretch into windows of equal length at equal distances.
     ///
@@ -62,7 +66,8 @@ impl Rewindow {
         let joined = joined.subseg(start..start.saturating_add_unsigned(samples))?;
         if let Some(frames) = Frames::windows(&joined, self.window, hop)? {
             self.next = Some(frames.next_start());
-            out.emit(0, &mut frames.into())?;
+            let last = in_pieces(frames, out)?;
+            out.emit(0, &mut last.into())?;
         }
         Ok(())
     }
@@ -80,6 +85,23 @@ impl Rewindow {
             Some(frames) => out.emit(0, &mut frames.into()),
             None => Ok(()),
         }
+    }
+}
+
+/// Emits all but the last piece of a block of windows that overlap so much that work on all of them would be long:
+/// between pieces a run can be stopped. Gives the last, which is all of it as a rule.
+fn in_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
+    let most = (MOST_VALUES / frames.window()).max(1);
+    let mut from = 0;
+    while frames.count() - from > most {
+        if let Some(piece) = frames.sub(from..from + most) {
+            out.emit(0, &mut piece.into())?;
+        }
+        from += most;
+    }
+    match frames.sub(from..frames.count()) {
+        Some(last) if from > 0 => Ok(last),
+        _ => Ok(frames),
     }
 }
 
@@ -194,7 +216,7 @@ impl Operator for Rewindow {
         if next < samples.end() {
             self.carry = Some(samples.subseg(next..samples.end())?);
         }
-        *item = frames.into();
+        *item = in_pieces(frames, out)?.into();
         Ok(Next::Tail)
     }
 
