@@ -49,6 +49,11 @@ pub use isochrony_store::{
 };
 pub use isochrony_time::{Fixed, Range, Rate, Round, RunId, Stamp, Time, TimeError, civil};
 
+/// The worked example of the documentation, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/add_an_operator.md")]
+mod add_an_operator {}
+
 /// Everything that a program over a store needs by name.
 pub mod prelude {
     pub use crate::{

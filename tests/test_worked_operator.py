@@ -1,0 +1,18 @@
+"""The Python examples of docs/add_an_operator.md, taken from the document and run; those in Rust are doctests."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "add_an_operator.md"
+
+
+def test_the_documents_python_runs_and_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", DOCUMENT.read_text(), re.M | re.S)
+    assert len(blocks) == 2
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(DOCUMENT), "exec"), names)
+    printed = re.findall(r"print\(.*\)  # (.*)", "".join(blocks))
+    assert capsys.readouterr().out.splitlines() == printed != []
