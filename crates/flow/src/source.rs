@@ -205,16 +205,18 @@ impl Source for SegmentsPass {
         {
             return Ok(first);
         }
-        let Some(rest) = self.rest.take() else {
+        if let Some(rest) = &mut self.rest {
+            let cut = rest.start().saturating_add(self.segment);
+            if cut < rest.end() {
+                self.end = Some(cut);
+                return Ok(Pulled::Item(rest.split_front(cut)?.into()));
+            }
+        }
+        let Some(last) = self.rest.take() else {
             return Ok(Pulled::End);
         };
-        let cut = rest.start().saturating_add(self.segment);
-        self.end = Some(rest.end().min(cut));
-        if rest.end() <= cut {
-            return Ok(Pulled::Item(rest.into()));
-        }
-        self.rest = Some(rest.subseg(cut..rest.end())?);
-        Ok(Pulled::Item(rest.subseg(rest.start()..cut)?.into()))
+        self.end = Some(last.end());
+        Ok(Pulled::Item(last.into()))
     }
 
     fn total(&self) -> Option<u64> {

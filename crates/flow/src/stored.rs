@@ -300,7 +300,7 @@ impl Pass {
 
     /// The next segment of the stretch.
     fn read(&mut self) -> Result<Option<Pulled>, OpError> {
-        let left = match self.piece_left.take() {
+        let mut left = match self.piece_left.take() {
             Some(left) => left,
             None if self.stretch.is_empty() => return Ok(None),
             None => {
@@ -315,8 +315,8 @@ impl Pass {
         if left.end() <= cut {
             return Ok(Some(Pulled::Item(left.into())));
         }
-        let segment = left.subseg(left.start()..cut)?;
-        self.piece_left = Some(left.subseg(cut..left.end())?);
+        let segment = left.split_front(cut)?;
+        self.piece_left = Some(left);
         Ok(Some(Pulled::Item(segment.into())))
     }
 }

@@ -219,6 +219,14 @@ impl Buffer {
         Some(part)
     }
 
+    /// Leaves out the first bytes of this view, or all if it has no more.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.len);
+        // SAFETY: `bytes <= len`, so the address stays inside the view or at its end.
+        self.ptr = unsafe { self.ptr.add(bytes) };
+        self.len -= bytes;
+    }
+
     /// The bytes as samples; `None` if they are not aligned for `T` or not a whole number of them.
     #[must_use]
     pub fn samples<T: Sample>(&self) -> Option<&[T]> {

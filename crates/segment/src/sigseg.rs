@@ -182,6 +182,26 @@ impl SigSeg {
         })
     }
 
+    /// Takes the samples before index `at` off the front; copies nothing. Cheaper than two [`subseg`](Self::subseg)s.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutOfRange`] if `at` is not within the segment, which is then unchanged.
+    pub fn split_front(&mut self, at: i64) -> Result<Self, SegmentError> {
+        let front = self.subseg(self.start..at)?;
+        let bytes = front.len as usize * self.dtype.size();
+        match self.pieces.as_mut_slice() {
+            // The view becomes shorter, and no reference is counted.
+            [piece] if piece.len() > bytes => piece.advance(bytes),
+            _ => {
+                *self = self.subseg(at..self.end())?;
+                return Ok(front);
+            }
+        }
+        self.start = at;
+        self.len -= front.len;
+        Ok(front)
+    }
+
     /// Joins `next`, which must start where this segment ends; copies no samples.
     ///
     /// Views that touch in memory become one again, so cutting and joining leaves no trace.

@@ -49,6 +49,7 @@ fn one_buffer_segments_never_allocate() {
     let seg = create().unwrap();
     assert_eq!(allocations(|| seg.clone()), 0);
     assert_eq!(allocations(|| seg.subseg(100..4000)), 0);
+    assert_eq!(allocations(|| seg.clone().split_front(4000)), 0);
     assert_eq!(allocations(|| seg.stream().rate), 0);
     assert_eq!(allocations(|| seg.materialise()), 0);
     assert_eq!(allocations(|| seg.as_slices::<i16>().map(|s| s.count())), 0);

@@ -193,6 +193,14 @@ proptest! {
             let part = joined.subseg(start + ends[0] as i64..start + ends[2] as i64).unwrap();
             prop_assert_eq!(part.to_vec::<i16>().unwrap(), &samples[ends[0]..ends[2]]);
         }
+        // The parts once more, taken off the front one after another.
+        let mut rest = joined.clone();
+        for ends in cuts(samples.len(), &at).windows(2) {
+            let front = rest.split_front(start + ends[1] as i64).unwrap();
+            prop_assert_eq!(front.range(), start + ends[0] as i64..start + ends[1] as i64);
+            prop_assert_eq!(front.to_vec::<i16>().unwrap(), &samples[ends[0]..ends[1]]);
+            prop_assert_eq!(rest.to_vec::<i16>().unwrap(), &samples[ends[1]..]);
+        }
         let mut changed = joined.clone();
         changed.make_mut::<i16>().unwrap().fill(5);
         prop_assert_eq!(joined.to_vec::<i16>().unwrap(), samples.clone());
@@ -205,6 +213,10 @@ proptest! {
         let whole = seg(&samples, start);
         let inside = a <= b && start <= a && b <= start + len as i64;
         prop_assert_eq!(whole.subseg(a..b).is_ok(), inside);
+        let mut rest = whole.clone();
+        let within = start <= b && b <= start + len as i64;
+        prop_assert_eq!(rest.split_front(b).is_ok(), within);
+        prop_assert_eq!(rest.start(), if within { b } else { start });
     }
 
     #[test]
