@@ -200,7 +200,7 @@ def statfilter(count: int, rounds: int) -> None:
 
 
 def python_against_rust(rust: Server, folder: Path, count: int, rounds: int) -> None:
-    """The same saved plan over the same stored signal, run by either."""
+    """The same saved plan over the same stored signal, run by either; enough of it that starting does not show."""
     block = np.random.default_rng(9).integers(-2048, 2048, 1 << 20, dtype=np.int16)
     with iso.open(folder / "plan.iso", "x") as store:
         writer = store.create("s", dtype="i2", rate=48_000)
@@ -216,7 +216,7 @@ def python_against_rust(rust: Server, folder: Path, count: int, rounds: int) -> 
         other = {"the same plan run by Rust": rust.turn(f"plan {path}", expected)}
         goals = {"the same plan run by Rust": 0.99}
         ours = timed(plan.collect, expected)
-        compare("py/plan/statfilter", ours, other, samples=count, rounds=6 * rounds, goals=goals)
+        compare("py/plan/statfilter", ours, other, samples=count, rounds=3 * rounds, goals=goals)
 
 
 def passchain(rust: Server, quick: bool, rounds: int) -> None:
@@ -253,7 +253,7 @@ def main() -> None:
     passchain(rust, arguments.quick, rounds)
     statfilter(count, rounds)
     with tempfile.TemporaryDirectory(dir=arguments.dir) as name:
-        python_against_rust(rust, Path(name), count, rounds)
+        python_against_rust(rust, Path(name), 8 * count, rounds)
     rust.close()
     if arguments.out:
         arguments.out.write_text(json.dumps({"results": RESULTS, "missing": MISSING}, indent=1))

@@ -58,7 +58,8 @@ def figure(result: dict[str, Any]) -> str:
     """A line of what stands for itself."""
     median, low, high = result["nanoseconds"]
     verdict = f"{result['goal']}: {'met' if result['met'] else '**missed**'}"
-    return f"| `{result['name']}` | {median:.3g} ns {result['what']} | {low:.3g} to {high:.3g} | {verdict} |"
+    each = [f"{value:.0f}" if value >= 100 else f"{value:.2f}" for value in (median, low, high)]
+    return f"| `{result['name']}` | {each[0]} ns {result['what']} | {each[1]} to {each[2]} | {verdict} |"
 
 
 def machine() -> str:
@@ -89,7 +90,7 @@ def main() -> None:
         print("|---|---|---|---|")
         for result in figures_alone:
             print(figure(result))
-    missed = [result["name"] for result in results if result["met"] is False]
+    missed = dict.fromkeys(result["name"] for result in results if result["met"] is False)
     if missed:
         print(f"\nGoals missed on this machine: {', '.join(f'`{name}`' for name in missed)}.")
     for peer in peers.get("missing", []):

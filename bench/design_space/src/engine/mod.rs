@@ -92,6 +92,7 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
+    /// A slice of a millisecond lets most queues run empty; shorter ones come closer to FIFO.
     pub const ALL: [Self; 4] = [
         Self::Fifo,
         Self::FifoSlice(Duration::from_millis(1)),
