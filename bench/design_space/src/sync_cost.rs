@@ -65,7 +65,7 @@ pub fn run(quick: bool) -> Value {
     let detect = compare(&name, CHANNELS * total * 4, rounds, &with, &cut, expected);
 
     // Loud windows are longer than calls, so calls that are rarer select as much.
-    let samples = rare(&channels[0]);
+    let samples = rare(&audio(1, 4 * total)[0]);
     let live = product::recorded(&product::shared(&samples));
     let windows = samples.as_chunks::<STAT>().0;
     let ranges = || {
@@ -83,10 +83,8 @@ pub fn run(quick: bool) -> Value {
     let cut = product::silence_filter(&live, segment, End::Cut).expect("a plan");
     let share = ranges().count() as f64 / windows.len() as f64;
     let name = format!("flow/sync/silencefilter/{:.1}%-selected", share * 100.0);
-    json!([
-        detect,
-        compare(&name, total * 4, rounds, &with, &cut, expected)
-    ])
+    let bytes = size_of_val(samples.as_slice());
+    json!([detect, compare(&name, bytes, rounds, &with, &cut, expected)])
 }
 
 /// The recording with the calls of one part in eight.

@@ -10,7 +10,7 @@ use super::rows::{Row, Rows};
 use super::{Data, Flow};
 use crate::data::CHANNELS;
 use crate::engine::{Emit, Node, Then};
-use crate::kernels::digest;
+use crate::kernels::digest_samples;
 
 /// A fast hash of one integer, so that hashing itself is not what is measured.
 #[derive(Default)]
@@ -141,9 +141,8 @@ impl<D: Data> Node<Flow<D>> for JoinedDigest {
     fn process(&mut self, _: usize, message: &mut Flow<D>, _: &mut dyn Emit<Flow<D>>) -> Then {
         if let Flow::Joined { time, values } = message {
             for (channel, value) in values.iter().enumerate() {
-                self.0 = self
-                    .0
-                    .wrapping_add(digest(channel, *time, u64::from(value.to_bits())));
+                let one = digest_samples(channel, *time, std::slice::from_ref(value));
+                self.0 = self.0.wrapping_add(one);
             }
         }
         Then::Taken
