@@ -61,7 +61,8 @@ fn detector() {
         };
         ranges.extend(detector.push(k * WINDOW as i64, score));
     }
-    assert_eq!(ranges, [200 * 32 - PAD..202 * 32 + PAD]);
+    let expected = 200 * 32 - PAD..202 * 32 + PAD;
+    assert_eq!(ranges, [expected]);
     assert_eq!(detector.upto(), 400 * 32 - PAD);
 }
 

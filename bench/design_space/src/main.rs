@@ -53,8 +53,11 @@ fn setup(mut arguments: impl Iterator<Item = String>) -> Result<Setup, String> {
     Ok(setup)
 }
 
+/// Little data or not; gives what was measured.
+type Bench = fn(bool) -> Value;
+
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
-    let benches: [(&str, fn(bool) -> Value); 6] = [
+    let benches: [(&str, Bench); 6] = [
         ("memory_managers", memory_managers::run),
         ("load", load::run),
         ("engine_bench", engine_bench::run),
