@@ -73,8 +73,7 @@ def test_one_value_a_window_is_a_signal_at_the_windows_rate(store: iso.Store) ->
     assert len(mean.gaps) == 1
     assert len(mean.runs()) == 2
     first_after = int(mean.gaps[0].start + mean.gaps[0].length)
-    # A quarter of a sample of one second.
-    same_times(signal, mean, [(0, 0), (59_700, 597), (60_330, first_after)], 0.25e9)
+    same_times(signal, mean, [(0, 0), (59_700, 597), (60_330, first_after)], 1e-2 * 1e9)
     assert store["max"].sample_count == mean.sample_count
 
 
@@ -101,14 +100,14 @@ def test_any_chunking_keeps_the_same(tmp_path_factory: pytest.TempPathFactory, d
         assert [(g.start, g.length) for g in a.gaps] == [(g.start, g.length) for g in b.gaps]
         for one, other in zip(a[:].segments, b[:].segments, strict=True):
             np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
-        # Every value lies where its window began, to the nearest sample of the new signal.
+        # Every value lies where its window began, to a hundredth of a sample of the new signal.
         if timed and a.sample_count:
             starts = iso.scan(signal).rewindow(window, hop).filter(lambda s: s.min() % keep == 0)
             firsts = starts.map(lambda s: s.min()).collect()[:, 0]
             at = np.concatenate([np.arange(s.start, s.start + len(s)) for s in a[:].segments])
             for index, first in zip(at, firsts, strict=True):
                 off = int(a.time_of(int(index)).ns) - int(signal.time_of(int(first)).ns)
-                assert abs(off) <= 1e9 * hop / float(signal.rate) * 2.6
+                assert abs(off) <= 1e9 * hop / float(signal.rate) * 1e-2
 
 
 def test_windows_that_are_samples_keep_their_rate(store: iso.Store) -> None:
@@ -285,7 +284,8 @@ def test_plans_with_sinks_come_back_from_json(store: iso.Store) -> None:
     iso.Plan.from_json(saved).run()
     with iso.open(store.path) as after:
         assert after["mean"].sample_count == 20
-        assert len(after[signal.name].events.find(kind="high")) == 2
+        # Run twice, told once.
+        assert len(after[signal.name].events.find(kind="high")) == 1
     broken = json.loads(saved)
     broken["nodes"][3]["params"]["if_exists"] = "perhaps"
     with pytest.raises(iso.PlanError, match="perhaps"):

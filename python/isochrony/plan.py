@@ -180,6 +180,7 @@ class Plan(RowSteps, MeetingSteps):
         """Add an event to a signal for each window or range that comes, and pass it on.
 
         ``windows.filter(...).ranges().annotate(signal, "voiced").run()``. Events are durable as samples of `sink` are.
+        One that the signal has already, of the same kind, range and fields, is not added again: a plan may run twice.
 
         Parameters:
             signal: of a store that is open for writing; where it is not the signal that the plan reads, ranges are

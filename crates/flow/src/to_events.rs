@@ -1,5 +1,6 @@
 //! What flows as events of a stored signal.
 
+use std::collections::HashSet;
 use std::slice::from_ref;
 use std::sync::Arc;
 
@@ -22,7 +23,8 @@ const EVENT_BYTES: u64 = 100;
 /// An event in a signal for every window or range that comes.
 ///
 /// Its range is that of the window. Where the signal is not the one that the plan reads, it is found by civil time. Fields
-/// are values that all events have, and expressions that give one value a window.
+/// are values that all events have, and expressions that give one value a window. What the signal has already, the same
+/// kind with the same range and fields, is not added again: a plan that runs twice says nothing twice.
 #[derive(Debug, Clone)]
 pub struct ToEvents {
     place: Place,
@@ -151,6 +153,9 @@ impl Target for ToEvents {
         let writer = store.writer(self.place.signal()).map_err(failed)?;
         let saved = reads.and_then(Live::saved);
         let same = saved.is_some_and(|saved| self.place.is_read_by(&saved));
+        let signal = writer.signal().map_err(failed)?;
+        let known = signal.events().filter(|event| event.kind == self.kind);
+        let known = known.map(|event| (event.start, event.end, event.fields.clone()));
         Ok(Box::new(EventsOut {
             store,
             writer,
@@ -159,6 +164,7 @@ impl Target for ToEvents {
             fields,
             clock: reads.and_then(Live::clock),
             same,
+            known: known.collect(),
         }))
     }
 
@@ -193,10 +199,12 @@ struct EventsOut {
     /// Of the recording; not asked where that is the signal itself.
     clock: Option<Arc<dyn Clock>>,
     same: bool,
+    /// Ranges and fields of the signal's events of this kind.
+    known: HashSet<(i64, i64, String)>,
 }
 
 impl EventsOut {
-    fn add(&self, start: i64, end: i64, fields: &Map<String, Value>) -> Result<(), OpError> {
+    fn add(&mut self, start: i64, end: i64, fields: &Map<String, Value>) -> Result<(), OpError> {
         let (start, end) = if self.same {
             (start, end)
         } else {
@@ -207,6 +215,10 @@ impl EventsOut {
         let signal = self.writer.signal().map_err(failed)?;
         let (first, last) = (signal.start_index(), signal.end_index());
         let range = start.clamp(first, last)..end.clamp(first, last);
+        let text = Value::Object(fields.clone()).to_string();
+        if !self.known.insert((range.start, range.end, text)) {
+            return Ok(());
+        }
         self.writer
             .add_event(&self.kind, range, fields)
             .map(drop)
@@ -295,8 +307,9 @@ impl Writer for EventsOut {
                 Ok(frames.count() * EVENT_BYTES)
             }
             Item::Ranges(ranges) => {
+                let values = self.values.clone();
                 for range in &ranges.ranges {
-                    self.add(range.start, range.end, &self.values)?;
+                    self.add(range.start, range.end, &values)?;
                 }
                 Ok(ranges.ranges.len() as u64 * EVENT_BYTES)
             }

@@ -26,7 +26,7 @@ pub(crate) use change::Change;
 use gap::{check_gap, gap_behind, jump};
 pub(crate) use live::{WriterState, expected, is_late, live_clock};
 use live::{extend_clock, follow_on, live_tail};
-pub(crate) use stamped::append_stamped;
+pub(crate) use stamped::{Told, append_stamped};
 
 /// A handle for changing one signal. Clones and further handles of the same signal may be used from several threads.
 ///
@@ -127,9 +127,12 @@ impl SignalWriter {
         stamp: &Stamp,
         next: Option<&Stamp>,
     ) -> Result<Appended, StoreError> {
-        let samples = None;
         self.change("append", |state, writer, change| {
-            append_stamped(state, writer, change, bytes, stamp, next, samples)
+            let told = Told {
+                next,
+                ..Told::new(stamp)
+            };
+            append_stamped(state, writer, change, bytes, told)
         })
     }
 
@@ -145,9 +148,13 @@ impl SignalWriter {
         next: Option<&Stamp>,
         samples: i64,
     ) -> Result<Appended, StoreError> {
-        let samples = Some(samples);
         self.change("append", |state, writer, change| {
-            append_stamped(state, writer, change, bytes, stamp, next, samples)
+            let told = Told {
+                next,
+                recorded: Some(samples),
+                ..Told::new(stamp)
+            };
+            append_stamped(state, writer, change, bytes, told)
         })
     }
 

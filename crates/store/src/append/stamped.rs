@@ -3,7 +3,8 @@
 use isochrony_time::{Fixed, Piece, Placement, PointUse, RunId, Stamp};
 
 use super::change::Change;
-use super::live::{WriterState, live_clock, live_tail, remember, stated, take_clock};
+use super::gap::check_gap;
+use super::live::{WriterState, expected, live_clock, live_tail, remember, stated, take_clock};
 use super::{Appended, SignalWriter, checked_end, new_run, sample_count};
 use crate::clock;
 use crate::error::StoreError;
@@ -11,16 +12,43 @@ use crate::op::{Op, RunReason};
 use crate::signal::overflow;
 use crate::state::SignalState;
 
-/// Appends samples with a stamp. `recorded` is the number of samples from the stamp to `next`, where it is not theirs.
+/// A stamp, and what else is known of the samples that come with it.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'s> {
+    pub(crate) stamp: &'s Stamp,
+    /// Stamp of what comes after.
+    pub(crate) next: Option<&'s Stamp>,
+    /// Number of samples from the stamp to `next`, where it is not theirs.
+    pub(crate) recorded: Option<i64>,
+    /// Length of the gap before them, where it is stated.
+    pub(crate) gap: Option<i64>,
+}
+
+impl<'s> Told<'s> {
+    pub(crate) fn new(stamp: &'s Stamp) -> Self {
+        Self {
+            stamp,
+            next: None,
+            recorded: None,
+            gap: None,
+        }
+    }
+}
+
+/// Appends samples with a stamp.
 pub(crate) fn append_stamped<'a>(
     state: &SignalState,
     writer: &mut WriterState,
     change: &mut Change<'a>,
     bytes: &'a [u8],
-    stamp: &Stamp,
-    next: Option<&Stamp>,
-    recorded: Option<i64>,
+    told: Told<'_>,
 ) -> Result<Appended, StoreError> {
+    let Told {
+        stamp,
+        next,
+        recorded,
+        gap: stated_gap,
+    } = told;
     let id = state.id;
     let samples = sample_count(state, bytes)?;
     let count = samples.unsigned_abs();
@@ -37,7 +65,11 @@ pub(crate) fn append_stamped<'a>(
     // What the stamp means is the live clock's to say, also where the run at the end is not its own.
     let stated = stated(state, &run);
     let until_next = recorded.map_or(count, |recorded| count.max(recorded.max(0).cast_unsigned()));
-    let meant = meant(state, writer, stated.as_ref(), stamp, until_next, next)?;
+    let mut meant = meant(state, writer, stated.as_ref(), stamp, until_next, next)?;
+    if let Some(gap) = stated_gap {
+        check_gap(state, gap)?;
+        meant = behind_gap(state, writer, meant, stamp, gap)?;
+    }
     let steps = match meant {
         Placement::Backward { .. } => Some(RunReason::BackwardStep),
         Placement::LeapSecond { .. } => Some(RunReason::LeapSecond),
@@ -101,6 +133,28 @@ pub(crate) fn append_stamped<'a>(
 }
 
 impl SignalWriter {
+    /// As [`append_bytes_at`](Self::append_bytes_at), behind a gap of `gap` samples (above zero) that ends at the stamp:
+    /// the line of civil time begins anew there, whatever part of a sample the gap lasts, and the rate carries over. A
+    /// stamp that lies before the gap begins a run, which has none.
+    ///
+    /// # Errors
+    /// As there, and [`StoreError::InvalidLength`].
+    pub fn append_bytes_behind_gap(
+        &self,
+        bytes: &[u8],
+        gap: i64,
+        stamp: &Stamp,
+    ) -> Result<Appended, StoreError> {
+        self.change("append behind a gap", |state, writer, change| {
+            let gap = Some(gap);
+            let told = Told {
+                gap,
+                ..Told::new(stamp)
+            };
+            append_stamped(state, writer, change, bytes, told)
+        })
+    }
+
     /// What `samples` samples with this stamp would be if they were appended; changes nothing.
     ///
     /// # Errors
@@ -118,6 +172,30 @@ impl SignalWriter {
             meant(state, writer, stated.as_ref(), stamp, count, next)
         })
     }
+}
+
+/// What a stamp means where the gap before it is stated: that one, unless time goes back over it.
+fn behind_gap(
+    state: &SignalState,
+    writer: &mut WriterState,
+    meant: Placement,
+    stamp: &Stamp,
+    gap: i64,
+) -> Result<Placement, StoreError> {
+    if matches!(
+        meant,
+        Placement::Backward { .. } | Placement::LeapSecond { .. }
+    ) {
+        return Ok(meant);
+    }
+    let duration_ns = match expected(state, writer)? {
+        Some(expected) => stamp.civil.checked_sub(expected),
+        None => Some(Fixed::ZERO),
+    };
+    Ok(Placement::Gap {
+        samples: Some(gap.unsigned_abs()),
+        duration_ns: duration_ns.ok_or_else(|| overflow("duration of a gap"))?,
+    })
 }
 
 fn meant(

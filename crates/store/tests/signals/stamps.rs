@@ -122,6 +122,63 @@ fn a_gap_beyond_max_gap_takes_one_chunk_and_keeps_its_duration() {
 }
 
 #[test]
+fn a_stated_gap_takes_its_index_and_ends_at_the_stamp_whatever_part_of_a_sample_it_lasts() {
+    let (folder, store) = new_store();
+    let writer = store.create("x", &options(1)).unwrap();
+    let block = bytes(&[1i16; 100]);
+    let (mut index, mut time) = (0, 0);
+    writer.append_bytes_at(&block, &exact(0), None).unwrap();
+    let mut expected = vec![(0, 0)];
+    for (gap, lasted) in [
+        (1, SECOND / 20),
+        (2, 2 * SECOND + SECOND / 3),
+        (7, 70 * SECOND),
+    ] {
+        index += 100 + gap;
+        time += 100 * SECOND + lasted;
+        let went = writer
+            .append_bytes_behind_gap(&block, gap, &exact(time))
+            .unwrap();
+        assert_eq!((went.index, went.new_run), (index, None));
+        let Placement::Gap {
+            samples,
+            duration_ns,
+        } = went.placement
+        else {
+            panic!("{went:?}");
+        };
+        assert_eq!(samples, Some(gap.unsigned_abs()));
+        assert!(
+            (duration_ns.to_f64() - lasted as f64).abs() < 1e3,
+            "{duration_ns}"
+        );
+        expected.push((index, time));
+    }
+    store.commit(true).unwrap();
+    store.close().unwrap();
+    let store = Store::open(folder.path().join("a.iso"), Mode::ReadWrite).unwrap();
+    let writer = store.writer("x").unwrap();
+    let signal = writer.signal().unwrap();
+    assert_eq!((signal.gaps().len(), signal.end_index()), (3, index + 100));
+    for (first, time) in expected {
+        for (index, time) in [(first, time), (first + 99, time + 99 * SECOND)] {
+            let off = signal.time_of(index).unwrap().value.checked_sub(at(time));
+            assert!(off.unwrap().to_f64().abs() < 1e3, "{index}: {off:?}");
+        }
+    }
+    // Time that goes back is a clock step, whatever gap is stated; a gap has a length.
+    let back = writer
+        .append_bytes_behind_gap(&block, 5, &exact(time))
+        .unwrap();
+    assert_eq!(
+        (back.index, back.new_run),
+        (index + 100, Some(RunReason::BackwardStep))
+    );
+    let none = writer.append_bytes_behind_gap(&block, 0, &exact(2 * time));
+    assert_eq!(code(none), "invalid_length");
+}
+
+#[test]
 fn late_samples_fill_their_gap_or_become_a_run() {
     let (_folder, store) = new_store();
     let writer = store.create("x", &options(100)).unwrap();

@@ -47,10 +47,13 @@ impl Stretch {
             width: stamp.resolution.to_f64(),
         };
         let floor = not_before.map(|(end, t)| {
-            // A gap keeps a tenth of the duration that its indices stand for.
+            // A gap keeps a tenth of the duration that its indices stand for, or half of
+            // what the stamp says: index is at least a sample, also where time is less.
             let samples = (i128::from(stamp.index) - i128::from(end)).max(1) as f64;
-            let least = 0.1 * samples * origin.ns_per_sample();
-            t.checked_sub(stamp.civil).map_or(0.0, Fixed::to_f64) + least
+            let tenth = 0.1 * samples * origin.ns_per_sample();
+            let lasted = stamp.civil.checked_sub(t).map_or(0.0, Fixed::to_f64);
+            let half = 0.5 * lasted;
+            (if half > 0.0 { tenth.min(half) } else { tenth }) - lasted
         });
         learned.interrupt();
         let prior = learned.slope(first.width);
