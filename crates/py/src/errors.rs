@@ -139,7 +139,7 @@ impl From<IngestError> for Error {
 fn store_class(code: &str) -> &'static str {
     match code {
         "not_a_store" => "StoreNotFoundError",
-        "store_exists" | "signal_exists" | "occupied" => "StoreExistsError",
+        "store_exists" | "signal_exists" | "name_of_view" | "occupied" => "StoreExistsError",
         "read_only" | "sealed" => "StorePermissionError",
         "locked" => "StoreLockedError",
         "no_such_signal" | "signal_removed" | "no_such_event" => "StoreKeyError",

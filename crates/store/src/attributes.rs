@@ -19,6 +19,9 @@ use crate::store::Store;
 /// The key under which our own attributes are.
 const OURS: &str = "isochrony";
 
+/// The attribute that holds plans saved as views, by name: to readers they are signals, so no signal takes their names.
+const VIEWS: &str = "isochrony_views";
+
 impl Store {
     /// User attributes of the store.
     ///
@@ -61,6 +64,22 @@ impl Store {
         File::open(folder)
             .and_then(|file| file.sync_all())
             .at("sync", folder)
+    }
+
+    /// Refuses the name of a saved view to a signal.
+    pub(crate) fn refuse_view(&self, name: &str) -> Result<(), StoreError> {
+        let path = self.metadata_path()?;
+        let bytes = self
+            .shared()
+            .backend
+            .media()
+            .read(&path)
+            .at("read", &path)?;
+        let json: Option<Value> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        match json.and_then(|json| json["attributes"][VIEWS].get(name).cloned()) {
+            Some(_) => Err(StoreError::NameOfView { name: name.into() }),
+            None => Ok(()),
+        }
     }
 
     fn metadata_path(&self) -> Result<PathBuf, StoreError> {

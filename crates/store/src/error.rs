@@ -1,5 +1,7 @@
 //! What can go wrong with a store: what happened, where, and how to mend it.
 
+mod code;
+
 use std::path::PathBuf;
 
 use isochrony_segment::{DType, SegmentError};
@@ -75,6 +77,14 @@ pub enum StoreError {
     /// The name is taken.
     #[error("signal {name:?} exists already; open it, remove it, or pass overwrite")]
     SignalExists {
+        /// The name.
+        name: String,
+    },
+    /// The name is that of a saved view.
+    #[error(
+        "signal {name:?} is refused: the store has a view of that name; choose another, or forget the view first"
+    )]
+    NameOfView {
         /// The name.
         name: String,
     },
@@ -285,6 +295,19 @@ pub enum StoreError {
         reason: &'static str,
     },
 
+    /// The file of a table that had rows is gone.
+    #[error("table {table:?} of signal {signal:?} is missing: got no {}, expected one{}; copy it back from another copy of the store (`isochrony verify` names all that is gone): without it the signal is neither read nor written, since what the table held would pass for empty", path.display(), rows.map_or(String::new(), |rows| format!(" of {rows} rows")))]
+    MissingTable {
+        /// The signal.
+        signal: String,
+        /// The table.
+        table: &'static str,
+        /// Where its file should be.
+        path: PathBuf,
+        /// Rows that its description counts, if that is there.
+        rows: Option<u64>,
+    },
+
     // --- the engine ---
     /// Somebody asked for the work to stop; see [`interrupt`](crate::interrupt).
     #[error(
@@ -451,61 +474,6 @@ pub enum StoreError {
     /// An error of segments.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-}
-
-impl StoreError {
-    /// Stable name of the kind of error, in `snake_case`.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotAStore { .. } => "not_a_store",
-            Self::StoreExists { .. } => "store_exists",
-            Self::ReadOnly { .. } => "read_only",
-            Self::Closed { .. } => "closed",
-            Self::Io { .. } => "io",
-            Self::InvalidName { .. } => "invalid_name",
-            Self::NoSuchSignal { .. } => "no_such_signal",
-            Self::SignalExists { .. } => "signal_exists",
-            Self::SignalInsideSignal { .. } => "signal_inside_signal",
-            Self::SignalRemoved { .. } => "signal_removed",
-            Self::InvalidPattern { .. } => "invalid_pattern",
-            Self::InvalidRange { .. } => "invalid_range",
-            Self::OutOfBounds { .. } => "out_of_bounds",
-            Self::GapInSelection { .. } => "gap_in_selection",
-            Self::ClockStepInSelection { .. } => "clock_step_in_selection",
-            Self::NoCivilTime { .. } => "no_civil_time",
-            Self::NoSuchEvent { .. } => "no_such_event",
-            Self::DTypeMismatch { .. } => "dtype_mismatch",
-            Self::PartialSample { .. } => "partial_sample",
-            Self::InvalidLength { .. } => "invalid_length",
-            Self::WriteIntoGap { .. } => "write_into_gap",
-            Self::InvalidAttributes { .. } => "invalid_attributes",
-            Self::InvalidOption { .. } => "invalid_option",
-            Self::TooLarge { .. } => "too_large",
-            Self::CannotGather { .. } => "cannot_gather",
-            Self::DamagedTable { .. } => "damaged_table",
-            Self::Interrupted { .. } => "interrupted",
-            Self::Locked { .. } => "locked",
-            Self::NetworkFileSystem { .. } => "network_file_system",
-            Self::DiskFull { .. } => "disk_full",
-            Self::Poisoned { .. } => "poisoned",
-            Self::Forked { .. } => "forked",
-            Self::NewerFormat { .. } => "newer_format",
-            Self::DamagedFile { .. } => "damaged_file",
-            Self::MissingSamples { .. } => "missing_samples",
-            Self::ForeignShard { .. } => "foreign_shard",
-            Self::InvalidCodec { .. } => "invalid_codec",
-            Self::Undecodable { .. } => "undecodable",
-            Self::Sealed { .. } => "sealed",
-            Self::StoreVanished { .. } => "store_vanished",
-            Self::StoreInsideStore { .. } => "store_inside_store",
-            Self::Occupied { .. } => "occupied",
-            Self::InTheWay { .. } => "in_the_way",
-            Self::NeedsRecovery { .. } => "needs_recovery",
-            Self::Time(error) => error.code(),
-            Self::Segment(error) => error.code(),
-        }
-    }
 }
 
 #[cfg(test)]

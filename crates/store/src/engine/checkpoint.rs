@@ -10,7 +10,7 @@ use super::log::{self, Header, Log};
 use super::manifest::Manifest;
 use super::shared::{Core, Shared};
 use super::slot::{Dirty, Slot, SlotInner};
-use super::tables::Staged;
+use super::tables::{self, Staged};
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
@@ -121,6 +121,10 @@ impl Shared {
         home.crc_rows = self.write_checksums(&mut slot, due)?;
         self.sum_tail(&mut slot);
         let tables = slot.committed_mut().map(|state| state.changed_tables());
+        // With folders, whose absence then means something.
+        for (table, _) in tables::arrays() {
+            slot.subfolder(media, Path::new(table))?;
+        }
         for table in tables.iter().flatten() {
             slot.stage_table(media, &tmp, table, sequence, &mut home.tables)?;
         }

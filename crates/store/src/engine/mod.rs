@@ -18,6 +18,7 @@ mod end;
 pub(crate) mod io;
 pub(crate) mod lock;
 pub(crate) mod log;
+mod lost;
 pub(crate) mod manifest;
 pub(crate) mod open;
 pub(crate) mod parts;
@@ -54,7 +55,6 @@ use read::{Bounds, shard_samples, stored_crc};
 pub use reader::Reader;
 use shared::Shared;
 use slot::SlotInner;
-pub(crate) use tables::TEXT_ARRAY;
 pub use tables::table_files;
 
 /// What an [`Engine`] may find where it is opened.

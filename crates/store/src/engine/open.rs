@@ -11,7 +11,7 @@ use super::log::{self, Damage, Header, Log, Opening, Records};
 use super::manifest::Manifest;
 use super::shared::{Core, Names, Shared};
 use super::slot::{Base, Slot, sync_if_there};
-use super::{OpenMode, lock};
+use super::{OpenMode, lock, rebuild};
 use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
 use crate::media::{Kind, Media, MediaLock, Site};
@@ -197,7 +197,13 @@ pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     let reason = match media.stat(root) {
         Ok(None) => "nothing is there".into(),
         Ok(Some(Kind::File(_))) => "it is a file".into(),
-        Ok(Some(Kind::Folder)) => "the folder has no .isochrony/MANIFEST".into(),
+        Ok(Some(Kind::Folder)) => match rebuild::damage(media, root) {
+            Ok(Some(_)) => {
+                "its .isochrony/MANIFEST is missing, which `isochrony verify --repair` may mend"
+                    .into()
+            }
+            _ => "the folder has no .isochrony/MANIFEST".into(),
+        },
         Err(error) => error.to_string(),
     };
     StoreError::NotAStore {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::io::{IoContext, failed, fresh_file, unique};
+use super::lost::Missing;
 use super::slot::{Base, SlotInner};
 use crate::error::StoreError;
 use crate::layout::table::{Geometry, ROWS, TEXT, TableFile};
@@ -18,20 +19,32 @@ pub(crate) const TEXT_ARRAY: &str = "events/text";
 /// Tables as read.
 pub(crate) struct Raw {
     tables: Vec<Table>,
+    /// Those that are not there and should be, unless the log has their rows.
+    missing: Vec<Missing>,
     /// The last commit that any of them contains.
     pub(crate) sequence: u64,
 }
 
 /// Reads a signal's tables.
 pub(crate) fn read(media: &dyn Media, folder: &Path, id: SignalId) -> Result<Raw, StoreError> {
-    let mut tables = Vec::new();
+    let (mut tables, mut missing) = (Vec::new(), Vec::new());
     let mut sequence = 0;
     for name in [GAPS, RUNS, POINTS, FIT, EVENTS] {
         let columns = Table::columns_of(name).unwrap_or(1);
         let text = name == EVENTS;
         let (row_bytes, choices) = shape(columns, text);
         let path = folder.join(file_of(name));
-        let Some(bytes) = media.read(&path).at("read", &path)? else {
+        let mut bytes = media.read(&path).at("read", &path)?;
+        if bytes.is_none()
+            && let Some(lost) = Missing::look(media, folder, name, &path)?
+        {
+            // A writer may have made it meanwhile: the file is there before anything speaks of it.
+            bytes = media.read(&path).at("read", &path)?;
+            if bytes.is_none() {
+                missing.push(lost);
+            }
+        }
+        let Some(bytes) = bytes else {
             continue;
         };
         let file = TableFile::decode(&bytes, row_bytes, choices).map_err(|(offset, reason)| {
@@ -66,7 +79,11 @@ pub(crate) fn read(media: &dyn Media, folder: &Path, id: SignalId) -> Result<Raw
             reason: "the signal's folder is missing",
         });
     }
-    Ok(Raw { tables, sequence })
+    Ok(Raw {
+        tables,
+        missing,
+        sequence,
+    })
 }
 
 impl Raw {
@@ -79,9 +96,39 @@ impl Raw {
         longest: i64,
     ) -> Result<SignalState, StoreError> {
         let meta = (*base.meta).clone();
-        let mut state = SignalState::from_tables(id, &base.name, meta, longest, &self.tables)?;
+        let state = SignalState::from_tables(id, &base.name, meta, longest, &self.tables);
+        let mut state = match (state, self.missing.first()) {
+            // One table without another may be impossible.
+            (Err(StoreError::DamagedTable { .. }), Some(missing)) => {
+                return Err(missing.error(&base.name));
+            }
+            (state, _) => state?,
+        };
         state.end = base.end;
         Ok(state)
+    }
+
+    /// Takes in what the log made of the state.
+    pub(crate) fn watch(&mut self, state: &SignalState) {
+        self.missing
+            .iter_mut()
+            .for_each(|missing| missing.watch(state));
+    }
+
+    /// Refuses to go on without a table that is gone, and whose rows the log does not have. `untouched`: the log
+    /// says nothing of the signal since the last checkpoint.
+    ///
+    /// # Errors
+    /// [`StoreError::MissingTable`].
+    pub(crate) fn check(&self, signal: &str, untouched: bool) -> Result<(), StoreError> {
+        match self
+            .missing
+            .iter()
+            .find(|missing| missing.is_lost(untouched))
+        {
+            Some(missing) => Err(missing.error(signal)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -163,7 +210,9 @@ impl SlotInner {
             TEXT_ARRAY => file_of(EVENTS),
             name => file_of(name),
         });
-        if table.rows.is_empty() && media.stat(&path).at("look at", &path)?.is_none() {
+        // An event that was removed leaves a row without text.
+        let is_empty = table.rows.is_empty() && table.attachment.is_empty();
+        if is_empty && media.stat(&path).at("look at", &path)?.is_none() {
             return Ok(None);
         }
         let rows = table.rows.len() as u64 / row_bytes;

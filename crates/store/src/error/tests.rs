@@ -203,6 +203,15 @@ fn examples() -> Vec<StoreError> {
             other: "/a/store".into(),
         },
         StoreError::Interrupted { action: "what" },
+        StoreError::MissingTable {
+            signal: "name".into(),
+            table: "what",
+            path: "/a/store/b".into(),
+            rows: Some(7),
+        },
+        StoreError::NameOfView {
+            name: "name".into(),
+        },
         StoreError::Time(TimeError::Overflow { what: "a test" }),
         StoreError::Segment(SegmentError::OutOfMemory { bytes: 7 }),
     ]
@@ -255,8 +264,10 @@ fn position(error: &StoreError) -> usize {
         StoreError::StoreVanished { .. } => 41,
         StoreError::StoreInsideStore { .. } => 42,
         StoreError::Interrupted { .. } => 43,
-        StoreError::Time(_) => 44,
-        StoreError::Segment(_) => 45,
+        StoreError::MissingTable { .. } => 44,
+        StoreError::NameOfView { .. } => 45,
+        StoreError::Time(_) => 46,
+        StoreError::Segment(_) => 47,
     }
 }
 

@@ -146,6 +146,7 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
             path.clone(),
             "restore the file from a copy; nothing else holds what it said",
         ),
+        StoreError::MissingTable { path, .. } => (path.clone(), tables::MEND),
         StoreError::DamagedTable { .. } => (
             path,
             "restore the table's file from a copy; which samples are valid cannot be told without it",

@@ -1,6 +1,22 @@
 //! What a store holds, read back through an engine or a reader and compared with the model.
 
+use isochrony_segment::Buffer;
+use isochrony_store::state::{GapTable, SignalState};
+
 use super::*;
+
+/// A signal as the model knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Content {
+    pub(crate) id: u64,
+    /// Samples; `None` is a gap.
+    pub(crate) samples: Vec<Option<i16>>,
+    /// Events by id: kind.
+    pub(crate) events: BTreeMap<u64, String>,
+}
+
+/// A store as the model knows it: signals by name.
+pub(crate) type Model = BTreeMap<String, Content>;
 
 /// Puts a model into an empty store; gives it with the numbers that the signals have there.
 pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
@@ -48,6 +64,21 @@ pub(crate) fn without_ids(model: &Model) -> Model {
     model
 }
 
+/// What a signal says, whoever reads its samples.
+fn content(
+    id: SignalId,
+    state: &SignalState,
+    read: impl Fn(i64, usize) -> Result<Buffer, StoreError>,
+) -> Result<Content, String> {
+    let read = |start, count| read(start, count).map(|buffer| buffer.bytes().to_vec());
+    let events = state.events.iter();
+    Ok(Content {
+        id: id.0,
+        samples: samples(&state.gaps, state.end, read)?,
+        events: events.map(|event| (event.id, event.kind.clone())).collect(),
+    })
+}
+
 /// What an opened store says.
 pub(crate) fn read_back(engine: &Engine) -> Result<Model, String> {
     let mut model = Model::new();
@@ -57,25 +88,8 @@ pub(crate) fn read_back(engine: &Engine) -> Result<Model, String> {
         if *state.name != *name {
             return Err(format!("{name} says it is {}", state.name));
         }
-        let samples = samples(&state.gaps, state.end, |start, count| {
-            engine
-                .read(id, start, count)
-                .map(|buffer| buffer.bytes().to_vec())
-        })?;
-        let events = state
-            .events
-            .iter()
-            .map(|event| (event.id, event.kind.clone()))
-            .collect();
-        let id = id.0;
-        model.insert(
-            name,
-            Content {
-                id,
-                samples,
-                events,
-            },
-        );
+        let content = content(id, &state, |start, count| engine.read(id, start, count))?;
+        model.insert(name, content);
     }
     Ok(model)
 }
@@ -86,30 +100,14 @@ pub(crate) fn read_by_reader(reader: &Reader) -> Result<Model, String> {
     let say = |error: StoreError| format!("reading: {error}");
     for (id, name) in reader.catalogue() {
         let state = reader.state(id).map_err(say)?;
-        let samples = samples(&state.gaps, state.end, |start, count| {
-            reader
-                .read(id, start, count)
-                .map(|buffer| buffer.bytes().to_vec())
-        })?;
-        let events = state
-            .events
-            .iter()
-            .map(|event| (event.id, event.kind.clone()))
-            .collect();
-        model.insert(
-            name,
-            Content {
-                id: id.0,
-                samples,
-                events,
-            },
-        );
+        let content = content(id, &state, |start, count| reader.read(id, start, count))?;
+        model.insert(name, content);
     }
     Ok(model)
 }
 
 pub(crate) fn samples(
-    gaps: &isochrony_store::state::GapTable,
+    gaps: &GapTable,
     end: i64,
     read: impl Fn(i64, usize) -> Result<Vec<u8>, StoreError>,
 ) -> Result<Vec<Option<i16>>, String> {

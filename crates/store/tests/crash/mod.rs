@@ -23,19 +23,6 @@ pub(crate) use content::*;
 pub(crate) const CHUNK: i64 = 4096;
 pub(crate) const SHARD: i64 = 4 * CHUNK;
 
-/// A signal as the model knows it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Content {
-    pub(crate) id: u64,
-    /// Samples; `None` is a gap.
-    pub(crate) samples: Vec<Option<i16>>,
-    /// Events by id: kind.
-    pub(crate) events: BTreeMap<u64, String>,
-}
-
-/// A store as the model knows it: signals by name.
-pub(crate) type Model = BTreeMap<String, Content>;
-
 pub(crate) fn meta() -> SignalMeta {
     SignalMeta {
         dtype: DType::I16,

@@ -114,6 +114,22 @@ fn events_are_found_by_range_and_ids_never_come_back() {
 }
 
 #[test]
+fn the_id_of_an_only_event_that_was_removed_does_not_come_back() {
+    let (_folder, store) = new_store();
+    let writer = store.create("x", &options(10)).unwrap();
+    writer.append(&[0i16; 100]).unwrap();
+    let gone = writer.add_event("burst", 10..60, &Map::new()).unwrap();
+    writer.remove_event(gone).unwrap();
+    store.commit(true).unwrap();
+    let path = store.path().to_path_buf();
+    store.close().unwrap();
+    let store = Store::open(path, Mode::ReadWrite).unwrap();
+    let writer = store.writer("x").unwrap();
+    assert_eq!(writer.signal().unwrap().events().count(), 0);
+    assert!(writer.add_event("new", 0..1, &Map::new()).unwrap() > gone);
+}
+
+#[test]
 fn gather_puts_signals_of_any_rate_on_one_grid() {
     let (_folder, store) = new_store();
     let ramp = store.create("stn_1/ramp", &options(100)).unwrap();

@@ -263,10 +263,15 @@ impl Reader {
                 let raw = tables::read(&*self.media, folder, id);
                 // The folder may have gone while its tables were read, which then look empty.
                 if self.is_of(folder, id) {
-                    let raw = raw?;
+                    let mut raw = raw?;
                     if raw.sequence <= sequence {
                         let mut state = raw.state(id, &known.base, known.longest())?;
-                        known.ops.iter().for_each(|op| state.apply(op));
+                        let untouched = known.ops.is_empty();
+                        for op in &known.ops {
+                            state.apply(op);
+                            raw.watch(&state);
+                        }
+                        raw.check(&state.name, untouched)?;
                         known.ops = Vec::new();
                         let state = Arc::new(state);
                         known.state = Some(state.clone());

@@ -153,7 +153,7 @@ impl Shared {
                     reason: "the signal's folder is missing",
                 });
             }
-            let raw = tables::read(&*self.media, &slot.folder, id)?;
+            let mut raw = tables::read(&*self.media, &slot.folder, id)?;
             let mut state = raw.state(id, &slot.base, plan.longest(id))?;
             if raw.sequence > plan.base_sequence {
                 // Renamed into place by a writer that was killed before it synced the folder, and then nothing that is
@@ -169,7 +169,9 @@ impl Shared {
                     kept,
                 };
                 self.redo(core, &mut slot, &mut state, &at, &ops[position])?;
+                raw.watch(&state);
             }
+            raw.check(&state.name, false)?;
             let grew = state.end != slot.base.end;
             let old_last = slot.shard_of(slot.base.end);
             slot.set_state(state);

@@ -1,0 +1,118 @@
+//! Files and folders of one signal: where they lie, and which of their names are not durable yet.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::SlotInner;
+use crate::engine::due::Due;
+use crate::engine::io::IoContext;
+use crate::error::StoreError;
+use crate::layout;
+use crate::media::{Access, Media, Site};
+
+impl SlotInner {
+    /// The folder of the array `data`, pending replacement included.
+    pub(crate) fn data_folder(&self, root: &Path) -> PathBuf {
+        match &self.replaced_data {
+            Some(tmp) => layout::tmp_folder(root).join(tmp),
+            None => self.folder.join("data"),
+        }
+    }
+
+    /// The file of a shard of `data`, pending replacement included.
+    pub(crate) fn data_shard(&self, root: &Path, shard: u64) -> PathBuf {
+        match self.replaced.get(&shard) {
+            Some(tmp) => layout::tmp_folder(root).join(tmp),
+            None => layout::shard_file(&self.data_folder(root), shard),
+        }
+    }
+
+    /// Makes the signal's folder with what every signal has.
+    pub(crate) fn ensure_folder(&mut self, media: &dyn Media) -> Result<(), StoreError> {
+        if self.exists {
+            return Ok(());
+        }
+        media.remove_all(&self.folder).at("remove", &self.folder)?;
+        if let Some(parent) = self.folder.parent() {
+            self.dirty.parents.insert(parent.to_path_buf());
+        }
+        media.make_folder(&self.folder).at("create", &self.folder)?;
+        self.subfolder(media, Path::new("crc"))?;
+        self.dirty.folders.insert(PathBuf::from("crc"));
+        self.write_identity(media)?;
+        self.exists = true;
+        Ok(())
+    }
+
+    /// Writes the identity file, over an old one with the same text if there is one.
+    pub(crate) fn write_identity(&mut self, media: &dyn Media) -> Result<(), StoreError> {
+        let path = self.folder.join(layout::IDENTITY);
+        let file = media.open(&path, Access::Create).at("open", &path)?;
+        file.write_at(0, layout::identity(self.id).as_bytes())
+            .at("write", &path)?;
+        self.dirty.identity = true;
+        Ok(())
+    }
+
+    /// Makes a folder inside the signal's, if need be.
+    pub(crate) fn subfolder(&mut self, media: &dyn Media, inside: &Path) -> Result<(), StoreError> {
+        let mut above: Vec<&Path> = inside.ancestors().collect();
+        above.reverse();
+        for folder in above.into_iter().skip(1) {
+            self.root_name(folder);
+            let path = self.folder.join(folder);
+            if media.stat(&path).at("look at", &path)?.is_none() {
+                // Noted first: if the disk is full half-way, the next attempt finds this one made already.
+                self.dirty
+                    .folders
+                    .extend(folder.parent().map(Path::to_path_buf));
+                media.make_folder(&path).at("create", &path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a name inside the signal's folder counts from now on. That it is there says nothing: the last writer
+    /// may have been killed right after it made it, so its folder is synced once by every writer.
+    pub(crate) fn root_name(&mut self, inside: &Path) {
+        if !self.rooted.contains(inside) {
+            self.dirty
+                .folders
+                .extend(inside.parent().map(Path::to_path_buf));
+            self.dirty.rooting.insert(inside.to_path_buf());
+        }
+    }
+
+    /// Takes back what `root_name` noted of the array `data`, or of what `inside` it is.
+    pub(crate) fn uproot(&mut self, inside: &Path) {
+        self.rooted.retain(|name| !name.starts_with(inside));
+        self.dirty.rooting.retain(|name| !name.starts_with(inside));
+    }
+
+    /// The identity file and all folders with new names, to make durable.
+    pub(crate) fn names_due(&self, due: &mut Due, identity: Site, folder: Site) {
+        if self.dirty.identity {
+            due.file(self.folder.join(layout::IDENTITY), identity);
+        }
+        for inside in &self.dirty.folders {
+            due.folder(self.folder.join(inside), folder);
+        }
+        for path in &self.dirty.parents {
+            due.folder(path.clone(), folder);
+        }
+    }
+
+    /// They are durable.
+    pub(crate) fn names_synced(&mut self) {
+        self.dirty.identity = false;
+        self.dirty.folders.clear();
+        self.dirty.parents.clear();
+        let rooting = std::mem::take(&mut self.dirty.rooting);
+        self.rooted.extend(rooting);
+    }
+
+    /// These names inside the signal's folder are durable.
+    pub(crate) fn root(&mut self, names: BTreeSet<PathBuf>) {
+        self.rooted.extend(names);
+    }
+}

@@ -1,0 +1,157 @@
+//! Signals of a store by name.
+
+use std::sync::PoisonError;
+
+use super::Store;
+use crate::append::SignalWriter;
+use crate::error::StoreError;
+use crate::names::{Pattern, check_name, nearest};
+use crate::op::{Op, SignalId};
+use crate::options::CreateOptions;
+use crate::scratch::Scratch;
+use crate::signal::Signal;
+
+impl Store {
+    /// Names of all signals, sorted.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub fn names(&self) -> Result<Vec<String>, StoreError> {
+        let catalogue = self.shared.backend.catalogue()?;
+        Ok(catalogue.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// Names that fit a [`Pattern`], sorted.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidPattern`].
+    pub fn find(&self, pattern: &str) -> Result<Vec<String>, StoreError> {
+        let pattern = Pattern::new(pattern)?;
+        let mut names = self.names()?;
+        names.retain(|name| pattern.matches(name));
+        Ok(names)
+    }
+
+    /// Whether there is a signal of this name.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`].
+    pub fn contains(&self, name: &str) -> Result<bool, StoreError> {
+        Ok(self.shared.backend.find(name)?.is_some())
+    }
+
+    /// A signal as it is now. For the writer this includes what is not committed yet.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchSignal`], with the nearest name.
+    pub fn signal(&self, name: &str) -> Result<Signal, StoreError> {
+        let id = self.id_of(name)?;
+        Signal::load(&self.shared, id)
+    }
+
+    /// A handle for changing a signal.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].
+    pub fn writer(&self, name: &str) -> Result<SignalWriter, StoreError> {
+        self.shared.backend.engine("write to a signal")?;
+        Ok(SignalWriter::new(&self.shared, self.id_of(name)?))
+    }
+
+    /// A new signal, durable with the next commit. Its folder is made now, so that a full disk says so here; a signal
+    /// that could not be created leaves nothing behind, and one that it was to replace stays.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`], [`StoreError::ReadOnly`], [`StoreError::InvalidName`], [`StoreError::SignalExists`] unless `overwrite` is set,
+    /// [`StoreError::SignalInsideSignal`], [`StoreError::NameOfView`], [`StoreError::InvalidOption`],
+    /// [`StoreError::InvalidAttributes`].
+    pub fn create(&self, name: &str, options: &CreateOptions) -> Result<SignalWriter, StoreError> {
+        let engine = self.shared.backend.engine_in_place("create a signal")?;
+        check_name(name)?;
+        self.refuse_view(name)?;
+        let meta = Box::new(options.meta(name)?);
+        let _whole = self
+            .shared
+            .gate
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let old = engine.find(name);
+        if let Some(old) = old {
+            if !options.overwrite {
+                return Err(StoreError::SignalExists { name: name.into() });
+            }
+            engine.queue(Op::Remove { id: old })?;
+        }
+        let id = engine.new_id();
+        let name = name.to_owned();
+        let created = engine.queue(Op::Create { id, name, meta }).and_then(|()| {
+            let writer = SignalWriter::new(&self.shared, id);
+            options
+                .start
+                .map_or(Ok(()), |start| writer.begin_at(start))?;
+            Ok(writer)
+        });
+        if created.is_err() {
+            // Neither half a signal nor the removal of the one that it was to replace may wait for a commit.
+            engine.take_back(id);
+            old.into_iter().for_each(|old| engine.take_back(old));
+        }
+        self.shared.backend.explain("create a signal", created)
+    }
+
+    /// Gives a signal another name; handles follow.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create), and [`StoreError::NoSuchSignal`].
+    pub fn rename(&self, name: &str, to: &str) -> Result<(), StoreError> {
+        let engine = self.shared.backend.engine_in_place("rename a signal")?;
+        check_name(to)?;
+        let id = self.id_of(name)?;
+        if name == to {
+            return Ok(());
+        }
+        self.refuse_view(to)?;
+        let _whole = self
+            .shared
+            .gate
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        engine.queue(Op::Rename { id, to: to.into() })
+    }
+
+    /// Removes a signal and its samples with the next commit. Views of its samples stay valid.
+    ///
+    /// # Errors
+    /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].
+    pub fn remove(&self, name: &str) -> Result<(), StoreError> {
+        let engine = self.shared.backend.engine_in_place("remove a signal")?;
+        let id = self.id_of(name)?;
+        let _whole = self
+            .shared
+            .gate
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        engine.queue(Op::Remove { id })
+    }
+
+    /// A temporary signal that is not listed and vanishes when dropped; see [`Scratch`].
+    ///
+    /// # Errors
+    /// [`StoreError::Io`] if there is no room for it.
+    pub fn scratch(&self, options: &CreateOptions) -> Result<Scratch, StoreError> {
+        Scratch::new(&self.shared, options)
+    }
+
+    pub(crate) fn id_of(&self, name: &str) -> Result<SignalId, StoreError> {
+        if let Some(id) = self.shared.backend.find(name)? {
+            return Ok(id);
+        }
+        let names = self.names()?;
+        let hint = nearest(name, names.iter().map(String::as_str))
+            .map_or_else(String::new, |near| format!(": did you mean {near:?}?"));
+        Err(StoreError::NoSuchSignal {
+            name: name.into(),
+            hint,
+        })
+    }
+}
