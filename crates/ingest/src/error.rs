@@ -345,6 +345,7 @@ impl IngestError {
                 error,
                 StoreError::InvalidName { .. }
                     | StoreError::SignalInsideSignal { .. }
+                    | StoreError::NameOfView { .. }
                     | StoreError::DTypeMismatch { .. }
                     | StoreError::PartialSample { .. }
                     | StoreError::InvalidAttributes { .. }

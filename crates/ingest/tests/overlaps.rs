@@ -4,7 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Recorder, SECOND};
+use common::{File, Recorder, SECOND, reasons, samples};
 use isochrony_ingest::{RawOptions, Summary, import_raw};
 use isochrony_store::{Mode, RunReason, Signal, Store};
 
@@ -15,25 +15,16 @@ fn import(store: &Store, source: &Path) -> Summary {
     import_raw(store, source, &RawOptions::preset("censam").unwrap(), None).unwrap()
 }
 
-fn samples(signal: &Signal) -> Vec<i16> {
-    let selection = signal.select(0..signal.end_index()).unwrap();
-    let parts = selection
-        .segments()
-        .map(|part| part.unwrap().to_vec::<i16>().unwrap());
-    parts.collect::<Vec<_>>().concat()
-}
-
 fn count(signal: &Signal, kind: &str) -> usize {
     signal.events().filter(|event| event.kind == kind).count()
 }
 
-fn reasons(signal: &Signal) -> Vec<RunReason> {
-    signal
-        .runs()
-        .unwrap()
-        .iter()
-        .map(|run| run.reason)
-        .collect()
+/// In another folder, since the same stamp makes the same name.
+fn write_beside(source: &Path, recorder: &Recorder, file: &File) {
+    let path = recorder.path("s", "p", file).replace("/2010/", "/2011/");
+    let samples = file.samples.iter();
+    let bytes: Vec<u8> = samples.flat_map(|sample| sample.to_le_bytes()).collect();
+    common::write(source, &path, &bytes);
 }
 
 #[test]
@@ -47,22 +38,15 @@ fn a_foreign_file_in_the_middle_is_an_overlap_and_a_problem() {
         let mut foreign = Recorder::new(recorder.files[5].wall_ns + off, 2000.0, 3.0, 6000, MICRO);
         foreign.recorded = 1_000_000;
         foreign.record(foreign_files);
-        // In another folder, since the same stamp makes the same name.
         for file in &foreign.files {
-            let path = foreign.path("s", "p", file).replace("/2010/", "/2011/");
-            let bytes: Vec<u8> = file
-                .samples
-                .iter()
-                .flat_map(|sample| sample.to_le_bytes())
-                .collect();
-            common::write(&source, &path, &bytes);
+            write_beside(&source, &foreign, file);
         }
         let store = Store::open(folder.path().join("water.iso"), Mode::Append).unwrap();
         let summary = import(&store, &source);
         let signal = store.signal("s/p").unwrap();
         let expected = [recorder.samples(), foreign.samples()].concat();
-        assert_eq!(samples(&signal).len(), expected.len(), "{off}");
-        let mut got = samples(&signal);
+        let mut got: Vec<i16> = samples(&signal);
+        assert_eq!(got.len(), expected.len(), "{off}");
         if off == 0 {
             // Which of two files with one stamp is the recording's, their names decide.
             let mut expected = expected;
@@ -124,7 +108,7 @@ fn a_true_step_back_stays_a_step() {
         let summary = import(&store, &source);
         assert!(summary.is_clean(), "{step}: {:?}", summary.problems);
         let signal = store.signal("s/p").unwrap();
-        assert_eq!(samples(&signal), recorder.samples(), "{step}");
+        assert_eq!(samples::<i16>(&signal), recorder.samples(), "{step}");
         assert_eq!(
             reasons(&signal),
             [RunReason::First, RunReason::BackwardStep],
@@ -148,13 +132,7 @@ fn a_copy_of_a_file_behind_a_gap_as_long_as_it_hides_no_gap() {
     recorder.record(1);
     recorder.write(&source, "s", "p");
     let file = recorder.files.last().unwrap();
-    let path = recorder.path("s", "p", file).replace("/2010/", "/2011/");
-    let bytes: Vec<u8> = file
-        .samples
-        .iter()
-        .flat_map(|sample| sample.to_le_bytes())
-        .collect();
-    common::write(&source, &path, &bytes);
+    write_beside(&source, &recorder, file);
     let store = Store::open(folder.path().join("water.iso"), Mode::Append).unwrap();
     let summary = import(&store, &source);
     let codes: Vec<_> = summary
@@ -173,5 +151,5 @@ fn a_copy_of_a_file_behind_a_gap_as_long_as_it_hides_no_gap() {
         .collect();
     assert_eq!(gaps.len(), 1);
     assert!((gaps[0].1 - 6000).abs() <= 1, "{gaps:?}");
-    assert_eq!(samples(&signal), recorder.samples());
+    assert_eq!(samples::<i16>(&signal), recorder.samples());
 }

@@ -1,6 +1,9 @@
 //! Blocks that any importer feeds, which overlap in time what is stored: overlaps and clock steps told apart, copies
 //! skipped, all of them reported.
 
+mod common;
+
+use common::{reasons, samples};
 use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec, Summary};
 use isochrony_segment::DType;
 use isochrony_store::{Mode, RunReason, Signal, Store};
@@ -85,23 +88,6 @@ fn import(recorders: &[&Recorder]) -> (tempfile::TempDir, Summary, Signal) {
     (folder, summary, signal)
 }
 
-fn samples(signal: &Signal) -> Vec<i32> {
-    let selection = signal.select(0..signal.end_index()).unwrap();
-    let parts = selection
-        .segments()
-        .map(|part| part.unwrap().to_vec::<i32>().unwrap());
-    parts.collect::<Vec<_>>().concat()
-}
-
-fn reasons(signal: &Signal) -> Vec<RunReason> {
-    signal
-        .runs()
-        .unwrap()
-        .iter()
-        .map(|run| run.reason)
-        .collect()
-}
-
 fn kinds(signal: &Signal) -> Vec<&str> {
     let kinds = signal.events().map(|event| &*event.kind);
     kinds.filter(|kind| *kind != "import").collect()
@@ -143,7 +129,7 @@ fn a_source_beside_a_recording_that_goes_on_is_an_overlap() {
         assert_eq!(kinds(&signal), ["overlap"]);
         // All is kept, in the order of storing; and no gap comes of it.
         let expected = [first.samples(), beside.samples(), after.samples()].concat();
-        assert_eq!(samples(&signal), expected);
+        assert_eq!(samples::<i32>(&signal), expected);
         assert_eq!(signal.gaps().len(), 0);
         assert_eq!(summary.files, 3);
     }
@@ -161,7 +147,7 @@ fn a_source_that_begins_before_the_last_ends_and_goes_on_is_a_step_and_a_problem
     );
     assert_eq!(kinds(&signal), ["clock_step"]);
     assert_eq!(
-        samples(&signal),
+        samples::<i32>(&signal),
         [first.samples(), second.samples()].concat()
     );
     // What follows continues the clock that stepped.
@@ -200,7 +186,7 @@ fn a_step_within_one_source_is_no_problem() {
         );
         assert_eq!(kinds(&signal), ["clock_step"]);
         assert_eq!(
-            samples(&signal),
+            samples::<i32>(&signal),
             [first.samples(), second.samples()].concat()
         );
     }
@@ -237,7 +223,7 @@ fn foreign_blocks_within_one_source_are_an_overlap_where_the_recording_resumes()
     );
     let recorded = recording.samples();
     let expected = [&recorded[..3000], &foreign.samples()[..], &recorded[3000..]].concat();
-    assert_eq!(samples(&signal), expected);
+    assert_eq!(samples::<i32>(&signal), expected);
 }
 
 #[test]
@@ -266,7 +252,7 @@ fn blocks_without_stamp_go_where_the_block_before_them_goes() {
         };
         assert_eq!(reasons(&signal), [RunReason::First, reason]);
         assert_eq!(
-            samples(&signal),
+            samples::<i32>(&signal),
             [first.samples(), second.samples()].concat()
         );
         let last = signal.time_of(signal.end_index() - 1).unwrap().value;
@@ -290,13 +276,13 @@ fn repeated_blocks_are_skipped_and_told() {
             .contains("1000 of its samples")
     );
     assert_eq!(reasons(&signal), [RunReason::First]);
-    assert_eq!(samples(&signal), (0..5000).collect::<Vec<_>>());
+    assert_eq!(samples::<i32>(&signal), (0..5000).collect::<Vec<_>>());
     // Nothing of it is new.
     let copy = recorder("b", 5, 500, 10);
     let (_folder, summary, signal) = import(&[&first, &copy]);
     assert_eq!(codes(&summary), [("b", "duplicate")]);
     assert_eq!((summary.files, summary.duplicates), (1, 1));
-    assert_eq!(samples(&signal), first.samples());
+    assert_eq!(samples::<i32>(&signal), first.samples());
 }
 
 #[test]
@@ -320,7 +306,7 @@ fn a_source_that_grew_does_not_repeat_itself() {
         assert!(summary.is_clean(), "{:?}", summary.problems);
     }
     let signal = store.signal("x").unwrap();
-    assert_eq!(samples(&signal), (0..2500).collect::<Vec<_>>());
+    assert_eq!(samples::<i32>(&signal), (0..2500).collect::<Vec<_>>());
     assert_eq!(signal.runs().unwrap().len(), 1);
 }
 
@@ -346,7 +332,7 @@ fn a_later_import_tells_overlaps_as_one_import_does() {
     let signal = store.signal("x").unwrap();
     assert_eq!(reasons(&signal), [RunReason::First, RunReason::Overlap]);
     assert_eq!(
-        samples(&signal),
+        samples::<i32>(&signal),
         [first.samples(), beside.samples()].concat()
     );
 }

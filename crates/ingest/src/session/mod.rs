@@ -31,7 +31,7 @@ use crate::{IngestError, Problem, Problems};
 pub use describe::{Block, SessionOptions, Spec};
 pub(crate) use place::{Next, Placed, Sequence};
 pub(crate) use provenance::{Before, Known};
-use sources::Source;
+use sources::{Source, Whole};
 pub use summary::{SignalSummary, Summary};
 use target::{Held, Target};
 
@@ -71,6 +71,8 @@ pub struct Session {
     /// Sources that are not settled, by the order of their first block.
     sources: BTreeMap<u64, Source>,
     open: HashMap<String, u64>,
+    /// Sources of which parts are committed and more is to come.
+    unfinished: BTreeMap<String, Whole>,
     next_source: u64,
     held_bytes: usize,
     /// What the store knew of all signals, once an importer asked.
@@ -104,6 +106,7 @@ impl Session {
             targets: BTreeMap::new(),
             sources: BTreeMap::new(),
             open: HashMap::new(),
+            unfinished: BTreeMap::new(),
             next_source: 0,
             held_bytes: 0,
             known: None,
@@ -283,9 +286,10 @@ impl Session {
     pub fn finish(mut self) -> Result<Summary, IngestError> {
         self.open.clear();
         self.release_all()?;
-        for source in std::mem::take(&mut self.sources).values() {
-            self.report_overlaps(source);
+        for source in std::mem::take(&mut self.sources).into_values() {
+            self.report(source);
         }
+        self.report_unfinished();
         self.commit()?;
         self.store.checkpoint()?;
         let mut summary = self.summary;

@@ -63,6 +63,51 @@ impl Shared {
     }
 }
 
+impl Part {
+    fn at(index: i64) -> Self {
+        Self {
+            index,
+            samples: 0,
+            stored: false,
+            overlap: None,
+            copied: None,
+        }
+    }
+
+    /// Takes in a later part of the same source.
+    fn add(&mut self, later: Self) {
+        self.index = self.index.min(later.index);
+        self.samples += later.samples;
+        self.stored |= later.stored;
+        for (shared, later) in [
+            (&mut self.overlap, later.overlap),
+            (&mut self.copied, later.copied),
+        ] {
+            if let Some(later) = later {
+                Shared::add(shared, later.index, later.samples, later.civil);
+            }
+        }
+    }
+}
+
+/// What is to be told of a source at its end: long ones are committed in parts.
+#[derive(Default)]
+pub(super) struct Whole {
+    /// It was imported before, and holds what it gave then.
+    known: bool,
+    parts: BTreeMap<String, Part>,
+}
+
+impl Whole {
+    fn add(&mut self, signal: &str, part: Part) -> &Part {
+        let first = part.index;
+        let whole = self.parts.entry(signal.into());
+        let whole = whole.or_insert_with(|| Part::at(first));
+        whole.add(part);
+        whole
+    }
+}
+
 impl Session {
     /// Counts samples that the store holds already.
     pub(crate) fn count_copied(&mut self, source: u64, signal: &str, samples: i64) {
@@ -80,7 +125,7 @@ impl Session {
         if let Some(number) = self.open.remove(source)
             && let Some(source) = self.sources.remove(&number)
         {
-            self.report_overlaps(&source);
+            self.report(source);
         }
     }
 
@@ -150,8 +195,8 @@ impl Session {
                 // The error is of an earlier source than the one being fed.
                 if let Some(source) = self.sources.remove(&held.source) {
                     self.open.remove(&source.name);
-                    self.report_overlaps(&source);
-                    let problem = Problem::new(source.name, &error);
+                    let problem = Problem::new(&*source.name, &error);
+                    self.report(source);
                     self.summary.problems.push(problem);
                 }
                 Ok(None)
@@ -215,13 +260,8 @@ impl Session {
             self.summary.bytes += bytes.len() as u64;
         }
         if let Some(source) = self.sources.get_mut(&source) {
-            let part = source.parts.entry(signal.into()).or_insert(Part {
-                index: placed.index,
-                samples: 0,
-                stored: false,
-                overlap: None,
-                copied: None,
-            });
+            let part = source.parts.entry(signal.into());
+            let part = part.or_insert_with(|| Part::at(placed.index));
             part.index = part.index.min(placed.index);
             part.samples += placed.samples;
             part.stored |= placed.stored;
@@ -251,13 +291,33 @@ impl Session {
         }
     }
 
-    /// Makes problems of what a source shares with what was stored before.
-    pub(super) fn report_overlaps(&mut self, source: &Source) {
-        let before = self
-            .known
-            .as_ref()
-            .and_then(|known| known.get(&source.name));
-        for (signal, part) in &source.parts {
+    /// What was told of a source's earlier parts, which is told no more then.
+    fn whole(&mut self, name: &str) -> Whole {
+        let known = self.known.as_ref().and_then(|known| known.get(name));
+        self.unfinished.remove(name).unwrap_or(Whole {
+            known: known.is_some(),
+            parts: BTreeMap::new(),
+        })
+    }
+
+    /// Makes problems of what a source that does not go on shares with what was stored before.
+    pub(super) fn report(&mut self, source: Source) {
+        let mut whole = self.whole(&source.name);
+        for (signal, part) in source.parts {
+            whole.add(&signal, part);
+        }
+        self.report_shared(&source.name, &whole);
+    }
+
+    /// The same of sources of which only some parts came.
+    pub(super) fn report_unfinished(&mut self) {
+        for (name, whole) in std::mem::take(&mut self.unfinished) {
+            self.report_shared(&name, &whole);
+        }
+    }
+
+    fn report_shared(&mut self, name: &str, whole: &Whole) {
+        for (signal, part) in &whole.parts {
             if let Some(shared) = &part.overlap {
                 let error = IngestError::Overlap {
                     signal: signal.clone(),
@@ -265,12 +325,11 @@ impl Session {
                     start: shared.civil.start,
                     end: shared.civil.end,
                 };
-                let problem = Problem::new(&*source.name, &error);
-                self.summary.problems.push(problem);
+                self.summary.problems.push(Problem::new(name, &error));
             }
             // A source that has grown holds what it gave before.
             let copied = part.copied.as_ref().filter(|_| part.stored);
-            if let Some(shared) = copied.filter(|_| before.is_none()) {
+            if let Some(shared) = copied.filter(|_| !whole.known) {
                 let error = IngestError::Repeated {
                     signal: signal.clone(),
                     index: shared.index,
@@ -278,13 +337,12 @@ impl Session {
                     start: shared.civil.start,
                     end: shared.civil.end,
                 };
-                let problem = Problem::new(&*source.name, &error);
-                self.summary.problems.push(problem);
+                self.summary.problems.push(Problem::new(name, &error));
             }
         }
     }
 
-    /// Passes a finished source on to the provenance of its signals.
+    /// Passes a finished source, or a part of one, on to the provenance of its signals.
     pub(super) fn settle(&mut self, number: u64) {
         let ready = |source: &Source| source.done.is_some() && source.waiting == 0;
         if !self.sources.get(&number).is_some_and(ready) {
@@ -293,39 +351,41 @@ impl Session {
         let Some(source) = self.sources.remove(&number) else {
             return;
         };
-        self.report_overlaps(&source);
+        let mut whole = self.whole(&source.name);
         let (bytes, version) = source.done.unwrap_or_default();
-        let stored = source.parts.values().any(|part| part.stored);
-        if let Some((signal, part)) = source.parts.first_key_value().filter(|_| !stored) {
-            let (signal, index) = (signal.clone(), part.index);
-            let error = IngestError::Duplicate { signal, index };
-            self.summary
-                .problems
-                .push(Problem::new(&*source.name, &error));
-        }
         for (signal, part) in source.parts {
+            let file = Imported {
+                source: source.name.clone(),
+                bytes,
+                index: part.index,
+                samples: part.samples,
+                version,
+            };
+            let stored = whole.add(&signal, part).stored;
             if let Some(target) = self.targets.get_mut(&signal) {
-                let file = Imported {
-                    source: source.name.clone(),
-                    bytes,
-                    index: part.index,
-                    samples: part.samples,
-                    version,
-                };
                 for known in self.known.iter_mut().chain(self.kept.get_mut(&signal)) {
                     known.add(&file);
                 }
-                target.settle(file, part.stored, source.part);
+                target.settle(file, stored, source.part);
             }
-        }
-        if source.part {
-            // Counted with its last part.
-        } else if stored {
-            self.summary.files += 1;
-        } else {
-            self.summary.duplicates += 1;
         }
         // Even a duplicate is told, so that it is known the next time.
         self.uncommitted += 1;
+        if source.part {
+            self.unfinished.insert(source.name, whole);
+            return;
+        }
+        self.report_shared(&source.name, &whole);
+        if whole.parts.values().any(|part| part.stored) {
+            self.summary.files += 1;
+            return;
+        }
+        self.summary.duplicates += 1;
+        if let Some((signal, part)) = whole.parts.first_key_value() {
+            let (signal, index) = (signal.clone(), part.index);
+            let error = IngestError::Duplicate { signal, index };
+            let problem = Problem::new(&*source.name, &error);
+            self.summary.problems.push(problem);
+        }
     }
 }

@@ -1,16 +1,16 @@
 //! One signal that an import feeds.
 
+mod put;
+
 use std::ops::Range;
 
 use isochrony_segment::DType;
 use isochrony_store::op::RunReason;
-use isochrony_store::{Backfilled, CreateOptions, Signal, SignalWriter, Store, StoreError};
-use isochrony_time::{Fixed, Placement, RunId, Stamp};
-use serde_json::{Map, Value};
+use isochrony_store::{CreateOptions, Signal, SignalWriter, Store, StoreError};
+use isochrony_time::{Fixed, Placement, Stamp};
+use serde_json::Value;
 
 use super::aside::Aside;
-use super::edge::edges;
-use super::place::{Event, Next, Placed, Sequence};
 use super::provenance::{self, Imported, Untold};
 use super::{SessionOptions, SignalSummary, Spec};
 use crate::IngestError;
@@ -246,155 +246,6 @@ impl Target {
         next: Option<&Stamp>,
     ) -> Result<Placement, IngestError> {
         Ok(self.writer.placement(samples, stamp, next)?)
-    }
-
-    /// Whether these very samples are stored with this very stamp.
-    pub(super) fn is_copy(&self, bytes: &[u8], stamp: &Stamp) -> Result<bool, IngestError> {
-        Ok(self.copy_of(bytes, stamp)?.is_some())
-    }
-
-    fn copy_of(&self, bytes: &[u8], stamp: &Stamp) -> Result<Option<Range<i64>>, IngestError> {
-        if self.latest.is_none_or(|latest| stamp.civil > latest) {
-            return Ok(None);
-        }
-        Ok(self.writer.matches(bytes, stamp)?)
-    }
-
-    /// Stores a block, and tells what its stamp meant. The source is given by number and name.
-    pub(crate) fn put(
-        &mut self,
-        number: u64,
-        source: &str,
-        bytes: &[u8],
-        stamp: Option<&Stamp>,
-        next: Option<Next<'_>>,
-        sequence: Sequence,
-    ) -> Result<Placed, IngestError> {
-        let placed = match stamp {
-            None => Placed::appended(&self.writer.append_bytes(bytes)?),
-            Some(stamp) => self.put_stamped(bytes, stamp, next, sequence)?,
-        };
-        if let Some(event) = placed.event {
-            self.tell_event(event, source, stamp, &placed)?;
-        }
-        if placed.stored {
-            self.added += placed.samples;
-            if !placed.late {
-                self.fed_by = Some(number);
-            }
-            self.look_for_jump(source, bytes, &placed)?;
-        }
-        Ok(placed)
-    }
-
-    fn put_stamped(
-        &mut self,
-        bytes: &[u8],
-        stamp: &Stamp,
-        next: Option<Next<'_>>,
-        sequence: Sequence,
-    ) -> Result<Placed, IngestError> {
-        if sequence != Sequence::LateCertain
-            && let Some(range) = self.copy_of(bytes, stamp)?
-        {
-            return Ok(Placed::duplicate(range.start, range.end - range.start));
-        }
-        let late = match sequence {
-            Sequence::Newest => false,
-            Sequence::Late | Sequence::LateCertain => true,
-            Sequence::Unknown => self.is_before_the_end(bytes, stamp)?,
-        };
-        let placed = if late {
-            let backfilled = self.writer.backfill(bytes, stamp)?;
-            let mut placed = Placed::backfilled(&backfilled);
-            // Also where it only continues a run that was begun for such samples.
-            placed.overlaps |= match backfilled {
-                Backfilled::Appended(appended) => self.is_overlap(appended.run)?,
-                _ => false,
-            };
-            placed
-        } else {
-            let (after, samples) = match next {
-                Some(next) => (Some(next.stamp), next.samples),
-                None => (None, None),
-            };
-            let samples = samples.unwrap_or((bytes.len() / self.dtype.size()) as i64);
-            let appended = self
-                .writer
-                .append_beginning_at(bytes, stamp, after, samples)?;
-            Placed::appended(&appended)
-        };
-        self.latest = self.latest.max(Some(stamp.civil));
-        if !late {
-            self.tip = self.tip.max(Some(self.civil_range(bytes, stamp)?.end));
-        }
-        Ok(placed)
-    }
-
-    fn is_overlap(&self, run: RunId) -> Result<bool, IngestError> {
-        let signal = self.writer.signal()?;
-        let run = signal.state().runs.by_id(run.0);
-        Ok(run.is_some_and(|run| run.reason == RunReason::Overlap))
-    }
-
-    /// Whether most of a block lies before what was stored when the session began.
-    pub(super) fn is_before_the_end(
-        &self,
-        bytes: &[u8],
-        stamp: &Stamp,
-    ) -> Result<bool, IngestError> {
-        let Some(ended) = self.ended else {
-            return Ok(false);
-        };
-        let half = self.duration((bytes.len() / self.dtype.size() / 2) as i64)?;
-        let middle = stamp.civil.checked_add(half);
-        Ok(middle.is_some_and(|middle| middle < ended))
-    }
-
-    fn tell_event(
-        &self,
-        event: Event,
-        source: &str,
-        stamp: Option<&Stamp>,
-        placed: &Placed,
-    ) -> Result<(), IngestError> {
-        let range = placed.index..placed.index + placed.samples;
-        self.writer
-            .add_event(event.kind, range, &event.fields(source, stamp))?;
-        Ok(())
-    }
-
-    fn look_for_jump(
-        &mut self,
-        source: &str,
-        bytes: &[u8],
-        placed: &Placed,
-    ) -> Result<(), IngestError> {
-        let Some(threshold) = self.value_jump else {
-            return Ok(());
-        };
-        let Some((first, last)) = edges(self.dtype, bytes) else {
-            return Ok(());
-        };
-        let (scale, offset) = self.scale;
-        let physical = |count: f64| count * scale + offset;
-        let before = self.edge.replace(physical(last)).filter(|_| placed.follows);
-        let Some(before) = before.filter(|before| (physical(first) - before).abs() > threshold)
-        else {
-            return Ok(());
-        };
-        let fields: [(&str, Value); 3] = [
-            ("source", source.into()),
-            ("before", before.into()),
-            ("after", physical(first).into()),
-        ];
-        let fields: Map<String, Value> = fields
-            .into_iter()
-            .map(|(name, value)| (name.into(), value))
-            .collect();
-        self.writer
-            .add_event("value_jump", placed.index..placed.index, &fields)?;
-        Ok(())
     }
 
     /// A file is all in, or was there already.

@@ -1,8 +1,12 @@
 //! Synthetic recordings with known truth: a recorder with a drifting sample clock and a wall clock that may step.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, unused_imports)]
+
+mod stored;
 
 use std::fs;
 use std::path::Path;
+
+pub use stored::{reasons, samples};
 
 pub const SECOND: i128 = 1_000_000_000;
 
