@@ -11,9 +11,8 @@ use isochrony_segment::{DType, SigSeg, StreamId};
 use isochrony_time::{Fixed, Rate, Stamp};
 use serde_json::{Map, Value};
 
-use crate::{
-    Break, Cause, Clock, Needs, OpError, OpErrorKind, PortType, Pulled, Recording, Source,
-};
+use crate::cut::Cut;
+use crate::{Cause, Clock, Needs, OpError, OpErrorKind, PortType, Pulled, Recording, Source};
 
 /// One pass: the next segment, or none at the end.
 pub type Made = Box<dyn FnMut() -> Result<Option<SigSeg>, OpError> + Send>;
@@ -127,10 +126,8 @@ impl Recording for Generated {
             dtype: self.dtype,
             stream: self.stream,
             range: range.unwrap_or(i64::MIN..i64::MAX),
-            segment: i64::try_from(segment.max(1)).unwrap_or(i64::MAX),
-            rest: None,
+            cut: Cut::new(segment),
             end: None,
-            given: None,
             anchor: 0,
             clock: self.clock(),
         }))
@@ -155,12 +152,9 @@ struct Pass {
     dtype: DType,
     stream: StreamId,
     range: Range<i64>,
-    segment: i64,
-    /// What is left of the segment that was made last.
-    rest: Option<SigSeg>,
-    /// Ends of what was made and of what was given.
+    cut: Cut,
+    /// End of what was made.
     end: Option<i64>,
-    given: Option<i64>,
     anchor: i64,
     clock: Option<Arc<dyn Clock>>,
 }
@@ -203,36 +197,19 @@ impl Pass {
             if from >= to {
                 continue;
             }
-            self.rest = Some(made.subseg(from..to)?);
-            if self.given == Some(from) {
-                return Ok(None);
-            }
-            let why = self.given.map(|given| Break::Gap(given..from));
-            return Ok(Some(Pulled::Stretch {
-                anchor: self.anchor,
-                why,
-            }));
+            return Ok(self.cut.enter(made.subseg(from..to)?, self.anchor));
         }
     }
 }
 
 impl Source for Pass {
     fn pull(&mut self) -> Result<Pulled, OpError> {
-        if self.rest.is_none()
+        if self.cut.is_empty()
             && let Some(first) = self.enter()?
         {
             return Ok(first);
         }
-        let Some(rest) = self.rest.take() else {
-            return Ok(Pulled::End);
-        };
-        let cut = rest.start().saturating_add(self.segment);
-        self.given = Some(rest.end().min(cut));
-        if rest.end() <= cut {
-            return Ok(Pulled::Item(rest.into()));
-        }
-        self.rest = Some(rest.subseg(cut..rest.end())?);
-        Ok(Pulled::Item(rest.subseg(rest.start()..cut)?.into()))
+        Ok(self.cut.pull()?.unwrap_or(Pulled::End))
     }
 
     fn time_of(&self, index: i64) -> Option<String> {

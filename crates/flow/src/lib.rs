@@ -8,6 +8,7 @@
 
 mod catalog;
 mod control;
+mod cut;
 mod declare;
 mod error;
 mod exec;

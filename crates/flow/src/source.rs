@@ -7,6 +7,7 @@ use std::sync::Arc;
 use isochrony_segment::SigSeg;
 use serde_json::{Map, Value};
 
+use crate::cut::Cut;
 use crate::{Break, Clock, Item, Needs, OpError, PortType};
 
 /// What a source gives next.
@@ -149,10 +150,8 @@ impl Recording for Segments {
         Ok(Box::new(SegmentsPass {
             segments: self.segments.clone(),
             at: 0,
-            rest: None,
             range: range.unwrap_or(i64::MIN..i64::MAX),
-            segment: i64::try_from(segment.max(1)).unwrap_or(i64::MAX),
-            end: None,
+            cut: Cut::new(segment),
             anchor: 0,
         }))
     }
@@ -161,12 +160,8 @@ impl Recording for Segments {
 struct SegmentsPass {
     segments: Arc<[SigSeg]>,
     at: usize,
-    /// What is left of the current segment.
-    rest: Option<SigSeg>,
     range: Range<i64>,
-    segment: i64,
-    /// End of the last segment given.
-    end: Option<i64>,
+    cut: Cut,
     anchor: i64,
 }
 
@@ -184,15 +179,7 @@ impl SegmentsPass {
             if from >= to {
                 continue;
             }
-            self.rest = Some(segment.subseg(from..to)?);
-            if self.end == Some(from) {
-                return Ok(None);
-            }
-            let why = self.end.map(|end| Break::Gap(end..from));
-            return Ok(Some(Pulled::Stretch {
-                anchor: self.anchor,
-                why,
-            }));
+            return Ok(self.cut.enter(segment.subseg(from..to)?, self.anchor));
         }
         Ok(Some(Pulled::End))
     }
@@ -200,23 +187,12 @@ impl SegmentsPass {
 
 impl Source for SegmentsPass {
     fn pull(&mut self) -> Result<Pulled, OpError> {
-        if self.rest.is_none()
+        if self.cut.is_empty()
             && let Some(first) = self.enter()?
         {
             return Ok(first);
         }
-        if let Some(rest) = &mut self.rest {
-            let cut = rest.start().saturating_add(self.segment);
-            if cut < rest.end() {
-                self.end = Some(cut);
-                return Ok(Pulled::Item(rest.split_front(cut)?.into()));
-            }
-        }
-        let Some(last) = self.rest.take() else {
-            return Ok(Pulled::End);
-        };
-        self.end = Some(last.end());
-        Ok(Pulled::Item(last.into()))
+        Ok(self.cut.pull()?.unwrap_or(Pulled::End))
     }
 
     fn total(&self) -> Option<u64> {

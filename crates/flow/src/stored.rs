@@ -13,11 +13,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use isochrony_segment::SigSeg;
 use isochrony_store::{Mode, Signal, Store, StoreError, Stretch};
 use isochrony_time::{Fixed, RunId, Stamp, TimeError, civil};
 use serde_json::{Map, Value, json};
 
+use crate::cut::Cut;
 use crate::{
     Break, Cause, Clock, Live, OpError, OpErrorKind, PlanError, PortType, Pulled, Recording, Source,
 };
@@ -140,18 +140,19 @@ impl Recording for Stored {
                 }
             }
         }
-        let segment = i64::try_from(segment.max(1)).unwrap_or(i64::MAX);
+        let cut = Cut::new(segment);
         let wanted = (PIECE / signal.dtype().size() as u64) as i64;
         Ok(Box::new(Pass {
             at: parts.first().map_or(0, |part| part.range.start),
-            segment,
             // Whole segments, so that where they are cut does not depend on how they are read.
-            piece: (wanted / segment).max(1).saturating_mul(segment),
+            piece: (wanted / cut.segment())
+                .max(1)
+                .saturating_mul(cut.segment()),
+            cut,
             signal,
             parts,
             part: 0,
             stretch: 0..0,
-            piece_left: None,
             before: None,
         }))
     }
@@ -235,9 +236,8 @@ struct Pass {
     at: i64,
     /// What is left of the stretch that is read.
     stretch: Range<i64>,
-    /// What is left of its piece that was read last.
-    piece_left: Option<SigSeg>,
-    segment: i64,
+    /// Its piece that was read last.
+    cut: Cut,
     piece: i64,
     /// End and run of the stretch before.
     before: Option<(i64, u32)>,
@@ -300,24 +300,15 @@ impl Pass {
 
     /// The next segment of the stretch.
     fn read(&mut self) -> Result<Option<Pulled>, OpError> {
-        let mut left = match self.piece_left.take() {
-            Some(left) => left,
-            None if self.stretch.is_empty() => return Ok(None),
-            None => {
-                let start = self.stretch.start;
-                let stop = self.stretch.end.min(start.saturating_add(self.piece));
-                self.stretch.start = stop;
-                let piece = self.signal.select(start..stop);
-                piece.and_then(|piece| piece.as_segment()).map_err(failed)?
-            }
-        };
-        let cut = left.start().saturating_add(self.segment);
-        if left.end() <= cut {
-            return Ok(Some(Pulled::Item(left.into())));
+        if self.cut.is_empty() && !self.stretch.is_empty() {
+            let start = self.stretch.start;
+            let stop = self.stretch.end.min(start.saturating_add(self.piece));
+            self.stretch.start = stop;
+            let piece = self.signal.select(start..stop);
+            let piece = piece.and_then(|piece| piece.as_segment());
+            self.cut.put(piece.map_err(failed)?);
         }
-        let segment = left.split_front(cut)?;
-        self.piece_left = Some(left);
-        Ok(Some(Pulled::Item(segment.into())))
+        self.cut.pull()
     }
 }
 

@@ -301,25 +301,18 @@ impl Operator for Stats {
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let first = self.pending.as_ref().and_then(|p| p.made.first());
-        first.map_or(upto, |first| first.min(upto))
+        let pending = self.pending.as_ref();
+        pending.map_or(upto, |pending| pending.made.upto(upto))
     }
 }
 
 impl Stats {
     /// Gives away the rows that wait.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(pending) = &mut self.pending else {
+        let Some(Pending { made, columns, .. }) = &mut self.pending else {
             return Ok(());
         };
-        if pending.made.len() == 0 {
-            return Ok(());
-        }
-        let columns = pending.columns.iter_mut().map(|(_, column)| column.take());
-        match pending.made.take(columns)? {
-            Some(rows) => out.emit(0, &mut Item::Rows(rows)),
-            None => Ok(()),
-        }
+        made.give(columns.iter_mut().map(|(_, column)| Ok(column.take())), out)
     }
 }
 

@@ -189,25 +189,17 @@ impl Operator for ToRows {
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let first = self.ready.as_ref().and_then(|ready| ready.made.first());
-        first.map_or(upto, |first| first.min(upto))
+        let ready = self.ready.as_ref();
+        ready.map_or(upto, |ready| ready.made.upto(upto))
     }
 }
 
 impl ToRows {
     /// Gives away the rows that wait.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(Ready { made, columns }) = &mut self.ready else {
             return Ok(());
         };
-        if ready.made.len() == 0 {
-            return Ok(());
-        }
-        let columns = ready.columns.iter_mut().map(Column::take);
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
-        match ready.made.take(columns)? {
-            Some(rows) => out.emit(0, &mut Item::Rows(rows)),
-            None => Ok(()),
-        }
+        made.give(columns.iter_mut().map(Column::take), out)
     }
 }

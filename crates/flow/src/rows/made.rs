@@ -7,7 +7,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{Clock, END, Fields, Rows, START, TIME, clock_of};
-use crate::{Frames, OpError, OpErrorKind, PlanError, PortType};
+use crate::{Frames, Item, OpError, OpErrorKind, Out, PlanError, PortType};
 
 /// Rows that are given away together: so many that a block costs little beside them...
 const MOST_ROWS: usize = 1024;
@@ -81,11 +81,6 @@ impl Made {
         self.next = range.end;
     }
 
-    /// Rows that wait.
-    pub(crate) fn len(&self) -> usize {
-        self.starts.len()
-    }
-
     /// Whether it is time to give them away.
     pub(crate) fn is_full(&self) -> bool {
         self.starts.len() >= MOST_ROWS || self.samples >= MOST_SAMPLES
@@ -94,6 +89,27 @@ impl Made {
     /// Where the first of them begins.
     pub(crate) fn first(&self) -> Option<i64> {
         self.starts.first().copied()
+    }
+
+    /// A promise that nothing before an index follows, as far as rows that wait let it be one.
+    pub(crate) fn upto(&self, upto: i64) -> i64 {
+        self.first().map_or(upto, |first| first.min(upto))
+    }
+
+    /// Gives away the rows, with the other columns, if there are any.
+    pub(crate) fn give(
+        &mut self,
+        columns: impl IntoIterator<Item = Result<ArrayRef, OpError>>,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        if self.starts.is_empty() {
+            return Ok(());
+        }
+        let columns = columns.into_iter().collect::<Result<Vec<_>, _>>()?;
+        match self.take(columns)? {
+            Some(rows) => out.emit(0, &mut Item::Rows(rows)),
+            None => Ok(()),
+        }
     }
 
     /// The rows, with the other columns; None if there are none.

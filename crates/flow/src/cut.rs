@@ -1,0 +1,65 @@
+//! Stretches cut into segments.
+
+use isochrony_segment::SigSeg;
+
+use crate::{Break, OpError, Pulled};
+
+/// What is left of the samples read last, given away in segments of the length that was asked for, by reference.
+pub(crate) struct Cut {
+    rest: Option<SigSeg>,
+    segment: i64,
+    /// End of the last segment given.
+    end: Option<i64>,
+}
+
+impl Cut {
+    /// Segments of at most so many samples.
+    pub(crate) fn new(segment: u64) -> Self {
+        Self {
+            rest: None,
+            segment: i64::try_from(segment.max(1)).unwrap_or(i64::MAX),
+            end: None,
+        }
+    }
+
+    pub(crate) fn segment(&self) -> i64 {
+        self.segment
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// Takes in samples; what is to be announced before them, unless they continue the last ones. What lies between is
+    /// a gap.
+    pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<Pulled> {
+        let from = samples.start();
+        self.rest = Some(samples);
+        if self.end == Some(from) {
+            return None;
+        }
+        let why = self.end.map(|end| Break::Gap(end..from));
+        Some(Pulled::Stretch { anchor, why })
+    }
+
+    /// Takes in samples that are announced elsewhere.
+    pub(crate) fn put(&mut self, samples: SigSeg) {
+        self.rest = Some(samples);
+    }
+
+    /// The next segment.
+    pub(crate) fn pull(&mut self) -> Result<Option<Pulled>, OpError> {
+        if let Some(rest) = &mut self.rest {
+            let cut = rest.start().saturating_add(self.segment);
+            if cut < rest.end() {
+                self.end = Some(cut);
+                return Ok(Some(Pulled::Item(rest.split_front(cut)?.into())));
+            }
+        }
+        let Some(last) = self.rest.take() else {
+            return Ok(None);
+        };
+        self.end = Some(last.end());
+        Ok(Some(Pulled::Item(last.into())))
+    }
+}
