@@ -79,6 +79,15 @@ def test_names_are_taken_once(store: iso.Store) -> None:
         with pytest.raises(iso.StoreError, match="refused") as error:
             store.save_view(name, plan)
         assert isinstance(error.value, FileExistsError)
+    for take in (
+        lambda: store.create("v", dtype="f4", rate=1),
+        lambda: store.create("v", dtype="f4", rate=1, overwrite=True),
+        lambda: store.rename("stn_10/pressure", "v"),
+        lambda: plan.sink(store, "v").run(),
+    ):
+        with pytest.raises((iso.StoreError, iso.RunError), match="view of that name; choose another"):
+            take()
+    assert store.keys() == ["stn_10/pressure"]
     store.save_view("v", plan.filter(lambda s: s.max() > 5), overwrite=True)
     assert "filter" in str(store.views["v"].plan)
     store.views.rename("v", "w")

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from .native_errors import PlanError
+
 if TYPE_CHECKING:
     from ._native import NativePlan, Store
 
@@ -60,7 +62,13 @@ class Chain:
         from ._native import NativePlan
 
         text = json.dumps(dict(saved)) if isinstance(saved, Mapping) else saved
-        return cls(NativePlan.from_json(text.decode() if isinstance(text, bytes) else text, store))
+        try:
+            text = text.decode() if isinstance(text, bytes) else text
+        except UnicodeDecodeError as error:
+            raise PlanError(
+                f"the plan cannot be read: no text in UTF-8 ({error.reason} at byte {error.start})"
+            ) from error
+        return cls(NativePlan.from_json(text, store))
 
     def __eq__(self, other: object) -> bool:
         return self._native == other._native if isinstance(other, Chain) else NotImplemented

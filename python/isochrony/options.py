@@ -10,12 +10,12 @@ __all__ = ["choice", "whole"]
 
 
 def whole(step: str, value: object, unit: str, least: int = 1) -> int:
-    """A whole number from `least`, or `OptionError`."""
+    """A whole number from `least` that 64 bits hold, or `OptionError`."""
     try:
         number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = -1
-    if number < least:
+    if not least <= number < 1 << 63:
         raise OptionError(f"{step}({value!r}) is refused; give a whole number of {unit}, from {least}")
     return number
 

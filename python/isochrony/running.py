@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .chain import Chain
 from .native_errors import PlanError
+from .options import whole
 from .progress import ImportProgress
 from .report import OperatorReport, Report, RunResult
 from .table import Table
@@ -63,7 +64,7 @@ def run(
         A `RunResult`: its `report` says what each operator did.
     """
     first, others = _natives(plans)
-    _one_worker(workers)
+    memory = _checked(workers, memory)
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
         return _done(first.run(others, memory, optimise, _drawn(line) if progress else None, _native(control)))
 
@@ -81,16 +82,17 @@ def collect_reported(
     the report.
     """
     first, others = _natives(plans)
-    _one_worker(workers)
+    memory = _checked(workers, memory)
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
         gathered, done = first.collect(others, memory, optimise, _drawn(line) if progress else None, _native(control))
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
     return tuple(results), tuple(parts for _, parts in gathered), _done(done)
 
 
-def _one_worker(workers: int) -> None:
+def _checked(workers: int, memory: int | None) -> int | None:
     if workers != 1:
         raise PlanError(f"workers={workers!r} is refused: this version runs plans in one thread; leave it at 1")
+    return None if memory is None else whole("memory=", memory, "bytes")
 
 
 def _done(parts: Any) -> RunResult:

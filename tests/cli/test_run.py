@@ -111,18 +111,20 @@ def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: 
     ("text", "line", "code", "part"),
     [
         ("{", [], Exit.USAGE, "no JSON"),
+        (b"\x93NUMPY", [], Exit.USAGE, "UTF-8"),
         ('{"isochrony_plan": 2}', [], Exit.USAGE, "save it again"),
         (None, [], Exit.STORE, "plan.json"),
         ("{}", ["--out", "x.txt"], Exit.USAGE, ".csv"),
         ("{}", ["--store", "nowhere"], Exit.USAGE, "nowhere"),
+        ("{}", ["--memory", "many"], Exit.USAGE, "--memory"),
     ],
 )
 def test_mistakes_are_one_line_and_a_status(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, line: list[str], code: Exit, part: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | bytes | None, line: list[str], code: Exit, part: str
 ) -> None:
     path = tmp_path / "plan.json"
     if text is not None:
-        path.write_text(text)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     assert main(["run", str(path), *line]) == code
     err = capsys.readouterr().err
     assert part in err

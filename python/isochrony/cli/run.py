@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the plan, with a progress line on a terminal."""
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
         raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
-    saved = arguments.plan.read_text(encoding="utf-8")
+    saved = arguments.plan.read_bytes()
     if arguments.store is None:
         return _run(arguments, Plan.from_json(saved))
     if not is_store(arguments.store):
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _run(arguments, Plan.from_json(saved, store=store))
 
 
-def _writes(saved: str) -> bool:
+def _writes(saved: bytes) -> bool:
     """Whether a saved plan has an operator that writes to a store; broken ones are refused elsewhere."""
     try:
         return any(node.get("op") in ("sink", "annotate") for node in json.loads(saved)["nodes"])
