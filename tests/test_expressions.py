@@ -1,0 +1,134 @@
+"""Functions of single values in traced expressions, against NumPy, special values included."""
+
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis.extra.numpy import arrays
+
+import isochrony as iso
+
+Array = npt.NDArray[Any]
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "log10": np.log10,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "arctan2": lambda s: np.arctan2(s, 0.75),
+    "hypot": lambda s: np.hypot(s, 0.75),
+    "power 1.5": lambda s: s**1.5,
+    "power -0.375": lambda s: np.power(s, -0.375),
+    "power 11": lambda s: s**11.0,
+    "exponent": lambda s: 1.75**s,
+}
+EXACT: dict[str, Callable[[Any], Any]] = {
+    "modulo": lambda s: s % 3,
+    "modulo of a fraction": lambda s: s % 0.7,
+    "modulo of a negative": lambda s: np.remainder(s, -2.5),
+    "fmod": lambda s: np.fmod(s, 0.7),
+    "fmod of a negative": lambda s: np.fmod(s, -3),
+    "by samples": lambda s: 7 % s,
+    "quotient rounded down": lambda s: s // 3,
+    "of a fraction": lambda s: s // -0.7,
+    "rounded down by samples": lambda s: 100 // s,
+}
+
+
+def mapped(function: Callable[[Any], Any], x: Array) -> Array:
+    result: Array = iso.scan(x, rate=100).map(function).collect()
+    return result
+
+
+def floats(width: int) -> st.SearchStrategy[Array]:
+    edges = st.sampled_from([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 2.0**-140, 1e6 + 0.5, 88.5, -104.0])
+    whole = st.integers(-100, 100).map(float)
+    near = st.floats(-100, 100, width=width)  # type: ignore[call-overload]
+    anything = st.floats(width=width)  # type: ignore[call-overload]
+    values = st.one_of(near, whole, edges, anything)
+    return arrays(f"f{width // 8}", st.integers(1, 40), elements=values)
+
+
+@given(st.sampled_from(sorted(FUNCTIONS)), st.one_of(floats(32), floats(64)))
+@settings(max_examples=400, deadline=None)
+def test_functions_are_numpys_to_a_few_units_of_the_last_place(name: str, x: Array) -> None:
+    function = FUNCTIONS[name]
+    with np.errstate(all="ignore"):
+        # Of the same numbers in double precision, which is closer than NumPy's own single one.
+        expected = function(x.astype("f8")).astype(x.dtype)
+    got = mapped(function, x)
+    assert got.dtype == function(np.ones(1, x.dtype)).dtype
+    info = np.finfo(x.dtype)
+    np.testing.assert_allclose(got, expected, rtol=4 * float(info.eps), atol=4 * float(info.smallest_subnormal))
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(got[numbers]), np.signbit(expected[numbers]))
+
+
+@given(st.sampled_from(sorted(EXACT)), st.one_of(floats(32), floats(64)))
+@settings(max_examples=400, deadline=None)
+def test_remainders_are_numpys_bits(name: str, x: Array) -> None:
+    with np.errstate(all="ignore"):
+        expected = EXACT[name](x)
+    got = mapped(EXACT[name], x)
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(got[numbers]), np.signbit(expected[numbers]))
+
+
+@given(
+    st.sampled_from(["%", "//", "fmod"]),
+    st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2"]),
+    st.data(),
+)
+@settings(max_examples=300, deadline=None)
+def test_quotients_of_integers_are_numpys(op: str, dtype: str, data: st.DataObject) -> None:
+    x = data.draw(arrays(dtype, st.integers(1, 40)))
+    by = data.draw(st.integers(0 if dtype[0] == "u" else -128, 127))
+    functions: dict[str, Callable[[Any], Any]] = {
+        "%": lambda s: s % by,
+        "//": lambda s: s // by,
+        "fmod": lambda s: np.fmod(s, by),
+    }
+    with np.errstate(all="ignore"):
+        expected = functions[op](x)
+    got = mapped(functions[op], x)
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "power 1.5"])
+def test_counts_of_16_bits_give_single_precision_as_in_numpy(name: str) -> None:
+    x = np.arange(-300, 300, dtype="i2")
+    with np.errstate(all="ignore"):
+        expected = FUNCTIONS[name](x)
+    got = mapped(FUNCTIONS[name], x)
+    assert got.dtype == expected.dtype
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_new_functions_print_save_and_run_again() -> None:
+    x = np.linspace(0.5, 3, 100)
+
+    def function(s: Any) -> Any:
+        return np.fmod(np.log2(s) + np.tanh(s), 0.5) + np.trunc(s)
+
+    s = iso.Expr.input()
+    assert str(function(s)) == "fmod(log2(s) + tanh(s), 0.5) + trunc(s)"
+    plan = iso.scan(x, rate=100).map(function)
+    np.testing.assert_allclose(plan.collect(), function(x), rtol=1e-14)
