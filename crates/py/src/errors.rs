@@ -152,6 +152,7 @@ fn store_class(code: &str) -> &'static str {
         | "poisoned"
         | "forked"
         | "damaged_table"
+        | "missing_table"
         | "damaged_file"
         | "missing_samples"
         | "foreign_shard"
