@@ -35,6 +35,7 @@ __all__ = [
     "Layout",
     "Level",
     "LevelSelection",
+    "NativeControl",
     "NativePlan",
     "NativeTable",
     "Range",
