@@ -75,11 +75,11 @@ def test_silencefilter_finds_every_word_where_it_was_placed(
             assert first - window < start < end < last + window
             energy = np.square(samples[max(start, first) : min(end, last)]).sum()
             assert energy > 0.99 * np.square(samples[first:last]).sum()
-        # From the saved plan, by the command line.
+        # From the saved plan, by the command line: the same words, which are told once.
         assert main(["run", str(saved), "--json"]) == 0
         with iso.open(path) as store:
             events = [(e.start, e.end) for e in store["speaker"].events.find(kind="voiced")]
-            assert sorted(events) == sorted(found * 2)
+            assert sorted(events) == sorted(found)
             voiced = store["voiced"]
             assert 0.1 < voiced.sample_count / store["speaker"].sample_count < 0.6
             assert str(voiced.time_of(0)) == str(store["speaker"].time_of(found[0][0]))
