@@ -8,13 +8,13 @@ pub(crate) mod drive;
 pub(crate) mod fan_in;
 pub(crate) mod marks;
 mod meeting;
+mod options;
 pub(crate) mod pool;
 pub(crate) mod slot;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use drive::{NOWHERE, Out, Shared, at, drive, fan_out};
@@ -22,6 +22,8 @@ use fan_in::{BACK, FanIn};
 use marks::{Mark, mark_all};
 use pool::Pool;
 use slot::{Cold, FRESH, MANY, Slot, To};
+
+pub use options::{MEMORY, Progress, RunOptions};
 
 use crate::control::{Change, Control};
 use crate::graph::{Graph, LOOP};
@@ -33,58 +35,6 @@ use crate::{Align, Applied, Break, OpError, OpErrorKind, Pulled, RunError, Sourc
 const BURST_SAMPLES: u64 = 1 << 18;
 /// Items after which a burst ends.
 const BURST_ITEMS: u64 = 64;
-/// Most bytes of queued and escaped memory, unless the caller says otherwise.
-pub const MEMORY: u64 = 1 << 30;
-
-/// How a plan is run.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct RunOptions<'a> {
-    /// Most bytes that may wait in queues and in blocks that operators' results keep.
-    pub memory: u64,
-    /// Set by anybody to stop the run between operator calls.
-    pub interrupt: Option<&'a Arc<AtomicBool>>,
-    /// Whether the plan is rewritten first; results are the same.
-    pub optimise: bool,
-    /// Where the run says after each burst how far it is.
-    pub progress: Option<&'a Progress>,
-    /// By which parameters are changed between bursts.
-    pub control: Option<&'a Control>,
-}
-
-/// How far a run is; read by another thread.
-#[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicU64,
-    total: AtomicU64,
-}
-
-impl Progress {
-    /// Samples that the sources have given so far.
-    #[must_use]
-    pub fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
-
-    /// Samples that they will give; 0 where one of them does not know.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.total.load(Ordering::Relaxed)
-    }
-}
-
-impl Default for RunOptions<'_> {
-    fn default() -> Self {
-        Self {
-            memory: MEMORY,
-            interrupt: None,
-            optimise: true,
-            progress: None,
-            control: None,
-        }
-    }
-}
-
 struct Feed {
     source: Box<dyn Source>,
     node: usize,
