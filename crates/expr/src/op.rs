@@ -162,7 +162,7 @@ operations! {
     /// What follows one value per window from window to window. Breaks reset it.
     Memory {
         /// Exponentially weighted mean: `y += alpha * (x - y)`, beginning with the first value;
-        /// arguments x and alpha in (0, 1]. A NaN leaves it as it was.
+        /// arguments x and alpha in (0, 1]. A NaN leaves it as it was; where infinities made it NaN it begins anew.
         Ewm => "ewm",
         /// True from where x exceeds `high` until it falls below `low`; arguments x, low, high.
         Hysteresis => "hysteresis",

@@ -43,7 +43,11 @@ fn ewm<T: Sample>(
         let value = wide(at(&x, window));
         let alpha: f64 = at(&alpha, window);
         if !value.is_nan() {
-            mean = Some(mean.map_or(value, |mean| mean + alpha * (value - mean)));
+            // Infinities make a mean that is no number, which nothing could follow: it begins anew.
+            mean = Some(match mean {
+                Some(mean) if !mean.is_nan() => mean + alpha * (value - mean),
+                _ => value,
+            });
         }
         *out = narrow(mean.unwrap_or(f64::NAN));
     }

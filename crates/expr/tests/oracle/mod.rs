@@ -414,7 +414,11 @@ fn remember(name: &str, place: usize, args: &[&Values], memories: &mut Memories)
                 Some(mean) if value.is_nan() => mean.re,
                 Some(mean) => mean.re + alpha * (value - mean.re),
             };
+            // A mean that infinities made NaN is forgotten: the next value begins anew.
             let kept = (!mean.is_nan()).then(|| Num::real(mean, DType::F64));
+            if kept.is_none() {
+                memories.remove(&place);
+            }
             (Num::real(mean, dtype), kept)
         }
         "previous" => {
