@@ -125,6 +125,10 @@ impl Control {
     /// A run begins: of a plan as written; how it runs, with what was asked for before.
     pub(crate) fn begin(&self, written: &Graph, optimised: bool) -> Result<Graph, PlanError> {
         let mut state = self.state();
+        if state.run.is_some() {
+            // Changes name operators of one run by their numbers.
+            return Err(PlanError::ControlInUse);
+        }
         let mut run = Running {
             written: written.clone(),
             changed: written.clone(),

@@ -173,6 +173,11 @@ pub enum PlanError {
         /// Parameters that may change.
         adjustable: String,
     },
+    /// A control of a run that was given to another one at the same time.
+    #[error(
+        "this control belongs to a run that has not ended; give every run at the same time a control of its own"
+    )]
+    ControlInUse,
     /// A change of an operator that does not run.
     #[error(
         "this {operator} is not part of the plan that runs; name the plan that ends in it, as it was built"
@@ -243,6 +248,7 @@ impl PlanError {
             Self::NoRecording { .. } => "no_recording",
             Self::WritesItsInput { .. } => "writes_its_input",
             Self::NotAdjustable { .. } => "not_adjustable",
+            Self::ControlInUse => "control_in_use",
             Self::NotRunning { .. } => "not_running",
             Self::ChangesPlan { .. } => "changes_plan",
             Self::LoopMayStall { .. } => "loop_may_stall",

@@ -285,3 +285,30 @@ fn changes_that_cannot_be_made_are_refused_where_they_are_asked_for() {
     collected(&plan, Some(&control), true);
     assert_eq!(*found.lock().unwrap(), ["not_running", "changes_plan"]);
 }
+
+#[test]
+fn a_control_serves_one_run_at_a_time() {
+    let control = Arc::new(Control::default());
+    let (shared, found) = (control.clone(), Arc::<Mutex<Option<PlanError>>>::default());
+    let told = found.clone();
+    let watch = watched(&scan(BURST), 6, move |index| {
+        if index == 0 {
+            let mut options = RunOptions::default();
+            options.control = Some(&shared);
+            let error = scan(BURST).run_with(&options).unwrap_err();
+            if let isochrony_flow::RunError::Plan(error) = error {
+                *told.lock().unwrap() = Some(error);
+            }
+        }
+    });
+    let plan = watch.rewindow(5).unwrap().filter(&above(5)).unwrap();
+    let first = collected(&plan, Some(&control), true);
+    assert_eq!(*found.lock().unwrap(), Some(PlanError::ControlInUse));
+    assert!(
+        PlanError::ControlInUse
+            .to_string()
+            .contains("a control of its own")
+    );
+    // The first run is as if nobody had asked, and the control serves again.
+    assert_eq!(collected(&plan, Some(&control), true), first);
+}
