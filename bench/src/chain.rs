@@ -33,7 +33,7 @@ fn sum(samples: &[i16]) -> i64 {
 
 impl Operator for Read {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+        Ok(Bound::new(inputs.iter().copied()).in_step())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

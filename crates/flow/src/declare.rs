@@ -61,10 +61,46 @@ pub trait Declared: Operator + 'static {
     const DECLARATION: Declaration;
 }
 
+/// Kinds of parameters, and what they are called in errors.
+const KINDS: [(&str, &str); 9] = [
+    ("integer", "an integer"),
+    ("number", "a finite number"),
+    ("numbers", "a number or a list of numbers"),
+    ("bool", "true or false"),
+    ("text", "a text"),
+    ("list", "a list of names"),
+    ("expression", "an expression"),
+    ("expressions", "expressions by name"),
+    ("aggregates", "aggregates by name"),
+];
+
+const fn is_kind(kind: &str) -> bool {
+    let mut nth = 0;
+    while nth < KINDS.len() {
+        let (known, kind) = (KINDS[nth].0.as_bytes(), kind.as_bytes());
+        let mut at = 0;
+        while at < kind.len() && at < known.len() && kind[at] == known[at] {
+            at += 1;
+        }
+        if at == kind.len() && at == known.len() {
+            return true;
+        }
+        nth += 1;
+    }
+    false
+}
+
 impl Param {
     /// A parameter that must be given.
+    ///
+    /// # Panics
+    /// If there is no such `kind`: while the declaration is compiled.
     #[must_use]
     pub const fn new(name: &'static str, doc: &'static str, kind: &'static str) -> Self {
+        assert!(
+            is_kind(kind),
+            "a parameter's kind is integer, number, numbers, bool, text, list, expression, expressions or aggregates"
+        );
         Self {
             name,
             doc,
@@ -131,17 +167,10 @@ impl Param {
     }
 
     fn article(&self) -> &'static str {
-        match self.kind {
-            "integer" => "an integer",
-            "number" => "a finite number",
-            "bool" => "true or false",
-            "list" => "a list of names",
-            "expression" => "an expression",
-            "expressions" => "expressions by name",
-            "aggregates" => "aggregates by name",
-            "numbers" => "a number or a list of numbers",
-            _ => "a text",
-        }
+        let mut kinds = KINDS.iter();
+        kinds
+            .find(|(kind, _)| *kind == self.kind)
+            .map_or("", |(_, article)| article)
     }
 
     fn check(&self, operator: &'static str, value: &Value) -> Result<(), PlanError> {

@@ -283,6 +283,15 @@ pub enum OpErrorKind {
         /// Given.
         got: &'static str,
     },
+    /// An operator that promised to keep step did not.
+    #[error(
+        "this operator, or one of those in step before it, {did}, though it declared in_step(): pass every item on as it \
+         came, or do not declare it"
+    )]
+    OutOfStep {
+        /// What it did.
+        did: &'static str,
+    },
     /// The run's memory is used up.
     #[error(
         "{asked} bytes more would exceed the run's {cap} bytes of queued and escaped memory ({used} in use); \
@@ -388,6 +397,7 @@ impl OpError {
             OpErrorKind::Segment(error) => error.code(),
             OpErrorKind::Expression(error) => error.code(),
             OpErrorKind::WrongItem { .. } => "wrong_item",
+            OpErrorKind::OutOfStep { .. } => "out_of_step",
             OpErrorKind::MemoryCap { .. } => "memory_cap",
             OpErrorKind::FanInStarved { .. } => "fan_in_starved",
             OpErrorKind::LoopSkipped { .. } => "loop_skipped",

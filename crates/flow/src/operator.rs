@@ -113,6 +113,8 @@ pub struct Bound {
     pub delay: i64,
     /// What running it occupies.
     pub needs: Needs,
+    /// See [`Bound::in_step`].
+    pub in_step: bool,
 }
 
 impl Bound {
@@ -126,6 +128,7 @@ impl Bound {
             ratio: Some((1, 1)),
             delay: 0,
             needs: Needs::Cpu,
+            in_step: false,
         }
     }
 
@@ -147,6 +150,15 @@ impl Bound {
     #[must_use]
     pub fn data_dependent(mut self) -> Self {
         self.ratio = None;
+        self
+    }
+
+    /// It answers every item of its only input with [`Next::Tail`], leaves the indices of the item as they are, and
+    /// emits nothing, at breaks and at the end neither. The runtime need not look for breaks between operators in step:
+    /// it looks before the first of them and tells all. One that breaks this promise ends the run.
+    #[must_use]
+    pub fn in_step(mut self) -> Self {
+        self.in_step = true;
         self
     }
 

@@ -3,6 +3,10 @@
 //! A chain is a loop, not a recursion: [`drive`] hands the item from slot to slot as long as operators answer
 //! [`Next::Tail`] and have one consumer. An operator that emits calls back into it with the slots behind its own,
 //! which is all that [`Out`] can reach: nodes are in topological order, so no operator is ever entered twice at once.
+//!
+//! Operators that promised to keep step ([`Bound::in_step`](crate::Bound::in_step)) and follow one another are one hop
+//! for the driver: what is true of the item before the first of them is true before each, so breaks are looked for
+//! once, and of them only what they are called with and what they answer is touched.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -82,6 +86,9 @@ impl Out<'_> {
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
         self.shared.go_on()?;
         let range = self.shared.range;
+        if self.shared.cold[self.node as usize].in_step {
+            return Err(OpErrorKind::OutOfStep { did: "emitted" }.into());
+        }
         fan_out(self.later, self.node, port, item, self.shared)?;
         self.shared.switch(self.node);
         self.shared.range = range;
@@ -209,7 +216,8 @@ pub(crate) fn drive(
         }
         shared.switch(to.node);
         shared.range = (start, next);
-        if slot.expected != start {
+        let continues = slot.expected == start;
+        if !continues {
             jump(slot, later, to, start, shared)?;
         }
         slot.expected = next;
@@ -220,7 +228,21 @@ pub(crate) fn drive(
         };
         let answer = slot.op.process(to.port, item, &mut out)?;
         if answer != Next::Tail {
-            return stop(slot, answer, samples, shared);
+            return stop(slot, to.node, answer, samples, shared);
+        }
+        if slot.followers > 0 {
+            let count = usize::from(slot.followers);
+            let (followers, behind) = later.split_at_mut(count);
+            if continues && !shared.timed {
+                follow(followers, to.node + 1, item, shared)?;
+            } else {
+                follow_one_by_one(followers, to.node + 1, item, continues, shared)?;
+            }
+            to.node += count as u32;
+            (slot, later) = (&mut followers[count - 1], behind);
+            if extent(item, next) != (start, next, samples) {
+                return Err(out_of_step("changed the indices of an item"));
+            }
         }
         if slot.next == MANY {
             return fan_out(later, to.node, 0, item, shared);
@@ -228,7 +250,7 @@ pub(crate) fn drive(
         let behind = to.node + 1;
         to = To {
             node: slot.next,
-            port: slot.next_port,
+            port: 0,
         };
         (slot, later) = at(later, behind, to.node);
         let before = samples;
@@ -239,8 +261,90 @@ pub(crate) fn drive(
     }
 }
 
+/// Hands an item from one to the next of what keeps step; `slots[0]` is node `first`.
+#[inline]
+fn follow(
+    slots: &mut [Slot],
+    first: u32,
+    item: &mut Item,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    for (slot, node) in slots.iter_mut().zip(first..) {
+        shared.current = node;
+        keep_step(slot, node, item, shared)?;
+    }
+    Ok(())
+}
+
+/// The same where each has its time taken, or is to hear of a break.
+#[cold]
+fn follow_one_by_one(
+    slots: &mut [Slot],
+    first: u32,
+    item: &mut Item,
+    continues: bool,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let (start, next) = shared.range;
+    for (slot, node) in slots.iter_mut().zip(first..) {
+        shared.switch(node);
+        if !continues {
+            jump(slot, &mut [], To { node, port: 0 }, start, shared)?;
+        }
+        slot.expected = next;
+        let before = extent(item, next);
+        keep_step(slot, node, item, shared)?;
+        if extent(item, next) != before {
+            return Err(out_of_step("changed the indices of an item"));
+        }
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn keep_step(
+    slot: &mut Slot,
+    node: u32,
+    item: &mut Item,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    // It emits nothing, so what is behind it is not needed.
+    let later = &mut [];
+    let mut out = Out {
+        later,
+        node,
+        shared,
+    };
+    match slot.op.process(0, item, &mut out)? {
+        Next::Tail => Ok(()),
+        other => Err(not_passed_on(other)),
+    }
+}
+
+#[cold]
+fn not_passed_on(answer: Next) -> OpError {
+    out_of_step(match answer {
+        Next::Done => "wants no more",
+        _ => "took an item",
+    })
+}
+
+#[cold]
+fn out_of_step(did: &'static str) -> OpError {
+    OpErrorKind::OutOfStep { did }.into()
+}
+
 /// The item goes no further.
-fn stop(slot: &mut Slot, answer: Next, samples: u64, shared: &mut Shared) -> Result<(), OpError> {
+fn stop(
+    slot: &mut Slot,
+    node: u32,
+    answer: Next,
+    samples: u64,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    if shared.cold[node as usize].in_step {
+        return Err(not_passed_on(answer));
+    }
     if answer == Next::Done {
         slot.ended = true;
         shared.ended = true;

@@ -123,25 +123,27 @@ impl Run {
             let queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
             // Along a chain items are counted once: sources and fan-ins begin one.
             let chained = !fan_in && !node.inputs.is_empty();
-            let (next, next_port) = match edges[at].first().map(Vec::as_slice) {
-                Some(&[To { node, port }]) if chained && single(graph, node) => (node, port),
-                _ => (MANY, 0),
+            let next = match edges[at].first().map(Vec::as_slice) {
+                Some(&[To { node, .. }]) if chained && single(graph, node) => node,
+                _ => MANY,
             };
             slots.push(Slot {
                 op,
                 expected: FRESH,
                 next,
-                next_port,
+                followers: 0,
                 ended: false,
                 fan_in,
             });
             let edges = std::mem::take(&mut edges[at]);
             let begin = graph.loop_begin(at);
             let inputs = node.inputs.len() - usize::from(begin.is_some());
-            let mut one = Cold::new(node.op.name(), edges, inputs, queues);
+            let in_step = node.bound.in_step && chained;
+            let mut one = Cold::new(node.op.name(), in_step, edges, inputs, queues);
             one.loop_begin = begin.map(|begin| begin as u32);
             cold.push(one);
         }
+        slot::fall_in(&mut slots, &cold);
         let count = slots.len();
         Ok(Self {
             slots,
@@ -254,7 +256,6 @@ impl Run {
             &mut Out::of(node, later, &mut self.shared),
         )?;
         slot.op = change.fresh;
-        slot.expected = FRESH;
         go_round(&mut self.slots, &mut self.shared)
     }
 

@@ -22,11 +22,13 @@ pub(crate) struct To {
 #[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
-    /// Index at which what continues the last item begins, on the only input.
+    /// Index at which what continues the last item begins, on the only input. Of a follower it only matters whether it is
+    /// [`FRESH`]: it is given what its leader was.
     pub(crate) expected: i64,
     /// Consumer of output 0 if that is the only edge and takes items from nowhere else; [`MANY`] otherwise.
     pub(crate) next: u32,
-    pub(crate) next_port: Port,
+    /// How many of the nodes right behind this one, each fed by the one before, keep step with it.
+    pub(crate) followers: u16,
     /// Whether it takes no more items.
     pub(crate) ended: bool,
     /// Whether it has several inputs.
@@ -38,6 +40,8 @@ const _: () = assert!(size_of::<Slot>() == 32);
 /// What items do not touch, but for what [`count`](Self::count) says.
 pub(crate) struct Cold {
     pub(crate) name: &'static str,
+    /// Whether it promised to keep step with its input.
+    pub(crate) in_step: bool,
     /// Consumers of each output.
     pub(crate) edges: Vec<Vec<To>>,
     /// First sample of the stretch.
@@ -59,12 +63,14 @@ pub(crate) struct Cold {
 impl Cold {
     pub(crate) fn new(
         name: &'static str,
+        in_step: bool,
         edges: Vec<Vec<To>>,
         inputs: usize,
         queues: Option<Box<FanIn>>,
     ) -> Self {
         Self {
             name,
+            in_step,
             edges,
             anchor: 0,
             gaps: 0,
@@ -100,6 +106,16 @@ impl Cold {
     /// An item came along the chain with other samples than the one before was given.
     pub(crate) fn recount(&mut self, before: u64, now: u64) {
         self.samples = self.samples.wrapping_add(now).wrapping_sub(before);
+    }
+}
+
+/// Lets what keeps step follow its leader, see [`Slot::followers`].
+pub(crate) fn fall_in(hot: &mut [Slot], cold: &[Cold]) {
+    for node in (0..hot.len()).rev() {
+        let behind = node + 1;
+        if cold[node].in_step && hot[node].next == behind as u32 && cold[behind].in_step {
+            hot[node].followers = hot[behind].followers.saturating_add(1);
+        }
     }
 }
 

@@ -81,7 +81,7 @@ impl Operator for Map {
         self.meeting = Meeting::of(inputs.len());
         let bound = Bound::new([result]).contract(contract(&program));
         Ok(match inputs.len() {
-            1 => bound,
+            1 => bound.in_step(),
             _ => bound.align(Align::Window).data_dependent(),
         })
     }

@@ -12,7 +12,7 @@ operator! {
 
 impl Operator for Passthrough {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+        Ok(Bound::new(inputs.iter().copied()).in_step())
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

@@ -152,7 +152,8 @@ impl Rows {
             window,
             hop,
             width: self.width,
-        }]))
+        }])
+        .in_step())
     }
 
     /// Puts what is made of each window's spectrum in the windows' place.
