@@ -29,6 +29,7 @@ use crate::store::Store;
 use crate::table::NativeTable;
 use crate::time::{RateArg, TimeArg};
 
+mod call;
 mod control;
 mod function;
 mod generate;

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use isochrony_segment::{Buffer, BufferMut, DType, Owner};
 use numpy::npyffi::{self, NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, npy_intp};
@@ -13,8 +13,17 @@ use crate::errors::{Raised, Result};
 
 /// Keeps a buffer alive as the base of a NumPy array.
 #[pyclass(frozen, module = "isochrony._native", name = "_Keeper")]
-struct Keeper {
-    _buffer: Buffer,
+#[derive(Default)]
+pub(super) struct Keeper {
+    buffer: OnceLock<Buffer>,
+}
+
+impl Keeper {
+    /// Keeps a buffer from here on, if it has none.
+    pub(super) fn keep(&self, buffer: Buffer) {
+        // What it has, its array looks into, and so it stays.
+        let _ = self.buffer.set(buffer);
+    }
 }
 
 /// NumPy's number of an element type.
@@ -122,24 +131,28 @@ unsafe fn over<'py>(
     shape: &mut [npy_intp],
     flags: c_int,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the caller's.
-    unsafe { shaped(py, buffer, dtype, shape, None, flags) }
+    let keeper = Bound::new(py, Keeper::default())?;
+    let data = buffer.as_ptr();
+    keeper.get().keep(buffer);
+    // SAFETY: the caller's; the keeper has the buffer.
+    unsafe { shaped(py, &keeper, data, dtype, shape, None, flags) }
 }
 
-/// An array of the given shape and strides (None: C-contiguous) over `buffer`.
+/// An array of the given shape and strides (None: C-contiguous) at `data`, whose base is `keeper`.
 ///
 /// # Safety
-/// The values that the shape and the strides reach lie in the buffer; with `NPY_ARRAY_WRITEABLE` in `flags`, `buffer`
-/// is the only reference to owned memory, and no two of them share bytes.
+/// The values that the shape and the strides reach lie in a buffer that lives as long as the array can be reached:
+/// `keeper` has it, or gets it as long as it lives. With `NPY_ARRAY_WRITEABLE` in `flags`, that is the only reference to
+/// owned memory, and no two values share bytes.
 pub(super) unsafe fn shaped<'py>(
     py: Python<'py>,
-    buffer: Buffer,
+    keeper: &Bound<'py, Keeper>,
+    data: *const u8,
     dtype: DType,
     shape: &mut [npy_intp],
     strides: Option<&mut [npy_intp; 2]>,
     flags: c_int,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let data = buffer.as_ptr().cast_mut().cast::<c_void>();
     let aligned = data.addr().is_multiple_of(dtype.align());
     let flags = flags
         | if aligned {
@@ -147,11 +160,10 @@ pub(super) unsafe fn shaped<'py>(
         } else {
             0
         };
-    let keeper = Bound::new(py, Keeper { _buffer: buffer })?.into_any();
     // SAFETY: the interpreter is attached. The descriptor is of a built-in type and its reference is stolen by
-    // NewFromDescr, which returns a new reference or null with an exception set. The caller vouches for the shape;
-    // the memory lives as long as the buffer, which `keeper`, the base object, holds; without NPY_ARRAY_WRITEABLE
-    // NumPy never writes there. SetBaseObject steals the reference also when it fails.
+    // NewFromDescr, which returns a new reference or null with an exception set. The caller vouches for the shape and
+    // for how long the memory lives; without NPY_ARRAY_WRITEABLE NumPy never writes there. SetBaseObject steals the
+    // reference also when it fails.
     unsafe {
         let descr = PY_ARRAY_API.PyArray_DescrFromType(py, type_number(dtype) as c_int);
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
@@ -161,13 +173,13 @@ pub(super) unsafe fn shaped<'py>(
             shape.len() as c_int,
             shape.as_mut_ptr(),
             strides.map_or(std::ptr::null_mut(), |strides| strides.as_mut_ptr()),
-            data,
+            data.cast_mut().cast::<c_void>(),
             flags,
             std::ptr::null_mut(),
         );
         let array = Bound::from_owned_ptr_or_err(py, array)?;
         let object = array.as_ptr().cast::<PyArrayObject>();
-        if PY_ARRAY_API.PyArray_SetBaseObject(py, object, keeper.into_ptr()) != 0 {
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, object, keeper.clone().into_ptr()) != 0 {
             return Err(PyErr::fetch(py));
         }
         Ok(array)

@@ -7,12 +7,14 @@
 
 mod array;
 mod arrow;
-mod block;
 mod compiled;
+mod lent;
+mod returned;
 mod table;
 
 pub(crate) use array::{adopt, gathered, own, view};
 pub(crate) use arrow::{export as arrow_export, import as arrow_import};
-pub(crate) use block::{Returned, returned, rows};
 pub(crate) use compiled::Compiled;
+pub(crate) use lent::{Block, Lent, call};
+pub(crate) use returned::Returned;
 pub(crate) use table::{column, schema_capsule, stream_capsule};

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::function::{Function, failed};
 use crate::errors::{Error, Raised, Result};
-use crate::memory;
+use crate::memory::Returned;
 
 /// What the samples are.
 pub(super) struct Kind {
@@ -111,7 +111,7 @@ fn next(
         Some(pair) => pair.map_err(|error| failed(Error::Python(error)))?,
         None => (*end, item),
     };
-    let samples = memory::returned(array).map_err(failed)?;
+    let samples = Returned::of(array).map_err(failed)?;
     if samples.dtype != dtype || samples.columns.is_some() {
         let shape = match samples.columns {
             Some(columns) => format!("({}, {columns})", samples.rows),
@@ -123,7 +123,8 @@ fn next(
         );
         return Err(OpErrorKind::Failed(Cause::from(message)).into());
     }
-    let segment = SigSeg::new(samples.buffer, start, dtype, stream)?;
+    let values = samples.adopt().map_err(failed)?;
+    let segment = SigSeg::new(values, start, dtype, stream)?;
     *end = segment.end();
     Ok(Some(segment))
 }

@@ -1,0 +1,220 @@
+//! Blocks that are lent to Python functions, one after another, as arrays.
+//!
+//! To make a NumPy array takes longer than to call the function that is given it. So a [`Lent`] shows block after block
+//! in one array, as long as nobody keeps that. An array that somebody holds when the call is over (itself, or a view,
+//! a buffer or a weak reference of it) is theirs from then on: it keeps the memory that it shows, and the next block is
+//! shown in another array. Until then the memory is only lent, and costs no counting of references.
+
+use std::ptr;
+
+use isochrony_segment::{Buffer, DType};
+use numpy::npyffi::{PyArray_Descr, PyArrayObject, PyArrayObject_fields, npy_intp};
+use pyo3::ffi::{PyObject, PyObject_CallFunctionObjArgs};
+use pyo3::prelude::*;
+
+use super::array::{Keeper, shaped};
+use super::returned::references;
+
+/// Values as a function is to see them: rows of `columns` values, each `stride` values behind the one before, so that
+/// windows that overlap share their samples; without `columns` as many single values.
+pub(crate) struct Block<'a> {
+    pub(crate) buffer: &'a Buffer,
+    pub(crate) dtype: DType,
+    pub(crate) rows: usize,
+    pub(crate) columns: Option<usize>,
+    pub(crate) stride: usize,
+}
+
+/// Shape and distances in bytes of an array, of 1 or 2 dimensions.
+type Layout = ([npy_intp; 2], [npy_intp; 2], usize);
+
+impl Block<'_> {
+    /// How its array lies in memory; an error if that reaches outside of the buffer.
+    fn layout(&self) -> PyResult<Layout> {
+        let size = self.dtype.size();
+        let columns = self.columns.unwrap_or(1);
+        let needed = (self.rows.saturating_sub(1))
+            .checked_mul(self.stride)
+            .and_then(|before| before.checked_add(columns))
+            .and_then(|values| values.checked_mul(size));
+        if self.rows > 0 && needed.is_none_or(|needed| needed > self.buffer.len()) {
+            let message = format!(
+                "{} rows of {columns} values every {} do not lie in {} bytes",
+                self.rows,
+                self.stride,
+                self.buffer.len()
+            );
+            return Err(pyo3::exceptions::PyValueError::new_err(message));
+        }
+        let shape = [self.rows as npy_intp, columns as npy_intp];
+        let strides = [(self.stride * size) as npy_intp, size as npy_intp];
+        Ok((shape, strides, 1 + usize::from(self.columns.is_some())))
+    }
+}
+
+/// An array, and what it was made like.
+struct View {
+    array: Py<PyAny>,
+    keeper: Py<Keeper>,
+    dtype: DType,
+    layout: Layout,
+    /// NumPy's descriptor of the dtype; those of built-in types are never freed.
+    descr: *mut PyArray_Descr,
+    flags: i32,
+    aligned: bool,
+}
+
+// SAFETY: `descr` is compared, never followed.
+unsafe impl Send for View {}
+
+impl View {
+    /// An array that shows a block.
+    ///
+    /// # Safety
+    /// It is dropped, or its keeper has the buffer, before the borrow of the buffer ends, unless nobody else can reach
+    /// it then.
+    unsafe fn new(py: Python<'_>, block: &Block<'_>, layout: Layout) -> PyResult<Self> {
+        let (mut shape, mut strides, dimensions) = layout;
+        let dtype = block.dtype;
+        let aligned = aligned(block.buffer, dtype);
+        let keeper = Bound::new(py, Keeper::default())?;
+        let data = block.buffer.as_ptr();
+        // SAFETY: the last value of the last row lies in the buffer, as `Block::layout` checked; the array is
+        // read-only; the caller sees to it that the keeper gets the buffer in time.
+        let array = unsafe {
+            let shape = &mut shape[..dimensions];
+            shaped(py, &keeper, data, dtype, shape, Some(&mut strides), 0)?
+        };
+        let fields = fields(&array);
+        // SAFETY: reads fields of a live array's C struct.
+        let (descr, flags) = unsafe { ((*fields).descr, (*fields).flags) };
+        Ok(Self {
+            array: array.unbind(),
+            keeper: keeper.unbind(),
+            dtype,
+            layout,
+            descr,
+            flags,
+            aligned,
+        })
+    }
+
+    /// Whether nobody else can reach the array.
+    fn is_alone(&self, py: Python<'_>) -> bool {
+        let array = self.array.bind(py);
+        // SAFETY: reads a field of a live array's C struct.
+        references(array) == 1 && unsafe { (*fields(array)).weakreflist.is_null() }
+    }
+
+    /// Whether the array is as it was made (its holders may have given it another shape or type), and would be made the
+    /// same for this block.
+    fn fits(
+        &self,
+        py: Python<'_>,
+        block: &Block<'_>,
+        (shape, strides, dimensions): Layout,
+    ) -> bool {
+        let fields = fields(self.array.bind(py));
+        // SAFETY: the array lives; `dimensions` and `strides` have `nd` values, compared first.
+        unsafe {
+            (*fields).nd as usize == dimensions
+                && (0..dimensions).all(|at| {
+                    *(*fields).dimensions.add(at) == shape[at]
+                        && *(*fields).strides.add(at) == strides[at]
+                })
+                && ptr::eq((*fields).descr, self.descr)
+                && ptr::eq((*fields).base, self.keeper.as_ptr())
+                && (*fields).flags == self.flags
+                && self.layout == (shape, strides, dimensions)
+                && self.dtype == block.dtype
+                && self.aligned == aligned(block.buffer, block.dtype)
+        }
+    }
+
+    /// Has the array show a block that it fits.
+    ///
+    /// # Safety
+    /// As of `new`; and nobody else can reach the array.
+    unsafe fn show(&self, py: Python<'_>, buffer: &Buffer) {
+        let data = buffer.as_ptr().cast_mut().cast();
+        // SAFETY: the interpreter is attached and there is no other reference to the array, so nobody reads the field.
+        // The block lies in the buffer, as for the first one.
+        unsafe { (*fields(self.array.bind(py))).data = data };
+    }
+}
+
+fn fields(array: &Bound<'_, PyAny>) -> *mut PyArrayObject_fields {
+    let array = array.as_ptr().cast::<PyArrayObject>();
+    // SAFETY: the address of a field of a live array.
+    unsafe { &raw mut (*array).fields }
+}
+
+fn aligned(buffer: &Buffer, dtype: DType) -> bool {
+    buffer.as_ptr().addr().is_multiple_of(dtype.align())
+}
+
+/// Shows blocks to Python, one at a time.
+#[derive(Default)]
+pub(crate) struct Lent {
+    view: Option<View>,
+}
+
+/// An array that shows memory which is borrowed.
+struct Loan<'a, 'py> {
+    py: Python<'py>,
+    lent: &'a mut Lent,
+    buffer: &'a Buffer,
+}
+
+impl Drop for Loan<'_, '_> {
+    fn drop(&mut self) {
+        let py = self.py;
+        // Nobody reads an array that is alone any more, though the memory may be gone from here on: the next reference
+        // to it is made when it shows other memory, and the garbage collector, which could list it, knows no arrays.
+        if let Some(kept) = self.lent.view.take_if(|view| !view.is_alone(py)) {
+            kept.keeper.get().keep(self.buffer.clone());
+        }
+    }
+}
+
+impl Lent {
+    /// Calls `look` with a read-only array over a block, without a copy. Whoever keeps the array keeps the memory.
+    pub(crate) fn show<'py, T>(
+        &mut self,
+        py: Python<'py>,
+        block: &Block<'_>,
+        look: impl FnOnce(&Bound<'py, PyAny>) -> T,
+    ) -> PyResult<T> {
+        let layout = block.layout()?;
+        let fits = |view: &&View| view.is_alone(py) && view.fits(py, block, layout);
+        match self.view.as_ref().filter(fits) {
+            // SAFETY: it is alone; the loan below keeps the promise, also if `look` panics: only it sees the array.
+            Some(view) => unsafe { view.show(py, block.buffer) },
+            // SAFETY: as above.
+            None => self.view = Some(unsafe { View::new(py, block, layout)? }),
+        }
+        let loan = Loan {
+            py,
+            lent: self,
+            buffer: block.buffer,
+        };
+        let array = loan.lent.view.as_ref().map(|view| view.array.bind(py));
+        // There is one: it was just made, or used again. The reference is dropped before the loan is.
+        let array = array.cloned().unwrap_or_else(|| py.None().into_bound(py));
+        Ok(look(&array))
+    }
+}
+
+/// Calls a function with one argument, which no tuple is made for.
+pub(crate) fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    argument: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the interpreter is attached, both objects live, and null ends the arguments. The result is a new
+    // reference, or null with an exception set.
+    unsafe {
+        let end = ptr::null_mut::<PyObject>();
+        let result = PyObject_CallFunctionObjArgs(function.as_ptr(), argument.as_ptr(), end);
+        Bound::from_owned_ptr_or_err(function.py(), result)
+    }
+}

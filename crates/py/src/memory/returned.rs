@@ -1,0 +1,198 @@
+//! What functions return, as memory of the engine.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use isochrony_segment::{Buffer, DType};
+use numpy::npyffi;
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use super::array::PythonOwner;
+use crate::errors::{Raised, Result};
+
+/// Results of at most so many bytes are copied where that is as good: it takes no longer than to keep an array and to
+/// let go of it, which needs the interpreter once more.
+const SMALL: usize = 4096;
+
+/// An array that a function returned: values that can flow in a plan, one after another.
+pub(crate) struct Returned<'py> {
+    pub(crate) dtype: DType,
+    pub(crate) rows: usize,
+    /// Values of a row; None of a 1-D array.
+    pub(crate) columns: Option<usize>,
+    /// C-contiguous, in native byte order.
+    array: Bound<'py, PyUntypedArray>,
+}
+
+/// Element type of NumPy's number of it.
+fn dtype_of(number: i32) -> Option<DType> {
+    use npyffi::NPY_TYPES as T;
+    let is = |kind: T| number == kind as i32;
+    let long = if size_of::<std::ffi::c_long>() == 8 {
+        DType::I64
+    } else {
+        DType::I32
+    };
+    Some(match () {
+        () if is(T::NPY_BOOL) => DType::Bool,
+        () if is(T::NPY_BYTE) => DType::I8,
+        () if is(T::NPY_SHORT) => DType::I16,
+        () if is(T::NPY_INT) => DType::I32,
+        () if is(T::NPY_LONG) => long,
+        () if is(T::NPY_LONGLONG) => DType::I64,
+        () if is(T::NPY_UBYTE) => DType::U8,
+        () if is(T::NPY_USHORT) => DType::U16,
+        () if is(T::NPY_FLOAT) => DType::F32,
+        () if is(T::NPY_DOUBLE) => DType::F64,
+        () if is(T::NPY_CFLOAT) => DType::C64,
+        () if is(T::NPY_CDOUBLE) => DType::C128,
+        () => return None,
+    })
+}
+
+/// How many references there are to an object.
+pub(super) fn references(object: &Bound<'_, PyAny>) -> isize {
+    // SAFETY: reads the count of a live object, attached to the interpreter.
+    unsafe { pyo3::ffi::Py_REFCNT(object.as_ptr()) }
+}
+
+fn owns(flags: i32) -> bool {
+    flags & npyffi::NPY_ARRAY_OWNDATA != 0
+}
+
+impl<'py> Returned<'py> {
+    /// What was returned as an array, copied only if its values do not lie one after another.
+    pub(crate) fn of(result: Bound<'py, PyAny>) -> Result<Self> {
+        let py = result.py();
+        let mut array = match result.cast_into::<PyUntypedArray>() {
+            Ok(array) => array,
+            Err(other) => {
+                let other = other.into_inner();
+                let made = py.import("numpy")?.call_method1("asarray", (other,))?;
+                made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?
+            }
+        };
+        let descr = array.dtype();
+        let Some(dtype) = dtype_of(descr.num()) else {
+            let name = array.as_any().getattr("dtype")?.str()?.to_string();
+            return Err(Raised::new(
+                "SegmentTypeError",
+                "unsupported_dtype",
+                format!(
+                    "values of {name} cannot flow in a plan; convert them with .astype(\"float64\")"
+                ),
+            )
+            .into());
+        };
+        if !matches!(array.ndim(), 1 | 2) {
+            return Err(Raised::new(
+                "SegmentError",
+                "not_one_dimensional",
+                format!(
+                    "an array of {} dimensions was returned; return one value a window (1-D) or one row a window (2-D)",
+                    array.ndim()
+                ),
+            )
+            .into());
+        }
+        if descr.is_native_byteorder() == Some(false) {
+            let native = descr.as_any().call_method1("newbyteorder", ("=",))?;
+            let made = array.as_any().call_method1("astype", (native,))?;
+            array = made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?;
+        }
+        if !array.is_c_contiguous() {
+            let numpy = py.import("numpy")?;
+            let made = numpy.call_method1("ascontiguousarray", (&array,))?;
+            array = made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?;
+        }
+        let (rows, columns) = (array.shape()[0], array.shape().get(1).copied());
+        Ok(Self {
+            dtype,
+            rows,
+            columns,
+            array,
+        })
+    }
+
+    /// Address of the values, the array's flags, and its base.
+    fn fields(&self) -> (*mut u8, i32, Option<Bound<'py, PyAny>>) {
+        // SAFETY: reads fields of the array's C struct, valid while `array` lives; a base is null or an object that the
+        // array holds a reference to.
+        unsafe {
+            let fields = &(*self.array.as_array_ptr()).fields;
+            let base = Bound::from_borrowed_ptr_or_opt(self.array.py(), fields.base);
+            (fields.data.cast(), fields.flags, base)
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.array.len() * self.dtype.size()
+    }
+
+    fn is_alone(&self) -> bool {
+        references(self.array.as_any()) == 1
+    }
+
+    /// The part of `memory` that the array is a view of, read-only as what a function is given: nothing of Python is
+    /// kept for it.
+    pub(crate) fn part_of(&self, memory: &Buffer) -> Option<Buffer> {
+        let (data, flags, _) = self.fields();
+        let start = data.addr().checked_sub(memory.as_ptr().addr())?;
+        let aligned = data.addr().is_multiple_of(self.dtype.size().min(16));
+        if self.len() == 0 || flags & npyffi::NPY_ARRAY_WRITEABLE != 0 || !aligned {
+            return None;
+        }
+        memory.slice(start..start.checked_add(self.len())?)
+    }
+
+    /// The values, if they are few and nobody who holds the array has to be kept from changing them: for a copy.
+    pub(crate) fn few(&self) -> Option<&[u8]> {
+        let (data, flags, _) = self.fields();
+        let len = self.len();
+        if !(1..=SMALL).contains(&len) || owns(flags) && !self.is_alone() {
+            return None;
+        }
+        // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. The result is
+        // used before the interpreter is let go of, without which Python code does not run that could write there.
+        Some(unsafe { std::slice::from_raw_parts(data, len) })
+    }
+
+    /// Takes the array over, without a copy where nobody can change it any more: nobody else holds it, it is read-only,
+    /// or it owns its memory and is made read-only here. Of a view of memory that somebody may write, a copy is taken.
+    pub(crate) fn adopt(self) -> Result<Buffer> {
+        let (data, flags, base) = self.fields();
+        let len = self.len();
+        let Some(data) = NonNull::new(data).filter(|_| len > 0) else {
+            return Ok(Buffer::concat([])?);
+        };
+        let alone = self.is_alone();
+        let mut fixed = flags & npyffi::NPY_ARRAY_WRITEABLE == 0 || alone && owns(flags);
+        if !fixed && owns(flags) {
+            // Somebody keeps the array: whoever writes there from now on gets NumPy's error instead of changing a
+            // result.
+            let setflags = self.array.as_any().call_method1("setflags", (false,));
+            setflags?;
+            fixed = true;
+        }
+        if let Some(base) = base.filter(|_| alone && !fixed)
+            && let Ok(base) = base.cast_into::<PyUntypedArray>()
+        {
+            // SAFETY: reads a field of the C struct of an array that lives. Two references: the view's and ours.
+            fixed = owns(unsafe { (*base.as_array_ptr()).fields.flags })
+                && references(base.as_any()) == 2;
+        }
+        let aligned = data
+            .as_ptr()
+            .addr()
+            .is_multiple_of(self.dtype.size().min(16));
+        let owner = Arc::new(PythonOwner::new(self.array.into_any().unbind()));
+        // SAFETY: the array is C-contiguous with `len` bytes from `data` on; `owner` holds it, so NumPy neither frees
+        // nor resizes the memory. Nobody writes there, or the buffer is copied in the next line.
+        let buffer = unsafe { Buffer::from_owner(owner, data, len) };
+        if fixed && aligned {
+            return Ok(buffer);
+        }
+        Ok(Buffer::concat([buffer.bytes()])?)
+    }
+}
