@@ -153,6 +153,8 @@ fn store_class(code: &str) -> &'static str {
         | "forked"
         | "damaged_table"
         | "missing_table"
+        | "missing_folder"
+        | "store_vanished"
         | "damaged_file"
         | "missing_samples"
         | "foreign_shard"

@@ -129,20 +129,24 @@ impl Store {
 
     // --- mapping ---
 
-    /// Names of all signals, sorted.
-    fn keys(&self) -> Result<Vec<String>> {
-        Ok(self.shared.store.names()?)
+    /// Names of all signals, or of those that fit a pattern as in `find`, sorted. No signal is opened for it.
+    #[pyo3(signature = (pattern=None))]
+    fn keys(&self, pattern: Option<&str>) -> Result<Vec<String>> {
+        Ok(match pattern {
+            Some(pattern) => self.shared.store.find(pattern)?,
+            None => self.shared.store.names()?,
+        })
     }
 
     /// All signals, by name.
     fn values(&self, py: Python<'_>) -> Result<Vec<Signal>> {
-        let names = self.keys()?;
+        let names = self.keys(None)?;
         names.iter().map(|name| self.signal(py, name)).collect()
     }
 
     /// Pairs of name and signal, by name.
     fn items(&self, py: Python<'_>) -> Result<Vec<(String, Signal)>> {
-        let names = self.keys()?.into_iter();
+        let names = self.keys(None)?.into_iter();
         names
             .map(|name| {
                 let signal = self.signal(py, &name)?;
@@ -203,11 +207,11 @@ impl Store {
     }
 
     fn __len__(&self) -> Result<usize> {
-        Ok(self.keys()?.len())
+        Ok(self.keys(None)?.len())
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(PyList::new(py, self.keys()?)?.try_iter()?.into_any())
+        Ok(PyList::new(py, self.keys(None)?)?.try_iter()?.into_any())
     }
 
     // --- signals ---

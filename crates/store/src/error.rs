@@ -9,7 +9,8 @@ use isochrony_time::TimeError;
 
 use crate::io_hint::io_hint;
 
-/// An error of this crate.
+/// An error of this crate. Paths are as given, ranges half open, in samples.
+#[allow(missing_docs)] // Fields whose names and messages tell all that there is to say.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -17,39 +18,24 @@ pub enum StoreError {
     /// The path holds no store.
     #[error("no store at {}: {reason}; check the path, or open with mode \"a\" to create one", path.display())]
     NotAStore {
-        /// The path as given.
         path: PathBuf,
         /// What was found instead.
         reason: String,
     },
     /// A store (or anything else) is where a new one should be.
     #[error("{} exists already; open it with mode \"r+\" or \"a\", or choose another path", path.display())]
-    StoreExists {
-        /// The path as given.
-        path: PathBuf,
-    },
+    StoreExists { path: PathBuf },
     /// Something was to be changed through a store opened for reading.
     #[error("cannot {action}: the store at {} is open for reading; open it with mode \"r+\"", path.display())]
-    ReadOnly {
-        /// The store.
-        path: PathBuf,
-        /// What was asked for.
-        action: &'static str,
-    },
+    ReadOnly { path: PathBuf, action: &'static str },
     /// The store was closed.
     #[error("cannot {action}: the store at {} was closed; open it again", path.display())]
-    Closed {
-        /// The store.
-        path: PathBuf,
-        /// What was asked for.
-        action: &'static str,
-    },
+    Closed { path: PathBuf, action: &'static str },
     /// The operating system refused something.
     #[error("cannot {action} {}: {source}{}", path.display(), io_hint(source))]
     Io {
         /// What was tried: `"read"`, `"create"`.
         action: &'static str,
-        /// On which file or folder.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -59,7 +45,6 @@ pub enum StoreError {
     /// A name that a signal cannot have.
     #[error("signal name {name:?} is refused: component {component:?} {rule}; choose another name")]
     InvalidName {
-        /// The whole name.
         name: String,
         /// The part at fault.
         component: String,
@@ -69,49 +54,36 @@ pub enum StoreError {
     /// There is no such signal.
     #[error("no signal {name:?} in the store{hint}; list the names, or search with a pattern")]
     NoSuchSignal {
-        /// The name as given.
         name: String,
         /// Empty, or `": did you mean ...?"`.
         hint: String,
     },
     /// The name is taken.
     #[error("signal {name:?} exists already; open it, remove it, or pass overwrite")]
-    SignalExists {
-        /// The name.
-        name: String,
-    },
+    SignalExists { name: String },
     /// The name is that of a saved view.
     #[error(
         "signal {name:?} is refused: the store has a view of that name; choose another, or forget the view first"
     )]
-    NameOfView {
-        /// The name.
-        name: String,
-    },
+    NameOfView { name: String },
     /// One signal would lie inside another.
     #[error(
         "signal {name:?} cannot be beside {other:?}: a signal cannot contain another; choose a name that is no prefix of the other"
     )]
     SignalInsideSignal {
-        /// The name as given.
         name: String,
         /// The signal that exists.
         other: String,
     },
     /// The signal was removed since this handle was made.
     #[error("signal {name:?} was removed from the store; look it up again")]
-    SignalRemoved {
-        /// Its last name.
-        name: String,
-    },
+    SignalRemoved { name: String },
     /// A pattern that is no glob.
     #[error(
         "pattern {pattern:?} is refused: {reason}; use *, ? and [a-z] inside a component and ** for any number of components"
     )]
     InvalidPattern {
-        /// The pattern as given.
         pattern: String,
-        /// What is wrong with it.
         reason: &'static str,
     },
 
@@ -119,7 +91,6 @@ pub enum StoreError {
     /// A range whose end is before its start.
     #[error("range {start}..{end} of signal {signal:?} ends before it starts; swap the two")]
     InvalidRange {
-        /// The signal.
         signal: String,
         /// First index or time, as text.
         start: String,
@@ -131,15 +102,10 @@ pub enum StoreError {
         "samples {start}..{end} were asked for, but signal {signal:?} holds {have_start}..{have_end}; ask within it"
     )]
     OutOfBounds {
-        /// The signal.
         signal: String,
-        /// First index asked for.
         start: i64,
-        /// Index after the last one asked for.
         end: i64,
-        /// First index of the signal.
         have_start: i64,
-        /// Index after its last.
         have_end: i64,
     },
     /// One contiguous array was asked for, but the selection covers a gap.
@@ -147,11 +113,8 @@ pub enum StoreError {
         "the selection from signal {signal:?} covers a gap of {length} samples at index {start}{civil}; iterate over its segments, or ask for values with a fill"
     )]
     GapInSelection {
-        /// The signal.
         signal: String,
-        /// First missing index.
         start: i64,
-        /// Missing samples.
         length: i64,
         /// Empty, or the gap's civil time as `" (2010-...)"`.
         civil: String,
@@ -161,7 +124,6 @@ pub enum StoreError {
         "the selection from signal {signal:?} spans a clock step at index {index} (run {before} to run {after}); iterate over its segments"
     )]
     ClockStepInSelection {
-        /// The signal.
         signal: String,
         /// First index of the later part.
         index: i64,
@@ -174,48 +136,31 @@ pub enum StoreError {
     #[error(
         "signal {signal:?} has no civil time here: no start was stated and no stamp was given; create it with a start, or append with stamps"
     )]
-    NoCivilTime {
-        /// The signal.
-        signal: String,
-    },
+    NoCivilTime { signal: String },
     /// An event id that the signal does not have.
     #[error("signal {signal:?} has no event {event}; list its events")]
-    NoSuchEvent {
-        /// The signal.
-        signal: String,
-        /// The id as given.
-        event: u64,
-    },
+    NoSuchEvent { signal: String, event: u64 },
 
     // --- writing ---
     /// Samples of another type than the signal's.
     #[error("signal {signal:?} holds {expected} samples, got {got}; convert them first")]
     DTypeMismatch {
-        /// The signal.
         signal: String,
-        /// Type of the signal.
         expected: DType,
-        /// Type given.
         got: DType,
     },
     /// Bytes that are no whole number of samples.
     #[error("{bytes} bytes are no whole number of {dtype} samples of {size} bytes for signal {signal:?}; drop the last {rest} bytes or correct the dtype", size = dtype.size(), rest = bytes % dtype.size())]
     PartialSample {
-        /// The signal.
         signal: String,
-        /// Bytes given.
         bytes: usize,
-        /// Type of the signal.
         dtype: DType,
     },
     /// A negative or absurd length.
     #[error("cannot {action} {length} samples in signal {signal:?}; give between 1 and {max}")]
     InvalidLength {
-        /// The signal.
         signal: String,
-        /// What was asked for.
         action: &'static str,
-        /// Samples given.
         length: i64,
         /// Most that is possible.
         max: i64,
@@ -225,15 +170,10 @@ pub enum StoreError {
         "cannot write samples {start}..{end} of signal {signal:?} in place: {gap_start}..{gap_end} is a gap; fill it with a backfill, or write the parts around it"
     )]
     WriteIntoGap {
-        /// The signal.
         signal: String,
-        /// First index to write.
         start: i64,
-        /// Index after the last.
         end: i64,
-        /// First index of the gap.
         gap_start: i64,
-        /// Index after the gap.
         gap_end: i64,
     },
     /// User attributes that are no JSON object.
@@ -243,19 +183,14 @@ pub enum StoreError {
     InvalidAttributes {
         /// Signal name, or "store".
         owner: String,
-        /// What is wrong.
         reason: String,
     },
     /// An option outside its legal range.
     #[error("{option}={got} is refused for signal {signal:?}; {legal}")]
     InvalidOption {
-        /// The signal.
         signal: String,
-        /// The option.
         option: &'static str,
-        /// The value as given.
         got: String,
-        /// What is legal.
         legal: &'static str,
     },
     /// More would be held in memory than is sensible.
@@ -263,9 +198,7 @@ pub enum StoreError {
         "{what} needs {bytes} bytes, more than {limit}; ask for a shorter span, a lower rate or fewer signals"
     )]
     TooLarge {
-        /// What was asked for.
         what: &'static str,
-        /// Bytes needed.
         bytes: u128,
         /// Most that is allowed.
         limit: u128,
@@ -273,9 +206,7 @@ pub enum StoreError {
     /// A gather over signals that cannot share one array.
     #[error("cannot gather signal {signal:?}: {reason}")]
     CannotGather {
-        /// The signal.
         signal: String,
-        /// Why, and how to mend it.
         reason: &'static str,
     },
 
@@ -285,28 +216,27 @@ pub enum StoreError {
         "table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; restore the signal's folder from a copy (`isochrony verify` names the file): nothing else holds what the table said"
     )]
     DamagedTable {
-        /// The signal.
         signal: String,
-        /// The table.
         table: &'static str,
         /// Row number from 0.
         row: usize,
-        /// What is impossible.
         reason: &'static str,
     },
 
     /// The file of a table that had rows is gone.
     #[error("table {table:?} of signal {signal:?} is missing: got no {}, expected one{}; copy it back from another copy of the store (`isochrony verify` names all that is gone): without it the signal is neither read nor written, since what the table held would pass for empty", path.display(), rows.map_or(String::new(), |rows| format!(" of {rows} rows")))]
     MissingTable {
-        /// The signal.
         signal: String,
-        /// The table.
         table: &'static str,
         /// Where its file should be.
         path: PathBuf,
         /// Rows that its description counts, if that is there.
         rows: Option<u64>,
     },
+
+    /// The folder of a signal is gone.
+    #[error("the folder of signal {signal:?} is missing: got nothing at {}; copy it back from another copy of the store (`isochrony verify` names all that is gone): without it the signal is neither read nor written", path.display())]
+    MissingFolder { signal: String, path: PathBuf },
 
     // --- the engine ---
     /// Somebody asked for the work to stop; see [`interrupt`](crate::interrupt).
@@ -320,7 +250,6 @@ pub enum StoreError {
     /// Another process writes to the store.
     #[error("the store at {} is being written by {holder}; close it there, wait, or open it with mode \"r\"", path.display())]
     Locked {
-        /// The store.
         path: PathBuf,
         /// Who: command, process, host and since when.
         holder: String,
@@ -328,35 +257,24 @@ pub enum StoreError {
     /// The store lies on a network file system, where live writing is not safe.
     #[error("the store at {} is on a network file system ({kind}), where locks and mappings are not reliable; write on a local disk and copy, or open it with mode \"r\"", path.display())]
     NetworkFileSystem {
-        /// The store.
         path: PathBuf,
         /// Its name, such as `"NFS"`.
         kind: &'static str,
     },
     /// No space is left.
     #[error("cannot {action} {}: the disk is full; free some space and try again (the store is as last committed)", path.display())]
-    DiskFull {
-        /// What was tried.
-        action: &'static str,
-        /// On which file or folder.
-        path: PathBuf,
-    },
+    DiskFull { action: &'static str, path: PathBuf },
     /// An earlier failure left it unknown what is on disk.
     #[error("cannot {action}: an earlier failure left the writer of {} unsure of what is on disk ({reason}); close it and open it again, which recovers all that was committed", path.display())]
     Poisoned {
-        /// The store.
         path: PathBuf,
-        /// What was asked for.
         action: &'static str,
-        /// The failure.
         reason: String,
     },
     /// The store is used in a process that was forked from the one that opened it.
     #[error("cannot {action}: the store at {} was opened by process {owner}, and this is a fork of it; open the store in this process", path.display())]
     Forked {
-        /// The store.
         path: PathBuf,
-        /// What was asked for.
         action: &'static str,
         /// The process that opened it.
         owner: u32,
@@ -364,9 +282,7 @@ pub enum StoreError {
     /// A file was written by a newer version of this program.
     #[error("{} has format {got}, and this version reads formats up to {supported}; update isochrony", path.display())]
     NewerFormat {
-        /// The file.
         path: PathBuf,
-        /// Its format.
         got: u64,
         /// The newest that is understood.
         supported: u64,
@@ -374,17 +290,13 @@ pub enum StoreError {
     /// One of the engine's own files, or a shard, does not say what it must.
     #[error("{} is damaged at byte {offset}: {reason}; restore it from a copy, unless `isochrony verify` says that `--repair` mends it", path.display())]
     DamagedFile {
-        /// The file.
         path: PathBuf,
-        /// Where.
         offset: u64,
-        /// What is impossible.
         reason: &'static str,
     },
     /// A shard that committed samples lie in is missing or too short.
     #[error("{} holds {have} bytes where committed samples need {need}; restore it from a copy, or run `isochrony verify --repair` to mark the lost samples as a gap", path.display())]
     MissingSamples {
-        /// The shard file.
         path: PathBuf,
         /// Its length; 0 if it is missing.
         have: u64,
@@ -393,40 +305,27 @@ pub enum StoreError {
     },
     /// Another program wrote a shard.
     #[error("{} was rewritten by another program; read it, or run `isochrony verify --repair` before writing there", path.display())]
-    ForeignShard {
-        /// The shard file.
-        path: PathBuf,
-    },
+    ForeignShard { path: PathBuf },
     /// A codec that signals cannot be sealed with.
     #[error(
         "codec {codec:?} is refused; give \"zstd:LEVEL\" with level 1 to 22, or \"blosc:COMPRESSOR:LEVEL\" with blosclz, lz4, lz4hc, zlib or zstd and level 0 to 9"
     )]
-    InvalidCodec {
-        /// The codec as given.
-        codec: String,
-    },
+    InvalidCodec { codec: String },
     /// A compressed or foreign shard that cannot be read.
     #[error("{} cannot be decoded: {reason}; restore it from a copy, or run `isochrony verify --deep` to see what is lost", path.display())]
     Undecodable {
         /// The array, or its metadata.
         path: PathBuf,
-        /// What is wrong.
         reason: String,
     },
     /// The signal is sealed, so its samples cannot grow or change.
     #[error("cannot write to signal {signal:?}: it is sealed with {codec}; unseal it first")]
-    Sealed {
-        /// The signal.
-        signal: String,
-        /// Its codec.
-        codec: String,
-    },
+    Sealed { signal: String, codec: String },
     /// The store was there when it was opened, and is not any more.
     #[error("cannot {action}: the store at {} has vanished while it was open ({reason}); mount its disk again or put its folder back, and open it again: what was committed is as it was", path.display())]
     StoreVanished {
         /// Where the store was.
         path: PathBuf,
-        /// What was asked for.
         action: &'static str,
         /// What shows that it has vanished.
         reason: &'static str,
@@ -434,7 +333,6 @@ pub enum StoreError {
     /// A new store would lie in the folder of another.
     #[error("a store at {} would lie inside the store at {}, which would neither verify nor show it; choose a path outside, or create a signal of that store", path.display(), other.display())]
     StoreInsideStore {
-        /// The path as given.
         path: PathBuf,
         /// The store above it.
         other: PathBuf,
@@ -444,29 +342,18 @@ pub enum StoreError {
         "cannot write samples {start}..{end} of signal {signal:?}: {at} already holds a committed sample; append, fill a gap, or write in place"
     )]
     Occupied {
-        /// The signal.
         signal: String,
-        /// First index to write.
         start: i64,
-        /// Index after the last.
         end: i64,
         /// First index that is taken.
         at: i64,
     },
     /// A file or folder that is none of ours lies where a signal's folder would be.
     #[error("signal {signal:?} cannot have its folder {}: something else is there; move it away or choose another name", path.display())]
-    InTheWay {
-        /// The signal.
-        signal: String,
-        /// The folder.
-        path: PathBuf,
-    },
+    InTheWay { signal: String, path: PathBuf },
     /// The store was left unfinished, and this process may not finish it.
     #[error("the store at {} was left unfinished by a crash; open it once with mode \"r+\" on a machine that may write to it", path.display())]
-    NeedsRecovery {
-        /// The store.
-        path: PathBuf,
-    },
+    NeedsRecovery { path: PathBuf },
 
     /// An error of time arithmetic.
     #[error(transparent)]

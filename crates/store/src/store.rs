@@ -131,6 +131,16 @@ impl Store {
         Ok(Self::new(Backend::writer(path, engine), mode, false))
     }
 
+    /// Opens a store for writing whose recovery needs samples that are lost, which become gaps.
+    pub(crate) fn open_giving_up_lost(path: &Path) -> Result<Self, StoreError> {
+        let engine = Engine::open(path, OpenMode::GiveUpLost)?;
+        Ok(Self::new(
+            Backend::writer(path, engine),
+            Mode::ReadWrite,
+            false,
+        ))
+    }
+
     pub(crate) fn new(backend: Backend, mode: Mode, in_place: bool) -> Self {
         let shared = Shared {
             views: Keeper::new(backend.media()),

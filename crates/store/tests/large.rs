@@ -43,7 +43,7 @@ fn least_until(promise: Duration, tries: u32, mut work: impl FnMut()) -> Duratio
 
 const GAPS: i64 = 1_000_000;
 
-/// A signal without samples whose every other pair of indices is a gap.
+/// A signal of zeros whose every other pair of indices is a gap.
 fn make_many_gaps(path: &Path) {
     let store = Store::open(path, Mode::Create).unwrap();
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -54,7 +54,7 @@ fn make_many_gaps(path: &Path) {
     store.close().unwrap();
     drop((writer, store));
 
-    // Below the public API, which would write the samples between the gaps.
+    // Below the public API, which would write the samples between the gaps one by one.
     let engine = Engine::open(path, OpenMode::Existing).unwrap();
     let end = GAPS * 4;
     let run = RunRow {
@@ -63,6 +63,8 @@ fn make_many_gaps(path: &Path) {
         end,
         reason: RunReason::First,
     };
+    let zeros = vec![0; end as usize * DType::I16.size()];
+    engine.write_samples(id, 0, &zeros).unwrap();
     engine.queue(Op::End { id, end }).unwrap();
     engine.queue(Op::Run { id, run }).unwrap();
     for gap in 0..GAPS {

@@ -66,7 +66,12 @@ pub enum OpenMode {
     CreateIfMissing,
     /// There must be no store (nor anything else) yet.
     CreateNew,
+    /// A store must exist. Samples whose files are gone become gaps, where they would keep it from being recovered.
+    GiveUpLost,
 }
+
+/// Kind of the events that say which samples were lost.
+pub(crate) const SAMPLES_LOST: &str = "samples_lost";
 
 /// The one writer of a store. All methods may be called from several threads; writes to different signals run side by
 /// side.

@@ -28,7 +28,7 @@ pub(crate) fn open(
             return Err(StoreError::StoreExists { path: root.into() });
         }
     } else {
-        if mode == OpenMode::Existing {
+        if matches!(mode, OpenMode::Existing | OpenMode::GiveUpLost) {
             return Err(not_a_store(&*media, root));
         }
         create(&*media, root, mode)?;
@@ -62,7 +62,7 @@ pub(crate) fn open(
     let shared = assemble(root, media, &manifest, &opening, &ops, sequence, lock)?;
     if dirty {
         drop(log);
-        shared.recover(&opening, ops)?;
+        shared.recover(&opening, ops, mode == OpenMode::GiveUpLost)?;
     }
     let metadata = root.join("zarr.json");
     if shared

@@ -42,7 +42,7 @@ impl Handles {
 
 impl SlotInner {
     /// Opens a shard of `data` for writing, making it if it is missing. `repair` replaces an index that is no index: the
-    /// file was made in the log's time, and a power cut tore it.
+    /// file was made in the log's time, and a power cut tore it. One that lacks committed samples is refused.
     pub(crate) fn open_shard(
         &mut self,
         media: &dyn Media,
@@ -66,6 +66,10 @@ impl SlotInner {
             Ok(file) => {
                 let mut found = vec![0; Flat::index_len(flat.chunks) as usize];
                 let count = file.read_at(0, &mut found).at("read", &path)?;
+                let have = file.len().at("look at", &path)?;
+                if flat.index_kind(&found[..count]) != IndexKind::Foreign {
+                    self.check_shard(media, &path, shard, have)?;
+                }
                 match flat.index_kind(&found[..count]) {
                     // Also if it looks right: a failed sync may have left it in the page cache alone.
                     IndexKind::Flat | IndexKind::Damaged if repair => {
@@ -84,6 +88,7 @@ impl SlotInner {
                 file
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.check_shard(media, &path, shard, 0)?;
                 self.subfolder(media, Path::new("data/c"))?;
                 self.dirty.folders.insert("data/c".into());
                 let file = media.open(&path, Access::CreateNew).at("create", &path)?;

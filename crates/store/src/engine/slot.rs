@@ -1,5 +1,6 @@
 //! One signal inside the writer: its committed and pending state, and what is not durable yet.
 
+pub(super) mod held;
 mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +62,8 @@ pub(crate) struct SlotInner {
     pub(crate) projected: BTreeMap<String, u32>,
     /// Whether the table of gaps on disk lacks some of the committed ones.
     pub(crate) gaps_unpublished: bool,
+    /// What need not be in files, while the log is replayed; else the state says that.
+    pub(crate) held: Option<held::Held>,
 }
 
 impl Slot {
@@ -86,6 +89,7 @@ impl Slot {
             replaced_data: None,
             projected: BTreeMap::new(),
             gaps_unpublished: false,
+            held: None,
         };
         Self {
             inner: Mutex::new(inner),

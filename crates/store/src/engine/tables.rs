@@ -21,6 +21,8 @@ pub(crate) struct Raw {
     tables: Vec<Table>,
     /// Those that are not there and should be, unless the log has their rows.
     missing: Vec<Missing>,
+    /// The signal's folder, if nothing is there: without it a signal would look as if it had no gaps.
+    gone: Option<PathBuf>,
     /// The last commit that any of them contains.
     pub(crate) sequence: u64,
 }
@@ -71,17 +73,11 @@ pub(crate) fn read(media: &dyn Media, folder: &Path, id: SignalId) -> Result<Raw
             text,
         });
     }
-    // Without its folder a signal would look as if it had no gaps.
-    if tables.is_empty() && media.stat(folder).at("look at", folder)?.is_none() {
-        return Err(StoreError::DamagedFile {
-            path: folder.into(),
-            offset: 0,
-            reason: "the signal's folder is missing",
-        });
-    }
+    let gone = tables.is_empty() && media.stat(folder).at("look at", folder)?.is_none();
     Ok(Raw {
         tables,
         missing,
+        gone: gone.then(|| folder.into()),
         sequence,
     })
 }
@@ -95,6 +91,12 @@ impl Raw {
         base: &Base,
         longest: i64,
     ) -> Result<SignalState, StoreError> {
+        if let Some(path) = &self.gone {
+            return Err(StoreError::MissingFolder {
+                signal: base.name.to_string(),
+                path: path.clone(),
+            });
+        }
         let meta = (*base.meta).clone();
         let state = SignalState::from_tables(id, &base.name, meta, longest, &self.tables);
         let mut state = match (state, self.missing.first()) {

@@ -44,6 +44,8 @@ pub(crate) fn explain(
         StoreError::MissingSamples { .. }
         | StoreError::DamagedFile { .. }
         | StoreError::DamagedTable { .. }
+        | StoreError::MissingTable { .. }
+        | StoreError::MissingFolder { .. }
         | StoreError::Undecodable { .. }
         | StoreError::NotAStore { .. }
         | StoreError::Poisoned { .. } => true,

@@ -35,6 +35,7 @@ impl StoreError {
             Self::CannotGather { .. } => "cannot_gather",
             Self::DamagedTable { .. } => "damaged_table",
             Self::MissingTable { .. } => "missing_table",
+            Self::MissingFolder { .. } => "missing_folder",
             Self::Interrupted { .. } => "interrupted",
             Self::Locked { .. } => "locked",
             Self::NetworkFileSystem { .. } => "network_file_system",

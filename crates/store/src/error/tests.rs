@@ -212,6 +212,10 @@ fn examples() -> Vec<StoreError> {
         StoreError::NameOfView {
             name: "name".into(),
         },
+        StoreError::MissingFolder {
+            signal: "name".into(),
+            path: "/a/store/b".into(),
+        },
         StoreError::Time(TimeError::Overflow { what: "a test" }),
         StoreError::Segment(SegmentError::OutOfMemory { bytes: 7 }),
     ]
@@ -266,8 +270,9 @@ fn position(error: &StoreError) -> usize {
         StoreError::Interrupted { .. } => 43,
         StoreError::MissingTable { .. } => 44,
         StoreError::NameOfView { .. } => 45,
-        StoreError::Time(_) => 46,
-        StoreError::Segment(_) => 47,
+        StoreError::MissingFolder { .. } => 46,
+        StoreError::Time(_) => 47,
+        StoreError::Segment(_) => 48,
     }
 }
 

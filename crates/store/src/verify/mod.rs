@@ -140,13 +140,19 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
         StoreError::NewerFormat { path, .. } => {
             (path.clone(), "update isochrony; nothing was changed")
         }
-        StoreError::DamagedFile { path, .. }
-        | StoreError::Io { path, .. }
-        | StoreError::Undecodable { path, .. } => (
+        StoreError::Io { path, .. } => (
+            path.clone(),
+            "make it readable, or restore it from a copy, and verify again: nothing is known of what is in it",
+        ),
+        StoreError::DamagedFile { path, .. } | StoreError::Undecodable { path, .. } => (
             path.clone(),
             "restore the file from a copy; nothing else holds what it said",
         ),
         StoreError::MissingTable { path, .. } => (path.clone(), tables::MEND),
+        StoreError::MissingFolder { path, .. } => (
+            path.clone(),
+            "copy it back from another copy of the store; nothing else holds what was in it",
+        ),
         StoreError::DamagedTable { .. } => (
             path,
             "restore the table's file from a copy; which samples are valid cannot be told without it",

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::samples::{self, Sum, check, check_tail};
 use super::{Finding, Report, Subject, VerifyOptions, manifest, metadata};
 use crate::engine::io::{IoContext, replace_file};
-use crate::engine::rebuild;
+use crate::engine::{SAMPLES_LOST, rebuild};
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
 use crate::layout::{tmp_folder, zarr};
@@ -17,9 +17,6 @@ use crate::op::Op;
 use crate::options::Mode;
 use crate::signal::Signal;
 use crate::store::Store;
-
-/// Kind of the events that say which samples were lost.
-const EVENT: &str = "samples_lost";
 
 /// Repairs the store at `path`, even one that does not open: a MANIFEST that is damaged or lost is written anew from the
 /// redo log, if that leaves no doubt what it said. The reports before and after; what keeps the store from being opened,
@@ -43,6 +40,8 @@ pub fn repair(
             store.close()?;
             reports
         }
+        // A log that waits to be replayed into a file that is gone.
+        Err(StoreError::MissingSamples { .. }) => give_up_lost(path, options)?,
         Err(error) if is_damage(&error) => {
             let report = Report {
                 findings: vec![super::from_error(&error, path.clone(), None)],
@@ -58,11 +57,30 @@ pub fn repair(
     Ok((before, after))
 }
 
+/// Recovers a store from which files are gone that the last writer wrote to, and repairs it.
+fn give_up_lost(path: &Path, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
+    let before = super::verify(path, options)?;
+    let store = Store::open_giving_up_lost(path)?;
+    let shared = store.shared();
+    // Recovery knows nothing of views: they still show what is a gap by now.
+    for finding in &before.findings {
+        if let ("missing_shard" | "truncated_shard", Some(name)) = (finding.code, &finding.signal) {
+            shared.views.rebuild(&shared.backend, store.id_of(name)?)?;
+        }
+    }
+    let (_, after) = store.repair(options)?;
+    store.close()?;
+    Ok((before, after))
+}
+
 /// Whether an error of opening says what is wrong with the store, rather than with the attempt.
 fn is_damage(error: &StoreError) -> bool {
     matches!(
         error,
-        StoreError::DamagedFile { .. } | StoreError::DamagedTable { .. }
+        StoreError::DamagedFile { .. }
+            | StoreError::DamagedTable { .. }
+            | StoreError::MissingTable { .. }
+            | StoreError::MissingFolder { .. }
     )
 }
 
@@ -156,7 +174,7 @@ impl Store {
             "file".into(),
             json!(finding.path.file_name().map(|name| name.to_string_lossy())),
         );
-        writer.add_event(EVENT, range.clone(), &fields)?;
+        writer.add_event(SAMPLES_LOST, range.clone(), &fields)?;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Damage of every kind is named, and what can be mended is.
 
+mod lost;
 mod samples;
 mod tables;
 mod tail;
@@ -102,6 +103,20 @@ fn flip(path: &Path, at: u64) {
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).expect("read");
     file.write_all_at(&[byte[0] ^ 4], at).expect("written");
+}
+
+/// A copy of a store that is open elsewhere: what a killed writer leaves.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("made");
+    for entry in fs::read_dir(from).expect("listed") {
+        let entry = entry.expect("an entry");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            fs::copy(&from, &to).expect("copied");
+        }
+    }
 }
 
 #[test]

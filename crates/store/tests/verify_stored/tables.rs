@@ -133,16 +133,3 @@ fn tables_that_the_log_still_has_are_not_lost() {
     store.close().expect("closed");
     assert_eq!(verify(&copy, &DEEP).expect("verified").findings, []);
 }
-
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("made");
-    for entry in fs::read_dir(from).expect("listed") {
-        let entry = entry.expect("an entry");
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.is_dir() {
-            copy_folder(&from, &to);
-        } else {
-            fs::copy(&from, &to).expect("copied");
-        }
-    }
-}

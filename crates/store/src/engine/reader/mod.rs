@@ -248,15 +248,17 @@ impl Reader {
     pub fn state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         let mut view = self.lock();
         let began = Instant::now();
+        // Whether nobody wrote, so that what is missing does not come.
+        let mut idle = false;
         loop {
             let sequence = view.sequence;
-            let folder = self.folder(&view, id)?;
+            let place = self.folder(&view, id)?;
             let known = view.known(id)?;
             if let Some(state) = &known.state {
                 return Ok(state.clone());
             }
             let staged = layout::staged(&self.root, id);
-            let folder = [folder, staged]
+            let folder = [place.clone(), staged]
                 .into_iter()
                 .find(|place| self.is_of(place, id));
             if let Some(folder) = &folder {
@@ -284,14 +286,24 @@ impl Reader {
                     }
                 }
             }
-            if self.stale || began.elapsed() > PATIENCE {
-                return Err(StoreError::DamagedFile {
-                    path: folder.unwrap_or_else(|| self.root.clone()),
-                    offset: 0,
-                    reason: "the signal's folder is missing, or its tables are newer than the log",
+            if self.stale || idle || began.elapsed() > PATIENCE {
+                let identity = place.join(layout::IDENTITY);
+                self.media.read(&identity).at("read", &identity)?;
+                return Err(match folder {
+                    None => StoreError::MissingFolder {
+                        signal: known.base.name.to_string(),
+                        path: place,
+                    },
+                    Some(path) => StoreError::DamagedFile {
+                        path,
+                        offset: 0,
+                        reason: "the signal's tables are newer than the log",
+                    },
                 });
             }
-            if !self.refresh_view(&mut view)? {
+            // Who may not lock cannot tell, and waits.
+            idle = matches!(self.media.lock(&layout::lock_file(&self.root)), Ok(Some(_)));
+            if !self.refresh_view(&mut view)? && !idle {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }

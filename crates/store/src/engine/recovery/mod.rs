@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::engine::io::IoContext;
 use crate::engine::log::Opening;
 use crate::engine::shared::{Core, Shared};
+use crate::engine::slot::held::Held;
 use crate::engine::slot::{Slot, SlotInner};
 use crate::engine::tables;
 use crate::error::StoreError;
@@ -27,8 +28,13 @@ use kept::kept_samples;
 use plan::Plan;
 
 impl Shared {
-    /// Replays `ops` over the store and checkpoints it.
-    pub(crate) fn recover(&self, opening: &Opening, ops: Vec<Op>) -> Result<(), StoreError> {
+    /// Replays `ops` over the store and checkpoints it. Samples whose files are gone are an error, or become gaps.
+    pub(crate) fn recover(
+        &self,
+        opening: &Opening,
+        ops: Vec<Op>,
+        give_up_lost: bool,
+    ) -> Result<(), StoreError> {
         let plan = Plan::new(opening, &ops);
         let mut core = self.core();
         let core = &mut *core;
@@ -43,8 +49,8 @@ impl Shared {
                 slots.insert(*id, Arc::new(slot));
             }
         }
-        self.find_folders(core, &plan)?;
-        self.replay(core, &plan, &ops)?;
+        self.find_folders(core, &plan, &ops)?;
+        self.replay(core, &plan, &ops, give_up_lost)?;
         drop(ops);
         self.place_folders(core, &plan)?;
         for (id, slot) in self.all_slots() {
@@ -77,7 +83,7 @@ impl Shared {
     }
 
     /// Finds the folders of signals that came, went or moved, and takes them all to staging.
-    fn find_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
+    fn find_folders(&self, core: &mut Core, plan: &Plan, ops: &[Op]) -> Result<(), StoreError> {
         for &id in &plan.moved {
             let staged = layout::staged(&self.root, id);
             let names = plan.names.get(&id).map_or(&[][..], Vec::as_slice);
@@ -101,17 +107,19 @@ impl Shared {
                     slot.exists = true;
                     self.stage(core, &mut slot)?;
                 }
-                (Some(slot), None) if plan.created.contains(&id) => {
-                    // All of it is in the log, or its folder would have been synced; made anew when needed.
+                (Some(slot), None) if plan.created.contains(&id) && !plan.in_files(id, ops) => {
+                    // All of it is in the log; made anew when needed.
                     let mut slot = slot.lock();
                     slot.folder = staged;
                     slot.exists = false;
                 }
                 (Some(slot), None) => {
-                    return Err(StoreError::DamagedFile {
-                        path: slot.lock().folder.clone(),
-                        offset: 0,
-                        reason: "the signal's folder is missing",
+                    let last = names
+                        .last()
+                        .map(|name| layout::signal_folder(&self.root, name));
+                    return Err(StoreError::MissingFolder {
+                        signal: names.last().cloned().unwrap_or_default(),
+                        path: last.unwrap_or_else(|| slot.lock().folder.clone()),
                     });
                 }
                 (None, Some(place)) => {
@@ -132,7 +140,13 @@ impl Shared {
         layout::parse_identity(&bytes)
     }
 
-    fn replay(&self, core: &mut Core, plan: &Plan, ops: &[Op]) -> Result<(), StoreError> {
+    fn replay(
+        &self,
+        core: &mut Core,
+        plan: &Plan,
+        ops: &[Op],
+        give_up_lost: bool,
+    ) -> Result<(), StoreError> {
         let mut by_signal: BTreeMap<SignalId, Vec<usize>> = BTreeMap::new();
         for (position, op) in ops.iter().enumerate() {
             by_signal.entry(op.signal()).or_default().push(position);
@@ -141,18 +155,6 @@ impl Shared {
             let Some(slot) = self.slot(id) else { continue };
             let mut slot = slot.lock();
             slot.ensure_folder(&*self.media)?;
-            if self
-                .media
-                .stat(&slot.folder)
-                .at("look at", &slot.folder)?
-                .is_none()
-            {
-                return Err(StoreError::DamagedFile {
-                    path: slot.folder.clone(),
-                    offset: 0,
-                    reason: "the signal's folder is missing",
-                });
-            }
             let mut raw = tables::read(&*self.media, &slot.folder, id)?;
             let mut state = raw.state(id, &slot.base, plan.longest(id))?;
             if raw.sequence > plan.base_sequence {
@@ -161,6 +163,13 @@ impl Shared {
                 state.mark_unsaved();
             }
             let kept = kept_samples(ops, &positions, slot.base.meta.dtype.size());
+            let in_log = kept.values().flatten().cloned();
+            let own = positions.iter().map(|position| &ops[*position]);
+            slot.held = Some(Held::new(&state, own, in_log));
+            let given_up = match give_up_lost {
+                true => slot.give_up(&*self.media, &self.root)?,
+                false => Vec::new(),
+            };
             for position in positions {
                 let kept = kept.get(&position).map_or(&[][..], Vec::as_slice);
                 let at = Redo {
@@ -171,6 +180,8 @@ impl Shared {
                 self.redo(core, &mut slot, &mut state, &at, &ops[position])?;
                 raw.watch(&state);
             }
+            slot.held = None;
+            given_up.iter().for_each(|lost| lost.apply(id, &mut state));
             raw.check(&state.name, false)?;
             let grew = state.end != slot.base.end;
             let old_last = slot.shard_of(slot.base.end);

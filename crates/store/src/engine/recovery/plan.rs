@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::kept::kept_samples;
 use crate::engine::log::Opening;
+use crate::engine::slot::held::Held;
 use crate::op::{Op, SignalId};
+use crate::state::SignalState;
 
 /// What the log says about places: names that signals had, who came and went, which replacement is a file's last.
 #[derive(Debug, Default)]
@@ -83,5 +86,26 @@ impl Plan {
 
     pub(super) fn longest(&self, id: SignalId) -> i64 {
         self.longest.get(&id).copied().unwrap_or(0)
+    }
+
+    /// Whether files hold something of a signal that was created since the log's base: samples that the log has not,
+    /// or a replacement. Its folder was synced before they were committed.
+    pub(super) fn in_files(&self, id: SignalId, ops: &[Op]) -> bool {
+        if self.replaced_data.contains_key(&id) || self.replaced.keys().any(|(of, _)| *of == id) {
+            return true;
+        }
+        let own: Vec<usize> = (0..ops.len())
+            .filter(|position| ops[*position].signal() == id)
+            .collect();
+        let Some((name, meta)) = own.iter().find_map(|position| match &ops[*position] {
+            Op::Create { name, meta, .. } => Some((name, meta)),
+            _ => None,
+        }) else {
+            return true;
+        };
+        let kept = kept_samples(ops, &own, meta.dtype.size());
+        let state = SignalState::new(id, name, (**meta).clone());
+        let own = own.iter().map(|position| &ops[*position]);
+        Held::new(&state, own, kept.into_values().flatten()).any()
     }
 }

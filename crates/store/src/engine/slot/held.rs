@@ -1,0 +1,209 @@
+//! What the files of a signal must hold already.
+//!
+//! A shard that is written to is made if it is missing and extended if it is short. Where committed samples should be
+//! in it, it was lost or cut short: making it anew would show zeros that nobody recorded, and hide the loss.
+
+use std::ops::Range;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::SlotInner;
+use crate::engine::io::IoContext;
+use crate::engine::shard_samples;
+use crate::error::StoreError;
+use crate::media::{Kind, Media};
+use crate::op::{EventRow, Op, SignalId};
+use crate::state::{GapTable, SignalState};
+
+/// Which samples need not be in a file, while a log is replayed.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    /// Gaps as of the log's end, and what the log itself holds.
+    elsewhere: GapTable,
+    /// End of the signal as of the log's end.
+    end: i64,
+}
+
+impl Held {
+    /// What is in files of a signal whose last durable state was `state`, if `ops` follow on it, of whose samples those
+    /// in `kept` still count at the end.
+    pub(crate) fn new<'a>(
+        state: &SignalState,
+        ops: impl Iterator<Item = &'a Op>,
+        kept: impl Iterator<Item = Range<i64>>,
+    ) -> Self {
+        let mut held = Self {
+            elsewhere: state.gaps.clone(),
+            end: state.end,
+        };
+        for op in ops {
+            match op {
+                Op::End { end, .. } => held.end = (*end).max(0),
+                Op::Gap { start, end, .. } if *start >= 0 => held.elsewhere.set_gap(*start..*end),
+                Op::Valid { start, end, .. } => held.elsewhere.set_valid(*start..*end),
+                _ => {}
+            }
+        }
+        kept.for_each(|range| held.elsewhere.set_gap(range));
+        held
+    }
+
+    /// Whether any sample is in a file.
+    pub(crate) fn any(&self) -> bool {
+        self.elsewhere.missing_within(0..self.end) < self.end
+    }
+
+    /// The parts of `range` that are in a file.
+    fn within(&self, range: Range<i64>) -> Vec<Range<i64>> {
+        let mut parts = Vec::new();
+        let mut at = range.start;
+        for other in self.elsewhere.within(range.clone()) {
+            parts.extend((at < other.start).then_some(at..other.start));
+            at = other.end();
+        }
+        parts.extend((at < range.end).then_some(at..range.end));
+        parts
+    }
+}
+
+/// Samples of one shard that are lost, as operations that say so: gaps and an event.
+#[derive(Debug)]
+pub(crate) struct GivenUp {
+    range: Range<i64>,
+    parts: Vec<Range<i64>>,
+    file: String,
+    reason: &'static str,
+}
+
+impl GivenUp {
+    /// Applies it to a state, as the last thing that happens to it.
+    pub(crate) fn apply(&self, id: SignalId, state: &mut SignalState) {
+        let mut samples = 0;
+        for part in &self.parts {
+            samples += part.end - part.start;
+            let (start, end) = (part.start, part.end);
+            state.apply(&Op::Gap { id, start, end });
+        }
+        let fields = json!({"reason": self.reason, "samples": samples, "file": self.file});
+        let event = EventRow {
+            id: state.events.next_id(),
+            start: self.range.start,
+            end: self.range.end,
+            kind: super::super::SAMPLES_LOST.into(),
+            fields: fields.to_string(),
+        };
+        state.apply(&Op::Event { id, event });
+    }
+}
+
+impl SlotInner {
+    /// Refuses to go on with a shard that is shorter than the committed samples in it need; `have` is its length.
+    ///
+    /// # Errors
+    /// [`StoreError::MissingSamples`].
+    pub(crate) fn check_shard(
+        &mut self,
+        media: &dyn Media,
+        path: &Path,
+        shard: u64,
+        have: u64,
+    ) -> Result<(), StoreError> {
+        let need = self.held_bytes(media, shard)?;
+        if need <= have {
+            return Ok(());
+        }
+        Err(StoreError::MissingSamples {
+            path: path.into(),
+            have,
+            need,
+        })
+    }
+
+    /// Length that the file of a shard must have for the last sample that lies there and nowhere else; 0 if none does.
+    fn held_bytes(&mut self, media: &dyn Media, shard: u64) -> Result<u64, StoreError> {
+        let (per_shard, size) = (
+            shard_samples(&self.base.meta),
+            self.base.meta.dtype.size() as i64,
+        );
+        let payload_start = self.flat().payload_start;
+        let state;
+        let (elsewhere, end) = if let Some(held) = &self.held {
+            (&held.elsewhere, held.end)
+        } else {
+            state = self.state(media)?.clone();
+            (&state.gaps, state.end)
+        };
+        let start = i64::try_from(shard).map_or(i64::MAX, |shard| shard.saturating_mul(per_shard));
+        let end = start.saturating_add(per_shard).min(end);
+        if end <= start {
+            return Ok(0);
+        }
+        let last = elsewhere.at(end - 1).map_or(end, |gap| gap.start);
+        if last <= start {
+            return Ok(0);
+        }
+        Ok(payload_start + ((last - start) * size).cast_unsigned())
+    }
+
+    /// Goes on without what lost or short files held, while the log is replayed: what has to become a gap.
+    pub(crate) fn give_up(
+        &mut self,
+        media: &dyn Media,
+        root: &Path,
+    ) -> Result<Vec<GivenUp>, StoreError> {
+        let Some(held) = self
+            .held
+            .clone()
+            .filter(|_| self.base.meta.codec.is_empty())
+        else {
+            return Ok(Vec::new());
+        };
+        let (per_shard, size) = (
+            shard_samples(&self.base.meta),
+            self.base.meta.dtype.size() as i64,
+        );
+        let payload_start = self.flat().payload_start;
+        let mut given_up = Vec::new();
+        let mut at = 0;
+        while at < held.end {
+            // Shards of which nothing is in a file may be millions.
+            if let Some(gap) = held.elsewhere.at(at)
+                && gap.end() / per_shard * per_shard > at
+            {
+                at = gap.end() / per_shard * per_shard;
+                continue;
+            }
+            let shard = (at / per_shard).cast_unsigned();
+            let end = (at + per_shard).min(held.end);
+            let path = self.data_shard(root, shard);
+            let (have, reason) = match media.stat(&path).at("look at", &path)? {
+                Some(Kind::File(length)) => (length, "truncated_shard"),
+                _ => (0, "missing_shard"),
+            };
+            let need = self.held_bytes(media, shard)?;
+            let whole = (have.saturating_sub(payload_start)).cast_signed() / size;
+            let parts = match need > have {
+                true => held.within((at + whole).min(end)..end),
+                false => Vec::new(),
+            };
+            at = end;
+            let (Some(first), Some(last)) = (parts.first(), parts.last()) else {
+                continue;
+            };
+            let range = first.start..last.end;
+            if let Some(held) = &mut self.held {
+                parts
+                    .iter()
+                    .for_each(|part| held.elsewhere.set_gap(part.clone()));
+            }
+            given_up.push(GivenUp {
+                range,
+                parts,
+                file: shard.to_string(),
+                reason,
+            });
+        }
+        Ok(given_up)
+    }
+}
