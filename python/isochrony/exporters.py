@@ -20,6 +20,7 @@ import numpy.typing as npt
 from .civil import knows_civil_time
 from .errors import UsageError
 from .extras import require
+from .writing import writing
 
 __all__ = ["SUFFIXES", "export"]
 
@@ -54,7 +55,8 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False) -> list
     if split:
         names = [out.with_name(f"{out.stem}-{i + 1}{out.suffix}") for i in range(len(segments))]
         for name, segment in zip(names, segments, strict=True):
-            writer(signal, [segment], name)
+            with writing(name) as part:
+                writer(signal, [segment], part)
         return names
     if suffix in _WITHOUT_TIMES and len(segments) > 1:
         gap = stretch.gaps[0]
@@ -62,7 +64,8 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False) -> list
             f"{signal.name} has a gap of {gap.length} samples at index {gap.start}, which "
             f"{suffix} cannot tell; use --split, or narrow --from and --to"
         )
-    writer(signal, segments, out)
+    with writing(out) as part:
+        writer(signal, segments, part)
     return [out]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -105,6 +106,25 @@ def test_messages_name_options_where_the_library_names_keywords() -> None:
     )
     for path in ('"rate=100/a.npy"', "x/rate=100/a", "sample_rate=3", "'start=1'"):
         assert as_options(f"cannot read {path}") == f"cannot read {path}"
+
+
+def _without_tests(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
+
+
+def test_no_message_advises_what_only_a_program_can_do() -> None:
+    sources = Path(__file__).parents[2] / "crates/store/src"
+    said = [
+        text.replace('\\"', '"')
+        for name in ("error.rs", "io_hint.rs")
+        for text in re.findall(r'"((?:[^"\\]|\\.)*)"', _without_tests(sources / name))
+    ]
+    advice = [text for text in said if re.search(r"mode \"|unseal", text)]
+    assert len(advice) >= 8
+    for text in advice:
+        told = as_options(text)
+        assert told != text
+        assert 'mode "' not in told, told
 
 
 def test_a_folder_that_is_no_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,10 +84,10 @@ def test_values_that_json_has_no_word_for_are_null(store: Path, capsys: pytest.C
     plan = saved(store, windows(store).filter(lambda s: ~(s.mean() < 1800)).map(lambda s: s.mean()).ranges())
     assert main(["run", plan, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["result"] == {"start": [1850], "end": [2050]}
-    from isochrony.cli.run import _listed
+    from isochrony.cli.tables import listed
 
-    assert _listed(np.array([1.5, np.nan])) == [1.5, None]
-    assert _listed(np.array([1 + 2j])) == [[1.0, 2.0]]
+    assert listed(np.array([1.5, np.nan])) == [1.5, None]
+    assert listed(np.array([1 + 2j])) == [[1.0, 2.0]]
 
 
 def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import IsochronyError, UsageError
 from ..importers.rational import parse_rate
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
@@ -50,6 +50,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the demo on made or on own recordings."""
+    try:
+        return _run(arguments)
+    except OSError as error:
+        if isinstance(error, IsochronyError) or error.filename is not None:
+            raise
+        # What fails while a file is written, such as a full disk, does not name it.
+        raise OSError(error.errno, error.strerror, str(arguments.dir)) from error
+
+
+def _run(arguments: argparse.Namespace) -> int:
     if arguments.source is not None:
         from ..demo.own import Recordings, run_own
 

@@ -20,6 +20,8 @@ class Exit(IntEnum):
     """The store cannot be opened, read or written; it is as last committed."""
     MISSING = 4
     """An optional library is not installed."""
+    INTERNAL = 70
+    """A mistake in isochrony itself."""
     INTERRUPTED = 130
     """Interrupted from the keyboard; what was committed stays."""
 
@@ -30,6 +32,7 @@ EPILOG = """exit codes:
   2  the command line cannot be carried out; nothing was changed
   3  the store cannot be opened, read or written; it is as last committed
   4  an optional library is not installed
+  70  a mistake in isochrony itself
   130  interrupted; what was committed stays
 
 environment:

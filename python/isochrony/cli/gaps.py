@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from .damaged import each, print_damaged
 from .describe import describe_run, gap_rows
 from .exits import Exit
 from .tables import print_json, render, short_time
-from .target import open_store, parse_target, signals_of
+from .target import open_store, parse_target
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -33,12 +34,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Print gaps and runs."""
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
-        signals = signals_of(store, target.signal)
-        gaps = [row for signal in signals for row in gap_rows(signal)]
-        steps = [{"signal": signal.name, **describe_run(one)} for signal in signals for one in list(signal.runs())[1:]]
+        found, damaged = each(store, target.signal, lambda signal: (gap_rows(signal), _later_runs(signal)))
+    gaps = [row for rows, _ in found for row in rows]
+    steps = [run for _, runs in found for run in runs]
+    status = Exit.PARTIAL if damaged else Exit.OK
     if arguments.json:
-        print_json({"gaps": gaps, "new_runs": steps})
-        return Exit.OK
+        said = {"gaps": gaps, "new_runs": steps}
+        print_json(said | ({"damaged": [one.as_dict() for one in damaged]} if damaged else {}))
+        return status
     if gaps:
         head = ("signal", "start", "end", "seconds", "index", "length")
         rows = [
@@ -57,7 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         print("no gaps")
     if steps:
         print("\n" + render(("signal", "run", "begins", "index", "because"), map(_step_row, steps)))
-    return Exit.OK
+    print_damaged(target.store, damaged, len(found))
+    return status
+
+
+def _later_runs(signal: Any) -> list[dict[str, Any]]:
+    return [{"signal": signal.name, **describe_run(one)} for one in list(signal.runs())[1:]]
 
 
 def _step_row(step: dict[str, Any]) -> tuple[Any, ...]:

@@ -84,7 +84,8 @@ def _check_store(store: Path) -> None:
     """Refuse a place where no store can be made."""
     if store.is_file():
         raise UsageError(f"{store} is a file; name a folder for the store, such as {store.with_suffix('.iso')}")
-    if store.is_dir() and any(store.iterdir()) and not is_store(store):
+    # A store whose making was interrupted, by a full disk say, has no more than the engine's folder, and is made now.
+    if store.is_dir() and any(inside.name != ".isochrony" for inside in store.iterdir()) and not is_store(store):
         raise UsageError(f"{store} is a folder of other files; name a new one for the store, such as {store}.iso")
 
 

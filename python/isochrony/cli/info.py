@@ -6,11 +6,12 @@ import argparse
 from typing import Any
 
 from ..progress import bytes_text
+from .damaged import each, print_damaged
 from .describe import describe
 from .exits import Exit
 from .summary import best_rate_text, rate_text
 from .tables import print_json, render, short_time
-from .target import open_store, parse_target, signals_of
+from .target import open_store, parse_target
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -19,6 +20,8 @@ EXAMPLES = """examples:
   isochrony info water.iso
   isochrony info 'water.iso/stn_*/pressure'
   isochrony info water.iso/stn_10/pressure --json
+
+A damaged signal is named with what can be done, and the others are shown. Exit code 1: there is one.
 """
 
 
@@ -34,20 +37,23 @@ def run(arguments: argparse.Namespace) -> int:
     with open_store(target.store) as store:
         plans = store.views.plans()
         named = target.signal in plans
-        found = [] if named else [describe(signal) for signal in signals_of(store, target.signal)]
+        found, damaged = ([], []) if named else each(store, target.signal, describe)
         shown = plans if not target.signal else {target.signal: plans[target.signal]} if named else {}
         views = [{"name": name, "plan": plan} for name, plan in shown.items()]
     if arguments.json:
-        print_json({"store": str(target.store), "signals": found} | ({"views": views} if views else {}))
-        return Exit.OK
-    if len(found) == 1:
+        said: dict[str, Any] = {"store": str(target.store), "signals": found}
+        said |= {"damaged": [one.as_dict() for one in damaged]} if damaged else {}
+        print_json(said | ({"views": views} if views else {}))
+        return Exit.PARTIAL if damaged else Exit.OK
+    if len(found) == 1 and not damaged:
         _print_one(found[0])
     elif found:
         _print_table(found)
     if views:
         gap = "\n" if found else ""
         print(gap + render(("view", "plan"), [(view["name"], view["plan"]) for view in views]))
-    return Exit.OK
+    print_damaged(target.store, damaged, len(found))
+    return Exit.PARTIAL if damaged else Exit.OK
 
 
 def _print_table(found: list[dict[str, Any]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -126,6 +127,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _say(_one_line(error))
         return _status(error)
+    except MemoryError:
+        _say("not enough memory; close other programs, or ask for a shorter stretch with --from and --to")
+        return Exit.STORE
+    except Exception as error:
+        if os.environ.get("ISOCHRONY_DEBUG") == "1":
+            raise
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        _say(f"{said}; this is a mistake in isochrony: report what it shows with ISOCHRONY_DEBUG=1")
+        return Exit.INTERNAL
 
 
 def _status(error: Exception) -> Exit:
@@ -137,13 +147,25 @@ def _status(error: Exception) -> Exit:
     return Exit.STORE
 
 
+_HINTS = {
+    errno.ENOSPC: "free some space and try again",
+    errno.EDQUOT: "free some space, or have the quota raised, and try again",
+    errno.ENOENT: "check the path",
+    errno.EROFS: "choose a folder on a disk that is not mounted read-only",
+    errno.EISDIR: "it is a folder: name a file",
+    errno.ENOTDIR: "a part of the path is a file: check the path",
+    errno.EIO: "its disk fails: copy what can be read",
+}
+
+
 def _one_line(error: Exception) -> str:
     text = str(error)
     if isinstance(error, KeyError) and error.args:
         # str() of a KeyError quotes its argument.
         text = str(error.args[0])
     elif not isinstance(error, IsochronyError) and isinstance(error, OSError) and error.strerror:
-        text = f"{error.filename or 'file'}: {error.strerror}; check the path and its permissions"
+        where = f"{error.filename}: " if error.filename else ""
+        text = f"{where}{error.strerror}; {_HINTS.get(error.errno or 0, 'check the path and its permissions')}"
     return as_options(" ".join(text.split())) or type(error).__name__
 
 

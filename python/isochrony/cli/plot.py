@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from ..errors import UsageError
+from ..writing import writing
 from .exits import Exit
 from .scan import span_ends
 from .target import open_store, parse_target, single_signal
@@ -39,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
         ends = span_ends(signal, arguments.start, arguments.end)
-        plot(signal, *ends, out=arguments.out)
+        with writing(arguments.out) as part:
+            plot(signal, *ends, out=part)
     print(arguments.out)
     return Exit.OK

@@ -15,9 +15,10 @@ from ..plan import Plan
 from ..report import RunResult
 from ..running import collect_reported
 from ..table import Table
+from ..writing import writing
 from .exits import Exit
 from .scan import write_columns
-from .tables import print_json
+from .tables import listed, print_json
 from .target import is_store, open_store
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
@@ -82,11 +83,12 @@ def _run(arguments: argparse.Namespace, plan: Plan) -> int:
     else:
         done = plan.run(progress=True, memory=arguments.memory)
     if arguments.report is not None:
-        arguments.report.write_text(json.dumps(_report(done), indent=1) + "\n", encoding="utf-8")
+        with writing(arguments.report) as part:
+            part.write_text(json.dumps(_report(done), indent=1) + "\n", encoding="utf-8")
     if arguments.out is not None:
         _write(arguments.out, result, columns)
     if arguments.json:
-        shown = result if columns is None else {name: _listed(column) for name, column in columns.items()}
+        shown = result if columns is None else {name: listed(column) for name, column in columns.items()}
         print_json({"result": None if arguments.out is not None else shown, "report": _report(done)})
         return Exit.OK
     if arguments.out is None and result is not None:
@@ -111,19 +113,10 @@ def _columns(plan: Plan, result: Any, parts: Any) -> dict[str, Any] | None:
     return {"index": index} | {name: result[:, k] for k, name in enumerate(names)}
 
 
-def _listed(column: Any) -> list[Any]:
-    """A column as JSON can say it: null for what is not finite, pairs for complex numbers."""
-    if column.dtype.kind == "c":
-        column = np.ascontiguousarray(column).view(column.real.dtype).reshape(-1, 2)
-    listed = column.astype(str if column.dtype.kind == "M" else object).astype(object)
-    if column.dtype.kind == "f":
-        listed[~np.isfinite(column)] = None
-    return list(listed.tolist())
-
-
 def _write(out: Path, result: Any, columns: dict[str, Any] | None) -> None:
     if out.suffix == ".npy":
-        np.save(out, np.asarray(result))
+        with writing(out) as part:
+            np.save(part, np.asarray(result))
     else:
         write_columns({"count": np.array([result])} if columns is None else columns, out)
 

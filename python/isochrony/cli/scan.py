@@ -15,8 +15,9 @@ import numpy as np
 from ..errors import UsageError
 from ..extras import require
 from ..rows import STATS
+from ..writing import writing
 from .exits import Exit
-from .tables import print_json, render
+from .tables import listed, print_json, render
 from .target import open_store, parse_target, single_signal
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run", "window_samples"]
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stats",
         default=",".join(STATS),
         metavar="LIST",
-        help="of min,max,mean,std (default: all)",
+        help=f"of {','.join(STATS)} (default: all)",
     )
     parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at")
     parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at")
@@ -149,18 +150,19 @@ def write_columns(columns: dict[str, Any], out: Path | None, *, as_json: bool = 
     rows = zip(*(list(column) for column in columns.values()), strict=True)
     if out is None:
         if as_json:
-            print_json({name: list(column) for name, column in columns.items()})
+            print_json({name: listed(np.asarray(column)) for name, column in columns.items()})
         elif sys.stdout.isatty():
             print(render(list(columns), ([_cell(value) for value in row] for row in rows)))
         else:
             csv.writer(sys.stdout, lineterminator="\n").writerows([list(columns), *rows])
     elif out.suffix == ".csv":
-        with out.open("w", newline="", encoding="utf-8") as file:
+        with writing(out) as part, part.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows([list(columns), *rows])
     elif out.suffix in (".parquet", ".pq"):
         pyarrow = require("pyarrow", "writing Parquet")
         parquet = require("pyarrow.parquet", "writing Parquet")
-        parquet.write_table(pyarrow.table(columns), out)
+        with writing(out) as part:
+            parquet.write_table(pyarrow.table(columns), part)
     else:
         raise UsageError(f"--out {out}: write a .csv or a .parquet file")
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from ..progress import bytes_text
+from .damaged import each, print_damaged
 from .exits import Exit
 from .tables import print_json
-from .target import open_store, parse_target, signals_of
+from .target import open_store, parse_target
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -15,9 +17,11 @@ HELP = "compress finished signals; they stay readable by any Zarr reader"
 EXAMPLES = """examples:
   isochrony seal water.iso/stn_10/pressure
   isochrony seal water.iso --codec blosc
+  isochrony seal water.iso/stn_10/pressure --undo
 
 A sealed signal is rewritten whole into a new array, which then takes the old one's
-place at once. Reading it costs decompression; nothing else changes.
+place at once. Reading it costs decompression, and it cannot grow until --undo writes
+its samples plain again; nothing else changes.
 """
 
 
@@ -30,20 +34,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CODEC",
         help="zstd, zstd:LEVEL, blosc or blosc:COMPRESSOR[:LEVEL] (default: zstd)",
     )
+    parser.add_argument("--undo", action="store_true", help="write the samples plain again, so that they can grow")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Seal, print sizes before and after."""
     target = parse_target(arguments.target)
-    rows = []
+
+    def seal(signal: Any) -> dict[str, Any]:
+        before, after = _unseal(signal) if arguments.undo else signal.seal(arguments.codec)
+        if not arguments.json:
+            share = f" ({after / before:.2f})" if before else ""
+            print(f"{signal.name}: {bytes_text(before)} -> {bytes_text(after)}{share}")
+        return {"signal": signal.name, "samples_bytes": before, "stored_bytes": after}
+
     with open_store(target.store, "r+") as store:
-        for signal in signals_of(store, target.signal):
-            before, after = signal.seal(arguments.codec)
-            rows.append({"signal": signal.name, "samples_bytes": before, "stored_bytes": after})
-            if not arguments.json:
-                share = f" ({after / before:.2f})" if before else ""
-                print(f"{signal.name}: {bytes_text(before)} -> {bytes_text(after)}{share}")
+        rows, damaged = each(store, target.signal, seal)
     if arguments.json:
         print_json(rows)
-    return Exit.OK
+    print_damaged(target.store, damaged, len(rows))
+    return Exit.PARTIAL if damaged else Exit.OK
+
+
+def _unseal(signal: Any) -> tuple[int, int]:
+    before = signal.sizes()["stored"]
+    signal.unseal()
+    return before, signal.sizes()["stored"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["print_json", "render", "short_time"]
+__all__ = ["listed", "print_json", "render", "short_time"]
 
 
 def render(head: Sequence[str], rows: Iterable[Sequence[object]], indent: str = "") -> str:
@@ -49,6 +49,16 @@ def short_time(text: str | None) -> str | None:
 def print_json(value: Any) -> None:
     """Write a value as JSON; NumPy scalars and arrays become plain numbers and lists."""
     print(json.dumps(value, indent=1, default=_plain, allow_nan=False))
+
+
+def listed(column: Any) -> list[Any]:
+    """A column as JSON can say it: null for what is not finite, pairs for complex numbers."""
+    if column.dtype.kind == "c":
+        column = np.ascontiguousarray(column).view(column.real.dtype).reshape(-1, 2)
+    values = column.astype(str if column.dtype.kind == "M" else object).astype(object)
+    if column.dtype.kind == "f":
+        values[~np.isfinite(column)] = None
+    return list(values.tolist())
 
 
 def _plain(value: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import UsageError
 
-__all__ = ["Target", "is_store", "open_for_import", "open_store", "parse_target", "signals_of", "single_signal"]
+__all__ = ["Target", "is_store", "names_of", "open_for_import", "open_store", "parse_target", "single_signal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,10 @@ def is_store(folder: Path) -> bool:
         kind = json.loads(text)["attributes"]["isochrony"]["kind"]
     except (OSError, ValueError, KeyError, TypeError):
         # A store whose projection is damaged is still known by its engine's folder.
-        return (folder / ".isochrony" / "MANIFEST").exists()
+        try:
+            return (folder / ".isochrony" / "MANIFEST").exists()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(folder)) from error
     return bool(kind == "store")
 
 
@@ -80,19 +83,17 @@ def open_for_import(path: Path) -> Iterator[Any]:
             shutil.rmtree(path)
 
 
-def signals_of(store: Any, pattern: str) -> list[Any]:
-    """Signals by name, by glob pattern, or below a name; "" gives all.
+def names_of(store: Any, pattern: str) -> list[str]:
+    """Names of signals by name, by glob pattern, or below a name; "" gives all.
 
     Raises:
         UsageError: nothing matches; the message lists some names there are.
     """
     names: list[str] = store.keys()
-    if not pattern:
-        return [store[name] for name in names]
-    if pattern in names:
-        return [store[pattern]]
-    found = list(store.find(pattern)) if any(c in pattern for c in "*?[") else []
-    found = found or [store[name] for name in names if name.startswith(pattern.rstrip("/") + "/")]
+    if not pattern or pattern in names:
+        return [pattern] if pattern else names
+    found: list[str] = store.keys(pattern) if any(c in pattern for c in "*?[") else []
+    found = found or [name for name in names if name.startswith(pattern.rstrip("/") + "/")]
     if found:
         return found
     some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
@@ -105,8 +106,7 @@ def single_signal(store: Any, pattern: str) -> Any:
     Raises:
         UsageError: it names none or several.
     """
-    found = signals_of(store, pattern)
+    found = names_of(store, pattern)
     if len(found) != 1:
-        names = ", ".join(signal.name for signal in found[:5])
-        raise UsageError(f"name one signal, as STORE/SIGNAL; {len(found)} match: {names}")
-    return found[0]
+        raise UsageError(f"name one signal, as STORE/SIGNAL; {len(found)} match: {', '.join(found[:5])}")
+    return store[found[0]]

@@ -10,6 +10,7 @@ from ..progress import bytes_text
 from .exits import Exit
 from .tables import print_json
 from .target import parse_target
+from .words import as_options
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     report: Any = verify(target.store, signal=target.signal or None, repair=arguments.repair, deep=not arguments.quick)
     if target.signal and not report["signals"] and not report["damage"]:
         raise UsageError(f"{target.store} has no signal {target.signal!r}; see: isochrony info {target.store}")
-    damage = [dict(one) for one in report["damage"]]
+    damage = [{**one, "what": as_options(one["what"]), "mend": as_options(one["mend"])} for one in report["damage"]]
     left = [one for one in damage if not one["repaired"]]
     if arguments.json:
         print_json({**report, "damage": damage})
@@ -59,5 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
         verdict = f"{len(left)} damaged" if left else "sound" if not damage else "all repaired"
         if verdict == "sound" and unchecked:
             verdict = "the rest is sound"
-        print(f"{report['signals']} signals, {looked}{unchecked}; {verdict}")
+        count = report["signals"]
+        print(f"{count} {'signal' if count == 1 else 'signals'}, {looked}{unchecked}; {verdict}")
     return Exit.PARTIAL if left else Exit.OK

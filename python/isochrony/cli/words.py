@@ -1,8 +1,9 @@
 """Messages of the library in the words of the command line.
 
 The library tells a user how to mend an error by naming a keyword (``partial=True``,
-``rate=HZ``); on the command line the same thing is an option (``--partial``,
-``--rate HZ``). Messages are written once, for Python, and translated here.
+``rate=HZ``) or a call (open with mode "a"); on the command line the same thing is an
+option (``--partial``, ``--rate HZ``) or another command. Messages are written once,
+for Python, and translated here.
 """
 
 from __future__ import annotations
@@ -12,6 +13,22 @@ from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["as_options", "in_option_words"]
+
+# Advice that names what only a program can do, and what somebody at a command line can.
+_ADVICE = {
+    'open with mode "a" to create one': "make one with: isochrony import SRC STORE",
+    'open it with mode "r+" or "a", or choose another path': "choose another path",
+    'open the store with mode "r" if it was to be written': "work on a copy",
+    'open the store with mode "r", or mount it writable': "mount it writable, or work on a copy",
+    'or open it with mode "r"': "or use a command that only reads, such as isochrony info",
+    'open it once with mode "r+" on a machine that may write to it': (
+        "whoever may write to it recovers it with: isochrony verify STORE --repair"
+    ),
+    'open it with mode "r+"': "use a command that writes",
+    "unseal it first": "unseal it first, with: isochrony seal STORE/SIGNAL --undo",
+    "choose with overlap when reading": "isochrony gaps shows the run",
+    "partial = true": "--partial",
+}
 
 _KEYWORDS = (
     "alpha|dtype|follow|format|gap_slip|initial_rate|layout|max_gap|partial|preset|rate|signal|start|time_column|unit"
@@ -28,7 +45,11 @@ def as_options(text: str) -> str:
     'fetch it again, or take its 7 whole samples with --partial'
     >>> as_options("give it with rate=HZ, or time_column=")
     'give it with --rate HZ, or --time-column'
+    >>> as_options('no store at x: nothing is there; check the path, or open with mode "a" to create one')
+    'no store at x: nothing is there; check the path, or make one with: isochrony import SRC STORE'
     """
+    for said, can in _ADVICE.items():
+        text = text.replace(said, can)
 
     def option(match: re.Match[str]) -> str:
         follows = "" if match[2] or not match[3] or match[3] in ",;.)" else " "

@@ -1,0 +1,126 @@
+"""Damaged signals beside sound ones, and stores that cannot be opened, on the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+from isochrony.cli import main
+
+NAMES = ("n/a", "n/b", "n/c", "n/d")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Four signals with a gap each: of b the table of gaps is lost, of d the whole folder."""
+    path = tmp_path / "a.iso"
+    with iso.open(path, "x") as store:
+        for name in NAMES:
+            writer = store.create(name, dtype="i2", rate=100, start="2020-01-01")
+            writer.append(np.arange(500, dtype="i2"))
+            writer.append_gap(samples=7)
+            writer.append(np.arange(500, dtype="i2"))
+    shutil.rmtree(path / "n/b/gaps")
+    shutil.rmtree(path / "n/d")
+    return path
+
+
+@pytest.mark.parametrize("pattern", ["", "/n", "/n/*"])
+def test_info_shows_the_sound_signals_and_names_each_damaged_one(
+    pattern: str, store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["info", f"{store}{pattern}"]) == 1
+    shown = capsys.readouterr()
+    assert [line.split()[0] for line in shown.out.splitlines()[1:]] == ["n/a", "n/c"]
+    b, d, last = shown.err.splitlines()
+    assert b.startswith('isochrony: table "gaps" of signal "n/b" is missing')
+    assert "copy it back" in b
+    assert d.startswith('isochrony: the folder of signal "n/d" is missing')
+    assert "copy it back" in d
+    assert last == (
+        f"isochrony: 2 of 4 signals cannot be read; to see all that is damaged: isochrony verify {store}; "
+        f"to mend what can be mended: isochrony verify {store} --repair"
+    )
+
+
+def test_json_names_damaged_signals_with_their_codes(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, sound in (("info", "signals"), ("gaps", "gaps")):
+        assert main([command, str(store), "--json"]) == 1
+        said = json.loads(capsys.readouterr().out)
+        assert len(said[sound]) == 2
+        assert [(one["name"], one["code"]) for one in said["damaged"]] == [
+            ("n/b", "missing_table"),
+            ("n/d", "missing_folder"),
+        ]
+
+
+def test_a_damaged_signal_that_is_named_alone_is_an_error(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["info"], ["gaps"], ["scan", "--window", "10"], ["seal"]):
+        assert main([command[0], f"{store}/n/b", *command[1:]]) == 3
+        said = capsys.readouterr().err
+        assert said.startswith('isochrony: table "gaps" of signal "n/b" is missing')
+        assert said.count("\n") == 1
+    assert main(["info", f"{store}/n/a"]) == 0
+
+
+def test_sealing_and_its_undoing_pass_over_damaged_signals(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options, codec in ([], "zstd"), (["--undo"], "raw"):
+        assert main(["seal", str(store), *options]) == 1
+        shown = capsys.readouterr()
+        assert [line.split(":")[0] for line in shown.out.splitlines()] == ["n/a", "n/c"]
+        assert "2 of 4 signals cannot be read" in shown.err
+        with iso.open(store) as opened:
+            assert opened["n/a"].sizes()["codec"].startswith(codec)
+            assert opened["n/a"].sample_count == 1000
+
+
+def test_verify_names_lost_tables_and_folders(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(store)]) == 1
+    shown = capsys.readouterr().out
+    assert '"n/b" is missing' in shown
+    assert '"n/d" is missing' in shown
+    assert shown.splitlines()[-1].endswith("2 damaged")
+
+
+def test_importing_into_a_sealed_signal_says_how_to_unseal_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, store = tmp_path / "source", tmp_path / "a.iso"
+    source.mkdir()
+    np.save(source / "a.npy", np.arange(100, dtype="i2"))
+    command = ["import", str(source), str(store), "--rate", "100", "--signal", "a"]
+    assert main(command) == 0
+    assert main(["seal", str(store)]) == 0
+    np.save(source / "b.npy", np.arange(100, dtype="i2"))
+    capsys.readouterr()
+    assert main(command) != 0
+    shown = capsys.readouterr()
+    assert "isochrony seal STORE/SIGNAL --undo" in shown.out + shown.err
+    assert main(["seal", f"{store}/a", "--undo"]) == 0
+    assert main(command) == 0
+    with iso.open(store) as opened:
+        assert opened["a"].sample_count == 200
+
+
+def test_a_plan_whose_store_is_gone_says_what_a_command_line_can_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as opened:
+        opened.create("n/a", dtype="i2", rate=100).append(np.arange(500, dtype="i2"))
+        opened.commit()
+        saved = iso.scan(opened["n/a"]).rewindow(10).stats("mean").to_json()
+    plan = tmp_path / "plan.json"
+    plan.write_text(saved)
+    shutil.rmtree(tmp_path / "a.iso")
+    assert main(["run", str(plan)]) != 0
+    said = capsys.readouterr().err
+    assert "isochrony import SRC STORE" in said
+    assert "mode" not in said
+    assert said.count("\n") == 1
+    with pytest.raises(iso.StoreError, match='open with mode "a"'):
+        iso.open(tmp_path / "a.iso")
