@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import isochrony as iso
@@ -53,6 +54,28 @@ def test_raw_files_of_300_mb_take_less_than_200_mb(tmp_path: Path) -> None:
     layout = ["--format", "raw", "--layout", "{station}_{epoch}.raw", "--dtype", "<i2", "--rate", "100000"]
     assert peak_mib(str(tmp_path / "src"), str(tmp_path / "a.iso"), *layout) < _BOUND_MIB
     assert iso.open(tmp_path / "a.iso")["a"].sample_count == count * size // 2
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_long_table_takes_less_than_250_mb(suffix: str, tmp_path: Path) -> None:
+    parts, rows = 20, 1_000_000
+    values = np.random.default_rng(1).integers(-30_000, 30_000, rows).astype("f8")
+    path = tmp_path / "src" / f"long{suffix}"
+    path.parent.mkdir()
+    if suffix == ".csv":
+        text = "\n".join(map(str, values.astype("i4").tolist())) + "\n"
+        with path.open("w") as file:
+            file.write("value\n")
+            file.writelines([text] * parts)
+    else:
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        schema = pyarrow.schema([("value", pyarrow.float64())])
+        with parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as file:
+            for _ in range(parts):
+                file.write_table(pyarrow.table({"value": values}, schema=schema))
+    assert path.stat().st_size > 100_000_000
+    assert peak_mib(str(path.parent), str(tmp_path / "a.iso"), "--rate", "100") < 250
+    assert iso.open(tmp_path / "a.iso")["long"].sample_count == parts * rows
 
 
 def test_a_wav_file_of_200_mb_takes_less_than_200_mb(tmp_path: Path) -> None:

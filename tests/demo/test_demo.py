@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import isochrony as iso
 from isochrony.cli import main
+from isochrony.demo import network_demo
 from isochrony.demo.arrivals import find_events
 from isochrony.demo.find import examine, find_bursts
 from isochrony.demo.synth import LAYOUT, RATE_HZ
-from isochrony.demo.truth import ARRIVAL_LIMIT_S, RATE_LIMIT_PPM, read_truth
+from isochrony.demo.truth import ARRIVAL_LIMIT_S, RATE_LIMIT_PPM, Truth, read_truth
 
 pytestmark = pytest.mark.demo
 
@@ -80,13 +82,51 @@ def test_the_figure_is_drawn(folder: Path) -> None:
     assert len(figure) > 100_000
 
 
-def test_a_second_demo_replaces_the_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_demo_replaces_the_first_and_one_that_was_interrupted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read(path: Path) -> Truth:
+        # Findings come before the truth is read.
+        said = capsys.readouterr().out
+        for heading in ("Gaps and clock steps", "True sample rates", "Bursts", "named only to the second"):
+            assert heading in said
+        print(said)
+        return read_truth(path)
+
+    monkeypatch.setattr(network_demo, "read_truth", read)
+    # The truth is written last of all that is made.
+    (folder / "truth.json").unlink()
     assert main(["demo", "--dir", str(folder)]) == 0
     said = capsys.readouterr().out
     for heading in ("Gaps and clock steps", "True sample rates", "Bursts", "Against the truth", "Try next"):
         assert heading in said
-    # Findings come before the truth is read.
-    assert said.index("Bursts") < said.index("Against the truth")
+
+
+def _change(told: dict[str, Any], what: str) -> None:
+    name, station = next(iter(told["stations"].items()))
+    if what == "rate":
+        for stretch in station["stretches"]:
+            stretch["rate_hz"] *= 1 + 2 * RATE_LIMIT_PPM * 1e-6
+    else:
+        told["bursts"][0]["arrivals_ns"][name] += round(2 * ARRIVAL_LIMIT_S * 1e9)
+
+
+@pytest.mark.parametrize("what", ["rate", "arrival"])
+def test_findings_that_miss_the_truth_fail_the_demo(
+    what: str, folder: Path, water: iso.Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    findings = examine(water.find("*/pressure"))
+    findings.bursts = find_bursts(water.find("*/pressure"))
+    coarse = examine(iso.open(folder / "coarse.iso").find("*/pressure"))
+    assert network_demo._compare(read_truth(folder / "truth.json"), findings, coarse)
+    assert "MISSED" not in capsys.readouterr().out
+    # Another truth, by twice what is allowed.
+    told = json.loads((folder / "truth.json").read_text())
+    _change(told, what)
+    other = folder / "other-truth.json"
+    other.write_text(json.dumps(told))
+    assert not network_demo._compare(read_truth(other), findings, coarse)
+    assert "MISSED" in capsys.readouterr().out
 
 
 def test_the_commands_it_suggests_work(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -187,6 +188,28 @@ def test_an_interrupt_keeps_what_was_imported(tmp_path: Path, monkeypatch: pytes
     assert session.finished == 1
 
 
+def test_a_file_is_in_the_session_as_a_whole_when_ctrl_c_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, a="10", b="20")
+    session = FakeSession()
+    block = session.block
+
+    def interrupted(*arguments: Any, **description: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        block(*arguments, **description)
+
+    session.block = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, session)
+    assert (session.ended, session.finished) == (["a.fake"], 1)
+    # Of a long one the rest would have to be waited for: what is not committed is let go.
+    monkeypatch.setattr(driver, "_HELD_BYTES", 0)
+    session.ended, session.finished = [], 0
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, session)
+    assert (session.ended, session.finished) == ([], 0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_following_imports_files_that_appear_and_keep_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, a="10")
     looks = 0
@@ -206,6 +229,23 @@ def test_following_imports_files_that_appear_and_keep_still(tmp_path: Path, monk
     session = run(tmp_path, follow=True)
     assert [description["start"] for _, _, description in session.blocks] == [(10, 0), (20, 0), (30, 0)]
     assert session.finished == 1
+
+
+def test_a_look_opens_only_what_changed_since_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        np.save(tmp_path / f"{name}.npy", np.arange(10))
+    (tmp_path / "c.dat").write_bytes(b"nothing known")
+    opened: list[str] = []
+    real = driver.format_of
+    monkeypatch.setattr(driver, "format_of", lambda path: opened.append(path.name) or real(path))
+    first = find_sources(tmp_path)
+    assert sorted(opened) == ["a.npy", "b.npy", "c.dat"]
+    opened.clear()
+    np.save(tmp_path / "b.npy", np.arange(11))
+    np.save(tmp_path / "d.npy", np.arange(10))
+    second = find_sources(tmp_path, before={source.path: source for source in first})
+    assert sorted(opened) == ["b.npy", "d.npy"]
+    assert second == find_sources(tmp_path)
 
 
 def test_rejects_a_missing_folder_and_an_empty_one(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from .truth import Truth, read_truth
 
 __all__ = ["run_demo"]
 
+# Says whose folder it is before anything else is in it, so that a demo that was interrupted can be run again.
+_MARK = ".isochrony-demo"
 _MADE = ("recordings", "recordings-to-the-second", "water.iso", "coarse.iso")
 
 
@@ -72,12 +74,13 @@ def _prepare(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder with --dir")
     if folder.is_dir() and any(folder.iterdir()):
-        if not (folder / "truth.json").exists():
+        if not any((folder / name).exists() for name in (_MARK, "truth.json")):
             raise UsageError(f"{folder} holds files that no demo made; name another with --dir")
         for name in _MADE:
             if (folder / name).exists():
                 shutil.rmtree(folder / name)
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / _MARK).touch()
 
 
 def _import(recordings: Path, store_path: Path) -> Any:

@@ -22,7 +22,8 @@ from .table import values_of
 __all__ = ["FORMAT", "read"]
 
 _SAMPLE_BYTES = 65_536
-_BATCH_BYTES = 8 << 20
+# Arrow reads 32 of them ahead.
+_BATCH_BYTES = 1 << 20
 
 
 def read(path: Path, signal: str, options: Options) -> Iterator[Block]:

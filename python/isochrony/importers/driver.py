@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BadSourceError, IsochronyError, UsageError
+from ..interrupts import unbroken
 from .block import Block, Options, Stamp
 from .registry import Format, format_named, format_of, formats
 
@@ -75,13 +76,19 @@ class Source:
     problem: str | None = None
 
 
-def find_sources(src: Path, format_name: str | None = None, match: Match | None = None) -> list[Source]:
+def find_sources(
+    src: Path,
+    format_name: str | None = None,
+    match: Match | None = None,
+    before: Mapping[Path, Source] | None = None,
+) -> list[Source]:
     """The files below a folder (or the one file), hidden ones and stores left out, in natural order.
 
     Parameters:
         src: an existing folder or file.
         format_name: treat every file as this format; default: each by its content or suffix.
         match: a layout template; a file that it does not match has a problem.
+        before: what an earlier look found, by path; files that are as they were then are not opened again.
 
     Raises:
         UsageError: `src` does not exist or the format is unknown.
@@ -90,14 +97,23 @@ def find_sources(src: Path, format_name: str | None = None, match: Match | None 
         raise UsageError(f"{src} does not exist; name a folder or a file of recordings")
     forced = format_named(format_name) if format_name else None
     root = src if src.is_dir() else src.parent
-    return [_source(path, root, forced, match) for path in _files(src)]
+    closed: list[OSError] = []
+    found = [_source(path, root, forced, match, (before or {}).get(path)) for path in _files(src, closed.append)]
+    return found + [_closed(error, root) for error in closed]
 
 
-def _files(src: Path) -> list[Path]:
+def _closed(error: OSError, root: Path) -> Source:
+    """A folder that cannot be listed: nobody knows what is in it, so it counts as one recording that is refused."""
+    path = Path(error.filename)
+    name = path.relative_to(root).as_posix()
+    return Source(path, name, None, 0, 0, problem=f"cannot be listed ({error.strerror}); check its permissions")
+
+
+def _files(src: Path, closed: Callable[[OSError], None]) -> list[Path]:
     if not src.is_dir():
         return [src]
     found = []
-    for folder, folders, names in os.walk(src):
+    for folder, folders, names in os.walk(src, onerror=closed):
         if ".isochrony" in folders:
             # A store is no recording, also where it lies among them.
             folders.clear()
@@ -112,11 +128,13 @@ def _natural(text: str) -> list[tuple[int, int | str]]:
     return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", text)]
 
 
-def _source(path: Path, root: Path, forced: Format | None, match: Match | None) -> Source:
+def _source(path: Path, root: Path, forced: Format | None, match: Match | None, before: Source | None) -> Source:
     relative = path.relative_to(root)
     signal = relative.with_suffix("").as_posix()
     try:
         status = path.stat()
+        if before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns):
+            return before
         found = Source(path, signal, forced, status.st_size, status.st_mtime_ns)
         if status.st_size == 0:
             return replace(found, problem="is empty; fetch it again, or leave it out")
@@ -198,6 +216,9 @@ def import_files(
             session.commit()
             _follow(Path(src), format, match, feed, sources)
     except KeyboardInterrupt:
+        if feed.within:
+            # Part of a long file: the last commit has no file without its provenance, and stays.
+            raise
         if not follow:
             session.finish()
             raise
@@ -229,6 +250,8 @@ class _Feed:
     files_done: int = 0
     files_total: int = 0
     told: float = 0.0
+    # Whether a part of a file is in the session, and not the rest.
+    within: bool = False
     # Signals whose last block had a leap second in it: their next stamp may lie in another file.
     leapt: set[str] = field(default_factory=set)
 
@@ -278,13 +301,13 @@ class _Feed:
     def _one(self, source: Source) -> None:
         try:
             if source.size <= _HELD_BYTES:
-                blocks: Iterable[Block] = list(self._read(source))
+                blocks = list(self._read(source))
+                with unbroken():
+                    self._blocks(source, blocks)
             else:
                 for _ in self._read(source):
                     self._tell()
-                blocks = self._read(source)
-            for block in blocks:
-                self._block(source, block)
+                self._blocks(source, self._read(source))
         except OSError as error:
             # Reading failed, or the store did: only the first is about this file.
             if isinstance(error, IsochronyError):
@@ -294,8 +317,17 @@ class _Feed:
             )
         except (IsochronyError, ValueError, TypeError) as error:
             self.session.reject(str(source.path), " ".join(str(error).split()))
-        else:
+
+    def _blocks(self, source: Source, blocks: Iterable[Block]) -> None:
+        self.within = True
+        try:
+            for block in blocks:
+                self._block(source, block)
             self.session.done(_key(source), source.size, source.mtime_ns)
+        except BaseException as error:
+            self.within = isinstance(error, KeyboardInterrupt)
+            raise
+        self.within = False
 
     def _block(self, source: Source, block: Block) -> None:
         self.session.block(
@@ -334,7 +366,9 @@ def _follow(src: Path, format_name: str | None, match: Match | None, feed: _Feed
     before: set[tuple[Path, int, int]] = set()
     while True:
         time.sleep(_FOLLOW_EVERY_S)
-        now = find_sources(src, format_name, match)
+        # Thousands of files are looked at each second: only those that changed are worth opening.
+        now = find_sources(src, format_name, match, {source.path: source for source in sources})
+        sources = now
         seen = {(source.path, source.size, source.mtime_ns) for source in now}
         still = (seen & before) - done
         feed.all([s for s in now if (s.path, s.size, s.mtime_ns) in still])

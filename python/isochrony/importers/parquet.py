@@ -41,7 +41,8 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
     pyarrow = require("pyarrow", "reading Parquet")
     parquet = require("pyarrow.parquet", "reading Parquet")
     try:
-        file = parquet.ParquetFile(path)
+        # Buffering ahead would hold the whole file.
+        file = parquet.ParquetFile(path, pre_buffer=False)
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise BadSourceError(
             f"cannot be read as Parquet ({_one_line(error)}); fetch it again, or leave it out"
