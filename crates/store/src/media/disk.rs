@@ -12,6 +12,9 @@ use super::{Access, Kind, Media, MediaFile, MediaLock, Site, Volume, platform};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskMedia;
 
+/// Bytes of a file that are sent to the disk together once they are written.
+const PART: u64 = 8 << 20;
+
 #[derive(Debug)]
 struct DiskFile(File);
 
@@ -33,7 +36,14 @@ impl MediaFile for DiskFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.0.write_all_at(bytes, offset)?;
+        // Who fills a file from front to back leaves whole parts behind. They are on their way to the disk while more is
+        // being computed, not only when a sync waits for them.
+        let (from, to) = (offset / PART, (offset + bytes.len() as u64) / PART);
+        if from < to {
+            platform::begin_writing_back(&self.0, from * PART, (to - from) * PART);
+        }
+        Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -1,4 +1,5 @@
-//! What only the operating system can tell: the one place with Linux-only calls.
+//! What only the operating system can tell or do: the one place with Linux-only calls.
+#![allow(unsafe_code)] // One system call that no safe crate has.
 
 use std::io;
 use std::path::Path;
@@ -79,3 +80,21 @@ pub(super) fn syncs_volumes(_path: &Path) -> io::Result<bool> {
 pub(super) fn sync_volume(_folder: &std::fs::File) -> io::Result<()> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
+
+/// Begins to write to the disk what of a range of a file is not there, and does not wait for it. A hint: nothing is durable
+/// by it, and the next sync tells of what goes wrong.
+#[cfg(target_os = "linux")]
+pub(super) fn begin_writing_back(file: &std::fs::File, offset: u64, len: u64) {
+    use std::os::fd::AsRawFd;
+    let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) else {
+        return;
+    };
+    // SAFETY: the descriptor is open as long as `file` is; the call gets numbers and touches no memory of ours.
+    unsafe {
+        libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE);
+    }
+}
+
+/// Begins to write to the disk what is not there: left to the system here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn begin_writing_back(_file: &std::fs::File, _offset: u64, _len: u64) {}
