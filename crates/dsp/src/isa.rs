@@ -6,7 +6,7 @@
 #![allow(unsafe_code)] // Calling a function that uses instructions beyond the target's baseline.
 
 #[cfg(target_arch = "x86_64")]
-use crate::tile::{Avx2F32, Avx2F64, Avx512F32, Avx512F64};
+use crate::tile::{Avx2F32, Avx2F64};
 use crate::tile::{Plain32, Plain64, Tile};
 
 /// An instruction set that this CPU has.
@@ -40,10 +40,15 @@ mod sealed {
 pub trait Level: sealed::Sealed + Copy {
     /// Whether AVX2 may be used.
     const AVX2: bool;
+    /// The level whose instructions tiles use.
+    type Tiles: Copy;
     /// 64 singles that stay in vector registers.
-    type F32: Tile<Level = Self, Number = f32, Memory = [f32; 64]>;
+    type F32: Tile<Level = Self::Tiles, Number = f32, Memory = [f32; 64]>;
     /// 32 doubles that stay in vector registers.
-    type F64: Tile<Level = Self, Number = f64, Memory = [f64; 32]>;
+    type F64: Tile<Level = Self::Tiles, Number = f64, Memory = [f64; 32]>;
+
+    /// What tiles are made with.
+    fn tiles(self) -> Self::Tiles;
 }
 
 /// What the target has anyway: SSE2 on x86-64, NEON on AArch64.
@@ -54,8 +59,14 @@ impl sealed::Sealed for Baseline {}
 
 impl Level for Baseline {
     const AVX2: bool = false;
+    type Tiles = Self;
     type F32 = Plain32;
     type F64 = Plain64;
+
+    #[inline(always)]
+    fn tiles(self) -> Self {
+        self
+    }
 }
 
 /// AVX2 alone.
@@ -69,8 +80,14 @@ impl sealed::Sealed for Avx2 {}
 #[cfg(target_arch = "x86_64")]
 impl Level for Avx2 {
     const AVX2: bool = true;
+    type Tiles = Self;
     type F32 = Avx2F32;
     type F64 = Avx2F64;
+
+    #[inline(always)]
+    fn tiles(self) -> Self {
+        self
+    }
 }
 
 /// AVX2 and AVX-512.
@@ -84,8 +101,15 @@ impl sealed::Sealed for Avx512 {}
 #[cfg(target_arch = "x86_64")]
 impl Level for Avx512 {
     const AVX2: bool = true;
-    type F32 = Avx512F32;
-    type F64 = Avx512F64;
+    type Tiles = Avx2;
+    type F32 = Avx2F32;
+    type F64 = Avx2F64;
+
+    /// What has AVX-512 has AVX2.
+    #[inline(always)]
+    fn tiles(self) -> Avx2 {
+        Avx2(())
+    }
 }
 
 impl Isa {

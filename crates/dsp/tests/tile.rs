@@ -7,7 +7,7 @@ const OPERATIONS: usize = 27;
 
 /// Applies the operation of a number.
 #[inline(always)]
-fn apply<V: Tile>(tile: &mut V, operation: usize, x: &V::Memory, other: &V::Memory) {
+fn apply<'a, V: Tile>(tile: &mut V, operation: usize, x: V::Operand<'a>, other: V::Operand<'a>) {
     match operation {
         0 => tile.add(x),
         1 => tile.sub(x),
@@ -47,15 +47,22 @@ macro_rules! tiles {
         mod $name {
             use super::*;
 
-            struct Run<'a>([&'a [$float; $len]; 3], usize);
+            /// An operation on a tile and memory, or a number written out.
+            struct Run<'a>([&'a [$float; $len]; 3], usize, bool);
 
             impl Kernel for Run<'_> {
                 type Output = [$float; $len];
 
                 #[inline(always)]
                 fn run<L: Level>(self, level: L) -> [$float; $len] {
-                    let Self([a, x, other], operation) = self;
+                    let Self([a, x, other], operation, is_number) = self;
+                    let level = level.tiles();
                     let mut tile = L::$tile::load(level, a);
+                    let (x, other) = if is_number {
+                        (L::$tile::number(level, x), L::$tile::number(level, other))
+                    } else {
+                        (L::$tile::operand(level, x), L::$tile::operand(level, other))
+                    };
                     apply(&mut tile, operation, x, other);
                     let mut out = [0.0; $len];
                     tile.store(&mut out);
@@ -118,10 +125,12 @@ macro_rules! tiles {
                 fn operations_are_those_on_single_numbers(
                     a in numbers(), x in numbers(), other in numbers(),
                 ) {
-                    let arrays = [&a, &x, &other].map(|x| <&[$float; $len]>::try_from(&x[..]).unwrap());
-                    for isa in Isa::available() {
-                        for operation in 0..OPERATIONS {
-                            let got = isa.run(Run(arrays, operation));
+                    let arrays = [&a, &x, &other].map(|x| <[$float; $len]>::try_from(&x[..]).unwrap());
+                    let alike = [arrays[0], [x[0]; $len], [other[0]; $len]];
+                    for (isa, operation) in Isa::available().into_iter().flat_map(|isa| (0..OPERATIONS).map(move |at| (isa, at))) {
+                        for (arrays, is_number) in [(&arrays, false), (&alike, true)] {
+                            let [a, x, other] = arrays;
+                            let got = isa.run(Run([a, x, other], operation, is_number));
                             for at in 0..$len {
                                 let want = expected(operation, a[at], x[at], other[at]);
                                 // Which NaN comes of two is the CPU's affair.

@@ -7,7 +7,7 @@ use crate::isa::Baseline;
 macro_rules! with {
     ($($method:ident, $each:ident, |$a:ident, $b:ident| $map:expr;)*) => {$(
         #[inline(always)]
-        fn $method(&mut self, x: &Self::Memory) {
+        fn $method(&mut self, x: Self::Operand<'_>) {
             self.$each(x, |$a, $b| $map);
         }
     )*};
@@ -51,10 +51,21 @@ macro_rules! plain {
             type Level = Baseline;
             type Number = $number;
             type Memory = [$number; $samples];
+            type Operand<'a> = &'a [$number; $samples];
 
             #[inline(always)]
             fn load(_level: Baseline, from: &Self::Memory) -> Self {
                 Self(*from)
+            }
+
+            #[inline(always)]
+            fn operand(_level: Baseline, from: &Self::Memory) -> &Self::Memory {
+                from
+            }
+
+            #[inline(always)]
+            fn number(_level: Baseline, from: &Self::Memory) -> &Self::Memory {
+                from
             }
 
             #[inline(always)]
@@ -107,7 +118,7 @@ macro_rules! plain {
             }
 
             #[inline(always)]
-            fn select(&mut self, yes: &Self::Memory, no: &Self::Memory) {
+            fn select(&mut self, yes: Self::Operand<'_>, no: Self::Operand<'_>) {
                 for (sample, (yes, no)) in self.0.iter_mut().zip(yes.iter().zip(no)) {
                     let mask = sample.to_bits();
                     *sample = $number::from_bits((yes.to_bits() & mask) | (no.to_bits() & !mask));

@@ -13,6 +13,7 @@
 use isochrony_dsp::{Isa, TILE_BYTES};
 use isochrony_segment::{Bool8, DType};
 
+use super::loops::{LoopFn, one, two};
 use super::map::{Value, samples_mut};
 use super::walk;
 
@@ -77,27 +78,6 @@ pub(crate) enum Code {
     Select,
 }
 
-impl Code {
-    fn compares(self) -> bool {
-        use Code::{Greater, GreaterEqual, Less, LessEqual};
-        matches!(self, Less | LessEqual | Greater | GreaterEqual)
-    }
-
-    fn computes(self) -> bool {
-        use Code::{Abs, Add, Div, DivInto, Larger, Mul, Smaller, Sqrt, Sub, SubFrom};
-        matches!(
-            self,
-            Add | Sub | SubFrom | Mul | Div | DivInto | Smaller | Larger | Abs | Sqrt
-        )
-    }
-
-    /// Whether there is a loop for this operation and the next one.
-    fn goes_with(self, next: Self) -> bool {
-        (self.computes() && (next.computes() || next.compares()))
-            || (self.compares() && matches!(next, Self::Select | Self::And | Self::Or))
-    }
-}
-
 /// One operation: operands that it does not have may be anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -106,12 +86,15 @@ pub(crate) struct Step {
     pub(crate) other: Place,
 }
 
-/// One or two operations on a block; the second one of one is [`Code::Load`], which does nothing there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One or two operations on a block.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Walk {
+    pub(super) run: LoopFn,
     pub(super) from: Place,
-    pub(super) first: Step,
-    pub(super) second: Step,
+    /// Of the first operation, of the second one, and the second one of a choice.
+    pub(super) x: Place,
+    pub(super) y: Place,
+    pub(super) z: Place,
     /// Where the result is saved; None for the chain's result.
     pub(super) to: Option<u8>,
 }
@@ -131,6 +114,10 @@ pub(crate) struct Chain {
     pub(crate) dtype: DType,
     pub(super) converts: Vec<Convert>,
     pub(super) walks: Vec<Walk>,
+    /// The same where one of the numbers in `compared` is NaN.
+    pub(super) careful: Vec<Walk>,
+    /// Numbers of minima and maxima.
+    pub(super) compared: Vec<u8>,
     /// Dtypes of the blocks.
     pub(super) blocks: Vec<DType>,
     pub(super) numbers: usize,
@@ -154,10 +141,21 @@ impl Chain {
         // One more is for what lies between walks and for masks that become bools.
         let between = u8::try_from(saved).ok()?;
         let fits = blocks.len() <= MOST_BLOCKS && numbers <= MOST_NUMBERS && saved < MOST_SAVED;
+        let refined: Vec<Step> = steps.iter().map(refined).collect();
+        let compared = steps
+            .iter()
+            .zip(&refined)
+            .filter(|(step, refined)| step != refined);
+        let compared = compared.filter_map(|(step, _)| match step.x {
+            Place::Number(at) => Some(at),
+            _ => None,
+        });
         fits.then(|| Self {
             dtype,
             converts,
-            walks: walks(steps, between),
+            walks: walks(dtype, &refined, between),
+            careful: walks(dtype, steps, between),
+            compared: compared.collect(),
             blocks,
             numbers,
             saved: saved + 1,
@@ -235,43 +233,44 @@ impl Chain {
     }
 }
 
-/// Two steps a walk where there is a loop for both, and nobody needs what lies between.
-fn walks(steps: &[Step], between: u8) -> Vec<Walk> {
-    let none = |x| Step {
-        code: Code::Load,
-        x,
-        other: x,
+/// Extremes with a number that is not NaN are cheap.
+fn refined(step: &Step) -> Step {
+    let code = match (step.code, step.x) {
+        (Code::Smaller, Place::Number(_)) => Code::SmallerNumber,
+        (Code::Larger, Place::Number(_)) => Code::LargerNumber,
+        (code, _) => code,
     };
+    Step { code, ..*step }
+}
+
+/// Two steps a walk where there is a loop for both, and nobody needs what lies between.
+fn walks(dtype: DType, steps: &[Step], between: u8) -> Vec<Walk> {
     let mut walks = Vec::new();
     let mut from = Place::Number(0);
-    let mut steps = steps.iter().copied().peekable();
+    let mut steps = steps.iter().peekable();
     while let Some(first) = steps.next() {
-        let saves = |step: &Step| step.code == Code::Save;
-        let is_kept = steps.peek().is_some_and(saves);
-        if first.code == Code::Load && !is_kept {
-            from = first.x;
-            continue;
-        }
-        let (mut walk, next) = if first.code == Code::Load {
-            (none(first.x), None)
-        } else {
-            (first, steps.next_if(|next| first.code.goes_with(next.code)))
-        };
+        let saves = |step: &&Step| step.code == Code::Save;
         if first.code == Code::Load {
             from = first.x;
-            walk.x = first.x;
+            if !steps.peek().is_some_and(saves) {
+                continue;
+            }
         }
+        let both = steps.peek().and_then(|second| two(dtype, first, second));
+        let second = both.and_then(|_| steps.next());
         let to = match steps.next_if(saves) {
             Some(Step {
                 x: Place::Saved(saved),
                 ..
-            }) => Some(saved),
+            }) => Some(*saved),
             _ => steps.peek().map(|_| between),
         };
         walks.push(Walk {
+            run: both.unwrap_or_else(|| one(dtype, first)),
             from,
-            first: walk,
-            second: next.unwrap_or(none(first.x)),
+            x: first.x,
+            y: second.unwrap_or(first).x,
+            z: second.unwrap_or(first).other,
             to,
         });
         from = Place::Saved(to.unwrap_or(between));

@@ -3,6 +3,7 @@
 mod cast;
 mod chain;
 mod float;
+mod loops;
 mod map;
 mod number;
 mod walk;

@@ -60,7 +60,9 @@ impl Blocks<'_> {
         out: &mut [u8],
     ) {
         let (mut tiles, mut saved) = (take(&mut self.numbers[place]), take(self.saved));
-        for (at, &(operand, dtype)) in numbers.iter().enumerate() {
+        // Numbers are those of the window.
+        let new = if self.done == 0 { numbers } else { &[] };
+        for (at, &(operand, dtype)) in new.iter().enumerate() {
             if let Operand::Column(_) = operand
                 && let Source::Value(value) = self.source(operand, dtype)
             {

@@ -14,7 +14,7 @@ use super::threshold::Interval;
 const BLOCK_BYTES: usize = 8 << 10;
 
 /// Most samples in a block.
-const MOST: usize = 2048;
+const MOST: usize = 4096;
 
 /// Most windows whose values are computed together.
 pub(crate) const GROUP: usize = 256;

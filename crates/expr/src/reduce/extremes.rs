@@ -86,8 +86,6 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for Whole<T, MIN, MAX
     }
 }
 
-const LANES: usize = 32;
-
 /// A float with infinities.
 pub(crate) trait Unbounded: Arith + Order {
     const INFINITY: Self;
@@ -107,14 +105,16 @@ impl Unbounded for f64 {
     const NAN: Self = f64::NAN;
 }
 
-/// Extremes of floats so far.
-pub(crate) struct Real<T, const MIN: bool, const MAX: bool> {
+/// Extremes of floats so far, in as many lanes as registers have room for with the sums.
+pub(crate) struct Real<T, const LANES: usize, const MIN: bool, const MAX: bool> {
     min: [T; LANES],
     max: [T; LANES],
     nan: bool,
 }
 
-impl<T: Unbounded, const MIN: bool, const MAX: bool> Default for Real<T, MIN, MAX> {
+impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Default
+    for Real<T, LANES, MIN, MAX>
+{
     fn default() -> Self {
         Self {
             min: [T::INFINITY; LANES],
@@ -124,7 +124,9 @@ impl<T: Unbounded, const MIN: bool, const MAX: bool> Default for Real<T, MIN, MA
     }
 }
 
-impl<T: Unbounded, const MIN: bool, const MAX: bool> Kernel for Extend<'_, Real<T, MIN, MAX>, T> {
+impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
+    for Extend<'_, Real<T, LANES, MIN, MAX>, T>
+{
     type Output = ();
 
     /// Of NaN nothing is smaller or larger, so it leaves no trace in extremes but in a sum of the block, which costs
@@ -170,7 +172,9 @@ impl<T: Unbounded, const MIN: bool, const MAX: bool> Kernel for Extend<'_, Real<
     }
 }
 
-impl<T: Unbounded, const MIN: bool, const MAX: bool> Reducer for Real<T, MIN, MAX> {
+impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
+    for Real<T, LANES, MIN, MAX>
+{
     fn reset(&mut self) {
         *self = Self::default();
     }

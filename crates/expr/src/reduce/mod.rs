@@ -80,8 +80,8 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
         };
         (@ float, $min:literal, $max:literal) => {
             match dtype {
-                DType::F32 => make::<extremes::Real<f32, $min, $max>> as Make,
-                _ => make::<extremes::Real<f64, $min, $max>>,
+                DType::F32 => make::<extremes::Real<f32, 32, $min, $max>> as Make,
+                _ => make::<extremes::Real<f64, 16, $min, $max>>,
             }
         };
     }

@@ -1,0 +1,301 @@
+//! Loops over tiles: operations, where their operands are, and which loops there are.
+
+#![allow(unsafe_code)] // Results may lie where operands were, which slices cannot say.
+
+use isochrony_dsp::{Isa, TILE_BYTES, Tile};
+use isochrony_segment::DType;
+
+use super::chain::{Code, Place, Step};
+use super::walk::Lane;
+
+/// What a loop reads and writes: pointers to tiles, and how many bytes off the next one is.
+pub(super) struct Operands {
+    pub(super) tiles: usize,
+    pub(super) from: (*const u8, usize),
+    /// Of the first operation.
+    pub(super) x: (*const u8, usize),
+    /// Of the second one.
+    pub(super) y: (*const u8, usize),
+    /// The second one of a choice.
+    pub(super) z: (*const u8, usize),
+    pub(super) to: *mut u8,
+}
+
+impl Operands {
+    /// Those of the second operation alone, after the first.
+    pub(super) fn second(&self) -> Self {
+        Self {
+            from: (self.to.cast_const(), TILE_BYTES),
+            x: self.y,
+            ..*self
+        }
+    }
+}
+
+pub(super) type LoopFn = fn(Isa, &Operands);
+
+/// Where an operand is.
+pub(super) trait Kind {
+    type Held<'a, V: Tile + 'a>: Copy;
+
+    /// What is loaded before the loop.
+    ///
+    /// # Safety
+    /// There is a tile, which is not written while the result lives.
+    unsafe fn hold<'a, V: Tile + 'a>(level: V::Level, at: *const V::Memory) -> Self::Held<'a, V>;
+
+    /// The operand of a tile.
+    ///
+    /// # Safety
+    /// There is a tile, which is not written while the result lives.
+    unsafe fn of<'a, V: Tile + 'a>(
+        level: V::Level,
+        held: Self::Held<'a, V>,
+        at: *const V::Memory,
+    ) -> V::Operand<'a>;
+}
+
+/// In a register.
+pub(super) struct Number;
+
+/// In memory.
+pub(super) struct Any;
+
+impl Kind for Number {
+    type Held<'a, V: Tile + 'a> = V::Operand<'a>;
+
+    #[inline(always)]
+    unsafe fn hold<'a, V: Tile + 'a>(level: V::Level, at: *const V::Memory) -> V::Operand<'a> {
+        // SAFETY: as the caller says.
+        V::number(level, unsafe { &*at })
+    }
+
+    #[inline(always)]
+    unsafe fn of<'a, V: Tile + 'a>(
+        _level: V::Level,
+        held: V::Operand<'a>,
+        _at: *const V::Memory,
+    ) -> V::Operand<'a> {
+        held
+    }
+}
+
+impl Kind for Any {
+    type Held<'a, V: Tile + 'a> = ();
+
+    #[inline(always)]
+    unsafe fn hold<'a, V: Tile + 'a>(_level: V::Level, _at: *const V::Memory) {}
+
+    #[inline(always)]
+    unsafe fn of<'a, V: Tile + 'a>(
+        level: V::Level,
+        _held: (),
+        at: *const V::Memory,
+    ) -> V::Operand<'a> {
+        // SAFETY: as the caller says.
+        V::operand(level, unsafe { &*at })
+    }
+}
+
+#[inline(always)]
+pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
+    level: V::Level,
+    operands: &Operands,
+) {
+    let Operands {
+        tiles,
+        from,
+        x,
+        y,
+        z,
+        to,
+    } = *operands;
+    // SAFETY: operands have at least as many tiles, or one if the next is no way off; numbers are never written; no
+    // other reference lives longer than an operation. Bytes are aligned to lines, or to samples of a block.
+    unsafe {
+        let at = |of: (*const u8, usize), tile: usize| of.0.add(tile * of.1).cast::<V::Memory>();
+        let held = (
+            X::hold::<V>(level, at(x, 0)),
+            Y::hold::<V>(level, at(y, 0)),
+            Z::hold::<V>(level, at(z, 0)),
+        );
+        for tile in 0..tiles {
+            let mut acc = V::load(level, &*at(from, tile));
+            A::apply(
+                &mut acc,
+                X::of::<V>(level, held.0, at(x, tile)),
+                Z::of::<V>(level, held.2, at(z, tile)),
+            );
+            if B::DOES {
+                B::apply(
+                    &mut acc,
+                    Y::of::<V>(level, held.1, at(y, tile)),
+                    Z::of::<V>(level, held.2, at(z, tile)),
+                );
+            }
+            acc.store(&mut *to.add(tile * TILE_BYTES).cast::<V::Memory>());
+        }
+    }
+}
+
+/// An operation; `z` is the other operand of a choice.
+pub(super) trait Apply {
+    /// Whether it does anything.
+    const DOES: bool = true;
+
+    fn apply<V: Tile>(tile: &mut V, x: V::Operand<'_>, z: V::Operand<'_>);
+}
+
+/// What leaves the accumulator as it is.
+pub(super) struct Nothing;
+
+impl Apply for Nothing {
+    const DOES: bool = false;
+
+    #[inline(always)]
+    fn apply<V: Tile>(_tile: &mut V, _x: V::Operand<'_>, _z: V::Operand<'_>) {}
+}
+
+macro_rules! operations {
+    ($($name:ident |$tile:ident, $x:ident, $z:ident| $apply:expr;)*) => {$(
+        struct $name;
+
+        impl Apply for $name {
+            #[inline(always)]
+            fn apply<V: Tile>($tile: &mut V, $x: V::Operand<'_>, $z: V::Operand<'_>) {
+                $apply
+            }
+        }
+    )*};
+}
+
+operations! {
+    Add |tile, x, _z| tile.add(x);
+    Sub |tile, x, _z| tile.sub(x);
+    SubFrom |tile, x, _z| tile.sub_from(x);
+    Mul |tile, x, _z| tile.mul(x);
+    Div |tile, x, _z| tile.div(x);
+    DivInto |tile, x, _z| tile.div_into(x);
+    Smaller |tile, x, _z| tile.smaller(x);
+    SmallerNumber |tile, x, _z| tile.smaller_number(x);
+    SmallerFrom |tile, x, _z| tile.smaller_from(x);
+    Larger |tile, x, _z| tile.larger(x);
+    LargerNumber |tile, x, _z| tile.larger_number(x);
+    LargerFrom |tile, x, _z| tile.larger_from(x);
+    Sqrt |tile, _x, _z| tile.sqrt();
+    Abs |tile, _x, _z| tile.abs();
+    Negate |tile, _x, _z| tile.negate();
+    Less |tile, x, _z| tile.less(x);
+    LessEqual |tile, x, _z| tile.less_equal(x);
+    Greater |tile, x, _z| tile.greater(x);
+    GreaterEqual |tile, x, _z| tile.greater_equal(x);
+    Equal |tile, x, _z| tile.equal(x);
+    NotEqual |tile, x, _z| tile.not_equal(x);
+    And |tile, x, _z| tile.and(x);
+    Or |tile, x, _z| tile.or(x);
+    Xor |tile, x, _z| tile.xor(x);
+    Invert |tile, _x, _z| tile.invert();
+    Select |tile, x, z| tile.select(x, z);
+}
+
+fn is_number(place: Place) -> bool {
+    matches!(place, Place::Number(_))
+}
+
+/// The loop of one operation on a dtype.
+pub(super) fn one(dtype: DType, step: &Step) -> LoopFn {
+    match dtype {
+        DType::F32 => one_of::<f32>(step),
+        _ => one_of::<f64>(step),
+    }
+}
+
+/// The loop of two operations, if there is one.
+pub(super) fn two(dtype: DType, first: &Step, second: &Step) -> Option<LoopFn> {
+    match dtype {
+        DType::F32 => two_of::<f32>(first, second),
+        _ => two_of::<f64>(first, second),
+    }
+}
+
+fn one_of<T: Lane>(step: &Step) -> LoopFn {
+    macro_rules! any {
+        ($($name:ident)*) => {
+            match step.code {
+                $(Code::$name => T::each::<$name, Any, Nothing, Any, Any>,)*
+                Code::Load | Code::Save => T::each::<Nothing, Any, Nothing, Any, Any>,
+            }
+        };
+    }
+    macro_rules! number {
+        ($($name:ident)*) => {
+            match step.code {
+                $(Code::$name => return T::each::<$name, Number, Nothing, Any, Any>,)*
+                _ => {}
+            }
+        };
+    }
+    if is_number(step.x) {
+        number!(Add Sub SubFrom Mul Div DivInto SmallerNumber LargerNumber);
+        number!(Less LessEqual Greater GreaterEqual);
+    }
+    any!(
+        Add Sub SubFrom Mul Div DivInto Smaller SmallerNumber SmallerFrom Larger LargerNumber LargerFrom Sqrt Abs
+        Negate Less LessEqual Greater GreaterEqual Equal NotEqual And Or Xor Invert Select
+    )
+}
+
+/// Where both operands are numbers all that is common, where one lies in memory what is most common.
+fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
+    macro_rules! pairs {
+        ($x:ident $y:ident, [$($first:ident)*], $seconds:tt) => {
+            match first.code {
+                $(Code::$first => pairs!(@ $first, $x $y, $seconds),)*
+                _ => None,
+            }
+        };
+        (@ $first:ident, $x:ident $y:ident, [$($second:ident)*]) => {
+            match second.code {
+                $(Code::$second => Some(T::each::<$first, $x, $second, $y, Any> as LoopFn),)*
+                _ => None,
+            }
+        };
+    }
+    macro_rules! chosen {
+        ($($first:ident)*) => {
+            match first.code {
+                $(Code::$first => Some(match (is_number(second.x), is_number(second.other)) {
+                    (true, true) => T::each::<$first, Number, Select, Number, Number> as LoopFn,
+                    (true, false) => T::each::<$first, Number, Select, Number, Any>,
+                    (false, true) => T::each::<$first, Number, Select, Any, Number>,
+                    (false, false) => T::each::<$first, Number, Select, Any, Any>,
+                }),)*
+                _ => None,
+            }
+        };
+    }
+    let alone = |code| matches!(code, Code::Sqrt | Code::Abs);
+    let x = is_number(first.x) || alone(first.code);
+    let y = is_number(second.x) || alone(second.code);
+    if second.code == Code::Select {
+        return x.then(|| chosen!(Less LessEqual Greater GreaterEqual))?;
+    }
+    match (x, y) {
+        (true, true) => pairs!(
+            Number Number,
+            [Add Sub SubFrom Mul Div SmallerNumber LargerNumber Sqrt Abs],
+            [Add Sub SubFrom Mul Div SmallerNumber LargerNumber Sqrt Abs Less LessEqual Greater GreaterEqual]
+        ),
+        (false, true) => pairs!(
+            Any Number,
+            [Add Sub SubFrom Mul],
+            [Add Sub Mul Div SmallerNumber LargerNumber Sqrt Abs Less LessEqual Greater GreaterEqual]
+        ),
+        (true, false) => pairs!(
+            Number Any,
+            [Add Sub Mul SmallerNumber LargerNumber Abs],
+            [Add Sub SubFrom Mul]
+        ),
+        (false, false) => None,
+    }
+}
