@@ -283,18 +283,18 @@ fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
     match (x, y) {
         (true, true) => pairs!(
             Number Number,
-            [Add Sub SubFrom Mul Div SmallerNumber LargerNumber Sqrt Abs],
-            [Add Sub SubFrom Mul Div SmallerNumber LargerNumber Sqrt Abs Less LessEqual Greater GreaterEqual]
+            [Add Sub Mul Div SmallerNumber LargerNumber Sqrt Abs],
+            [Add Sub Mul Div SmallerNumber LargerNumber Abs Less LessEqual Greater GreaterEqual]
         ),
         (false, true) => pairs!(
             Any Number,
-            [Add Sub SubFrom Mul],
-            [Add Sub Mul Div SmallerNumber LargerNumber Sqrt Abs Less LessEqual Greater GreaterEqual]
+            [Add Sub Mul],
+            [Add Sub Mul SmallerNumber LargerNumber Less LessEqual Greater GreaterEqual]
         ),
         (true, false) => pairs!(
             Number Any,
-            [Add Sub Mul SmallerNumber LargerNumber Abs],
-            [Add Sub SubFrom Mul]
+            [Add Sub Mul SmallerNumber LargerNumber],
+            [Add Sub Mul]
         ),
         (false, false) => None,
     }
