@@ -221,6 +221,11 @@ pub trait Operator: Send {
         Ok(Applied::Rebuild)
     }
 
+    /// So many samples will come, as far as it is known: a sink may set memory aside. Said at most once, before all items.
+    fn expect(&mut self, samples: u64) {
+        let _ = samples;
+    }
+
     /// What a sink has gathered; asked for once, after the end.
     fn result(&mut self) -> Option<crate::Gathered> {
         None

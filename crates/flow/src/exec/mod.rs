@@ -144,6 +144,12 @@ impl Run {
             cold.push(one);
         }
         slot::fall_in(&mut slots, &cold);
+        for (node, slot) in slots.iter_mut().enumerate() {
+            let ends = cold[node].edges.iter().all(Vec::is_empty);
+            if let Some(samples) = ends.then(|| expected(graph, &feeds, node)).flatten() {
+                slot.op.expect(samples);
+            }
+        }
         let count = slots.len();
         Ok(Self {
             slots,
@@ -370,6 +376,19 @@ fn go_round(slots: &mut [Slot], shared: &mut Shared) -> Result<(), OpError> {
         drive(&mut slots[begin as usize..], begin, to, &mut item, shared)?;
     }
     Ok(())
+}
+
+/// Samples that will reach a sink, if it is at the end of a chain that leaves none out.
+fn expected(graph: &Graph, feeds: &[Feed], node: usize) -> Option<u64> {
+    let mut now = node;
+    while let [(from, _)] = graph.nodes[now].inputs[..] {
+        if now != node && graph.nodes[now].bound.ratio != Some((1, 1)) {
+            return None;
+        }
+        now = from;
+    }
+    let feed = feeds.iter().find(|feed| feed.node == now)?;
+    (now != node).then(|| feed.source.total()).flatten()
 }
 
 /// Whether a node takes items from one edge only.

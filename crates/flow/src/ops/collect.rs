@@ -14,8 +14,13 @@ operator! {
     state {
         gathered: Option<Gathered>,
         rows: Option<Gatherer>,
+        /// Samples for each row of the array.
+        hop: u64,
     }
 }
+
+/// Most bytes that are set aside for an array before it comes.
+const AHEAD: usize = 1 << 30;
 
 impl Operator for Collect {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
@@ -41,6 +46,10 @@ impl Operator for Collect {
                 parts: Vec::new(),
             }),
         });
+        self.hop = match inputs.first() {
+            Some(&PortType::Frames { hop, .. }) => hop,
+            _ => 1,
+        };
         Ok(Bound::new(inputs.iter().copied()).contract(Contract::Reducible))
     }
 
@@ -102,6 +111,17 @@ impl Operator for Collect {
             }
         }
         Ok(Next::Taken)
+    }
+
+    fn expect(&mut self, samples: u64) {
+        if let Some(Gathered::Array(array)) = &mut self.gathered {
+            let width = array.shape.get(1).copied().unwrap_or(1);
+            let row = width.saturating_mul(array.dtype.size() as u64);
+            let bytes = (samples / self.hop.max(1)).saturating_mul(row);
+            // Memory that is not written to costs nothing; without it the array grows as it comes.
+            let bytes = usize::try_from(bytes).unwrap_or(AHEAD).min(AHEAD);
+            let _ = array.bytes.try_reserve_exact(bytes);
+        }
     }
 
     fn finish(&mut self, _: Port, _: &mut Out<'_>) -> Result<(), OpError> {
