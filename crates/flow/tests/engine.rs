@@ -392,3 +392,18 @@ fn interrupts_stop_within_an_item_of_windows_that_overlap_much() {
         Gathered::Count(100_001)
     );
 }
+
+#[test]
+fn the_memory_of_a_whole_result_is_taken_once() {
+    let live = Live::new(recording(&[(0..10_007, vec![5_000])]));
+    let samples = Plan::scan_part(live, None, 1000);
+    for plan in [
+        samples.clone(),
+        samples.rewindow(10).unwrap().passthrough().unwrap(),
+    ] {
+        let gathered = plan.collect().unwrap();
+        let bytes = &gathered.array().unwrap().bytes;
+        assert!(bytes.len() >= 20_000);
+        assert_eq!(bytes.capacity(), bytes.len());
+    }
+}

@@ -1,40 +1,39 @@
 //! Runs plans: one thread, depth first, a bounded burst at a time.
 //!
-//! A [`Run`] is a graph whose operators are laid out in topological order ([`slot`]), driven by items from its sources
+//! A [`Run`] is a graph whose operators are laid out in topological order ([`layout`], [`slot`]), driven by items from its sources
 //! ([`drive`]). Sources are asked in turn, the one that lags behind first, for a burst of items; then come progress
 //! marks, and between bursts interrupts are looked for and whatever was asked to change is changed.
 
 pub(crate) mod drive;
 pub(crate) mod fan_in;
+mod layout;
 pub(crate) mod marks;
 mod meeting;
 mod options;
 pub(crate) mod pool;
 pub(crate) mod slot;
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use drive::{NOWHERE, Out, Shared, at, drive, fan_out};
-use fan_in::{BACK, FanIn};
+use fan_in::BACK;
 use marks::{Mark, mark_all};
-use pool::Pool;
-use slot::{Cold, FRESH, MANY, Slot, To};
+use slot::{Cold, Slot, To};
 
 pub use options::{MEMORY, Progress, RunOptions};
 
 use crate::control::{Change, Control};
-use crate::graph::{Graph, LOOP};
-use crate::plan;
 use crate::report::{OperatorReport, Report};
-use crate::{Align, Applied, Break, OpError, OpErrorKind, Pulled, RunError, Source};
+use crate::{Applied, Break, OpError, OpErrorKind, Pulled, RunError, Source};
 
 /// Samples after which a burst ends.
 const BURST_SAMPLES: u64 = 1 << 18;
 /// Items after which a burst ends.
 const BURST_ITEMS: u64 = 64;
+
+/// A source, and how far it is.
 struct Feed {
     source: Box<dyn Source>,
     node: usize,
@@ -60,120 +59,6 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Opens what the graph reads and makes its operators.
-    pub(crate) fn new(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, RunError> {
-        let failed = |node: usize, error: OpError| RunError::Operator {
-            operator: graph.nodes[node].op.name(),
-            node,
-            range: None,
-            time: None,
-            error,
-        };
-        let mut edges: Vec<Vec<Vec<To>>> = graph
-            .nodes
-            .iter()
-            .map(|node| vec![Vec::new(); node.bound.outputs.len().max(1)])
-            .collect();
-        for (at, node) in graph.nodes.iter().enumerate() {
-            for (port, &(from, output)) in node.inputs.iter().enumerate() {
-                if graph.loop_begin(at) == Some(from) && port == LOOP {
-                    // Says which loop it ends, and takes nothing.
-                    continue;
-                }
-                edges[from][usize::from(output)].push(To {
-                    node: at as u32,
-                    port: port as u16,
-                });
-            }
-        }
-        let (mut slots, mut cold, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, node) in graph.nodes.iter().enumerate() {
-            if let Some(source) = plan::open(&node.op) {
-                let rate = node.bound.outputs.first().and_then(crate::PortType::rate);
-                feeds.push(Feed {
-                    source: source.map_err(|error| failed(at, error))?,
-                    node: at,
-                    upto: i64::MIN,
-                    time: f64::NEG_INFINITY,
-                    seconds: rate.map_or(1.0, |rate| 1.0 / rate.to_f64()),
-                    ended: false,
-                });
-            }
-            let op: Box<dyn crate::Operator> = match node.op.make(graph.reads(at)) {
-                None => Box::new(Nothing),
-                Some(made) => {
-                    let types: Vec<_> = node
-                        .inputs
-                        .iter()
-                        .map(|&(n, o)| graph.nodes[n].bound.outputs[usize::from(o)])
-                        .collect();
-                    let made = made.and_then(|mut op| op.bind(&types).map(|_| op));
-                    made.map_err(|error| failed(at, OpErrorKind::Failed(error.into()).into()))?
-                }
-            };
-            let fan_in = node.bound.align != Align::Single;
-            let from = node.inputs.iter().map(|&(n, o)| {
-                let stream = graph.nodes[n].bound.outputs[usize::from(o)].stream_id();
-                let name = format!("{} (node {n})", graph.nodes[n].op.name());
-                (name, stream.and_then(crate::rows::clock_of))
-            });
-            // What is fed back comes without an edge.
-            let looped = matches!(node.bound.align, Align::Loop { .. });
-            let from = from.chain(looped.then(|| ("what is fed back".into(), None)));
-            let queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
-            // Along a chain items are counted once: sources and fan-ins begin one.
-            let chained = !fan_in && !node.inputs.is_empty();
-            let next = match edges[at].first().map(Vec::as_slice) {
-                Some(&[To { node, .. }]) if chained && single(graph, node) => node,
-                _ => MANY,
-            };
-            slots.push(Slot {
-                op,
-                expected: FRESH,
-                next,
-                followers: 0,
-                ended: false,
-                fan_in,
-            });
-            let edges = std::mem::take(&mut edges[at]);
-            let begin = graph.loop_begin(at);
-            let inputs = node.inputs.len() - usize::from(begin.is_some());
-            let in_step = node.bound.in_step && chained;
-            let mut one = Cold::new(node.op.name(), in_step, edges, inputs, queues);
-            one.loop_begin = begin.map(|begin| begin as u32);
-            cold.push(one);
-        }
-        slot::fall_in(&mut slots, &cold);
-        for (node, slot) in slots.iter_mut().enumerate() {
-            let ends = cold[node].edges.iter().all(Vec::is_empty);
-            if let Some(samples) = ends.then(|| expected(graph, &feeds, node)).flatten() {
-                slot.op.expect(samples);
-            }
-        }
-        let count = slots.len();
-        Ok(Self {
-            slots,
-            feeds,
-            shared: Shared {
-                cold,
-                pool: Pool::new(options.memory),
-                queued: 0,
-                back: VecDeque::new(),
-                current: 0,
-                range: NOWHERE,
-                interrupt: options.interrupt.cloned(),
-                timed: false,
-                since: Instant::now(),
-                useful_ns: vec![0; count],
-                ended: false,
-            },
-            names: graph.nodes.iter().map(|node| node.op.name()).collect(),
-            bursts: 0,
-            given: 0,
-            timed_samples: 0,
-        })
-    }
-
     /// Runs to the end.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         let begun = Instant::now();
@@ -376,41 +261,4 @@ fn go_round(slots: &mut [Slot], shared: &mut Shared) -> Result<(), OpError> {
         drive(&mut slots[begin as usize..], begin, to, &mut item, shared)?;
     }
     Ok(())
-}
-
-/// Samples that will reach a sink, if it is at the end of a chain that leaves none out.
-fn expected(graph: &Graph, feeds: &[Feed], node: usize) -> Option<u64> {
-    let mut now = node;
-    while let [(from, _)] = graph.nodes[now].inputs[..] {
-        if now != node && graph.nodes[now].bound.ratio != Some((1, 1)) {
-            return None;
-        }
-        now = from;
-    }
-    let feed = feeds.iter().find(|feed| feed.node == now)?;
-    (now != node).then(|| feed.source.total()).flatten()
-}
-
-/// Whether a node takes items from one edge only.
-fn single(graph: &Graph, node: u32) -> bool {
-    let node = &graph.nodes[node as usize];
-    node.bound.align == Align::Single && node.inputs.len() == 1
-}
-
-/// Stands in the place of a source, which is not an operator.
-struct Nothing;
-
-impl crate::Operator for Nothing {
-    fn bind(&mut self, _: &[crate::PortType]) -> Result<crate::Bound, crate::PlanError> {
-        Ok(crate::Bound::new([]))
-    }
-
-    fn process(
-        &mut self,
-        _: u16,
-        _: &mut crate::Item,
-        _: &mut drive::Out<'_>,
-    ) -> Result<crate::Next, OpError> {
-        Ok(crate::Next::Taken)
-    }
 }

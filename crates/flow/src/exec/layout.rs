@@ -1,0 +1,166 @@
+//! Lays the operators of a graph out for a run.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::drive::{NOWHERE, Out, Shared};
+use super::fan_in::FanIn;
+use super::pool::Pool;
+use super::slot::{self, Cold, FRESH, MANY, Slot, To};
+use super::{Feed, Run, RunOptions};
+use crate::graph::{Graph, LOOP};
+use crate::plan;
+use crate::{Align, OpError, OpErrorKind, RunError};
+
+impl Run {
+    /// Opens what the graph reads and makes its operators.
+    pub(crate) fn new(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, RunError> {
+        let failed = |node: usize, error: OpError| RunError::Operator {
+            operator: graph.nodes[node].op.name(),
+            node,
+            range: None,
+            time: None,
+            error,
+        };
+        let mut edges: Vec<Vec<Vec<To>>> = graph
+            .nodes
+            .iter()
+            .map(|node| vec![Vec::new(); node.bound.outputs.len().max(1)])
+            .collect();
+        for (at, node) in graph.nodes.iter().enumerate() {
+            for (port, &(from, output)) in node.inputs.iter().enumerate() {
+                if graph.loop_begin(at) == Some(from) && port == LOOP {
+                    // Says which loop it ends, and takes nothing.
+                    continue;
+                }
+                edges[from][usize::from(output)].push(To {
+                    node: at as u32,
+                    port: port as u16,
+                });
+            }
+        }
+        let (mut slots, mut cold, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, node) in graph.nodes.iter().enumerate() {
+            if let Some(source) = plan::open(&node.op) {
+                let rate = node.bound.outputs.first().and_then(crate::PortType::rate);
+                feeds.push(Feed {
+                    source: source.map_err(|error| failed(at, error))?,
+                    node: at,
+                    upto: i64::MIN,
+                    time: f64::NEG_INFINITY,
+                    seconds: rate.map_or(1.0, |rate| 1.0 / rate.to_f64()),
+                    ended: false,
+                });
+            }
+            let op: Box<dyn crate::Operator> = match node.op.make(graph.reads(at)) {
+                None => Box::new(Nothing),
+                Some(made) => {
+                    let types: Vec<_> = node
+                        .inputs
+                        .iter()
+                        .map(|&(n, o)| graph.nodes[n].bound.outputs[usize::from(o)])
+                        .collect();
+                    let made = made.and_then(|mut op| op.bind(&types).map(|_| op));
+                    made.map_err(|error| failed(at, OpErrorKind::Failed(error.into()).into()))?
+                }
+            };
+            let fan_in = node.bound.align != Align::Single;
+            let from = node.inputs.iter().map(|&(n, o)| {
+                let stream = graph.nodes[n].bound.outputs[usize::from(o)].stream_id();
+                let name = format!("{} (node {n})", graph.nodes[n].op.name());
+                (name, stream.and_then(crate::rows::clock_of))
+            });
+            // What is fed back comes without an edge.
+            let looped = matches!(node.bound.align, Align::Loop { .. });
+            let from = from.chain(looped.then(|| ("what is fed back".into(), None)));
+            let queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
+            // Along a chain items are counted once: sources and fan-ins begin one.
+            let chained = !fan_in && !node.inputs.is_empty();
+            let next = match edges[at].first().map(Vec::as_slice) {
+                Some(&[To { node, .. }]) if chained && single(graph, node) => node,
+                _ => MANY,
+            };
+            slots.push(Slot {
+                op,
+                expected: FRESH,
+                next,
+                followers: 0,
+                ended: false,
+                fan_in,
+            });
+            let edges = std::mem::take(&mut edges[at]);
+            let begin = graph.loop_begin(at);
+            let inputs = node.inputs.len() - usize::from(begin.is_some());
+            let in_step = node.bound.in_step && chained;
+            let mut one = Cold::new(node.op.name(), in_step, edges, inputs, queues);
+            one.loop_begin = begin.map(|begin| begin as u32);
+            cold.push(one);
+        }
+        slot::fall_in(&mut slots, &cold);
+        for (node, slot) in slots.iter_mut().enumerate() {
+            let ends = cold[node].edges.iter().all(Vec::is_empty);
+            if let Some(samples) = ends.then(|| expected(graph, &feeds, node)).flatten() {
+                slot.op.expect(samples);
+            }
+        }
+        let count = slots.len();
+        Ok(Self {
+            slots,
+            feeds,
+            shared: Shared {
+                cold,
+                pool: Pool::new(options.memory),
+                queued: 0,
+                back: VecDeque::new(),
+                current: 0,
+                range: NOWHERE,
+                interrupt: options.interrupt.cloned(),
+                timed: false,
+                since: Instant::now(),
+                useful_ns: vec![0; count],
+                ended: false,
+            },
+            names: graph.nodes.iter().map(|node| node.op.name()).collect(),
+            bursts: 0,
+            given: 0,
+            timed_samples: 0,
+        })
+    }
+}
+
+/// Samples that will reach a sink, if it is at the end of a chain that leaves none out.
+fn expected(graph: &Graph, feeds: &[Feed], node: usize) -> Option<u64> {
+    let mut now = node;
+    while let [(from, _)] = graph.nodes[now].inputs[..] {
+        if now != node && graph.nodes[now].bound.ratio != Some((1, 1)) {
+            return None;
+        }
+        now = from;
+    }
+    let feed = feeds.iter().find(|feed| feed.node == now)?;
+    (now != node).then(|| feed.source.total()).flatten()
+}
+
+/// Whether a node takes items from one edge only.
+fn single(graph: &Graph, node: u32) -> bool {
+    let node = &graph.nodes[node as usize];
+    node.bound.align == Align::Single && node.inputs.len() == 1
+}
+
+/// Stands in the place of a source, which is not an operator.
+struct Nothing;
+
+impl crate::Operator for Nothing {
+    fn bind(&mut self, _: &[crate::PortType]) -> Result<crate::Bound, crate::PlanError> {
+        Ok(crate::Bound::new([]))
+    }
+
+    fn process(
+        &mut self,
+        _: u16,
+        _: &mut crate::Item,
+        _: &mut Out<'_>,
+    ) -> Result<crate::Next, OpError> {
+        Ok(crate::Next::Taken)
+    }
+}
