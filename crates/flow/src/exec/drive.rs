@@ -269,9 +269,15 @@ fn follow(
     item: &mut Item,
     shared: &mut Shared,
 ) -> Result<(), OpError> {
+    // They emit nothing, so what is behind them is not needed.
+    let mut out = Out::of(first, &mut [], shared);
     for (slot, node) in slots.iter_mut().zip(first..) {
-        shared.current = node;
-        keep_step(slot, node, item, shared)?;
+        out.node = node;
+        out.shared.current = node;
+        match slot.op.process(0, item, &mut out) {
+            Ok(Next::Tail) => {}
+            other => return Err(not_in_step(other)),
+        }
     }
     Ok(())
 }
@@ -293,7 +299,13 @@ fn follow_one_by_one(
         }
         slot.expected = next;
         let before = extent(item, next);
-        keep_step(slot, node, item, shared)?;
+        match slot
+            .op
+            .process(0, item, &mut Out::of(node, &mut [], shared))
+        {
+            Ok(Next::Tail) => {}
+            other => return Err(not_in_step(other)),
+        }
         if extent(item, next) != before {
             return Err(out_of_step("changed the indices of an item"));
         }
@@ -301,32 +313,14 @@ fn follow_one_by_one(
     Ok(())
 }
 
-#[inline(always)]
-fn keep_step(
-    slot: &mut Slot,
-    node: u32,
-    item: &mut Item,
-    shared: &mut Shared,
-) -> Result<(), OpError> {
-    // It emits nothing, so what is behind it is not needed.
-    let later = &mut [];
-    let mut out = Out {
-        later,
-        node,
-        shared,
-    };
-    match slot.op.process(0, item, &mut out)? {
-        Next::Tail => Ok(()),
-        other => Err(not_passed_on(other)),
-    }
-}
-
+/// What went wrong where an item was not passed on.
 #[cold]
-fn not_passed_on(answer: Next) -> OpError {
-    out_of_step(match answer {
-        Next::Done => "wants no more",
-        _ => "took an item",
-    })
+fn not_in_step(answer: Result<Next, OpError>) -> OpError {
+    match answer {
+        Ok(Next::Done) => out_of_step("wants no more"),
+        Ok(_) => out_of_step("took an item"),
+        Err(error) => error,
+    }
 }
 
 #[cold]
@@ -343,7 +337,7 @@ fn stop(
     shared: &mut Shared,
 ) -> Result<(), OpError> {
     if shared.cold[node as usize].in_step {
-        return Err(not_passed_on(answer));
+        return Err(not_in_step(Ok(answer)));
     }
     if answer == Next::Done {
         slot.ended = true;
