@@ -15,7 +15,7 @@ pub struct OperatorReport {
     pub samples: u64,
     /// Gaps that it met.
     pub gaps: u64,
-    /// Time spent in it, estimated from the first item of each burst.
+    /// Time spent in it, estimated from the first items of bursts.
     pub useful: Duration,
 }
 
