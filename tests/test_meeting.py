@@ -140,3 +140,19 @@ def test_what_cannot_change_is_refused() -> None:
     control.set(windows.map(lambda s: s * 2), expression=lambda s: s * 3)
     with pytest.raises(iso.PlanError, match="not part of the plan that runs"):
         loud.collect(control=control)
+
+
+def test_a_control_serves_one_run_at_a_time() -> None:
+    control, refused = iso.Control(), []
+    loud = iso.scan(np.arange(8.0), rate=100).rewindow(2).filter(lambda s: s.max() > 4)
+
+    def meanwhile(_values: np.ndarray, _start: int) -> None:
+        with pytest.raises(iso.PlanError, match="a control of its own") as error:
+            loud.collect(control=control)
+        refused.append(error.value.code)
+
+    watched = iso.scan(np.arange(8.0), rate=100).each(meanwhile).rewindow(2).filter(lambda s: s.max() > 4)
+    expected = [[4.0, 5.0], [6.0, 7.0]]
+    np.testing.assert_array_equal(watched.collect(control=control), expected)
+    assert set(refused) == {"control_in_use"}
+    np.testing.assert_array_equal(loud.collect(control=control), expected)

@@ -17,6 +17,8 @@ class Control:
 
     Adjustable are the functions of `Plan.filter` and `Plan.map`. A change holds from the next burst of the sources on
     (some 64 items), for all of its items. It is one run's: the plan stays as it is.
+    A control serves one run after another; a run that is given the control of one that has not ended is a `PlanError`
+    with code ``control_in_use``.
 
     >>> import numpy as np, isochrony as iso
     >>> loud = iso.scan(np.arange(8), rate=100).rewindow(2).filter(lambda s: s.max() > 100)

@@ -16,7 +16,7 @@ class OperatorReport:
         items: segments and blocks of windows that it was given.
         samples: in them; of overlapping windows those that no other has.
         gaps: that it met.
-        useful_s: seconds spent in it, estimated from the first item of each burst.
+        useful_s: seconds spent in it, estimated from the first items of bursts.
     """
 
     name: str

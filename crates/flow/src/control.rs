@@ -17,6 +17,8 @@ use crate::{Operator, Plan, PlanError, PortType};
 
 /// Changes parameters of a running plan; given to it in [`RunOptions::control`](crate::RunOptions::control).
 ///
+/// A control serves one run after another: of two at the same time the second ends in [`PlanError::ControlInUse`].
+///
 /// ```
 /// use isochrony_expr::Expr;
 /// use isochrony_flow::{Control, Plan, RunOptions, Segments, json};

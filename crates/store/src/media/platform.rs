@@ -84,17 +84,38 @@ pub(super) fn sync_volume(_folder: &std::fs::File) -> io::Result<()> {
 /// Begins to write to the disk what of a range of a file is not there, and does not wait for it. A hint: nothing is durable
 /// by it, and the next sync tells of what goes wrong.
 #[cfg(target_os = "linux")]
-pub(super) fn begin_writing_back(file: &std::fs::File, offset: u64, len: u64) {
+pub(super) fn begin_writing_back(file: &std::fs::File, offset: u64, len: u64) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) else {
-        return;
-    };
+    let number = |bytes: u64| i64::try_from(bytes).map_err(io::Error::other);
+    let (offset, len) = (number(offset)?, number(len)?);
+    let flags = libc::SYNC_FILE_RANGE_WRITE;
     // SAFETY: the descriptor is open as long as `file` is; the call gets numbers and touches no memory of ours.
-    unsafe {
-        libc::sync_file_range(file.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE);
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 
 /// Begins to write to the disk what is not there: left to the system here.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn begin_writing_back(_file: &std::fs::File, _offset: u64, _len: u64) {}
+pub(super) fn begin_writing_back(_file: &std::fs::File, _offset: u64, _len: u64) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_can_be_sent_to_the_disk_ahead_of_a_sync() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shard");
+        std::fs::write(&path, vec![1; 3 << 20]).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        begin_writing_back(&file, 1 << 20, 1 << 20).unwrap();
+        // Behind the end there is nothing to do, and that is no error; before the beginning there is no place.
+        begin_writing_back(&file, 8 << 20, 8 << 20).unwrap();
+        #[cfg(target_os = "linux")]
+        begin_writing_back(&file, u64::MAX, 1).unwrap_err();
+    }
+}
