@@ -34,6 +34,18 @@ pub enum DspError {
         /// Bytes of one number.
         size: usize,
     },
+    /// A parameter outside what is allowed.
+    #[error("{operator}: {parameter}={got} must be {allowed}; change {parameter}")]
+    Parameter {
+        /// The kernel that refused.
+        operator: &'static str,
+        /// The parameter.
+        parameter: &'static str,
+        /// What was given.
+        got: String,
+        /// What may be given, with its unit.
+        allowed: String,
+    },
 }
 
 impl DspError {
@@ -44,6 +56,7 @@ impl DspError {
             Self::ZeroWindow { .. } => "zero_window",
             Self::OutputLength { .. } => "output_length",
             Self::PartialSample { .. } => "partial_sample",
+            Self::Parameter { .. } => "parameter",
         }
     }
 }
@@ -55,7 +68,7 @@ mod tests {
     #[test]
     fn every_message_says_what_where_and_how_to_mend_it() {
         let operator = "summaries";
-        let examples: [(DspError, &[&str]); 3] = [
+        let examples: [(DspError, &[&str]); 4] = [
             (
                 DspError::ZeroWindow { operator },
                 &["summaries", "got 0", "in samples"],
@@ -76,6 +89,15 @@ mod tests {
                 },
                 &["swap_bytes", "3 bytes", "of 2 bytes", "whole samples"],
             ),
+            (
+                DspError::Parameter {
+                    operator: "quantile",
+                    parameter: "at",
+                    got: "1.5".into(),
+                    allowed: "numbers from 0 to 1".into(),
+                },
+                &["quantile", "at=1.5", "from 0 to 1", "change at"],
+            ),
         ];
         for (at, (error, parts)) in examples.iter().enumerate() {
             // Fails to compile when a variant is added, and to pass until it has an example.
@@ -83,6 +105,7 @@ mod tests {
                 DspError::ZeroWindow { .. } => 0,
                 DspError::OutputLength { .. } => 1,
                 DspError::PartialSample { .. } => 2,
+                DspError::Parameter { .. } => 3,
             };
             assert_eq!(position, at);
             let message = error.to_string();
