@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy.typing as npt
 
+from .detectors import DetectorSteps
+from .features import FeatureSteps
+from .filters import FilterSteps
 from .functions import JitFunction, PythonFunction, importable, shown
 from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError
@@ -25,6 +28,7 @@ from .options import choice, whole
 from .report import RunResult
 from .rows import RowSteps
 from .running import collect, run
+from .spectra import SpectrumSteps
 
 if TYPE_CHECKING:
     from ._native import Expr, Signal, Store
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan"]
 
 
-class Plan(RowSteps, MeetingSteps):
+class Plan(RowSteps, MeetingSteps, FilterSteps, SpectrumSteps, FeatureSteps, DetectorSteps):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
     Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and meet.
@@ -226,38 +230,6 @@ class Plan(RowSteps, MeetingSteps):
             OptionError: `count` is no whole number from 1.
         """
         return self._then("limit", count=whole("limit", count, "windows or samples"))
-
-    def fft(self) -> Self:
-        """Transform every window: a row of complex numbers each, as `numpy.fft.rfft`, of complex samples as `fft`.
-
-        A row of N real samples gives N // 2 + 1 numbers, at ``numpy.fft.rfftfreq(N, 1 / rate)`` Hz. complex64 for
-        float32 and complex64 samples, else complex128.
-
-        Raises:
-            PlanError: no windows of samples come in.
-
-        >>> import numpy as np, isochrony as iso
-        >>> iso.scan(np.array([1.0, 0.0, -1.0, 0.0]), rate=100).rewindow(4).fft().collect()
-        array([[0.+0.j, 2.+0.j, 0.+0.j]])
-        """
-        return self._then("fft")
-
-    def power(self, *, taper: str = "hann", scaling: str = "density", detrend: str = "constant") -> Self:
-        """Power spectrum of every window: a row of real numbers each, as `scipy.signal.periodogram`.
-
-        Parameters:
-            taper: "hann", "hamming", "blackman" or "boxcar", periodic.
-            scaling: "density", in the unit squared per Hz; or "spectrum", in the unit squared, where a sine of
-                amplitude A peaks at A²/2. One-sided for real samples.
-            detrend: "constant" takes each window's mean out first; or "none".
-
-        Raises:
-            PlanError: no windows of samples come in. OptionError: a parameter is none of these.
-        """
-        choice("taper", taper, ("hann", "hamming", "blackman", "boxcar"))
-        choice("scaling", scaling, ("density", "spectrum"))
-        choice("detrend", detrend, ("constant", "none"))
-        return self._then("power", taper=taper, scaling=scaling, detrend=detrend)
 
     def between(self, start: int, end: int) -> Self:
         """Let pass what has indices from `start` to before `end`: samples, or windows that lie wholly inside.

@@ -10,9 +10,13 @@ pub mod convert;
 mod error;
 mod isa;
 pub mod math;
+pub mod spectrum;
 pub mod stats;
 mod tile;
+pub mod window;
+mod windows;
 
 pub use error::DspError;
 pub use isa::{Isa, Kernel, Level};
 pub use tile::{TILE_BYTES, Tile};
+pub use windows::Windows;

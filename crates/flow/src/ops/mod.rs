@@ -18,12 +18,13 @@ mod pass;
 mod passthrough;
 mod ranges;
 mod rewindow;
+pub(crate) mod rowwise;
 mod select;
 mod spectrum;
 mod stats;
+pub(crate) mod streamed;
 mod sync;
 mod to_rows;
-mod transform;
 mod zip;
 
 pub use between::Between;

@@ -13,7 +13,7 @@ use rustfft::num_traits::{Float, FloatConst};
 use rustfft::{Fft, FftNum, FftPlanner};
 
 /// A precision in which rows are transformed.
-pub(crate) trait Precision: FftNum + Float + FloatConst + Sample {
+pub trait Precision: FftNum + Float + FloatConst + Sample {
     /// Rounds a factor to this precision.
     fn of(value: f64) -> Self;
 }
@@ -31,7 +31,7 @@ impl Precision for f64 {
 }
 
 /// The transform of rows of one length.
-pub(crate) struct Transform<T: Precision> {
+pub struct Transform<T: Precision> {
     plan: Planned<T>,
     /// Factors of the row's samples; empty for ones.
     taper: Vec<T>,
@@ -49,7 +49,7 @@ enum Planned<T> {
 
 impl<T: Precision> Transform<T> {
     /// For real rows as long as the taper.
-    pub(crate) fn real(width: usize, taper: Vec<T>) -> Self {
+    pub fn real(width: usize, taper: Vec<T>) -> Self {
         let plan = RealFftPlanner::new().plan_fft_forward(width);
         Self {
             taper,
@@ -63,7 +63,7 @@ impl<T: Precision> Transform<T> {
     }
 
     /// For complex rows as long as the taper.
-    pub(crate) fn complex(width: usize, taper: Vec<T>) -> Self {
+    pub fn complex(width: usize, taper: Vec<T>) -> Self {
         let plan = FftPlanner::new().plan_fft_forward(width);
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
         Self {
@@ -75,7 +75,7 @@ impl<T: Precision> Transform<T> {
     }
 
     /// Samples of a row.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         match &self.plan {
             Planned::Real { row, .. } => row.len(),
             Planned::Complex(_) => self.spectrum.len(),
@@ -83,7 +83,7 @@ impl<T: Precision> Transform<T> {
     }
 
     /// Transforms a row of [`width`](Self::width) samples; complex ones are pairs of numbers.
-    pub(crate) fn row(&mut self, numbers: &[T]) {
+    pub fn row(&mut self, numbers: &[T]) {
         match &mut self.plan {
             Planned::Real { plan, row } => {
                 row.copy_from_slice(numbers);
@@ -104,12 +104,12 @@ impl<T: Precision> Transform<T> {
     }
 
     /// What the last row was transformed to.
-    pub(crate) fn spectrum(&self) -> &[Complex<T>] {
+    pub fn spectrum(&self) -> &[Complex<T>] {
         &self.spectrum
     }
 
     /// How often each frequency's power counts: twice for those of real rows that stand for their negative, too.
-    pub(crate) fn sides(&self, frequency: usize) -> f64 {
+    pub fn sides(&self, frequency: usize) -> f64 {
         match &self.plan {
             Planned::Complex(_) => 1.0,
             Planned::Real { row, .. } => {
@@ -121,29 +121,6 @@ impl<T: Precision> Transform<T> {
 }
 
 /// Frequencies of a row of `width` samples.
-pub(crate) fn frequencies(width: usize, complex: bool) -> usize {
+pub fn frequencies(width: usize, complex: bool) -> usize {
     if complex { width } else { width / 2 + 1 }
-}
-
-/// A taper of `width` factors, periodic, as it is used for spectra. None if there is none of that name.
-pub(crate) fn taper(name: &str, width: usize) -> Option<Vec<f64>> {
-    // Sums of cosines; signs alternate.
-    let terms: &[f64] = match name {
-        "boxcar" => &[1.0],
-        "hann" => &[0.5, 0.5],
-        "hamming" => &[0.54, 0.46],
-        "blackman" => &[0.42, 0.5, 0.08],
-        _ => return None,
-    };
-    let factor = |at: usize| {
-        let phase = 2.0 * std::f64::consts::PI * at as f64 / width as f64;
-        let terms = terms.iter().enumerate();
-        terms
-            .map(|(k, a)| {
-                let cosine = a * (k as f64 * phase).cos();
-                if k % 2 == 0 { cosine } else { -cosine }
-            })
-            .sum()
-    };
-    Some((0..width).map(factor).collect())
 }
