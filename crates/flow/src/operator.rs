@@ -155,7 +155,8 @@ impl Bound {
 
     /// It answers every item of its only input with [`Next::Tail`], leaves the indices of the item as they are, and
     /// emits nothing, at breaks and at the end neither. The runtime need not look for breaks between operators in step:
-    /// it looks before the first of them and tells all. One that breaks this promise ends the run.
+    /// it looks before the first of them and tells all, and what it knows of progress before the first holds behind the
+    /// last, so that [`Operator::progress`] is not asked. One that breaks this promise ends the run.
     #[must_use]
     pub fn in_step(mut self) -> Self {
         self.in_step = true;

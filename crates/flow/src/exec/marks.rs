@@ -44,7 +44,12 @@ pub(crate) fn mark_all(
         if !pass(slot, rest, to, &mut what, shared)? {
             return Ok(());
         }
-        (slots, from) = (rest, to.node);
+        // What keeps step holds nothing back: progress is the same behind all of it.
+        let skipped = match what {
+            Mark::Progress(_) => usize::from(slot.followers),
+            _ => 0,
+        };
+        (slots, from) = (&mut rest[skipped..], to.node + skipped as u32);
     }
 }
 
