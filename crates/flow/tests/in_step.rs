@@ -68,6 +68,7 @@ impl Operator for Told {
                 Ok(Next::Taken)
             }
             "end" => Ok(Next::Done),
+            "panic" => panic!("as it was asked to"),
             _ => {
                 if let Item::Samples(samples) = &*item {
                     *item = samples.subseg(range.start..range.end - 1)?.into();
@@ -194,6 +195,40 @@ fn a_broken_promise_ends_the_run() {
         }
     }
     told(50..53);
+}
+
+#[test]
+fn a_panic_names_the_one_of_a_chain_that_panicked() {
+    for at in [0, 40] {
+        for place in 0..3 {
+            let ids = 70..73u64;
+            let plan = ids.fold(scan(64, 1000), |plan, id| {
+                let faulty = id == 70 + place;
+                watch(&plan, id, true, if faulty { "panic" } else { "none" }, at)
+            });
+            let error = run(&plan, None).unwrap_err();
+            let RunError::Operator { node, range, .. } = &error else {
+                panic!("{error}")
+            };
+            assert_eq!(error.code(), "operator_panicked", "{error}");
+            assert_eq!(*node, place as usize + 1, "{error}");
+            assert_eq!(*range, Some(at..at + 4), "{error}");
+        }
+    }
+    told(70..73);
+}
+
+#[test]
+fn progress_goes_past_what_keeps_step() {
+    // Of the one branch nothing is left, so all that waits of the other is let go of by progress alone.
+    let windows = scan(30_000, 1 << 40).rewindow(2).unwrap();
+    let none = windows.filter(&Expr::input().min().lt(-1)).unwrap();
+    let chain = (80..84).fold(none, |plan, id| watch(&plan, id, true, "none", 0));
+    let mut options = RunOptions::default();
+    options.memory = 1 << 14;
+    let both = chain.zip(&[windows]).unwrap();
+    both.run_with(&options).unwrap();
+    told(80..84);
 }
 
 #[test]
