@@ -7,9 +7,11 @@
 //! - nothing is allocated, locked or copied per sample.
 
 pub mod convert;
+pub mod detect;
 mod error;
 mod isa;
 pub mod math;
+pub mod running;
 pub mod spectrum;
 pub mod stats;
 mod tile;

@@ -1,0 +1,282 @@
+//! Detection against the power of cells around.
+
+use super::odds;
+use crate::DspError;
+use crate::running::{Ranked, Real, SlidingSum, checked};
+
+/// On which sides of a number its training cells are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sides {
+    /// Before it: no delay.
+    Before,
+    /// Before and behind it: twice as many.
+    Both,
+}
+
+/// How the noise is told from the training cells.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Noise {
+    /// By their mean, where each is the mean of so many squares of Gaussian numbers.
+    Mean {
+        /// 2 of exponentially distributed power, as of complex samples or bins of a spectrum; 1 of squares of real samples.
+        degrees: u32,
+    },
+    /// By the cell of this part of them in order (0.75: three quarters are smaller), of exponential cells: others that
+    /// stand out do not mask.
+    Rank {
+        /// Above 0, at most 1.
+        at: f64,
+    },
+}
+
+/// How far power stands out of the noise around it, for a probability of false alarms.
+///
+/// Input: a stream of powers, not negative. Output: for each its ratio to the threshold, 1 and more being a
+/// detection; the result of number i comes with number i + [`lag`](Self::lag), and the first [`skip`](Self::skip)
+/// results of a stretch, whose training cells are not all there, are 0. The threshold is a factor times the mean, or the
+/// cell of a rank, of `training` cells before the number, and as many behind it where both sides are asked for, beyond
+/// `guard` cells that are left out next to it. It keeps the probability whatever the noise's power, if that is the
+/// same in all cells. A number above cells of zeros is infinite, zero among zeros is 0. NaN reaches the results of
+/// itself and of those numbers whose training it is in.
+///
+/// Source: Finn and Johnson (1968); Rohling (1983); the factors are those of [`odds`].
+///
+/// ```
+/// use isochrony_dsp::detect::{CellCfar, Noise, Sides};
+/// let mut cfar = CellCfar::new(1e-3, 4, 1, Sides::Both, Noise::Mean { degrees: 2 })?;
+/// assert_eq!((cfar.lag(), cfar.skip()), (5, 10));
+/// let power: Vec<f64> = (0..20).map(|i| if i == 9 { 40.0 } else { 1.0 }).collect();
+/// let mut levels = vec![0.0; 20];
+/// cfar.run(&power, &mut levels);
+/// assert!(levels[9 + 5] > 1.0 && levels[8 + 5] < 1.0);
+/// # Ok::<(), isochrony_dsp::DspError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct CellCfar {
+    training: usize,
+    guard: usize,
+    sides: Sides,
+    /// By what the sum, or the cell of the rank, is multiplied.
+    factor: f64,
+    trained: Trained,
+    /// Values until their turn comes, and the results that are 0.
+    waiting: Delay,
+    missing: u64,
+}
+
+#[derive(Debug, Clone)]
+enum Trained {
+    /// Sum of the last cells, and sums before it.
+    Sum { sum: SlidingSum, before: Delay },
+    /// Slots of the cells before and behind, and values that wait to be before.
+    Rank {
+        below: usize,
+        cells: Option<Ranked>,
+        next: usize,
+        before: Delay,
+    },
+}
+
+/// Gives numbers again, so many later; zeros first.
+#[derive(Debug, Clone)]
+struct Delay {
+    by: usize,
+    kept: Vec<f64>,
+    at: usize,
+}
+
+impl Delay {
+    fn new(by: usize) -> Self {
+        Self {
+            by,
+            kept: Vec::new(),
+            at: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn of(&mut self, value: f64) -> f64 {
+        if self.by == 0 {
+            return value;
+        }
+        if self.kept.is_empty() {
+            self.kept = vec![0.0; self.by];
+        }
+        let earlier = std::mem::replace(&mut self.kept[self.at], value);
+        self.at += 1;
+        if self.at == self.by {
+            self.at = 0;
+        }
+        earlier
+    }
+
+    fn reset(&mut self) {
+        self.kept.fill(0.0);
+        self.at = 0;
+    }
+}
+
+impl CellCfar {
+    /// With a probability of false alarms of `pfa` a number, and so many cells on each side.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] of a probability outside 1e-15 to 0.1, no training cells, degrees of 0, a rank outside
+    /// its range, or more than 2^28 cells.
+    pub fn new(
+        pfa: f64,
+        training: usize,
+        guard: usize,
+        sides: Sides,
+        noise: Noise,
+    ) -> Result<Self, DspError> {
+        let training = checked("ca_cfar", "training", training, 1)?;
+        let guard = checked("ca_cfar", "guard", guard, 0)?;
+        let cells = match sides {
+            Sides::Before => training,
+            Sides::Both => 2 * training,
+        };
+        let lag = match sides {
+            Sides::Before => 0,
+            Sides::Both => guard + training,
+        };
+        let refused = |parameter, got: String, allowed: &str| DspError::Parameter {
+            operator: "ca_cfar",
+            parameter,
+            got,
+            allowed: allowed.into(),
+        };
+        // From the newest cell behind to the newest before: what waits is as old as that.
+        let before = Delay::new(lag + guard + 1);
+        let (factor, trained) = match noise {
+            Noise::Mean { degrees: 0 } => {
+                return Err(refused("degrees", "0".into(), "at least 1"));
+            }
+            Noise::Mean { degrees } => {
+                let factor = odds::of_mean(pfa, cells, degrees)? / cells as f64;
+                let sum = SlidingSum::new(training);
+                (factor, Trained::Sum { sum, before })
+            }
+            Noise::Rank { at } if at > 0.0 && at <= 1.0 => {
+                let below = ((at * cells as f64).round() as usize).clamp(1, cells);
+                let factor = odds::of_rank(pfa, cells, below)?;
+                let cells = None;
+                let next = 0;
+                (
+                    factor,
+                    Trained::Rank {
+                        below,
+                        cells,
+                        next,
+                        before,
+                    },
+                )
+            }
+            Noise::Rank { at } => {
+                return Err(refused("order", at.to_string(), "above 0 and at most 1"));
+            }
+        };
+        Ok(Self {
+            training,
+            guard,
+            sides,
+            factor,
+            trained,
+            waiting: Delay::new(lag),
+            missing: (lag + guard + training) as u64,
+        })
+    }
+
+    /// Numbers by which results come later than what they are of.
+    #[must_use]
+    pub fn lag(&self) -> u64 {
+        match self.sides {
+            Sides::Before => 0,
+            Sides::Both => (self.guard + self.training) as u64,
+        }
+    }
+
+    /// Results at the beginning of a stretch that say nothing.
+    #[must_use]
+    pub fn skip(&self) -> u64 {
+        self.lag() + (self.guard + self.training) as u64
+    }
+
+    /// Computes the next levels, as many as values.
+    pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
+        let (training, both) = (self.training, self.sides == Sides::Both);
+        match &mut self.trained {
+            Trained::Sum { sum, before } => {
+                sum.prepare();
+                for (value, result) in values.iter().zip(results) {
+                    let value = value.double();
+                    let newest = sum.add(value);
+                    let earlier = before.of(newest);
+                    let noise = if both { newest + earlier } else { earlier };
+                    let tested = self.waiting.of(value);
+                    *result = T::of(level(tested, self.factor * noise, &mut self.missing));
+                }
+            }
+            Trained::Rank {
+                below,
+                cells,
+                next,
+                before,
+            } => {
+                let slots = if both { 2 * training } else { training };
+                let cells = cells.get_or_insert_with(|| Ranked::new(slots));
+                for (value, result) in values.iter().zip(results) {
+                    let value = value.double();
+                    cells.set(*next, before.of(value));
+                    if both {
+                        cells.set(training + *next, value);
+                    }
+                    *next = if *next + 1 == training { 0 } else { *next + 1 };
+                    cells.divide(*below);
+                    let noise = match cells.below() {
+                        _ if cells.has_nan() => f64::NAN,
+                        below => below.unwrap_or(f64::NAN),
+                    };
+                    let tested = self.waiting.of(value);
+                    *result = T::of(level(tested, self.factor * noise, &mut self.missing));
+                }
+            }
+        }
+    }
+
+    /// What follows is the beginning of another stretch.
+    pub fn reset(&mut self) {
+        self.waiting.reset();
+        self.missing = self.skip();
+        match &mut self.trained {
+            Trained::Sum { sum, before } => {
+                sum.reset();
+                before.reset();
+            }
+            Trained::Rank {
+                cells,
+                next,
+                before,
+                ..
+            } => {
+                before.reset();
+                *next = 0;
+                if let Some(cells) = cells {
+                    cells.clear();
+                }
+            }
+        }
+    }
+}
+
+/// A number over its threshold.
+#[inline(always)]
+fn level(tested: f64, threshold: f64, missing: &mut u64) -> f64 {
+    if *missing > 0 {
+        *missing -= 1;
+        return 0.0;
+    }
+    if tested == 0.0 && threshold == 0.0 {
+        return 0.0;
+    }
+    tested / threshold
+}

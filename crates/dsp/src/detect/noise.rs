@@ -1,0 +1,166 @@
+//! Detection against a running model of Gaussian noise.
+
+use super::odds;
+use crate::DspError;
+use crate::running::Real;
+
+/// How far numbers stand out of noise whose mean and deviation are estimated as they come.
+///
+/// Input: a stream of numbers, as scores of windows. Output: for each its distance from the noise's mean over the
+/// distance at which it is detected: 1 and more is a detection. 0 while the first `memory` numbers are learned from, and
+/// where the noise has no deviation and the number is its mean.
+///
+/// The noise model is an exponentially weighted mean and variance with a time constant of `memory` numbers (in the
+/// beginning, all alike). A number that is detected does not enter it; what leaving out the tail takes from mean and
+/// variance is put back, for Gaussian noise. When `timeout` numbers in a row were detected, all numbers enter it until
+/// one is not: a lasting step becomes the new noise within a few time constants and cannot deafen the detector.
+///
+/// For a probability of false alarms the distance is that of Student's t, since mean and deviation are
+/// estimates of (2 memory - 1) numbers' weight. NaN gives NaN, an infinity itself; neither enters the model.
+///
+/// Source: Girod et al., *XStream* (2008), section II; Trifa, *A framework for bird songs detection* (2006).
+///
+/// ```
+/// use isochrony_dsp::detect::NoiseCfar;
+/// let mut cfar = NoiseCfar::new(4.0, 10, 100)?;
+/// let scores: Vec<f64> = (0..40).map(|i| if i == 30 { 9.0 } else { f64::from(i % 2) }).collect();
+/// let mut levels = vec![0.0; 40];
+/// cfar.run(&scores, &mut levels);
+/// assert!(levels[30] > 1.0 && levels[31] < 1.0);
+/// # Ok::<(), isochrony_dsp::DspError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct NoiseCfar {
+    deviations: f64,
+    memory: u64,
+    timeout: u64,
+    /// Mean and variance of standard Gaussian numbers without those that are detected.
+    cut: (f64, f64),
+    /// By what the variance of what was taken in is less than that of the noise: the tail's part, and one part in as many
+    /// as the steady weights are worth, because the mean is an estimate.
+    widen: f64,
+    /// Numbers in the model, until their weights are steady.
+    count: u64,
+    mean: f64,
+    variance: f64,
+    /// How far above the mean a number is detected.
+    limit: f64,
+    /// Detections in a row.
+    detected: u64,
+}
+
+/// As many numbers of equal weight give estimates as good as those with this time constant.
+fn weight(memory: u64) -> f64 {
+    2.0 * memory as f64 - 1.0
+}
+
+impl NoiseCfar {
+    /// Detects so many standard deviations above the mean.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] of a distance not from 1 to 1000, a memory below 8, a timeout of 0, or more than 2^52.
+    pub fn new(deviations: f64, memory: u64, timeout: u64) -> Result<Self, DspError> {
+        let refused = |parameter, got: String, allowed: &str| DspError::Parameter {
+            operator: "cfar",
+            parameter,
+            got,
+            allowed: allowed.into(),
+        };
+        if !(1.0..=1000.0).contains(&deviations) {
+            let got = deviations.to_string();
+            return Err(refused(
+                "deviations",
+                got,
+                "from 1 to 1000 standard deviations",
+            ));
+        }
+        if !(8..1 << 52).contains(&memory) {
+            return Err(refused("memory", memory.to_string(), "at least 8 numbers"));
+        }
+        if !(1..1 << 52).contains(&timeout) {
+            return Err(refused("timeout", timeout.to_string(), "at least 1 number"));
+        }
+        let cut = odds::cut_above(deviations);
+        let weight = weight(memory);
+        Ok(Self {
+            deviations,
+            memory,
+            timeout,
+            cut,
+            widen: weight / (weight - 1.0) / cut.1,
+            count: 0,
+            mean: 0.0,
+            variance: 0.0,
+            limit: 0.0,
+            detected: 0,
+        })
+    }
+
+    /// Detects where Gaussian noise is with probability `pfa`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`DspError::Parameter`] of a probability outside 1e-15 to 0.1.
+    pub fn with_probability(pfa: f64, memory: u64, timeout: u64) -> Result<Self, DspError> {
+        Self::new(
+            odds::of_deviation(pfa, weight(memory).max(2.0))?,
+            memory,
+            timeout,
+        )
+    }
+
+    /// Computes the next levels, as many as values.
+    pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
+        for (value, result) in values.iter().zip(results) {
+            *result = T::of(self.level(value.double()));
+        }
+    }
+
+    #[inline]
+    fn level(&mut self, value: f64) -> f64 {
+        if self.count < self.memory {
+            self.learn(value);
+            return 0.0;
+        }
+        let above = value - self.center();
+        let level = if above == 0.0 {
+            0.0
+        } else {
+            above / self.limit
+        };
+        if level.is_nan() {
+            return level;
+        }
+        self.detected = if level >= 1.0 { self.detected + 1 } else { 0 };
+        if self.detected == 0 || self.detected > self.timeout {
+            self.learn(value);
+        }
+        level
+    }
+
+    /// The noise's mean: that of what was taken in, and what the left out tail had put to it.
+    #[inline]
+    fn center(&self) -> f64 {
+        self.mean - self.cut.0 * self.limit / self.deviations
+    }
+
+    #[inline]
+    fn learn(&mut self, value: f64) {
+        if !value.is_finite() {
+            return;
+        }
+        self.count = (self.count + 1).min(self.memory);
+        let gain = 1.0 / self.count as f64;
+        // West (1979): no difference of large numbers.
+        let off = value - self.mean;
+        let step = gain * off;
+        self.mean += step;
+        self.variance = (1.0 - gain) * (self.variance + off * step);
+        self.limit = self.deviations * (self.variance * self.widen).sqrt();
+    }
+
+    /// What follows is the beginning of another stretch: the noise is learned anew.
+    pub fn reset(&mut self) {
+        (self.count, self.detected) = (0, 0);
+        (self.mean, self.variance, self.limit) = (0.0, 0.0, 0.0);
+    }
+}

@@ -1,0 +1,186 @@
+//! Short-time average over long-time average of a signal's power.
+
+use crate::DspError;
+use crate::running::{Real, SlidingSum, checked};
+
+/// Both windows, in samples: `lta` longer than `sta`.
+fn windows(sta: usize, lta: usize) -> Result<(usize, usize), DspError> {
+    let sta = checked("stalta", "sta", sta, 1)?;
+    let lta = checked("stalta", "lta", lta, 1)?;
+    if lta > sta {
+        return Ok((sta, lta));
+    }
+    Err(DspError::Parameter {
+        operator: "stalta",
+        parameter: "lta",
+        got: format!("{lta} samples"),
+        allowed: format!("longer than sta={sta} samples"),
+    })
+}
+
+/// The least a long-time average counts as: a signal of zeros has the ratio 0, not NaN.
+#[inline(always)]
+fn at_least(value: f64, least: f64) -> f64 {
+    // Of NaN the comparison is false, so it stays.
+    if value < least { least } else { value }
+}
+
+/// Ratio of the mean squares of the last `sta` and the last `lta` samples.
+///
+/// Input: a stream of numbers. Output: for each sample the ratio; 0 until the long window is full, that is for the first
+/// `lta - 1` samples; no delay. A long-time average below the least normal double (2.2e-308) counts as that, so silence
+/// gives 0. Both averages are sums of squares without subtraction ([`SlidingSum`]): relative error at most
+/// (sta + lta + 4) * 2^-53, with no memory of what has left the windows. NaN reaches the `lta` ratios whose windows have it;
+/// an infinity likewise, as NaN while it is in both windows and as 0 after that.
+///
+/// Source: Allen, *Automatic earthquake recognition and timing from single traces* (1978); the conventions are those of
+/// ObsPy's `classic_sta_lta`.
+///
+/// ```
+/// use isochrony_dsp::detect::ClassicStaLta;
+/// let mut stalta = ClassicStaLta::new(1, 3)?;
+/// let mut ratios = [0.0; 4];
+/// stalta.run(&[1.0, 1.0, 1.0, 4.0], &mut ratios);
+/// assert_eq!(ratios, [0.0, 0.0, 1.0, 16.0 / 6.0]);
+/// # Ok::<(), isochrony_dsp::DspError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ClassicStaLta {
+    sta: SlidingSum,
+    lta: SlidingSum,
+    /// Samples until the long window is full.
+    missing: usize,
+    /// lta / sta: from a ratio of sums to one of means.
+    scale: f64,
+    /// Least sum of the long window.
+    least: f64,
+}
+
+impl ClassicStaLta {
+    /// Of windows of so many samples.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] where `lta` is not longer than `sta`, or one is 0 or more than 2^28.
+    pub fn new(sta: usize, lta: usize) -> Result<Self, DspError> {
+        let (sta, lta) = windows(sta, lta)?;
+        Ok(Self {
+            sta: SlidingSum::new(sta),
+            lta: SlidingSum::new(lta),
+            missing: lta - 1,
+            scale: lta as f64 / sta as f64,
+            least: f64::MIN_POSITIVE * lta as f64,
+        })
+    }
+
+    /// Computes the next ratios, as many as values.
+    pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
+        self.sta.prepare();
+        self.lta.prepare();
+        let early = self.missing.min(values.len());
+        self.missing -= early;
+        let (filling, values) = values.split_at(early);
+        for (value, result) in filling.iter().zip(&mut *results) {
+            let power = value.double() * value.double();
+            self.sta.add(power);
+            self.lta.add(power);
+            *result = T::of(0.0);
+        }
+        for (value, result) in values.iter().zip(&mut results[early..]) {
+            let power = value.double() * value.double();
+            let sta = self.sta.add(power);
+            let lta = self.lta.add(power);
+            *result = T::of(sta * self.scale / at_least(lta, self.least));
+        }
+    }
+
+    /// What follows is the beginning of another stretch.
+    pub fn reset(&mut self) {
+        self.missing = self.lta.window() - 1;
+        self.sta.reset();
+        self.lta.reset();
+    }
+
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.sta.bytes() + self.lta.bytes()
+    }
+}
+
+/// Ratio of exponentially weighted mean squares with time constants of `sta` and `lta` samples.
+///
+/// Input: a stream of numbers. Output: for each sample the ratio of s and l, where s grows by (x² - s) / sta and l by
+/// (x² - l) / lta at each sample behind the stretch's first, from 0; 0 for the first `lta` samples; no delay. An average below the least normal
+/// double (2.2e-308) is 0 in s and counts as that number in l, so silence gives 0. The weight of each sample in an
+/// average is off by at most 2^-52 of itself for each sample of its age, so roundings are forgotten as samples are. NaN and infinities stay to the stretch's end.
+///
+/// Source: Withers et al., *A comparison of select trigger algorithms for automated global seismic phase and event
+/// detection* (1998); the conventions are those of ObsPy's `recursive_sta_lta`, the first sample's among them.
+///
+/// ```
+/// use isochrony_dsp::detect::RecursiveStaLta;
+/// let mut stalta = RecursiveStaLta::new(1, 2)?;
+/// let mut ratios = [0.0; 4];
+/// stalta.run(&[9.0, 1.0, 1.0, 3.0], &mut ratios);
+/// assert_eq!(ratios, [0.0, 0.0, 1.0 / 0.75, 9.0 / 4.875]);
+/// # Ok::<(), isochrony_dsp::DspError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RecursiveStaLta {
+    /// Weights of the newest sample.
+    gains: [f64; 2],
+    averages: [f64; 2],
+    lta: usize,
+    /// Samples that have come, until the averages are believed.
+    count: usize,
+}
+
+impl RecursiveStaLta {
+    /// With time constants of so many samples.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] where `lta` is not longer than `sta`, or one is 0 or more than 2^28.
+    pub fn new(sta: usize, lta: usize) -> Result<Self, DspError> {
+        let (sta, lta) = windows(sta, lta)?;
+        Ok(Self {
+            gains: [1.0 / sta as f64, 1.0 / lta as f64],
+            averages: [0.0; 2],
+            lta,
+            count: 0,
+        })
+    }
+
+    /// Computes the next ratios, as many as values.
+    pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
+        let early = values.len().min(self.lta - self.count);
+        let (filling, values) = values.split_at(early);
+        for (value, result) in filling.iter().zip(&mut *results) {
+            if self.count > 0 {
+                self.average(value.double());
+            }
+            self.count += 1;
+            *result = T::of(0.0);
+        }
+        for (value, result) in values.iter().zip(&mut results[early..]) {
+            let [sta, lta] = self.average(value.double());
+            *result = T::of(sta / at_least(lta, f64::MIN_POSITIVE));
+        }
+    }
+
+    #[inline(always)]
+    fn average(&mut self, value: f64) -> [f64; 2] {
+        let power = value * value;
+        for (average, gain) in self.averages.iter_mut().zip(self.gains) {
+            let next = gain * power + (1.0 - gain) * *average;
+            // Subnormal numbers would decay to one that halves to itself, and cost a hundred cycles each.
+            *average = if next < f64::MIN_POSITIVE { 0.0 } else { next };
+        }
+        self.averages
+    }
+
+    /// What follows is the beginning of another stretch.
+    pub fn reset(&mut self) {
+        self.averages = [0.0; 2];
+        self.count = 0;
+    }
+}

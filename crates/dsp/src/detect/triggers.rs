@@ -1,0 +1,170 @@
+//! Where a stream of numbers is above a threshold: ranges of its indices.
+
+use std::ops::Range;
+
+use crate::DspError;
+
+/// Numbers that are looked at together for the first above the threshold.
+const BLOCK: usize = 64;
+
+/// Which indices the numbers are of: number k begins at `start + k * hop` and covers `span` indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// First index of the first number.
+    pub start: i64,
+    /// Indices from one number to the next, at least 1.
+    pub hop: u64,
+    /// Indices that a number is of: 1 of a sample, a window's length of a window.
+    pub span: u64,
+}
+
+impl Grid {
+    fn start_of(&self, k: usize) -> i64 {
+        self.start
+            .saturating_add_unsigned(self.hop.saturating_mul(k as u64))
+    }
+
+    fn end_of(&self, k: usize) -> i64 {
+        self.start_of(k).saturating_add_unsigned(self.span)
+    }
+}
+
+/// Ranges in which a stream has gone to `on` or above and stayed at `off` or above.
+///
+/// Input: numbers in order, and which indices they are of. Output: half-open ranges in order, from the first index of
+/// the first number at or above `on` to the end of the last number in a row that is at or above `off`. Ranges with at most
+/// `merge` indices between them become one; then those of fewer than `least` indices are left out. A range is given as
+/// soon as nothing can be added to it. NaN is not above anything.
+///
+/// Source: as ObsPy's `trigger_onset`, whose second number is the last index in the range, not the one behind.
+///
+/// ```
+/// use isochrony_dsp::detect::{Grid, Triggers};
+/// let mut triggers = Triggers::new(3.0, 1.0, 1, 0)?;
+/// let mut found = Vec::new();
+/// let samples = Grid { start: 10, hop: 1, span: 1 };
+/// triggers.run(&[0.0, 3.5, 2.0, 0.5, 2.0], samples, |range| found.push(range));
+/// assert_eq!(found, [11..13]);
+/// # Ok::<(), isochrony_dsp::DspError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Triggers {
+    on: f64,
+    off: f64,
+    least: u64,
+    merge: u64,
+    /// What was found last and may grow.
+    open: Option<Range<i64>>,
+    /// The stream has not fallen below `off` since it went above `on`.
+    active: bool,
+}
+
+impl Triggers {
+    /// With these thresholds; `least` and `merge` in indices.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] where `off` is above `on`, or one is not finite.
+    pub fn new(on: f64, off: f64, least: u64, merge: u64) -> Result<Self, DspError> {
+        let refused = |parameter, got: f64, allowed: String| DspError::Parameter {
+            operator: "triggers",
+            parameter,
+            got: got.to_string(),
+            allowed,
+        };
+        if !on.is_finite() {
+            return Err(refused("on", on, "a finite number".into()));
+        }
+        if !off.is_finite() || off > on {
+            return Err(refused("off", off, format!("at most on={on}")));
+        }
+        Ok(Self {
+            on,
+            off,
+            least,
+            merge,
+            open: None,
+            active: false,
+        })
+    }
+
+    /// Takes the next numbers, which continue those before, and gives the ranges that are complete.
+    pub fn run(&mut self, values: &[f64], grid: Grid, mut found: impl FnMut(Range<i64>)) {
+        let mut k = 0;
+        loop {
+            if self.active {
+                // `active` begins with a range.
+                let stays = |value: &f64| *value >= self.off; // NaN does not
+                let falls = values[k..].iter().position(|value| !stays(value));
+                let end = falls.map_or(values.len(), |at| k + at);
+                if let (Some(open), Some(last)) = (&mut self.open, end.checked_sub(1))
+                    && end > k
+                {
+                    open.end = open.end.max(grid.end_of(last));
+                }
+                k = end;
+                self.active = falls.is_none();
+            }
+            let Some(at) = self.rises(&values[k..]) else {
+                break;
+            };
+            k += at;
+            let start = grid.start_of(k);
+            match &self.open {
+                Some(open) if start <= open.end.saturating_add_unsigned(self.merge) => {}
+                _ => {
+                    self.flush(&mut found);
+                    self.open = Some(start..start);
+                }
+            }
+            self.active = true;
+        }
+        // What the next number begins is too far away.
+        let next = grid.start_of(values.len());
+        let far = |open: &Range<i64>| next > open.end.saturating_add_unsigned(self.merge);
+        if !self.active && self.open.as_ref().is_some_and(far) {
+            self.flush(&mut found);
+        }
+    }
+
+    /// The first that is at or above `on`.
+    fn rises(&self, values: &[f64]) -> Option<usize> {
+        if self.active {
+            return None;
+        }
+        let mut from = 0;
+        for block in values.chunks(BLOCK) {
+            // Without an early end, so that it becomes vectors.
+            if block
+                .iter()
+                .fold(false, |any, value| any | (*value >= self.on))
+            {
+                return block
+                    .iter()
+                    .position(|value| *value >= self.on)
+                    .map(|at| from + at);
+            }
+            from += block.len();
+        }
+        None
+    }
+
+    fn flush(&mut self, found: &mut impl FnMut(Range<i64>)) {
+        if let Some(open) = self.open.take()
+            && open.end.abs_diff(open.start) >= self.least
+        {
+            found(open);
+        }
+    }
+
+    /// The stretch has ended: gives what is left and forgets all.
+    pub fn finish(&mut self, mut found: impl FnMut(Range<i64>)) {
+        self.flush(&mut found);
+        self.active = false;
+    }
+
+    /// Where what may still grow begins; None: nothing does.
+    #[must_use]
+    pub fn open_from(&self) -> Option<i64> {
+        self.open.as_ref().map(|open| open.start)
+    }
+}

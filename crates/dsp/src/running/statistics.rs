@@ -1,0 +1,119 @@
+//! Means and root mean squares of sliding windows.
+
+use super::{Real, SlidingSum, checked};
+use crate::DspError;
+
+/// Counts samples until the window is full, and divides by as many as there are.
+#[derive(Debug, Clone)]
+struct Averaged {
+    sum: SlidingSum,
+    count: usize,
+}
+
+impl Averaged {
+    fn new(operator: &'static str, window: usize) -> Result<Self, DspError> {
+        Ok(Self {
+            sum: SlidingSum::new(checked(operator, "window", window, 1)?),
+            count: 0,
+        })
+    }
+
+    #[inline(always)]
+    fn run<T: Real>(
+        &mut self,
+        values: &[T],
+        results: &mut [T],
+        of: impl Fn(f64) -> f64,
+        made: impl Fn(f64) -> f64,
+    ) {
+        self.sum.prepare();
+        let window = self.sum.window();
+        for (value, result) in values.iter().zip(results) {
+            self.count = window.min(self.count + 1);
+            let sum = self.sum.add(of(value.double()));
+            *result = T::of(made(sum / self.count as f64));
+        }
+    }
+
+    fn reset(&mut self) {
+        self.sum.reset();
+        self.count = 0;
+    }
+}
+
+/// Means of the last W samples.
+///
+/// Input: a stream of numbers. Output: for each the mean of it and the W - 1 before it; at the beginning, of those that
+/// there are; no delay beyond that of the mean itself, (W - 1) / 2 samples. Error: at most W roundings of 2^-53 times
+/// the mean magnitude, with no memory of samples that have left the window. NaN and infinities reach the W results whose
+/// windows have them.
+///
+/// ```
+/// use isochrony_dsp::running::RunningMean;
+/// let mut mean = RunningMean::new(2)?;
+/// let mut means = [0.0; 4];
+/// mean.run(&[1.0, 3.0, 1e300, 5.0], &mut means);
+/// mean.run(&[5.0; 2], &mut means[..2]);
+/// assert_eq!(means[..2], [5.0, 5.0]); // 1e300 has left no trace
+/// # Ok::<(), isochrony_dsp::DspError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RunningMean(Averaged);
+
+impl RunningMean {
+    /// Of windows of so many samples.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] of none, or more than 2^28.
+    pub fn new(window: usize) -> Result<Self, DspError> {
+        Averaged::new("running_mean", window).map(Self)
+    }
+
+    /// Computes the next means, as many as values.
+    pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
+        self.0.run(values, results, |value| value, |mean| mean);
+    }
+
+    /// What follows is the beginning of another stretch.
+    pub fn reset(&mut self) {
+        self.0.reset();
+    }
+}
+
+/// Root mean squares of the last W samples.
+///
+/// Input: a stream of numbers. Output: for each the root of the mean square of it and the W - 1 before it; at the
+/// beginning, of those that there are. Error: relative, at most W roundings of 2^-53, with no memory of samples that have
+/// left the window. Squares beyond 1.8e308 are infinite. NaN and infinities reach the W results whose windows have them.
+///
+/// ```
+/// use isochrony_dsp::running::RunningRms;
+/// let mut rms = RunningRms::new(2)?;
+/// let mut loudness = [0.0f32; 3];
+/// rms.run(&[3.0, -3.0, 0.0], &mut loudness);
+/// assert_eq!(loudness, [3.0, 3.0, 4.5f32.sqrt()]);
+/// # Ok::<(), isochrony_dsp::DspError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct RunningRms(Averaged);
+
+impl RunningRms {
+    /// Of windows of so many samples.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] of none, or more than 2^28.
+    pub fn new(window: usize) -> Result<Self, DspError> {
+        Averaged::new("running_rms", window).map(Self)
+    }
+
+    /// Computes the next root mean squares, as many as values.
+    pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
+        self.0
+            .run(values, results, |value| value * value, f64::sqrt);
+    }
+
+    /// What follows is the beginning of another stretch.
+    pub fn reset(&mut self) {
+        self.0.reset();
+    }
+}

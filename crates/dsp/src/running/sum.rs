@@ -1,0 +1,91 @@
+//! Sums of sliding windows without subtraction.
+//!
+//! The stream is cut into blocks of W samples, counted from the stretch's first. A window that ends within a block is a
+//! beginning of this block and an end of the one before, so its sum is a sum from the block's first sample on plus one
+//! that was computed backwards from the last sample of the block before. Each sample is added twice and never
+//! subtracted: of numbers of one sign the error is at most W - 1 roundings, 2^-53 of the sum each, however long the stream
+//! and whatever went through before; infinities and NaN are gone when they have left the window. Only additions in an
+//! order that the block fixes: the same bits for any cutting of the stream.
+//!
+//! Rejected: a running sum (adds what comes, subtracts what goes) keeps the rounding errors of the largest samples for
+//! ever; exact integers would need floating samples to be scaled. The scheme is the two stacks by which a queue is
+//! made, as van Herk and Gil and Werman used it for sliding maxima (1992, 1993).
+
+/// Sums of the last W values.
+#[derive(Debug, Clone)]
+pub struct SlidingSum {
+    window: usize,
+    /// In `[..at]` the values of this block; in `[at..]` the sums from there to the end of the block before.
+    kept: Vec<f64>,
+    at: usize,
+    /// Sum of the values of this block.
+    head: f64,
+}
+
+impl SlidingSum {
+    /// Of windows of so many values, at least one.
+    #[must_use]
+    pub fn new(window: usize) -> Self {
+        Self {
+            window: window.max(1),
+            // Memory is taken with the first value: a plan that is only written takes none.
+            kept: Vec::new(),
+            at: 0,
+            head: 0.0,
+        }
+    }
+
+    /// Values of a window.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Takes memory, if it has none; before the first of [`add`](Self::add).
+    #[inline]
+    pub fn prepare(&mut self) {
+        if self.kept.is_empty() {
+            self.kept = vec![0.0; self.window];
+        }
+    }
+
+    /// Adds a value; the sum of the last W of them, of fewer where fewer have come.
+    ///
+    /// # Panics
+    /// Before [`prepare`](Self::prepare).
+    #[inline(always)]
+    pub fn add(&mut self, value: f64) -> f64 {
+        self.kept[self.at] = value;
+        self.head += value;
+        self.at += 1;
+        match self.kept.get(self.at) {
+            Some(tail) => self.head + tail,
+            None => self.turn(),
+        }
+    }
+
+    /// The block is full: its sums from behind are what the next one needs. Its sum.
+    #[inline(never)]
+    fn turn(&mut self) -> f64 {
+        let mut tail = 0.0;
+        for value in self.kept.iter_mut().rev() {
+            tail += *value;
+            *value = tail;
+        }
+        self.at = 0;
+        std::mem::take(&mut self.head)
+    }
+
+    /// Forgets all values.
+    pub fn reset(&mut self) {
+        self.kept.fill(0.0);
+        self.at = 0;
+        self.head = 0.0;
+    }
+
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.window * size_of::<f64>()
+    }
+}
