@@ -46,6 +46,18 @@ pub enum DspError {
         /// What may be given, with its unit.
         allowed: String,
     },
+    /// A recursive filter that would not settle.
+    #[error(
+        "{operator}: section {section} of {sections} has a pole on or outside the unit circle; lower the order, or move the corners away from 0, from half the rate and from each other"
+    )]
+    Unstable {
+        /// The design that was refused.
+        operator: &'static str,
+        /// The section, counted from 0.
+        section: usize,
+        /// Number of sections.
+        sections: usize,
+    },
 }
 
 impl DspError {
@@ -57,6 +69,7 @@ impl DspError {
             Self::OutputLength { .. } => "output_length",
             Self::PartialSample { .. } => "partial_sample",
             Self::Parameter { .. } => "parameter",
+            Self::Unstable { .. } => "unstable",
         }
     }
 }
@@ -68,7 +81,7 @@ mod tests {
     #[test]
     fn every_message_says_what_where_and_how_to_mend_it() {
         let operator = "summaries";
-        let examples: [(DspError, &[&str]); 4] = [
+        let examples: [(DspError, &[&str]); 5] = [
             (
                 DspError::ZeroWindow { operator },
                 &["summaries", "got 0", "in samples"],
@@ -98,6 +111,19 @@ mod tests {
                 },
                 &["quantile", "at=1.5", "from 0 to 1", "change at"],
             ),
+            (
+                DspError::Unstable {
+                    operator: "iir",
+                    section: 2,
+                    sections: 4,
+                },
+                &[
+                    "iir",
+                    "section 2 of 4",
+                    "outside the unit circle",
+                    "lower the order",
+                ],
+            ),
         ];
         for (at, (error, parts)) in examples.iter().enumerate() {
             // Fails to compile when a variant is added, and to pass until it has an example.
@@ -106,6 +132,7 @@ mod tests {
                 DspError::OutputLength { .. } => 1,
                 DspError::PartialSample { .. } => 2,
                 DspError::Parameter { .. } => 3,
+                DspError::Unstable { .. } => 4,
             };
             assert_eq!(position, at);
             let message = error.to_string();

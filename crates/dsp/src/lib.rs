@@ -9,6 +9,7 @@
 pub mod convert;
 pub mod detect;
 mod error;
+pub mod filter;
 mod isa;
 pub mod math;
 pub mod running;

@@ -1,0 +1,64 @@
+//! Throughput of filters; run with `cargo bench -p isochrony-dsp --bench filters`. `bench/filters.py` sets them beside SciPy.
+//!
+//! Results are asserted; without `--bench` (as `cargo test` runs it) each case runs once on little data.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use isochrony_dsp::Isa;
+use isochrony_dsp::filter::{Band, Family, Iir, Initial, SosFilter};
+use isochrony_dsp::spectrum::Precision;
+
+/// Median throughput in Msamples/s.
+fn throughput(samples: usize, rounds: usize, mut work: impl FnMut()) -> f64 {
+    let mut speeds: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let start = Instant::now();
+            work();
+            samples as f64 / start.elapsed().as_secs_f64() / 1e6
+        })
+        .collect();
+    speeds.sort_by(f64::total_cmp);
+    speeds[speeds.len() / 2]
+}
+
+fn sos<T: Precision + Into<f64>>(name: &str, samples: usize, rounds: usize) {
+    let input: Vec<T> = (0..samples)
+        .map(|n| T::of(((n * n) as f64 * 0.37).sin()))
+        .collect();
+    let mut output = vec![T::of(0.0); samples];
+    for order in [1, 2, 4, 6, 8, 12] {
+        let iir = Iir {
+            family: Family::Butterworth,
+            band: Band::Lowpass(50.0),
+            order,
+        };
+        let design = iir.design("iir", 1000.0).expect("a design");
+        for isa in Isa::available() {
+            let mut filter = SosFilter::on(isa, &design, Initial::Zero);
+            let speed = throughput(samples, rounds, || {
+                for (input, output) in input.chunks(4096).zip(output.chunks_mut(4096)) {
+                    filter
+                        .process(black_box(input), output)
+                        .expect("equal lengths");
+                }
+            });
+            assert!(output.iter().all(|y| (*y).into().abs() < 2.0));
+            println!(
+                "filter/sos/{order}/{name}/{}: {speed:.0} Msamples/s",
+                isa.name()
+            );
+        }
+    }
+}
+
+fn main() {
+    let measured = std::env::args().any(|argument| argument == "--bench");
+    let (samples, rounds) = if measured {
+        (1 << 16, 201)
+    } else {
+        (1 << 12, 1)
+    };
+    sos::<f64>("f64", samples, rounds);
+    sos::<f32>("f32", samples, rounds);
+}

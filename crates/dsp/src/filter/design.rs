@@ -1,0 +1,196 @@
+//! Recursive filters by what they should do.
+
+use std::f64::consts::PI;
+
+use super::prototype::{butterworth, chebyshev1, chebyshev2, elliptic};
+use super::sections::{Section, Sections};
+use super::{frequency, parameter_error};
+use crate::DspError;
+
+/// What passes; corners in Hz.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Band {
+    /// What lies below.
+    Lowpass(f64),
+    /// What lies above.
+    Highpass(f64),
+    /// What lies between.
+    Bandpass(f64, f64),
+    /// What does not lie between.
+    Bandstop(f64, f64),
+}
+
+/// Shape of a filter, and so what its corners are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Family {
+    /// Flat; the gain at a corner is `1 / sqrt(2)`.
+    Butterworth,
+    /// Ripples where it passes; at a corner the gain leaves `-ripple_db`.
+    Chebyshev1 {
+        /// Depth of the ripple in dB, above 0.
+        ripple_db: f64,
+    },
+    /// Ripples where it stops; at a corner the gain reaches `-attenuation_db`.
+    Chebyshev2 {
+        /// Least attenuation in dB, above 0.
+        attenuation_db: f64,
+    },
+    /// Ripples in both, the narrowest way from one to the other; at a corner the gain leaves `-ripple_db`.
+    Elliptic {
+        /// Depth of the ripple in dB, above 0.
+        ripple_db: f64,
+        /// Least attenuation in dB, above `ripple_db`.
+        attenuation_db: f64,
+    },
+}
+
+/// A recursive filter to be designed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Iir {
+    /// Its shape.
+    pub family: Family,
+    /// What passes.
+    pub band: Band,
+    /// Order of the lowpass prototype, 1 to [`Iir::MAX_ORDER`]; a bandpass or bandstop has twice as many poles.
+    pub order: usize,
+}
+
+impl Iir {
+    /// Highest order; beyond it no filter in use is.
+    pub const MAX_ORDER: usize = 32;
+
+    /// Designs the filter for a rate in Hz: analog prototype, bilinear transform with its corners where they were asked
+    /// for, and second-order sections whose poles are paired with the zeros nearest to them, as SciPy's
+    /// `iirfilter(output="sos")` does it.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] for a corner at or below zero or at or above half the rate, corners that do not ascend,
+    /// an order, ripple or attenuation out of range. [`DspError::Unstable`] where double precision cannot hold the filter.
+    ///
+    /// ```
+    /// use isochrony_dsp::filter::{Band, Family, Iir};
+    ///
+    /// let lowpass = Iir { family: Family::Butterworth, band: Band::Lowpass(10.0), order: 4 };
+    /// let sections = lowpass.design("iir", 100.0)?;
+    /// assert!((sections.response(10.0, 100.0).norm() - 0.5f64.sqrt()).abs() < 1e-12);
+    /// assert!(lowpass.design("iir", 20.0).is_err()); // the corner is half the rate
+    /// # Ok::<(), isochrony_dsp::DspError>(())
+    /// ```
+    pub fn design(&self, operator: &'static str, rate: f64) -> Result<Sections, DspError> {
+        if !(1..=Self::MAX_ORDER).contains(&self.order) {
+            let allowed = format!("1 to {}", Self::MAX_ORDER);
+            return Err(parameter_error(
+                operator,
+                "order",
+                self.order.to_string(),
+                allowed,
+            ));
+        }
+        let warped = |hz: f64| Ok((PI * frequency(operator, "cutoff_hz", hz, rate)? / rate).tan());
+        let ascending = |low: f64, high: f64| {
+            let corners = (warped(low)?, warped(high)?);
+            if low < high {
+                return Ok(corners);
+            }
+            let got = format!("[{low}, {high}]");
+            Err(parameter_error(
+                operator,
+                "cutoff_hz",
+                got,
+                "two ascending frequencies",
+            ))
+        };
+        let decibels = |parameter: &'static str, db: f64, above: f64| {
+            if db > above && db <= 600.0 {
+                return Ok(db);
+            }
+            let allowed = format!("above {above} dB, at most 600 dB");
+            Err(parameter_error(
+                operator,
+                parameter,
+                format!("{db} dB"),
+                allowed,
+            ))
+        };
+        let prototype = match self.family {
+            Family::Butterworth => butterworth(self.order),
+            Family::Chebyshev1 { ripple_db } => {
+                chebyshev1(self.order, decibels("ripple_db", ripple_db, 0.0)?)
+            }
+            Family::Chebyshev2 { attenuation_db } => {
+                chebyshev2(self.order, decibels("attenuation_db", attenuation_db, 0.0)?)
+            }
+            Family::Elliptic {
+                ripple_db,
+                attenuation_db,
+            } => {
+                let ripple = decibels("ripple_db", ripple_db, 0.0)?;
+                let attenuation = decibels("attenuation_db", attenuation_db, ripple)?;
+                elliptic(self.order, ripple, attenuation).ok_or_else(|| {
+                    let got = format!("{attenuation_db} dB at ripple_db={ripple_db} dB");
+                    parameter_error(operator, "attenuation_db", got, "nearer to the ripple")
+                })?
+            }
+        };
+        let analog = match self.band {
+            Band::Lowpass(corner) => prototype.lowpass(warped(corner)?),
+            Band::Highpass(corner) => prototype.highpass(warped(corner)?),
+            Band::Bandpass(low, high) => {
+                let (low, high) = ascending(low, high)?;
+                prototype.bandpass(low, high)
+            }
+            Band::Bandstop(low, high) => {
+                let (low, high) = ascending(low, high)?;
+                prototype.bandstop(low, high)
+            }
+        };
+        Sections::new(operator, analog.bilinear().sections())
+    }
+}
+
+/// What both filters of one frequency share: cosine of its angle, and the gain that gives the width.
+fn one_frequency(
+    operator: &'static str,
+    hz: f64,
+    q: f64,
+    rate: f64,
+) -> Result<(f64, f64), DspError> {
+    let angle = 2.0 * PI * frequency(operator, "hz", hz, rate)? / rate;
+    // Half the width must stay below a quarter turn, where its tangent ends.
+    if !(q.is_finite() && q > angle / PI) {
+        let allowed = format!("a finite number above {}", angle / PI);
+        return Err(parameter_error(operator, "q", q.to_string(), allowed));
+    }
+    Ok((angle.cos(), 1.0 / (1.0 + (angle / q / 2.0).tan())))
+}
+
+/// A notch: takes one frequency out, and what lies within `hz / q` is weakened by 3 dB or more. As SciPy's `iirnotch`.
+///
+/// # Errors
+/// [`DspError::Parameter`] for a frequency at or below zero or at or above half the rate, or a `q` so low that the
+/// band is wider than half the rate.
+pub fn notch(operator: &'static str, hz: f64, q: f64, rate: f64) -> Result<Sections, DspError> {
+    let (cosine, gain) = one_frequency(operator, hz, q, rate)?;
+    Sections::new(
+        operator,
+        vec![Section {
+            b: [gain, gain * (-2.0 * cosine), gain],
+            a: [-2.0 * gain * cosine, 2.0 * gain - 1.0],
+        }],
+    )
+}
+
+/// A peak: lets one frequency pass, and what lies within `hz / q` with at most 3 dB less. As SciPy's `iirpeak`.
+///
+/// # Errors
+/// As [`notch`].
+pub fn peak(operator: &'static str, hz: f64, q: f64, rate: f64) -> Result<Sections, DspError> {
+    let (cosine, gain) = one_frequency(operator, hz, q, rate)?;
+    Sections::new(
+        operator,
+        vec![Section {
+            b: [1.0 - gain, 0.0, gain - 1.0],
+            a: [-2.0 * gain * cosine, 2.0 * gain - 1.0],
+        }],
+    )
+}

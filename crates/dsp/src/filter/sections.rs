@@ -1,0 +1,138 @@
+//! What a recursive filter is: a cascade of second-order sections.
+
+use std::f64::consts::PI;
+
+use num_complex::Complex64;
+
+use crate::DspError;
+
+/// A second-order section: `y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2]`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Section {
+    /// Factors of the input.
+    pub b: [f64; 3],
+    /// Factors of what was given before; that of the sample itself is 1.
+    pub a: [f64; 2],
+}
+
+impl Section {
+    /// What a constant input is multiplied by once the filter has settled.
+    #[must_use]
+    pub fn gain_of_constant(&self) -> f64 {
+        let [b0, b1, b2] = self.b;
+        (b0 + b1 + b2) / (1.0 + self.a[0] + self.a[1])
+    }
+
+    /// Distance of the farther pole from the origin.
+    #[must_use]
+    pub fn radius(&self) -> f64 {
+        let [a1, a2] = self.a;
+        let inside = a1 * a1 - 4.0 * a2;
+        if inside < 0.0 {
+            a2.sqrt()
+        } else {
+            0.5 * (a1.abs() + inside.sqrt())
+        }
+    }
+
+    /// Whether both poles lie inside the unit circle.
+    fn is_stable(&self) -> bool {
+        let [a1, a2] = self.a;
+        let finite = self.b.iter().chain(&self.a).all(|x| x.is_finite());
+        finite && a2.abs() < 1.0 && a1.abs() < 1.0 + a2
+    }
+}
+
+/// A stable recursive filter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sections(Vec<Section>);
+
+impl Sections {
+    /// Takes sections, which run in the order in which they are given.
+    ///
+    /// # Errors
+    /// [`DspError::Unstable`] if a pole does not lie inside the unit circle; [`DspError::Parameter`] if there is none.
+    pub fn new(operator: &'static str, sections: Vec<Section>) -> Result<Self, DspError> {
+        if sections.is_empty() {
+            return Err(super::parameter_error(
+                operator,
+                "sections",
+                "none",
+                "one section or more",
+            ));
+        }
+        match sections.iter().position(|section| !section.is_stable()) {
+            Some(section) => Err(DspError::Unstable {
+                operator,
+                section,
+                sections: sections.len(),
+            }),
+            None => Ok(Self(sections)),
+        }
+    }
+
+    /// The sections, in the order in which they run.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Section] {
+        &self.0
+    }
+
+    /// Rows of six as SciPy has them: b0, b1, b2, 1, a1, a2.
+    #[must_use]
+    pub fn to_sos(&self) -> Vec<[f64; 6]> {
+        let row = |s: &Section| [s.b[0], s.b[1], s.b[2], 1.0, s.a[0], s.a[1]];
+        self.0.iter().map(row).collect()
+    }
+
+    /// The response at a frequency: magnitude is gain, angle is phase.
+    #[must_use]
+    pub fn response(&self, hz: f64, rate: f64) -> Complex64 {
+        let delay = Complex64::from_polar(1.0, -2.0 * PI * hz / rate);
+        let one = |s: &Section| {
+            let above = s.b[0] + delay * (s.b[1] + delay * s.b[2]);
+            above / (1.0 + delay * (s.a[0] + delay * s.a[1]))
+        };
+        self.0.iter().map(one).product()
+    }
+
+    /// Samples after which what came before hardly matters: the part of the impulse response that is left is below
+    /// `rel_err` of the whole. `u64::MAX` where that is never.
+    ///
+    /// Found from the pole farthest out, at radius r, as though all `m` poles lay there on the real axis: of `m` such
+    /// poles in a row what is left after n samples is the chance that fewer than m events of rate `n (1 - r)` happen.
+    #[must_use]
+    pub fn settling(&self, rel_err: f64) -> u64 {
+        let radius = self.0.iter().map(Section::radius).fold(0.0, f64::max);
+        let poles: usize = self.0.iter().map(|s| 2 - usize::from(s.a[1] == 0.0)).sum();
+        if radius <= f64::EPSILON {
+            return 2 * self.0.len() as u64;
+        }
+        if radius >= 1.0 || rel_err <= 0.0 {
+            return u64::MAX;
+        }
+        let left = |mean: f64| -> f64 {
+            let mut term = 1.0;
+            let mut sum = 0.0;
+            for j in 0..poles {
+                sum += term;
+                term *= mean / (j + 1) as f64;
+            }
+            (sum.ln() - mean).exp()
+        };
+        let (mut low, mut high) = (0.0, 1.0);
+        while left(high) > rel_err {
+            high *= 2.0;
+        }
+        for _ in 0..60 {
+            let middle = 0.5 * (low + high);
+            if left(middle) > rel_err {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        let samples = high / -radius.ln();
+        // Poles at the origin and zeros reach two samples a section farther.
+        samples.ceil() as u64 + 2 * self.0.len() as u64
+    }
+}
