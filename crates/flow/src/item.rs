@@ -191,6 +191,25 @@ impl Frames {
         })
     }
 
+    /// One computed number for each of the windows like these of which the first begins at `start`: as many as there are
+    /// in `values`. None if they are not numbers of `dtype`, aligned.
+    #[must_use]
+    pub(crate) fn numbers_from(
+        &self,
+        start: i64,
+        values: Buffer,
+        dtype: DType,
+        stream: StreamId,
+    ) -> Option<Self> {
+        let count = (values.len() / dtype.size()) as u64;
+        Self {
+            start,
+            count,
+            ..self.clone()
+        }
+        .with_rows(values, dtype, 1, stream)
+    }
+
     /// Index of the first sample of the first window.
     #[must_use]
     pub fn start(&self) -> i64 {

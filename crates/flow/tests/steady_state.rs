@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Live, Plan, Segments};
+use isochrony_flow::{Catalog, Live, Plan, Segments, json};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
@@ -45,6 +45,10 @@ fn allocations(samples: i64, plan: &dyn Fn(Plan) -> Plan) -> usize {
     ALLOCATIONS.with(Cell::get) - before
 }
 
+fn s() -> Expr {
+    Expr::input()
+}
+
 fn does_not_grow(name: &str, plan: &dyn Fn(Plan) -> Plan) {
     let (few, many) = (allocations(200_000, plan), allocations(2_000_000, plan));
     assert!(few > 0, "the counter counts");
@@ -53,7 +57,6 @@ fn does_not_grow(name: &str, plan: &dyn Fn(Plan) -> Plan) {
 
 #[test]
 fn chains_windows_and_filters_allocate_nothing_per_segment() {
-    let s = Expr::input;
     does_not_grow("passthrough", &|scan| {
         scan.passthrough().unwrap().passthrough().unwrap()
     });
@@ -79,5 +82,29 @@ fn chains_windows_and_filters_allocate_nothing_per_segment() {
     does_not_grow("a branch", &|scan| {
         let other = scan.map(&(s() * 2)).unwrap();
         scan.zip(&[other]).unwrap().output(1).unwrap()
+    });
+}
+
+#[test]
+fn detectors_and_running_statistics_allocate_nothing_per_segment() {
+    let catalog = Catalog::standard();
+    let step = |plan: &Plan, name: &str, given: serde_json::Value| {
+        let params = given.as_object().cloned().unwrap_or_default();
+        plan.apply(catalog.get(name).unwrap(), params, &[]).unwrap()
+    };
+    does_not_grow("stalta to ranges", &|scan| {
+        let ratios = step(&scan, "stalta", json!({"sta": 0.01, "lta": 0.4}));
+        step(&ratios, "triggers", json!({"on": 1.2}))
+    });
+    does_not_grow("running statistics", &|scan| {
+        let rms = step(&scan, "running_rms", json!({"window": 0.4}));
+        step(&rms, "running_quantile", json!({"window": 0.1, "q": 0.5}))
+    });
+    does_not_grow("cells before and behind", &|scan| {
+        step(&scan, "ca_cfar", json!({"pfa": 0.001, "order": 0.75}))
+    });
+    does_not_grow("levels of windows", &|scan| {
+        let scores = scan.rewindow(100).unwrap().map(&s().max()).unwrap();
+        step(&scores, "cfar", json!({"pfa": 0.001, "memory": 10}))
     });
 }

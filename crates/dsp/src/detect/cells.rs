@@ -243,6 +243,22 @@ impl CellCfar {
         }
     }
 
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let cells = match &self.trained {
+            Trained::Sum { sum, before } => sum.bytes() + before.by * size_of::<f64>(),
+            Trained::Rank { before, .. } => {
+                let slots = match self.sides {
+                    Sides::Before => self.training,
+                    Sides::Both => 2 * self.training,
+                };
+                Ranked::bytes(slots) + before.by * size_of::<f64>()
+            }
+        };
+        cells + self.waiting.by * size_of::<f64>()
+    }
+
     /// What follows is the beginning of another stretch.
     pub fn reset(&mut self) {
         self.waiting.reset();

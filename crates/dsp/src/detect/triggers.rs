@@ -65,6 +65,23 @@ impl Triggers {
     /// # Errors
     /// [`DspError::Parameter`] where `off` is above `on`, or one is not finite.
     pub fn new(on: f64, off: f64, least: u64, merge: u64) -> Result<Self, DspError> {
+        let mut new = Self {
+            on,
+            off,
+            least,
+            merge,
+            open: None,
+            active: false,
+        };
+        new.set(on, off)?;
+        Ok(new)
+    }
+
+    /// Other thresholds from the next number on; what has begun goes on.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn set(&mut self, on: f64, off: f64) -> Result<(), DspError> {
         let refused = |parameter, got: f64, allowed: String| DspError::Parameter {
             operator: "triggers",
             parameter,
@@ -77,14 +94,8 @@ impl Triggers {
         if !off.is_finite() || off > on {
             return Err(refused("off", off, format!("at most on={on}")));
         }
-        Ok(Self {
-            on,
-            off,
-            least,
-            merge,
-            open: None,
-            active: false,
-        })
+        (self.on, self.off) = (on, off);
+        Ok(())
     }
 
     /// Takes the next numbers, which continue those before, and gives the ranges that are complete.

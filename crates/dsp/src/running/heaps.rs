@@ -120,6 +120,12 @@ pub struct Ranked {
 impl Ranked {
     const EMPTY: u32 = u32::MAX;
 
+    /// Bytes that so many slots take: an entry in either heap, and a place.
+    #[must_use]
+    pub const fn bytes(slots: usize) -> usize {
+        slots * (2 * size_of::<Entry>() + size_of::<u32>())
+    }
+
     /// With so many empty slots, fewer than 2^31.
     #[must_use]
     pub fn new(slots: usize) -> Self {

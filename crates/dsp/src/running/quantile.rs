@@ -84,6 +84,12 @@ impl RunningQuantile {
             ranked.clear();
         }
     }
+
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        Ranked::bytes(self.window)
+    }
 }
 
 /// The point at `part` of the way from the last below to the first above.

@@ -78,6 +78,12 @@ impl RunningMean {
     pub fn reset(&mut self) {
         self.0.reset();
     }
+
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.sum.bytes()
+    }
 }
 
 /// Root mean squares of the last W samples.
@@ -115,5 +121,11 @@ impl RunningRms {
     /// What follows is the beginning of another stretch.
     pub fn reset(&mut self) {
         self.0.reset();
+    }
+
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.sum.bytes()
     }
 }

@@ -1,6 +1,8 @@
 //! Operators. Each is one struct, one declaration, one `process`.
 
 mod between;
+mod ca_cfar;
+mod cfar;
 mod collect;
 mod compiled;
 mod count;
@@ -14,20 +16,26 @@ mod limit;
 mod map;
 mod meeting;
 mod merge;
+pub(crate) mod numbers;
 mod pass;
 mod passthrough;
 mod ranges;
 mod rewindow;
 pub(crate) mod rowwise;
+mod running;
 mod select;
 mod spectrum;
+mod stalta;
 mod stats;
 pub(crate) mod streamed;
 mod sync;
 mod to_rows;
+mod triggers;
 mod zip;
 
 pub use between::Between;
+pub use ca_cfar::CaCfar;
+pub use cfar::Cfar;
 pub use collect::Collect;
 pub(crate) use compiled::Compiled;
 pub use count::Count;
@@ -44,11 +52,14 @@ pub use pass::{dtype_in_unit, in_unit, pass_where};
 pub use passthrough::Passthrough;
 pub use ranges::ToRanges;
 pub use rewindow::Rewindow;
+pub use running::{RunningMean, RunningQuantile, RunningRms};
 pub use select::Select;
 pub use spectrum::{Fft, Power};
+pub use stalta::StaLta;
 pub use stats::{Stat, Stats};
 pub use sync::Sync;
 pub use to_rows::ToRows;
+pub use triggers::Triggers;
 pub use zip::Zip;
 
 use crate::{Declaration, Declared, PlanError, PortType};
@@ -56,6 +67,8 @@ use crate::{Declaration, Declared, PlanError, PortType};
 /// Every operator of this crate.
 pub(crate) const ALL: &[Declaration] = &[
     Between::DECLARATION,
+    CaCfar::DECLARATION,
+    Cfar::DECLARATION,
     Collect::DECLARATION,
     Count::DECLARATION,
     Delayed::DECLARATION,
@@ -71,10 +84,15 @@ pub(crate) const ALL: &[Declaration] = &[
     Power::DECLARATION,
     ToRanges::DECLARATION,
     Rewindow::DECLARATION,
+    RunningMean::DECLARATION,
+    RunningQuantile::DECLARATION,
+    RunningRms::DECLARATION,
     Select::DECLARATION,
+    StaLta::DECLARATION,
     Stats::DECLARATION,
     Sync::DECLARATION,
     ToRows::DECLARATION,
+    Triggers::DECLARATION,
     Zip::DECLARATION,
 ];
 
