@@ -5,13 +5,14 @@
 //! is ever written, and only while one reference exists.
 #![allow(unsafe_code)] // Views into memory whose owner is counted apart from the view need raw pointers.
 
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, dealloc};
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::slice;
 use std::sync::Arc;
 
-use crate::{Sample, SegmentError};
+use crate::{Sample, SegmentError, prefer_large_pages};
 
 /// Alignment of owned memory in bytes: a cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
@@ -55,21 +56,28 @@ impl Aligned {
             .map_err(|_| SegmentError::OutOfMemory { bytes: len })
     }
 
-    fn zeroed(len: usize) -> Result<Self, SegmentError> {
-        let layout = Self::layout(len)?;
-        // SAFETY: the layout has a size above zero.
-        let ptr = NonNull::new(unsafe { alloc_zeroed(layout) })
-            .ok_or(SegmentError::OutOfMemory { bytes: len })?;
-        Ok(Self { ptr, len })
-    }
-
-    /// The parts one after another, without zeroing first.
-    fn concat<'a>(parts: impl Iterator<Item = &'a [u8]>, len: usize) -> Result<Self, SegmentError> {
+    /// Not initialised.
+    fn new(len: usize) -> Result<Self, SegmentError> {
         let layout = Self::layout(len)?;
         // SAFETY: the layout has a size above zero.
         let ptr = NonNull::new(unsafe { alloc(layout) })
             .ok_or(SegmentError::OutOfMemory { bytes: len })?;
-        let owned = Self { ptr, len };
+        // SAFETY: the allocation is new and has at least `len` bytes, which need not be initialised.
+        prefer_large_pages(unsafe { slice::from_raw_parts_mut(ptr.as_ptr().cast(), len) });
+        Ok(Self { ptr, len })
+    }
+
+    fn zeroed(len: usize) -> Result<Self, SegmentError> {
+        let owned = Self::new(len)?;
+        // SAFETY: `len` bytes lie inside the allocation.
+        unsafe { owned.ptr.write_bytes(0, len) };
+        Ok(owned)
+    }
+
+    /// The parts one after another, without zeroing first.
+    fn concat<'a>(parts: impl Iterator<Item = &'a [u8]>, len: usize) -> Result<Self, SegmentError> {
+        let owned = Self::new(len)?;
+        let ptr = owned.ptr;
         let mut filled = 0;
         for part in parts {
             let part = &part[..part.len().min(len - filled)];
@@ -170,7 +178,7 @@ impl Buffer {
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: valid for reads and unchanged while the keeper lives, which `self` holds:
         // `from_owner`'s caller or `Aligned` guarantee it.
-        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
     /// Address of the first byte.
@@ -269,7 +277,7 @@ impl Buffer {
         };
         // SAFETY: the keeper is owned memory with one reference, held by `self`, which is borrowed
         // mutably: nobody else can read or write these bytes.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
+        Some(unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
     /// The bytes for writing: in place if this is the only reference to owned memory, otherwise
@@ -324,14 +332,14 @@ impl BufferMut {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the allocation has `len` initialised bytes and lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.memory.ptr.as_ptr(), self.memory.len) }
+        unsafe { slice::from_raw_parts(self.memory.ptr.as_ptr(), self.memory.len) }
     }
 
     /// The bytes for writing.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; `self` is the only way to this memory and is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.memory.ptr.as_ptr(), self.memory.len) }
+        unsafe { slice::from_raw_parts_mut(self.memory.ptr.as_ptr(), self.memory.len) }
     }
 
     /// The memory as samples for writing; trailing bytes short of a sample are left out.

@@ -1,6 +1,7 @@
 //! The end of a plan whose result is wanted as a whole.
 
 use arrow_array::RecordBatch;
+use isochrony_segment::prefer_large_pages;
 
 use crate::rows::Gatherer;
 use crate::{
@@ -21,6 +22,15 @@ operator! {
 
 /// Most bytes that are set aside for an array before it comes.
 const AHEAD: usize = 1 << 30;
+
+/// Appends to what was gathered; memory that has to be taken first is taken in large pages.
+fn append(gathered: &mut Vec<u8>, more: &[u8]) {
+    if gathered.capacity() - gathered.len() < more.len() {
+        gathered.reserve(more.len());
+        prefer_large_pages(gathered.spare_capacity_mut());
+    }
+    gathered.extend_from_slice(more);
+}
 
 impl Operator for Collect {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
@@ -63,7 +73,7 @@ impl Operator for Collect {
         match (&mut self.gathered, &*item) {
             (Some(Gathered::Array(array)), Item::Samples(samples)) => {
                 for buffer in samples.buffers() {
-                    array.bytes.extend_from_slice(buffer.bytes());
+                    append(&mut array.bytes, buffer.bytes());
                 }
                 array.shape[0] += samples.len();
                 match array.parts.last_mut() {
@@ -79,13 +89,11 @@ impl Operator for Collect {
                 let size = frames.dtype().size();
                 let bytes = frames.buffer().bytes();
                 if frames.width() == frames.stride() {
-                    array.bytes.extend_from_slice(bytes);
+                    append(&mut array.bytes, bytes);
                 } else {
                     let rows = (0..frames.count() as usize).map(|k| k * frames.stride() * size);
                     rows.for_each(|at| {
-                        array
-                            .bytes
-                            .extend_from_slice(&bytes[at..at + frames.width() * size])
+                        append(&mut array.bytes, &bytes[at..at + frames.width() * size])
                     });
                 }
                 array.shape[0] += frames.count();
@@ -121,6 +129,7 @@ impl Operator for Collect {
             // Memory that is not written to costs nothing; without it the array grows as it comes.
             let bytes = usize::try_from(bytes).unwrap_or(AHEAD).min(AHEAD);
             let _ = array.bytes.try_reserve_exact(bytes);
+            prefer_large_pages(array.bytes.spare_capacity_mut());
         }
     }
 
