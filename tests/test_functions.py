@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -188,14 +190,6 @@ def test_each_sees_every_block_in_order(store: iso.Store) -> None:
         iso.scan(np.arange(3), rate=1).each(3)  # type: ignore[arg-type]
 
 
-def test_functions_run_in_one_thread_that_is_not_this_one() -> None:
-    threads: list[threading.Thread] = []
-    plan = iso.scan(np.arange(100), 10, rate=1).rewindow(2)
-    plan.map(iso.py(lambda r: threads.append(threading.current_thread()) or r, dtype="i8", width=2)).run()
-    assert len(set(threads)) == 1
-    assert threads[0] is not threading.current_thread()
-
-
 # --- compiled ---
 
 
@@ -346,6 +340,56 @@ def test_plans_run_together_share_what_they_have_in_common(store: iso.Store) -> 
         iso.collect()
     with pytest.raises(iso.PlanError, match="workers"):
         iso.run(windows, workers=2)
+
+
+def test_a_run_goes_in_the_calling_thread() -> None:
+    threads: list[int] = []
+    plan = iso.scan(np.zeros(100), rate=1).rewindow(10).each(lambda *_: threads.append(threading.get_ident()))
+    plan.run()
+    assert set(threads) == {threading.get_ident()}
+    other = threading.Thread(target=lambda: (threads.clear(), plan.run()))
+    other.start()
+    ident = other.ident
+    other.join()
+    assert set(threads) == {ident}
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit])
+def test_what_is_no_error_leaves_a_run_as_itself(ending: type[BaseException]) -> None:
+    def end(_: object) -> np.ndarray:
+        raise ending("now")
+
+    plan = iso.scan(np.zeros(100), rate=1).rewindow(10)
+    with pytest.raises(ending, match="now"):
+        plan.filter(iso.py(end)).run()
+
+    def generated() -> Iterator[np.ndarray]:
+        yield np.zeros(10)
+        raise ending("then")
+
+    with pytest.raises(ending, match="then"):
+        iso.generate(generated, dtype="f8", rate=1).count().collect()
+
+
+def test_progress_is_told_in_the_calling_thread_and_ends_the_run() -> None:
+    told: list[tuple[int, int, int]] = []
+
+    def tell(done: int, total: int) -> None:
+        told.append((done, total, threading.get_ident()))
+        if len(told) == 3:
+            raise ValueError("enough")
+
+    def slow(rows: np.ndarray) -> np.ndarray:
+        time.sleep(0.002)
+        return rows.max(axis=1)
+
+    # Minutes, if nobody ended it.
+    plan = iso.scan(np.zeros(1 << 20), rate=1, segment=16).rewindow(16).map(iso.py(slow))
+    with pytest.raises(ValueError, match="enough"):
+        plan._native.run(progress=tell)
+    assert [total for _, total, _ in told] == [1 << 20] * 3
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert {ident for _, _, ident in told} == {threading.get_ident()}
 
 
 def test_python_code_ends_within_a_second_of_ctrl_c(tmp_path: Path) -> None:

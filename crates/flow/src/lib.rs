@@ -39,7 +39,7 @@ pub use declare::{Build, Declaration, Declared, Inputs, Param};
 pub use error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use exec::drive::Out;
 pub use exec::pool::Block;
-pub use exec::{MEMORY, Progress, RunOptions};
+pub use exec::{MEMORY, Progress, RunOptions, Watch};
 pub use gathered::{Array, Gathered};
 pub use generated::{Begin, Generated, Made};
 pub use held::{Held, Kept, Revive};

@@ -349,6 +349,37 @@ fn interrupts_stop_between_items() {
     );
 }
 
+#[test]
+fn a_watch_looks_around_in_the_runs_own_thread_and_stops_it() {
+    let (looks, own) = (Arc::new(AtomicU64::new(0)), std::thread::current().id());
+    let counted = looks.clone();
+    let watch = isochrony_flow::Watch::new(move || {
+        assert_eq!(std::thread::current().id(), own);
+        counted.fetch_add(1, Ordering::Relaxed) < 4
+    });
+    let mut options = RunOptions::default();
+    options.watch = Some(&watch);
+    // Half a minute, a millisecond an item, in both places where it is looked for: windows are emitted one by one.
+    let slow = |item: &Item| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert!(item.samples() > 0);
+        Ok(())
+    };
+    let items = Plan::scan_part(Live::new(recording(&[(0..30_000, vec![])])), None, 1);
+    let windows = Plan::scan(recording(&[(0..60_000, vec![])]));
+    let odd = isochrony_expr::Expr::input().min() % 2;
+    let windows = windows.rewindow(1).unwrap().filter(&odd.gt(0)).unwrap();
+    for plan in [items, windows] {
+        looks.store(0, Ordering::Relaxed);
+        let begun = std::time::Instant::now();
+        let error = plan.each(slow).unwrap().run_with(&options).unwrap_err();
+        assert!(matches!(error, RunError::Interrupted { .. }), "{error}");
+        assert_eq!(looks.load(Ordering::Relaxed), 5);
+        assert!(begun.elapsed() > std::time::Duration::from_millis(50));
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20));
+    }
+}
+
 /// Asked for by `Stop`, which a declared operator has no place for.
 static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static BLOCKS: AtomicU64 = AtomicU64::new(0);

@@ -9,7 +9,7 @@ use isochrony_ingest::IngestError;
 use isochrony_segment::SegmentError;
 use isochrony_store::StoreError;
 use isochrony_time::TimeError;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 
 /// An error of any of our crates on its way to Python.
@@ -121,7 +121,15 @@ impl From<RunError> for Error {
             && let OpErrorKind::Failed(cause) = error.kind()
             && let Some(python) = cause.downcast_ref::<PyErr>()
         {
-            raised.cause = Some(Python::attach(|py| python.clone_ref(py)));
+            let (cause, asked_to_end) = Python::attach(|py| {
+                let error = python.is_instance_of::<PyException>(py);
+                (python.clone_ref(py), !error)
+            });
+            // Ctrl-C and exits are no errors of the function in which they came.
+            if asked_to_end {
+                return Self::Python(cause);
+            }
+            raised.cause = Some(cause);
         }
         raised.into()
     }

@@ -1,8 +1,9 @@
 //! Ctrl-C inside one long call.
 //!
 //! A signal's Python handler runs only where the interpreter looks for it, which a call into Rust does not. Long work
-//! therefore runs in a thread of its own while the calling one looks ten times a second or more. The worker never
-//! takes the interpreter's lock, so the two cannot wait for one another whatever locks of the store it holds.
+//! of stores therefore runs in a thread of its own while the calling one looks ten times a second or more; plans look
+//! themselves (`plan::running`). The worker never takes the interpreter's lock, so the two cannot wait for one another
+//! whatever locks of the store it holds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,21 +33,17 @@ pub(crate) fn interruptible<T: Send>(
     }
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
-    watched(
-        py,
-        &stop,
-        move || isochrony_store::interrupt::stoppable(&stopped, work),
-        |_| Ok(()),
-    )
+    watched(py, &stop, move || {
+        isochrony_store::interrupt::stoppable(&stopped, work)
+    })
 }
 
-/// Does `work` in a thread of its own, detached from the interpreter, while this one looks for signals and calls
-/// `look`. What either raises sets `stop`, which the work has to look at itself, and is returned once the work has ended.
-pub(crate) fn watched<T: Send>(
+/// Does `work` in a thread of its own, detached from the interpreter, while this one looks for signals. What a handler
+/// raises sets `stop`, which the work has to look at itself, and is returned once the work has ended.
+fn watched<T: Send>(
     py: Python<'_>,
     stop: &AtomicBool,
     work: impl FnOnce() -> Result<T> + Send,
-    look: impl Fn(Python<'_>) -> PyResult<()> + Sync,
 ) -> Result<T> {
     py.detach(|| {
         let (done, finished) = channel::<()>();
@@ -59,8 +56,7 @@ pub(crate) fn watched<T: Send>(
             let mut raised = None;
             while finished.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 if raised.is_none()
-                    && let Err(error) =
-                        Python::attach(|py| py.check_signals().and_then(|()| look(py)))
+                    && let Err(error) = Python::attach(|py| py.check_signals())
                 {
                     stop.store(true, Ordering::Relaxed);
                     raised = Some(error);

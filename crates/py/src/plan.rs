@@ -1,15 +1,13 @@
 //! Plans: the native half of `isochrony.plan`.
 //!
 //! A [`NativePlan`] wraps a plan of the engine. Operators are added by their names and parameters, so that one new
-//! operator needs no code here. Runs go in a thread of their own that never takes the interpreter's lock, while the
-//! calling one looks for Ctrl-C and draws progress.
+//! operator needs no code here. Runs go in the calling thread, see [`running`].
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use isochrony_flow::{
-    Catalog, Gathered, Live, MEMORY, Plan, PlanError, PortType, Progress, Report, RunOptions,
-    SEGMENT, Segments, Stored, ToEvents, ToSignal,
+    Catalog, Gathered, Live, Plan, PlanError, PortType, Report, SEGMENT, Segments, Stored,
+    ToEvents, ToSignal,
 };
 use isochrony_segment::{BufferMut, Calibration, DType, SigSeg, Stream};
 use isochrony_time::TimebaseId;
@@ -20,7 +18,6 @@ use serde_json::{Map, Value, json};
 use crate::errors::{Raised, Result};
 use crate::expr::{Expr, traced};
 use crate::handle::Shared;
-use crate::interrupt::watched;
 use crate::memory;
 use crate::row::Row;
 use crate::selection::Selection;
@@ -35,10 +32,12 @@ mod function;
 mod generate;
 mod jit;
 mod keep;
+mod running;
 
 pub(crate) use control::NativeControl;
 use function::{PythonOperator, Use};
 use jit::JitOperator;
+use running::{Asked, execute};
 
 /// Per operator name, items, samples, gaps and useful seconds; bursts, seconds, bytes at most; as a table.
 type ReportParts = (
@@ -108,41 +107,6 @@ impl NativePlan {
             .plan
             .apply(Catalog::standard().get(name)?, params, others)?
             .into())
-    }
-
-    /// Runs plans as one under the options of Python.
-    fn execute<T: Send>(
-        plans: &[Plan],
-        py: Python<'_>,
-        memory: Option<u64>,
-        optimise: bool,
-        progress: Option<&Py<PyAny>>,
-        control: Option<&NativeControl>,
-        run: impl FnOnce(&[Plan], &RunOptions<'_>) -> std::result::Result<T, isochrony_flow::RunError>
-        + Send,
-    ) -> Result<T> {
-        let (stop, state) = (Arc::new(AtomicBool::new(false)), Progress::default());
-        let interpreted = plans.iter().any(Plan::needs_interpreter);
-        let work = || -> Result<T> {
-            let mut options = RunOptions::default();
-            options.memory = memory.unwrap_or(MEMORY);
-            options.optimise = optimise;
-            options.interrupt = Some(&stop);
-            options.progress = Some(&state);
-            options.control = control.map(|control| &*control.control);
-            if interpreted {
-                // The thread keeps its place in the interpreter from block to block; making one anew each time would
-                // cost more than the call.
-                return Python::attach(|py| {
-                    py.detach(|| -> Result<T> { Ok(run(plans, &options)?) })
-                });
-            }
-            Ok(run(plans, &options)?)
-        };
-        watched(py, &stop, work, |py| match progress {
-            Some(progress) => progress.call1(py, (state.done(), state.total())).map(drop),
-            None => Ok(()),
-        })
     }
 
     /// This plan, and others behind it.
@@ -429,10 +393,13 @@ impl NativePlan {
         control: Option<PyRef<'_, NativeControl>>,
     ) -> Result<(Vec<Collected<'py>>, ReportParts)> {
         let plans = self.all(&others);
-        let collect = Plan::collect_all;
-        let (progress, control) = (progress.as_ref(), control.as_deref());
-        let (gathered, report) =
-            Self::execute(&plans, py, memory, optimise, progress, control, collect)?;
+        let asked = Asked {
+            memory,
+            optimise,
+            progress,
+            control: control.as_deref(),
+        };
+        let (gathered, report) = execute(py, &plans, asked, Plan::collect_all)?;
         let gathered = gathered.into_iter().zip(&plans);
         let objects = gathered.map(|(one, plan)| object(py, plan, one));
         Ok((objects.collect::<Result<_>>()?, parts(&report)))
@@ -451,9 +418,13 @@ impl NativePlan {
         control: Option<PyRef<'_, NativeControl>>,
     ) -> Result<ReportParts> {
         let plans = self.all(&others);
-        let run = Plan::run_all;
-        let (progress, control) = (progress.as_ref(), control.as_deref());
-        let report = Self::execute(&plans, py, memory, optimise, progress, control, run)?;
+        let asked = Asked {
+            memory,
+            optimise,
+            progress,
+            control: control.as_deref(),
+        };
+        let report = execute(py, &plans, asked, Plan::run_all)?;
         Ok(parts(&report))
     }
 

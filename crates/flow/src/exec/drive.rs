@@ -8,67 +8,13 @@
 //! for the driver: what is true of the item before the first of them is true before each, so breaks are looked for
 //! once, and of them only what they are called with and what they answer is touched.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-
 use isochrony_segment::{Buffer, DType};
 
 use crate::exec::meeting::arrive;
-use crate::exec::pool::{Block, Pool};
-use crate::exec::slot::{Cold, FRESH, MANY, Slot, To};
+use crate::exec::pool::Block;
+use crate::exec::shared::Shared;
+use crate::exec::slot::{FRESH, MANY, Slot, To};
 use crate::{Break, Item, Next, OpError, OpErrorKind, Port};
-
-/// Not at an item.
-pub(crate) const NOWHERE: (i64, i64) = (FRESH, FRESH);
-
-/// What all operators of a run share.
-pub(crate) struct Shared {
-    pub(crate) pool: Pool,
-    /// What items seldom touch of every node.
-    pub(crate) cold: Vec<Cold>,
-    /// Bytes that wait at fan-ins.
-    pub(crate) queued: u64,
-    /// What is fed back, and to which node: driven there once what is under way has come to its end.
-    pub(crate) back: VecDeque<(u32, Item)>,
-    /// The operator at work, and the first index of what it was given: where an error happened.
-    pub(crate) current: u32,
-    pub(crate) range: (i64, i64),
-    /// Set from outside to stop the run.
-    pub(crate) interrupt: Option<Arc<AtomicBool>>,
-    /// Whether this burst is timed; time since `since` belongs to `current`.
-    pub(crate) timed: bool,
-    pub(crate) since: Instant,
-    pub(crate) useful_ns: Vec<u64>,
-    /// An operator said that it wants no more: look whether sources can be dropped.
-    pub(crate) ended: bool,
-}
-
-impl Shared {
-    /// An error if somebody asked the run to stop.
-    #[inline]
-    pub(crate) fn go_on(&self) -> Result<(), OpError> {
-        match &self.interrupt {
-            Some(flag) if flag.load(Ordering::Relaxed) => Err(OpErrorKind::Interrupted.into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Time until now belonged to the operator at work; from now on it belongs to `node`.
-    #[inline]
-    pub(crate) fn switch(&mut self, node: u32) {
-        if self.timed {
-            let now = Instant::now();
-            let spent = now.duration_since(self.since).as_nanos() as u64;
-            if let Some(useful) = self.useful_ns.get_mut(self.current as usize) {
-                *useful += spent;
-            }
-            self.since = now;
-        }
-        self.current = node;
-    }
-}
 
 /// Where an operator's output goes, and where it gets memory.
 pub struct Out<'a> {

@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::drive::{NOWHERE, Out, Shared};
+use super::drive::Out;
 use super::fan_in::FanIn;
+use super::options::Watching;
 use super::pool::Pool;
+use super::shared::{NOWHERE, Shared};
 use super::slot::{self, Cold, FRESH, MANY, Slot, To};
 use super::{Feed, Run, RunOptions};
 use crate::graph::{Graph, LOOP};
@@ -115,6 +117,7 @@ impl Run {
                 current: 0,
                 range: NOWHERE,
                 interrupt: options.interrupt.cloned(),
+                watch: options.watch.map(Watching::begin),
                 timed: false,
                 since: Instant::now(),
                 useful_ns: vec![0; count],

@@ -1,7 +1,8 @@
 //! Marks: what goes along the edges beside items, in order with them.
 
-use crate::exec::drive::{NOWHERE, Out, Shared, at};
+use crate::exec::drive::{Out, at};
 use crate::exec::meeting::release;
+use crate::exec::shared::{NOWHERE, Shared};
 use crate::exec::slot::{FRESH, Slot, To};
 use crate::{Break, OpError};
 

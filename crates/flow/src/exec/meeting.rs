@@ -1,8 +1,9 @@
 //! Items at operators of several inputs, and of loops: they wait there until they meet those they belong to.
 
-use crate::exec::drive::{NOWHERE, Out, Shared, fan_out};
+use crate::exec::drive::{Out, fan_out};
 use crate::exec::fan_in::FanIn;
 use crate::exec::marks::{Mark, announce_one, mark_all};
+use crate::exec::shared::{NOWHERE, Shared};
 use crate::exec::slot::{Slot, To};
 use crate::{Item, Next, OpError};
 

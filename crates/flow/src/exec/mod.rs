@@ -11,18 +11,21 @@ pub(crate) mod marks;
 mod meeting;
 mod options;
 pub(crate) mod pool;
+pub(crate) mod shared;
 pub(crate) mod slot;
+mod ticks;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use drive::{NOWHERE, Out, Shared, at, drive, fan_out};
+use drive::{Out, at, drive, fan_out};
 use fan_in::BACK;
 use marks::{Mark, mark_all};
+use shared::{NOWHERE, Shared};
 use slot::{Cold, Slot, To};
 
-pub use options::{MEMORY, Progress, RunOptions};
+pub use options::{MEMORY, Progress, RunOptions, Watch};
 
 use crate::control::{Change, Control};
 use crate::report::{OperatorReport, Report};

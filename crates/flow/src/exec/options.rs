@@ -1,8 +1,10 @@
 //! How a plan is run, and how far it is.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::ticks::{Ticking, ticks};
 use crate::control::Control;
 
 /// Most bytes of queued and escaped memory, unless the caller says otherwise.
@@ -16,6 +18,8 @@ pub struct RunOptions<'a> {
     pub memory: u64,
     /// Set by anybody to stop the run between operator calls.
     pub interrupt: Option<&'a Arc<AtomicBool>>,
+    /// Looks around now and then in the run's own thread, and may stop it.
+    pub watch: Option<&'a Watch>,
     /// Whether the plan is rewritten first; results are the same.
     pub optimise: bool,
     /// Where the run says after each burst how far it is.
@@ -24,7 +28,31 @@ pub struct RunOptions<'a> {
     pub control: Option<&'a Control>,
 }
 
-/// How far a run is; read by another thread.
+/// Something that a run does now and then in its own thread: look for signals, say how far it is.
+#[derive(Clone)]
+pub struct Watch {
+    look: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl Watch {
+    /// `look` says whether the run goes on. It is called forty times a second as long as operator calls are shorter: before
+    /// an item of a source, or where an operator emits one. A run that is over sooner never calls it; what it takes is not
+    /// counted to an operator.
+    #[must_use]
+    pub fn new(look: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self {
+            look: Arc::new(look),
+        }
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
+    }
+}
+
+/// How far a run is; read while it goes on.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub(super) done: AtomicU64,
@@ -50,9 +78,39 @@ impl Default for RunOptions<'_> {
         Self {
             memory: MEMORY,
             interrupt: None,
+            watch: None,
             optimise: true,
             progress: None,
             control: None,
         }
+    }
+}
+
+/// A run's watch, and when it looked last.
+pub(super) struct Watching {
+    watch: Watch,
+    /// Not there where nobody counts: then it is always time to look.
+    ticking: Option<Ticking>,
+    seen: u64,
+}
+
+impl Watching {
+    pub(super) fn begin(watch: &Watch) -> Self {
+        Self {
+            watch: watch.clone(),
+            ticking: Ticking::begin(),
+            seen: ticks(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.seen != ticks() || self.ticking.is_none()
+    }
+
+    /// Whether the run goes on.
+    pub(super) fn look(&mut self) -> bool {
+        self.seen = ticks();
+        (self.watch.look)()
     }
 }
