@@ -1,33 +1,19 @@
 //! Statistics of sliding windows against their definitions.
 
+mod streams;
+
 use isochrony_dsp::DspError;
 use isochrony_dsp::running::{
     MOST_SAMPLES, Ranked, RunningMean, RunningQuantile, RunningRms, SlidingSum,
 };
 use proptest::prelude::*;
+use streams::{bits, in_parts};
 
 const EPSILON: f64 = 1.2e-16; // a rounding: 2^-53, and a little
 
 /// The last `window` of `values[..=at]`.
 fn window<T>(values: &[T], at: usize, window: usize) -> &[T] {
     &values[(at + 1).saturating_sub(window)..=at]
-}
-
-/// Results of calls of these lengths, by turns.
-fn in_parts(values: &[f64], cuts: &[usize], mut run: impl FnMut(&[f64], &mut [f64])) -> Vec<f64> {
-    let mut results = vec![0.0; values.len()];
-    let mut at = 0;
-    let mut cuts = cuts.iter().cycle();
-    while at < values.len() {
-        let to = values.len().min(at + cuts.next().unwrap());
-        run(&values[at..to], &mut results[at..to]);
-        at = to;
-    }
-    results
-}
-
-fn bits(values: &[f64]) -> Vec<u64> {
-    values.iter().map(|value| value.to_bits()).collect()
 }
 
 fn quantile(values: &[f64], at: f64) -> f64 {

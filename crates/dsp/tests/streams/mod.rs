@@ -1,0 +1,46 @@
+//! What tests of streams share: noise, and kernels called for a part at a time.
+#![allow(dead_code)] // Not every test needs all of it.
+
+/// Numbers that look random (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    /// Above 0, at most 1.
+    pub fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((z ^ (z >> 31)) >> 11) + 1) as f64 / 9_007_199_254_740_992.0
+    }
+
+    pub fn exponential(&mut self) -> f64 {
+        -self.uniform().ln()
+    }
+
+    /// Box and Muller's.
+    pub fn gaussian(&mut self) -> f64 {
+        (2.0 * self.exponential()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
+    }
+}
+
+/// Results of calls of these lengths, by turns.
+pub fn in_parts(
+    values: &[f64],
+    cuts: &[usize],
+    mut run: impl FnMut(&[f64], &mut [f64]),
+) -> Vec<f64> {
+    let mut results = vec![0.0; values.len()];
+    let mut at = 0;
+    let mut cuts = cuts.iter().cycle();
+    while at < values.len() {
+        let to = values.len().min(at + cuts.next().unwrap());
+        run(&values[at..to], &mut results[at..to]);
+        at = to;
+    }
+    results
+}
+
+pub fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
