@@ -15,6 +15,7 @@ from isochrony import _native
 MODULES = [
     "attributes",
     "convert",
+    "detectors",
     "errors",
     "extras",
     "functions",
