@@ -10,6 +10,7 @@ pub mod convert;
 pub mod detect;
 mod error;
 pub mod filter;
+pub mod interpolate;
 mod isa;
 pub mod math;
 pub mod running;

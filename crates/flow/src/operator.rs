@@ -76,6 +76,9 @@ pub enum Align {
     Begin,
     /// The same by civil time: inputs of different timebases.
     Civil,
+    /// As `Civil` where inputs have clocks, as `Begin` where they have none; what comes out has stretches of its own, so
+    /// those of the inputs are not announced behind it.
+    Resampled,
     /// As they come.
     Arrival,
     /// Ranges on the last input choose what is taken from the others.

@@ -109,7 +109,7 @@ fn join(
     };
     let by_itself = queues.by_civil_time();
     if matches!(mark, Mark::Stretch { .. }) && by_itself {
-        return Ok(true);
+        return Ok(!queues.has_own_stretches());
     }
     queues.mark(to.port, mark);
     release(slot, later, to.node, shared)?;

@@ -37,7 +37,7 @@ struct Ready {
 }
 
 /// Whether indices of the two streams mean the same samples.
-fn same_timebase(a: StreamId, b: StreamId) -> bool {
+pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
     let (a, b) = (a.get(), b.get());
     // Numbers of timebases are a store's own, 0 that of what is in memory.
     a.timebase == b.timebase && (a.name == b.name || a.timebase.0 == 0)

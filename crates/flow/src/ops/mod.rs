@@ -1,5 +1,6 @@
 //! Operators. Each is one struct, one declaration, one `process`.
 
+mod align;
 mod between;
 mod ca_cfar;
 mod cfar;
@@ -33,6 +34,7 @@ mod to_rows;
 mod triggers;
 mod zip;
 
+pub use align::AlignTo;
 pub use between::Between;
 pub use ca_cfar::CaCfar;
 pub use cfar::Cfar;
@@ -66,6 +68,7 @@ use crate::{Declaration, Declared, PlanError, PortType};
 
 /// Every operator of this crate.
 pub(crate) const ALL: &[Declaration] = &[
+    AlignTo::DECLARATION,
     Between::DECLARATION,
     CaCfar::DECLARATION,
     Cfar::DECLARATION,

@@ -83,7 +83,7 @@ impl FanIn {
             progress: i64::MIN,
             ended: false,
             from,
-            clock: clock.filter(|_| align == Align::Civil),
+            clock: clock.filter(|_| matches!(align, Align::Civil | Align::Resampled)),
         };
         Self {
             align,
@@ -130,7 +130,12 @@ impl FanIn {
 
     /// Whether inputs have indices of their own, so that these do not say in which order stretches begin.
     pub(crate) fn by_civil_time(&self) -> bool {
-        self.align == Align::Civil
+        matches!(self.align, Align::Civil | Align::Resampled)
+    }
+
+    /// Whether stretches of the inputs are none of what comes out.
+    pub(crate) fn has_own_stretches(&self) -> bool {
+        self.align == Align::Resampled
     }
 
     /// Whether a loop begins here.
@@ -159,7 +164,7 @@ impl FanIn {
             Align::Window => self.pop_alike(),
             Align::Control => self.pop_controlled(),
             Align::Time => self.pop_earliest(),
-            Align::Begin | Align::Civil => Ok(self.pop_first()),
+            Align::Begin | Align::Civil | Align::Resampled => Ok(self.pop_first()),
             Align::Single | Align::Arrival => Ok(self.pop_any()),
             Align::Loop { delay } => self.pop_looped(delay),
         }
