@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .convert import from_obspy
     from .functions import jit, py
     from .importers import import_files
+    from .live import Listener, listen
     from .native_errors import (
         GapError,
         ImportRefusedError,
@@ -65,6 +66,7 @@ __all__ = [
     "Graph",
     "ImportRefusedError",
     "IsochronyError",
+    "Listener",
     "MissingExtraError",
     "OptionError",
     "Plan",
@@ -90,6 +92,7 @@ __all__ = [
     "generate",
     "import_files",
     "jit",
+    "listen",
     "open",
     "py",
     "run",
@@ -110,6 +113,7 @@ _HOMES = {
     ".convert": ("from_obspy",),
     ".functions": ("jit", "py"),
     ".importers": ("import_files",),
+    ".live": ("Listener", "listen"),
     ".native_errors": (
         "GapError", "ImportRefusedError", "OptionError", "PlanError", "RunError", "SegmentError", "StoreError",
         "TimeError",

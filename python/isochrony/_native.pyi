@@ -36,6 +36,7 @@ __all__ = [
     "Level",
     "LevelSelection",
     "NativeControl",
+    "NativeListener",
     "NativePlan",
     "NativeTable",
     "Range",
@@ -806,6 +807,29 @@ class NativeControl:
     def set(self, plan: NativePlan, params: Mapping[str, Any]) -> None: ...
 
 @final
+class NativeListener:
+    def __new__(
+        cls,
+        address: str,
+        dtype: str,
+        rate: _Rate,
+        name: str,
+        unit: str,
+        framing: str,
+        reorder: float,
+        buffer: int,
+        max_frame: int,
+        step: float,
+        silence: float | None,
+        anyone: bool,
+    ) -> NativeListener: ...
+    @property
+    def address(self) -> str: ...
+    def counts(self) -> list[tuple[str, int]]: ...
+    def latency(self) -> tuple[int, float, float, float]: ...
+    def scan(self, segment: int | None = None) -> NativePlan: ...
+
+@final
 class NativePlan:
     @staticmethod
     def scan(source: Signal | Selection, segment: int | None = None) -> NativePlan: ...
@@ -862,6 +886,16 @@ class NativePlan:
     def output(self, output: int) -> NativePlan: ...
     def sink(self, store: Store, name: str, if_exists: str) -> NativePlan: ...
     def append(self, signal: Signal) -> NativePlan: ...
+    def send(
+        self,
+        address: str,
+        speed: float | None,
+        frame: int | None,
+        loss: float,
+        twice: float,
+        jitter: float,
+        seed: int,
+    ) -> NativePlan: ...
     def annotate(self, signal: Signal, kind: str, fields: dict[str, Any]) -> NativePlan: ...
     def collect(
         self,

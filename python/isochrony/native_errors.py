@@ -12,6 +12,7 @@ from .errors import IsochronyError
 __all__ = [
     "GapError",
     "ImportRefusedError",
+    "LiveOSError",
     "OptionError",
     "PlanError",
     "RunError",
@@ -180,3 +181,9 @@ class RunError(IsochronyError, RuntimeError):
     """An operator of a plan failed; the message names it, the samples and their civil time."""
 
     code = "run"
+
+
+class LiveOSError(IsochronyError, OSError):
+    """The system does not let us listen or send there."""
+
+    code = "live_socket"

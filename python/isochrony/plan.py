@@ -22,6 +22,7 @@ from .detectors import DetectorSteps
 from .features import FeatureSteps
 from .filters import FilterSteps
 from .functions import JitFunction, PythonFunction, importable, shown
+from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError
 from .options import choice, whole
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan"]
 
 
-class Plan(RowSteps, MeetingSteps, FilterSteps, SpectrumSteps, FeatureSteps, DetectorSteps):
+class Plan(RowSteps, MeetingSteps, FilterSteps, SpectrumSteps, FeatureSteps, DetectorSteps, LiveSteps):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
     Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and meet.

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .functions import importable, once, shown
+from .live import Listener
 from .native_errors import PlanError
 from .options import whole
 from .plan import Plan
@@ -20,17 +21,17 @@ __all__ = ["generate", "scan"]
 
 
 def scan(
-    source: Signal | Selection | npt.NDArray[Any],
+    source: Signal | Selection | Listener | npt.NDArray[Any],
     segment: int | None = None,
     *,
     rate: Any = None,
     unit: str = "",
 ) -> Plan:
-    """A plan over a signal, over a part of it, or over an array.
+    """A plan over a signal, over a part of it, over a feed, or over an array.
 
     Parameters:
-        source: ``store["name"]``, ``signal[a:b]``, or a 1-D array, which is not copied: leave it alone while the plan
-            runs. A signal is read as it is when the plan runs.
+        source: ``store["name"]``, ``signal[a:b]``, what `listen` gives, or a 1-D array, which is not copied: leave it
+            alone while the plan runs. A signal is read as it is when the plan runs.
         segment: samples of an item where the plan has no windows, from 1; default 131,072.
         rate: sample rate of an array in Hz, exact as everywhere.
         unit: unit of an array's values.
@@ -42,9 +43,11 @@ def scan(
     from ._native import NativePlan, Selection, Signal
 
     samples = None if segment is None else whole("scan segment=", segment, "samples")
-    if isinstance(source, Signal | Selection):
+    if isinstance(source, Signal | Selection | Listener):
         if rate is not None or unit:
             raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")
+        if isinstance(source, Listener):
+            return Plan(source._native.scan(samples))
         return Plan(NativePlan.scan(source, samples))
     if not isinstance(source, np.ndarray):
         raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")

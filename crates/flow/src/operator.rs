@@ -206,6 +206,16 @@ pub trait Operator: Send {
         Ok(())
     }
 
+    /// The sources have nothing for now, as live ones do: what is held back only to go on together goes on now. Results
+    /// must not depend on whether this is called, but for how they are cut into items.
+    ///
+    /// # Errors
+    /// As [`process`](Self::process).
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let _ = out;
+        Ok(())
+    }
+
     /// Nothing that begins before `upto` follows on the input: the index for which the same is true of the output.
     /// `i64::MIN`: nothing is known, as for an operator that holds items back.
     fn progress(&mut self, port: Port, upto: i64) -> i64 {

@@ -151,6 +151,12 @@ impl Plan {
         Self::scan_part(Live::new(recording), None, SEGMENT)
     }
 
+    /// Reads all samples of a shared recording.
+    #[must_use]
+    pub fn scan_live(recording: Live) -> Self {
+        Self::scan_part(recording, None, SEGMENT)
+    }
+
     /// Reads the samples of a recording with indices in `range`, in segments of at most `segment` samples.
     #[must_use]
     pub fn scan_part(recording: Live, range: Option<Range<i64>>, segment: u64) -> Self {

@@ -23,7 +23,7 @@ pub enum Pulled {
     },
     /// An item that continues the one before, or the first of a stretch.
     Item(Item),
-    /// Nothing for now: a live source waits.
+    /// Nothing for now, from a live source; it wakes the run when there is something ([`Source::wakes`]).
     Idle,
     /// Nothing follows.
     End,
@@ -41,6 +41,12 @@ pub trait Source: Send {
     fn time_of(&self, index: i64) -> Option<String> {
         let _ = index;
         None
+    }
+
+    /// The run's thread, which a source that answers [`Pulled::Idle`] unparks when there is something to pull. Said once,
+    /// before the first pull.
+    fn wakes(&mut self, thread: &std::thread::Thread) {
+        let _ = thread;
     }
 
     /// Samples in all, where that is known: what progress is measured against.

@@ -193,6 +193,15 @@ impl Operator for Keeper {
         Ok(Next::Tail)
     }
 
+    fn idle(&mut self, _: &mut Out<'_>) -> Result<(), OpError> {
+        match &mut self.writing {
+            Some(writing) if writing.pending > 0 && writing.committed.elapsed() >= COMMIT_EVERY => {
+                writing.commit()
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
         match &mut self.writing {
             Some(writing) => writing.writer.on_break(why),

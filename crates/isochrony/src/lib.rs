@@ -31,11 +31,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`], [`flow`].
+//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`], [`flow`], [`live`].
 
 pub use isochrony_expr as expr;
 pub use isochrony_flow as flow;
 pub use isochrony_ingest as ingest;
+pub use isochrony_live as live;
 pub use isochrony_segment as segment;
 pub use isochrony_store as store;
 pub use isochrony_time as time;

@@ -6,6 +6,7 @@
 
 use isochrony_flow::{OpErrorKind, PlanError, RunError};
 use isochrony_ingest::IngestError;
+use isochrony_live::LiveError;
 use isochrony_segment::SegmentError;
 use isochrony_store::StoreError;
 use isochrony_time::TimeError;
@@ -141,6 +142,20 @@ impl From<IngestError> for Error {
             IngestError::Store(error) => error.into(),
             error => Raised::new("ImportRefusedError", error.code(), error.to_string()).into(),
         }
+    }
+}
+
+impl From<LiveError> for Error {
+    fn from(error: LiveError) -> Self {
+        let class = match &error {
+            LiveError::Socket { .. } => "LiveOSError",
+            _ => "OptionError",
+        };
+        let mut raised = Raised::new(class, error.code(), error.to_string());
+        if let LiveError::Socket { why, .. } = &error {
+            raised.errno = why.raw_os_error();
+        }
+        raised.into()
     }
 }
 

@@ -73,7 +73,7 @@ mod _native {
     #[pymodule_export]
     use crate::level_selection::LevelSelection;
     #[pymodule_export]
-    use crate::plan::{NativeControl, NativePlan};
+    use crate::plan::{NativeControl, NativeListener, NativePlan};
     #[pymodule_export]
     use crate::range::Range;
     #[pymodule_export]

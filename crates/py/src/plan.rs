@@ -9,6 +9,7 @@ use isochrony_flow::{
     Catalog, Gathered, Live, Plan, PlanError, PortType, Report, SEGMENT, Segments, Stored,
     ToEvents, ToSignal,
 };
+use isochrony_live::ToWire;
 use isochrony_segment::{BufferMut, Calibration, DType, SigSeg, Stream};
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
@@ -32,11 +33,13 @@ mod function;
 mod generate;
 mod jit;
 mod keep;
+mod listen;
 mod running;
 
 pub(crate) use control::NativeControl;
 use function::{PythonOperator, Use};
 use jit::JitOperator;
+pub(crate) use listen::NativeListener;
 use running::{Asked, execute};
 
 /// Per operator name, items, samples, gaps and useful seconds; bursts, seconds, bytes at most; as a table.
@@ -170,6 +173,7 @@ fn catalog(store: Option<&Arc<Shared>>) -> Catalog {
         .reviving("py", |saved, _| PythonOperator::revive(saved, "map"))
         .reviving("each", |saved, _| PythonOperator::revive(saved, "each"))
         .reviving("jit", JitOperator::revive)
+        .reviving(ToWire::NAME, |saved, _| ToWire::resolve(saved))
 }
 
 #[pymethods]
@@ -293,6 +297,9 @@ impl NativePlan {
         let resolve = |map: &Map<String, Value>| {
             if map.contains_key("generate") {
                 return generate::Kind::revive(map);
+            }
+            if map.contains_key("listen") {
+                return listen::revive(map);
             }
             Stored::resolve(map, shared.as_ref().map(|shared| &shared.store))
         };

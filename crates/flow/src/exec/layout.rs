@@ -52,6 +52,7 @@ impl Run {
                     time: f64::NEG_INFINITY,
                     seconds: rate.map_or(1.0, |rate| 1.0 / rate.to_f64()),
                     ended: false,
+                    idle: false,
                 });
             }
             let op: Box<dyn crate::Operator> = match node.op.make(graph.reads(at)) {

@@ -38,6 +38,8 @@ const BURST_ITEMS: u64 = 64;
 
 /// Bursts at the beginning of each of which time is taken, so that short runs have enough of it.
 const TIMED_BURSTS: u64 = 16;
+/// Longest rest while no source has anything: how late an interrupt or a commit that is due may be noticed.
+const REST: Duration = Duration::from_millis(20);
 
 /// A source, and how far it is.
 struct Feed {
@@ -49,6 +51,8 @@ struct Feed {
     time: f64,
     seconds: f64,
     ended: bool,
+    /// It had nothing when it was last asked.
+    idle: bool,
 }
 
 pub(crate) struct Run {
@@ -73,20 +77,28 @@ impl Run {
             let total = totals.sum::<Option<u64>>().unwrap_or(0);
             progress.total.store(total, Ordering::Relaxed);
         }
-        loop {
-            // The source that lags behind; the first of equals.
-            let open = self
-                .feeds
-                .iter()
-                .enumerate()
-                .filter(|(_, feed)| !feed.ended);
-            let Some((feed, _)) = open.min_by(|a, b| a.1.time.total_cmp(&b.1.time)) else {
-                break;
-            };
+        for feed in &mut self.feeds {
+            feed.source.wakes(&std::thread::current());
+        }
+        while self.feeds.iter().any(|feed| !feed.ended) {
+            // The source that lags behind, of those that may have something; the first of equals.
+            let open = self.feeds.iter().enumerate();
+            let open = open.filter(|(_, feed)| !feed.ended && !feed.idle);
+            let feed = open.min_by(|a, b| a.1.time.total_cmp(&b.1.time));
+            let feed = feed.map(|(at, _)| at);
             // One guard a burst: what a panic needs to know is in `shared`, which is only read after it.
-            let burst = catch_unwind(AssertUnwindSafe(|| self.burst(feed, options)));
+            let burst = catch_unwind(AssertUnwindSafe(|| match feed {
+                Some(feed) => self.burst(feed, options),
+                None => self.rest(),
+            }));
             let error = match burst {
-                Ok(Ok(())) => continue,
+                Ok(Ok(())) => {
+                    // While one gave, the others may have come to something.
+                    if feed.is_some_and(|at| !self.feeds[at].idle) {
+                        self.feeds.iter_mut().for_each(|feed| feed.idle = false);
+                    }
+                    continue;
+                }
                 Ok(Err(error)) if matches!(error.kind(), OpErrorKind::Interrupted) => {
                     return Err(RunError::Interrupted { items: self.given });
                 }
@@ -106,6 +118,26 @@ impl Run {
             Some(error) => Err(error),
             None => Ok(self.report(begun.elapsed())),
         }
+    }
+
+    /// While all sources wait: lets what is held back go on, and waits, too, until one of them has something.
+    fn rest(&mut self) -> Result<(), OpError> {
+        self.shared.go_on()?;
+        self.shared.timed = false;
+        for node in 0..self.slots.len() as u32 {
+            self.shared.switch(node);
+            self.shared.range = NOWHERE;
+            let (slot, later) = at(&mut self.slots, 0, node);
+            if !slot.ended {
+                (slot.op).idle(&mut Out::of(node, later, &mut self.shared))?;
+            }
+        }
+        go_round(&mut self.slots, &mut self.shared)?;
+        std::thread::park_timeout(REST);
+        for feed in &mut self.feeds {
+            feed.idle = false;
+        }
+        Ok(())
     }
 
     /// What waits in a loop for what will not come.
@@ -203,7 +235,10 @@ impl Run {
                     mark_all(&mut slots[behind..], node, &mark, shared)?;
                     go_round(slots, shared)?;
                 }
-                Pulled::Idle => break,
+                Pulled::Idle => {
+                    feed.idle = true;
+                    break;
+                }
                 Pulled::End => feed.ended = true,
             }
             if shared.ended {

@@ -184,6 +184,10 @@ impl Operator for ToRows {
         }
     }
 
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
         self.flush(out)
     }

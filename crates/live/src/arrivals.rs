@@ -1,0 +1,306 @@
+//! The civil time of a feed's samples, from stamps that come with them or from when they arrived.
+//!
+//! What the sender stamps is the time but for its resolution. When a frame arrived is that and the way it had, which is
+//! never shorter than some least and often longer, so only the quickest of many frames says much. Both give, once a
+//! block (a second of samples), one *point*: the index of a sample and by how much its stamp deviates from the nominal
+//! rate; of arrivals the earliest of the block. Through the last [`POINTS`] points goes a line: its slope is the median
+//! of the slopes between all pairs of them (Theil and Sen; a third of the points may be anything), its height the
+//! median of what is left (stamps) or the least (arrivals, whose delay is never negative). The delay that even the
+//! quickest frame had is not known from this side, and is in the times.
+//!
+//! Times that were told are not taken back: a new line begins where the old one is and meets its own a block later, so
+//! time is continuous and, corrections being parts in a thousand at most, goes forward.
+//!
+//! A *clock step* is what the sender says is one, or a stamp further from the line than `step_ns`. For arrivals it is the
+//! receiver's own clock that may be set: the caller notices (it has a monotonic one, too) and says so. A step begins a
+//! run, whose points are its own; the rate carries over.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use isochrony_flow::{Cause, Clock};
+use isochrony_time::{Fixed, Rate, RunId, Stamp};
+
+/// Points that a line is put through.
+pub const POINTS: usize = 64;
+/// Points from which on the rate is estimated; below, it is the nominal one.
+const ENOUGH: usize = 8;
+/// Knots of the past that are kept: an hour of blocks.
+const KNOTS: usize = 4096;
+/// Largest correction of the time from one sample to the next.
+const STEEPEST: f64 = 1e-3;
+
+/// Where stamps come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    /// The sender.
+    Sender,
+    /// The clock of the machine at which frames arrive.
+    Arrival,
+}
+
+/// From an index on: its time, and what a sample takes beyond the nominal period.
+#[derive(Debug, Clone, Copy)]
+struct Knot {
+    index: i64,
+    civil: Fixed,
+    /// Nanoseconds a sample.
+    slope: f64,
+    resolution: f64,
+}
+
+/// What is known of a feed's times; shared by the run that feeds it and everybody who asks.
+#[derive(Debug)]
+pub struct LiveClock {
+    rate: Rate,
+    knots: RwLock<VecDeque<Knot>>,
+}
+
+impl LiveClock {
+    fn at(&self, index: i64) -> Option<(Fixed, f64)> {
+        // A panic while the lock is held leaves the knots whole.
+        let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
+        let after = knots.partition_point(|knot| knot.index <= index);
+        let knot = knots.get(after.saturating_sub(1))?;
+        Some((time_at(self.rate, knot, index)?, knot.resolution))
+    }
+
+    fn push(&self, knot: Knot) {
+        let mut knots = self.knots.write().unwrap_or_else(PoisonError::into_inner);
+        while knots.back().is_some_and(|last| last.index >= knot.index) {
+            knots.pop_back();
+        }
+        if knots.len() == KNOTS {
+            knots.pop_front();
+        }
+        knots.push_back(knot);
+    }
+}
+
+fn time_at(rate: Rate, knot: &Knot, index: i64) -> Option<Fixed> {
+    let since = index.checked_sub(knot.index)?;
+    let nominal = knot.civil.checked_add(rate.duration_ns(since).ok()?)?;
+    nominal.checked_add(fixed(knot.slope * since as f64)?)
+}
+
+/// Nanoseconds as a fixed-point number.
+fn fixed(ns: f64) -> Option<Fixed> {
+    Fixed::from_f64_nearest(ns).ok()
+}
+
+impl Clock for LiveClock {
+    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
+        for (out, &index) in out.iter_mut().zip(indices) {
+            let time = self.at(index).and_then(|(time, _)| time.round_i64());
+            *out = time.unwrap_or(i64::MIN);
+        }
+        Ok(())
+    }
+
+    fn stamp(&self, index: i64) -> Option<Stamp> {
+        let (time, resolution) = self.at(index)?;
+        let resolution = fixed(resolution)?;
+        let begin = time.checked_sub(Fixed::from_bits(resolution.to_bits() / 2))?;
+        Some(Stamp::new(begin, resolution))
+    }
+}
+
+/// Makes points of stamps and a clock of points.
+#[derive(Debug)]
+pub struct Arrivals {
+    basis: Basis,
+    rate: Rate,
+    period: f64,
+    /// A stamp of the sender further off than this, in ns, is a step.
+    step_ns: f64,
+    /// Samples of a block.
+    block: i64,
+    clock: Arc<LiveClock>,
+    run: u32,
+    run_state: Option<State>,
+    /// Deviation from the nominal rate that runs have had, ns a sample.
+    slope: f64,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Deviations are counted from here.
+    origin: (i64, Fixed),
+    points: VecDeque<(f64, f64)>,
+    /// The block that is being filled: its first index, and its point so far.
+    begun: i64,
+    best: (f64, f64),
+    /// Height of the line at the origin and how far points lie from it.
+    height: f64,
+    scatter: f64,
+}
+
+impl Arrivals {
+    /// Estimates from stamps. `step_ns`: how far off a sender's stamp means that its clock was set.
+    #[must_use]
+    pub fn new(basis: Basis, rate: Rate, step_ns: f64) -> Self {
+        let hz = rate.to_f64();
+        Self {
+            basis,
+            rate,
+            period: 1e9 / hz,
+            step_ns,
+            block: (hz as i64).clamp(1, 1 << 40),
+            clock: Arc::new(LiveClock {
+                rate,
+                knots: RwLock::new(VecDeque::new()),
+            }),
+            run: 0,
+            run_state: None,
+            slope: 0.0,
+        }
+    }
+
+    /// The clock that is fed.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<LiveClock> {
+        &self.clock
+    }
+
+    /// Samples in a second, as estimated.
+    #[must_use]
+    pub fn rate_hz(&self) -> f64 {
+        1e9 / (self.period + self.slope)
+    }
+
+    /// Takes the stamp of the sample at `index`, ns since 1970; indices do not go back. `set`: the clock that stamps is
+    /// known to have been set before it. If it was, in whichever way it is known: the run before and the one that begins.
+    pub fn take(&mut self, index: i64, civil: i64, set: bool) -> Option<(RunId, RunId)> {
+        let civil = Fixed::from_int(civil);
+        let Some(state) = &mut self.run_state else {
+            self.begin(index, civil);
+            return None;
+        };
+        let x = index.saturating_sub(state.origin.0) as f64;
+        let nominal = self
+            .rate
+            .duration_ns(index.saturating_sub(state.origin.0))
+            .ok();
+        let since = civil.checked_sub(state.origin.1);
+        let y = nominal
+            .zip(since)
+            .and_then(|(nominal, since)| since.checked_sub(nominal));
+        let y = y.map_or(f64::INFINITY, Fixed::to_f64);
+        let off = y - (state.height + self.slope * x);
+        if set || self.basis == Basis::Sender && off.abs() > self.step_ns || !y.is_finite() {
+            self.run += 1;
+            self.begin(index, civil);
+            return Some((RunId(self.run - 1), RunId(self.run)));
+        }
+        if index.saturating_sub(state.begun) >= self.block {
+            if state.points.len() == POINTS {
+                state.points.pop_front();
+            }
+            state.points.push_back(state.best);
+            state.begun = index;
+            state.best = (x, y);
+            self.fit(index);
+        } else if self.basis == Basis::Arrival
+            && off < state.best.1 - (state.height + self.slope * state.best.0)
+        {
+            state.best = (x, y);
+            if state.points.is_empty() && off < 0.0 {
+                // Until there are points, the quickest frame so far is all there is.
+                state.height += off;
+                self.bend(index);
+            }
+        }
+        None
+    }
+
+    fn begin(&mut self, index: i64, civil: Fixed) {
+        let scatter = match self.basis {
+            Basis::Sender => 1e3,
+            Basis::Arrival => 1e6,
+        };
+        self.run_state = Some(State {
+            origin: (index, civil),
+            points: VecDeque::with_capacity(POINTS),
+            begun: index,
+            best: (0.0, 0.0),
+            height: 0.0,
+            scatter,
+        });
+        self.clock.push(Knot {
+            index,
+            civil,
+            slope: self.slope,
+            resolution: scatter,
+        });
+    }
+
+    /// A line through the points.
+    fn fit(&mut self, now: i64) {
+        let Some(state) = &mut self.run_state else {
+            return;
+        };
+        let points = &state.points;
+        if points.len() >= ENOUGH {
+            let pairs = points.iter().enumerate().flat_map(|(k, a)| {
+                let later = points.iter().skip(k + 1);
+                later.map(move |b| (b.1 - a.1) / (b.0 - a.0))
+            });
+            let mut slopes: Vec<f64> = pairs.filter(|slope| slope.is_finite()).collect();
+            let most = STEEPEST * self.period;
+            self.slope = quantile(&mut slopes, 0.5).clamp(-most, most);
+        }
+        let left = points.iter().map(|(x, y)| y - self.slope * x);
+        let mut left: Vec<f64> = left.collect();
+        let middle = quantile(&mut left, 0.5);
+        state.height = match self.basis {
+            Basis::Sender => middle,
+            Basis::Arrival => quantile(&mut left, 0.0),
+        };
+        let mut off: Vec<f64> = left.iter().map(|y| (y - state.height).abs()).collect();
+        // What half of the points are off, twice, and no less than what stamps can be told apart by.
+        state.scatter = (2.0 * quantile(&mut off, 0.5)).max(1e3);
+        self.bend(now);
+    }
+
+    /// The clock goes on from where it is and meets the line a block later.
+    fn bend(&self, now: i64) {
+        let Some(state) = &self.run_state else {
+            return;
+        };
+        let block = self.block as f64;
+        let x = now.saturating_sub(state.origin.0) as f64 + block;
+        let due = fixed(state.height + self.slope * x)
+            .and_then(|off| state.origin.1.checked_add(off))
+            .zip(
+                self.rate
+                    .duration_ns(now.saturating_sub(state.origin.0) + self.block)
+                    .ok(),
+            )
+            .and_then(|(from, since)| from.checked_add(since));
+        let told = self.clock.at(now).map(|(time, _)| time);
+        let ahead = told.zip(self.rate.duration_ns(self.block).ok());
+        let ahead = ahead.and_then(|(told, since)| told.checked_add(since));
+        let (Some(due), Some(told), Some(ahead)) = (due, told, ahead) else {
+            return;
+        };
+        let Some(off) = due.checked_sub(ahead) else {
+            return;
+        };
+        let most = STEEPEST * self.period;
+        self.clock.push(Knot {
+            index: now,
+            civil: told,
+            slope: (off.to_f64() / block).clamp(-most, most),
+            resolution: state.scatter,
+        });
+    }
+}
+
+/// A quantile of numbers that are not empty, the lower neighbour's value.
+fn quantile(numbers: &mut [f64], q: f64) -> f64 {
+    if numbers.is_empty() {
+        return 0.0;
+    }
+    let at = ((numbers.len() - 1) as f64 * q) as usize;
+    *numbers.select_nth_unstable_by(at, f64::total_cmp).1
+}

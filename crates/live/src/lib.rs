@@ -1,0 +1,38 @@
+//! Feeds that arrive now: samples from UDP, TCP and standard input as recordings that plans scan, and the sender.
+//!
+//! ```text
+//!   socket ── receiver thread ── bounded queue ── Source::pull ── the plan, depth first
+//!             stamps arrival     (bytes)          parse, put in order,
+//!                                                 mark what is lost
+//! ```
+//!
+//! - [`frame`]: what is on the wire. A frame says the index of its first sample, so loss is known to the sample.
+//! - [`order`]: puts frames in order within a stated window; pure, no clock and no socket.
+//! - [`arrivals`]: the civil time of each sample, from the sender's stamps or from when frames arrived.
+//! - [`receive`]: the threads that read sockets. They do nothing else, so that a slow plan does not lose what the
+//!   kernel's small buffer cannot hold.
+//! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).
+//! - [`send`]: samples onto the wire, with faults on request; [`ToWire`] sends what a plan gives.
+//!
+//! **Nothing is lost in silence.** Whatever does not reach the plan is counted by its cause in [`Counts`], and every
+//! sample whose index is known is within a gap that the plan is told of. Where the source can wait (TCP, standard
+//! input) a full queue holds it back; where it cannot (UDP) what does not fit is dropped, counted and a gap.
+//!
+//! **Memory** is bounded by `buffer` bytes for what waits, twice the largest frame, and the segments that the plan
+//! keeps.
+
+pub mod arrivals;
+mod counts;
+mod error;
+pub mod frame;
+mod listener;
+pub mod order;
+mod receive;
+pub mod send;
+mod to_wire;
+
+pub use counts::Counts;
+pub use error::LiveError;
+pub use listener::{Latency, Listener, Options};
+pub use receive::{Address, Framing};
+pub use to_wire::ToWire;

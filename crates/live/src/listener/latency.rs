@@ -1,0 +1,103 @@
+//! How long what arrived took to be done with.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Steps of a doubling.
+const STEPS: usize = 8;
+/// Doublings, from a microsecond on: above an hour.
+const DOUBLINGS: usize = 32;
+
+/// Durations by their size: eight classes a doubling, so a quantile is right to a tenth.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    classes: [AtomicU64; STEPS * DOUBLINGS],
+    most: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            classes: [const { AtomicU64::new(0) }; STEPS * DOUBLINGS],
+            most: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Histogram {
+    pub(crate) fn add(&self, took: Duration) {
+        let ns = took.as_nanos().min(u128::from(u64::MAX)) as u64;
+        let class = ((ns.max(1000) as f64 / 1000.0).log2() * STEPS as f64) as usize;
+        self.classes[class.min(STEPS * DOUBLINGS - 1)].fetch_add(1, Ordering::Relaxed);
+        self.most.fetch_max(ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Latency {
+        let counts = self
+            .classes
+            .each_ref()
+            .map(|class| class.load(Ordering::Relaxed));
+        let count: u64 = counts.iter().sum();
+        let most = Duration::from_nanos(self.most.load(Ordering::Relaxed));
+        let quantile = |q: f64| {
+            let mut left = (q * count as f64).ceil() as u64;
+            let class = counts.iter().position(|&here| {
+                left = left.saturating_sub(here);
+                left == 0
+            });
+            // The class's upper bound.
+            let above = class.unwrap_or(0) + 1;
+            Duration::from_secs_f64(1e-6 * (above as f64 / STEPS as f64).exp2()).min(most)
+        };
+        Latency {
+            count,
+            median: if count > 0 {
+                quantile(0.5)
+            } else {
+                Duration::ZERO
+            },
+            p99: if count > 0 {
+                quantile(0.99)
+            } else {
+                Duration::ZERO
+            },
+            most,
+        }
+    }
+}
+
+/// From the arrival of the oldest frame of an item until the plan had done with the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Latency {
+    /// Items.
+    pub count: u64,
+    /// Half of them took no longer, to a tenth.
+    pub median: Duration,
+    /// Nor did 99 of 100.
+    pub p99: Duration,
+    /// Nor did any.
+    pub most: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_right_to_a_tenth() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.read().median, Duration::ZERO);
+        for us in 1..=1000 {
+            histogram.add(Duration::from_micros(us));
+        }
+        let latency = histogram.read();
+        assert_eq!(
+            (latency.count, latency.most),
+            (1000, Duration::from_millis(1))
+        );
+        let within = |got: Duration, want: f64| (0.95..1.1).contains(&(got.as_secs_f64() / want));
+        assert!(within(latency.median, 500e-6), "{latency:?}");
+        assert!(within(latency.p99, 990e-6), "{latency:?}");
+    }
+}

@@ -1,0 +1,342 @@
+//! A feed as a recording that plans scan.
+
+mod latency;
+mod session;
+mod source;
+
+use std::net::{TcpListener, UdpSocket};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use isochrony_flow::{Clock, OpError, OpErrorKind, PortType, Recording, Source};
+use isochrony_segment::{ByteOrder, Calibration, DType, Stream, StreamId};
+use isochrony_time::{Rate, TimebaseId};
+use serde_json::{Map, Value, json};
+
+pub use latency::Latency;
+
+use crate::LiveError;
+use crate::arrivals::{Arrivals, Basis, LiveClock};
+use crate::counts::{Counters, Counts};
+use crate::frame::MAX_FRAME;
+use crate::receive::{Address, Feed, Framing, Queue, Reading, Receiver};
+use latency::Histogram;
+use source::Live;
+
+/// What is listened to, and how.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Type of the samples.
+    pub dtype: DType,
+    /// Order of their bytes, where samples come without frames of ours.
+    pub order: ByteOrder,
+    /// Samples a second, nominally.
+    pub rate: Rate,
+    /// Name of the stream; the address if empty.
+    pub name: String,
+    /// Unit of the values; empty if unknown.
+    pub unit: String,
+    /// What comes.
+    pub framing: Framing,
+    /// How long a frame that came early waits for those before it.
+    pub reorder: Duration,
+    /// Most bytes that wait for the plan.
+    pub buffer: usize,
+    /// Largest frame in bytes; what is larger is none.
+    pub max_frame: usize,
+    /// A sender's stamp further off than this means that its clock was set.
+    pub step: Duration,
+    /// The feed ends when nothing came for so long; None: never.
+    pub silence: Option<Duration>,
+    /// Whether other machines may reach it.
+    pub anyone: bool,
+}
+
+impl Options {
+    /// Frames of ours, put in order within 50 ms; 32 MiB wait for a plan that falls behind; only this machine.
+    #[must_use]
+    pub fn new(dtype: DType, rate: Rate) -> Self {
+        Self {
+            dtype,
+            order: ByteOrder::Little,
+            rate,
+            name: String::new(),
+            unit: String::new(),
+            framing: Framing::Isochrony,
+            reorder: Duration::from_millis(50),
+            buffer: 32 << 20,
+            max_frame: MAX_FRAME,
+            step: Duration::from_millis(10),
+            silence: None,
+            anyone: false,
+        }
+    }
+
+    fn check(&self, address: &Address) -> Result<(), LiveError> {
+        let refused = |option, got: String, legal: &str| {
+            Err(LiveError::Option {
+                option,
+                got,
+                legal: legal.into(),
+            })
+        };
+        if self.buffer == 0 {
+            return refused("buffer", "0".into(), "bytes from 1");
+        }
+        if !(64..=1 << 28).contains(&self.max_frame) {
+            let legal = "bytes from 64 to 268435456";
+            return refused("max_frame", self.max_frame.to_string(), legal);
+        }
+        if matches!(self.framing, Framing::Counter { .. }) && !matches!(address, Address::Udp(_)) {
+            let legal = "isochrony or raw: counters number datagrams, which only udp:// has";
+            return refused("framing", self.framing.name().into(), legal);
+        }
+        if !address.is_local() && !self.anyone {
+            return Err(LiveError::Exposed {
+                address: address.to_string(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A feed that is listened to: it is bound from the beginning, so that its port is known, and read while a plan runs.
+///
+/// One run at a time scans it, since each sample arrives once. Index 0 is the first sample that is taken, in each run.
+///
+/// ```
+/// use isochrony_flow::{Live, Plan};
+/// use isochrony_live::{Listener, Options, send::Sender};
+/// use isochrony_segment::DType;
+/// use isochrony_time::Rate;
+///
+/// let rate = Rate::from_hz(1000)?;
+/// let options = Options::new(DType::I16, rate);
+/// let listener = Listener::bind(&"udp://127.0.0.1:0".parse()?, &options)?;
+/// let to = listener.address();
+/// let sender = std::thread::spawn(move || {
+///     let mut sender = Sender::connect(&to, DType::I16, rate)?;
+///     for part in [1i16; 100].chunks(10) {
+///         sender.send(part, None)?;
+///     }
+///     sender.end()
+/// });
+/// let plan = Plan::scan_live(Live::new(listener.clone()));
+/// let gathered = plan.collect()?;
+/// sender.join().expect("no panic")?;
+/// assert_eq!(gathered.array().map(|array| array.shape.clone()), Some(vec![100]));
+/// assert_eq!(listener.counts().lost_samples, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Listener(Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    address: Address,
+    feed: Feed,
+    options: Options,
+    stream: StreamId,
+    counters: Arc<Counters>,
+    latency: Histogram,
+    busy: AtomicBool,
+    times: Arc<Times>,
+}
+
+impl Listener {
+    /// Listens at an address. Port 0 is one that is free.
+    ///
+    /// # Errors
+    /// [`LiveError::Exposed`] if other machines reach it and [`Options::anyone`] does not say so, [`LiveError::Option`],
+    /// [`LiveError::Socket`].
+    pub fn bind(address: &Address, options: &Options) -> Result<Self, LiveError> {
+        options.check(address)?;
+        let failed = |why| LiveError::Socket {
+            doing: "listening at",
+            address: address.to_string(),
+            why,
+            mend: "choose another port, or one of this machine's addresses",
+        };
+        let (feed, bound) = match *address {
+            Address::Udp(at) => {
+                let socket = UdpSocket::bind(at).map_err(failed)?;
+                // As much of what waits as the kernel is willing to hold.
+                let _ = socket2::SockRef::from(&socket)
+                    .set_recv_buffer_size(options.buffer.min(8 << 20));
+                let at = socket.local_addr().map_err(failed)?;
+                (Feed::Udp(socket), Address::Udp(at))
+            }
+            Address::Tcp(at) => {
+                let listener = TcpListener::bind(at).map_err(failed)?;
+                let at = listener.local_addr().map_err(failed)?;
+                (Feed::Tcp(listener), Address::Tcp(at))
+            }
+            Address::Stdin => (Feed::Stdin, Address::Stdin),
+        };
+        let name = match options.name.as_str() {
+            "" => bound.to_string(),
+            name => name.to_owned(),
+        };
+        let stream = Stream::new(name, TimebaseId(0), options.rate)
+            .with_calibration(Calibration::identity(options.unit.as_str()));
+        Ok(Self(Arc::new(Inner {
+            address: bound,
+            feed,
+            options: options.clone(),
+            stream: stream.intern(),
+            counters: Arc::default(),
+            latency: Histogram::default(),
+            busy: AtomicBool::new(false),
+            times: Arc::default(),
+        })))
+    }
+
+    /// Listens as a saved plan says ([`Recording::saved`]).
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind); [`LiveError::Option`] of what is missing or no such value.
+    pub fn resolve(saved: &Map<String, Value>) -> Result<Self, LiveError> {
+        let (address, options) = crate::to_wire::options(saved)?;
+        Self::bind(&address, &options)
+    }
+
+    /// Where it listens; the port that was found if none was asked for.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.0.address
+    }
+
+    /// What became of what came.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.0.counters.read()
+    }
+
+    /// From the arrival of a frame until the plan was done with it.
+    #[must_use]
+    pub fn latency(&self) -> Latency {
+        self.0.latency.read()
+    }
+}
+
+impl Recording for Listener {
+    fn port(&self) -> PortType {
+        PortType::Samples {
+            dtype: self.0.options.dtype,
+            stream: self.0.stream,
+        }
+    }
+
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        let address = || self.0.address.to_string();
+        if range.is_some() {
+            return Err(failed(LiveError::Range { address: address() }));
+        }
+        if self.0.busy.swap(true, Ordering::AcqRel) {
+            return Err(failed(LiveError::Busy { address: address() }));
+        }
+        let free = Busy(self.0.clone());
+        let options = &self.0.options;
+        let queue = Arc::new(Queue::new(options.buffer));
+        let reading = Reading {
+            queue: queue.clone(),
+            counters: self.0.counters.clone(),
+            framing: options.framing,
+            dtype: options.dtype,
+            max_frame: options.max_frame,
+            begun: Instant::now(),
+        };
+        let begun = reading.begun;
+        let receiver = Receiver::spawn(&self.0.feed, reading).map_err(|why| {
+            failed(LiveError::Socket {
+                doing: "reading from",
+                address: address(),
+                why,
+                mend: "close other programs' sockets and threads",
+            })
+        })?;
+        let source = Live::new(free, queue, receiver, segment, begun);
+        self.0.times.set(source.clock());
+        Ok(Box::new(source))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        let times = self.0.times.clone();
+        Some(times)
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        let options = &self.0.options;
+        let saved = json!({
+            "listen": self.0.address.to_string(),
+            "dtype": options.dtype.numpy_str(options.order),
+            "rate": options.rate.to_string(),
+            "name": options.name,
+            "unit": options.unit,
+            "framing": options.framing.name(),
+            "reorder": options.reorder.as_secs_f64(),
+            "buffer": options.buffer,
+            "max_frame": options.max_frame,
+            "step": options.step.as_secs_f64(),
+            "silence": options.silence.map(|silence| silence.as_secs_f64()),
+            "anyone": options.anyone,
+        });
+        saved.as_object().cloned()
+    }
+}
+
+fn failed(error: LiveError) -> OpError {
+    OpErrorKind::Failed(error.into()).into()
+}
+
+/// The times of the run that goes on, or of the last one. It is there before any run, so that operators that write
+/// times find it.
+#[derive(Debug, Default)]
+struct Times(Mutex<Option<Arc<LiveClock>>>);
+
+impl Times {
+    fn set(&self, clock: Arc<LiveClock>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
+    }
+
+    fn clock(&self) -> Option<Arc<LiveClock>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Clock for Times {
+    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), isochrony_flow::Cause> {
+        match self.clock() {
+            Some(clock) => clock.times(indices, out),
+            None => {
+                out.fill(i64::MIN);
+                Ok(())
+            }
+        }
+    }
+
+    fn stamp(&self, index: i64) -> Option<isochrony_time::Stamp> {
+        self.clock()?.stamp(index)
+    }
+}
+
+/// A listener that a run reads; free again when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Busy(Arc<Inner>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.store(false, Ordering::Release);
+    }
+}
+
+/// An estimator for a run whose frames are stamped by one or the other.
+fn arrivals(options: &Options, basis: Basis) -> Arrivals {
+    Arrivals::new(basis, options.rate, options.step.as_secs_f64() * 1e9)
+}

@@ -1,0 +1,398 @@
+//! One run over a feed: packets into segments, in order, with what is lost between them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use isochrony_flow::{Break, Clock as _, Item, OpError, Pulled, Source};
+use isochrony_segment::{Buffer, BufferMut, SigSeg};
+use isochrony_time::RunId;
+
+use super::session::{Frame, Parsed, Session};
+use super::{Busy, arrivals};
+use crate::arrivals::{Arrivals, Basis, LiveClock};
+use crate::counts::add;
+use crate::order::{Given, Order, Taken, Window};
+use crate::receive::{Framing, Packet, Queue, Receiver};
+
+/// The receiver's clock was set if it moved by so much against one that never is, in ns.
+const SET: i64 = 10_000_000;
+/// Most samples that wait to be put in order, in seconds of them beyond the stated wait.
+const SLACK: f64 = 1.0;
+/// Segments that are kept to be used again.
+const SEGMENTS: usize = 64;
+
+/// Samples of a segment that is being filled.
+struct Filling {
+    memory: Buffer,
+    start: i64,
+    samples: u64,
+    /// When its first frame arrived.
+    came: Duration,
+}
+
+pub(super) struct Live {
+    listener: Busy,
+    queue: Arc<Queue>,
+    /// Dropped before the listener is free again.
+    receiver: Option<Receiver>,
+    begun: Instant,
+    segment: u64,
+    session: Session,
+    order: Order<Frame>,
+    /// The furthest index of the session that came.
+    highest: u64,
+    /// Feed index of the session's index 0; None before its first sample.
+    base: Option<i64>,
+    /// Feed index that follows.
+    next: i64,
+    times: Arrivals,
+    basis: Option<Basis>,
+    /// Civil time less the clock that is never set, ns.
+    civil: Option<i64>,
+    filling: Option<Filling>,
+    memory: Vec<Buffer>,
+    ready: VecDeque<Pulled>,
+    /// When the item that was given last arrived.
+    given: Option<Duration>,
+    /// Session index at which the sender ended.
+    end: Option<u64>,
+    heard: Duration,
+    ended: bool,
+}
+
+impl Live {
+    pub(super) fn new(
+        listener: Busy,
+        queue: Arc<Queue>,
+        receiver: Receiver,
+        segment: u64,
+        begun: Instant,
+    ) -> Self {
+        let options = &listener.0.options;
+        Self {
+            order: Order::new(window(options)),
+            times: arrivals(options, Basis::Arrival),
+            listener,
+            queue,
+            receiver: Some(receiver),
+            begun,
+            segment: segment.max(1),
+            session: Session::default(),
+            base: None,
+            next: 0,
+            basis: None,
+            highest: 0,
+            civil: None,
+            filling: None,
+            memory: Vec::new(),
+            ready: VecDeque::new(),
+            given: None,
+            end: None,
+            heard: Duration::ZERO,
+            ended: false,
+        }
+    }
+
+    pub(super) fn clock(&self) -> Arc<LiveClock> {
+        self.times.clock().clone()
+    }
+
+    fn counters(&self) -> &crate::counts::Counters {
+        &self.listener.0.counters
+    }
+
+    /// Puts a packet where it belongs.
+    fn take(&mut self, packet: Packet) -> Result<(), OpError> {
+        let now = packet.came;
+        self.heard = now;
+        let inner = self.listener.0.clone();
+        match self.session.parse(packet, &inner.options, &inner.counters) {
+            Parsed::Dropped(packet) => self.queue.recycle(packet.bytes),
+            Parsed::Frame {
+                first,
+                samples,
+                frame,
+                anew,
+                last,
+            } => {
+                if anew {
+                    self.begin_anew(now)?;
+                }
+                if last {
+                    self.end = Some(first + samples);
+                }
+                if samples == 0 {
+                    self.queue.recycle(frame.packet.bytes);
+                } else if let Err((why, frame)) =
+                    self.order
+                        .push(first - frame.gap..first + samples, samples, frame, now)
+                {
+                    let counter = match why {
+                        Taken::Late => &inner.counters.late_frames,
+                        _ => &inner.counters.duplicate_frames,
+                    };
+                    add(counter, 1);
+                    self.queue.recycle(frame.packet.bytes);
+                } else if first < self.highest {
+                    add(&inner.counters.reordered_frames, 1);
+                } else {
+                    self.highest = first;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Another sender, or the same that was started again: what waits goes out, and its samples follow in a run of
+    /// their own.
+    fn begin_anew(&mut self, now: Duration) -> Result<(), OpError> {
+        while let Some(given) = self.order.pop(now, true) {
+            self.give(given)?;
+        }
+        self.flush();
+        self.order = Order::new(window(&self.listener.0.options));
+        (self.base, self.end, self.highest) = (None, None, 0);
+        Ok(())
+    }
+
+    /// Takes what goes out next into segments.
+    fn give(&mut self, given: Given<Frame>) -> Result<(), OpError> {
+        match given {
+            Given::Lost(lost) => {
+                let samples = lost.end - lost.start;
+                add(&self.counters().lost_samples, samples);
+                let range = self.leave_out(samples);
+                self.stretch(Some(Break::Dropped(range)));
+            }
+            Given::Frame { range, skip, of } => {
+                // The part of the gap before it, and of its samples, that is not behind us.
+                let gap = of.gap.saturating_sub(skip);
+                let skip = skip.saturating_sub(of.gap);
+                let first = range.start + of.gap;
+                let begins = self.base.is_none();
+                if begins {
+                    // Nothing was before the first samples, so nothing is missing there.
+                    self.base = Some(self.next.wrapping_sub_unsigned(first));
+                } else if gap > 0 {
+                    let range = self.leave_out(gap);
+                    self.stretch(Some(Break::Gap(range)));
+                }
+                let base = self.base.unwrap_or_default();
+                let start = base.wrapping_add_unsigned(first);
+                let anew = begins && self.next > 0;
+                if let Some((old, new)) = self.stamp(start, &of, anew) {
+                    self.flush();
+                    add(&self.counters().clock_steps, 1);
+                    self.stretch(Some(Break::Clock { old, new }));
+                } else if begins {
+                    self.stretch(None);
+                }
+                self.next = base.wrapping_add_unsigned(range.end);
+                self.fill(start.wrapping_add_unsigned(skip), &of, skip)?;
+                self.queue.recycle(of.packet.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the segment go and leaves indices out behind it.
+    fn leave_out(&mut self, samples: u64) -> Range<i64> {
+        self.flush();
+        let from = self.next;
+        self.next = from.saturating_add_unsigned(samples);
+        from..self.next
+    }
+
+    /// What follows begins a stretch.
+    fn stretch(&mut self, why: Option<Break>) {
+        let anchor = self.next;
+        self.ready.push_back(Pulled::Stretch { anchor, why });
+    }
+
+    /// The time of a frame's first sample; the runs if the clock that says so was set.
+    fn stamp(&mut self, start: i64, frame: &Frame, anew: bool) -> Option<(RunId, RunId)> {
+        // The first frame decides whose stamps count.
+        let basis = *self.basis.get_or_insert_with(|| {
+            if frame.time.is_some() {
+                self.times = arrivals(&self.listener.0.options, Basis::Sender);
+                self.listener.0.times.set(self.times.clock().clone());
+                Basis::Sender
+            } else {
+                Basis::Arrival
+            }
+        });
+        let set = frame.step || anew;
+        if basis == Basis::Sender {
+            return self.times.take(start, frame.time?, set);
+        }
+        let packet = &frame.packet;
+        let civil = packet.civil - i64::try_from(packet.came.as_nanos()).unwrap_or(0);
+        let moved = self
+            .civil
+            .is_some_and(|before| (civil - before).abs() > SET);
+        self.civil = Some(civil);
+        self.times.take(start, packet.civil, set || moved)
+    }
+
+    /// Copies a frame's samples behind those of the segment, and as many segments as it needs.
+    fn fill(&mut self, mut from: i64, frame: &Frame, skip: u64) -> Result<(), OpError> {
+        let options = &self.listener.0.options;
+        let size = options.dtype.size();
+        let swap = (options.framing != Framing::Isochrony && !options.order.is_native())
+            .then_some(options.dtype.component_size());
+        let bytes = frame.packet.bytes.get(frame.at + skip as usize * size..);
+        let mut bytes = bytes.unwrap_or_default();
+        while !bytes.is_empty() {
+            let mut filling = match self.filling.take() {
+                Some(filling) => filling,
+                None => Filling {
+                    memory: self.memory()?,
+                    start: from,
+                    samples: 0,
+                    came: frame.packet.came,
+                },
+            };
+            let room = self.segment - filling.samples;
+            let take = (room as usize * size).min(bytes.len());
+            let at = filling.samples as usize * size;
+            // Nobody else has a reference to it yet.
+            let memory = filling.memory.get_mut().unwrap_or_default();
+            if let Some(memory) = memory.get_mut(at..at + take) {
+                memory.copy_from_slice(&bytes[..take]);
+                if let Some(component) = swap {
+                    memory.chunks_exact_mut(component).for_each(<[u8]>::reverse);
+                }
+            }
+            let samples = (take / size) as u64;
+            filling.samples += samples;
+            from = from.wrapping_add_unsigned(samples);
+            bytes = &bytes[take..];
+            self.filling = Some(filling);
+            if room == samples {
+                self.flush();
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory for a segment: some whose readers are gone, or new.
+    fn memory(&mut self) -> Result<Buffer, OpError> {
+        let free = self
+            .memory
+            .iter_mut()
+            .position(|memory| memory.get_mut().is_some());
+        if let Some(free) = free {
+            return Ok(self.memory.swap_remove(free));
+        }
+        let bytes = self.segment as usize * self.listener.0.options.dtype.size();
+        Ok(BufferMut::zeroed(bytes)?.freeze())
+    }
+
+    /// The segment goes out as it is.
+    fn flush(&mut self) {
+        let Some(filling) = self.filling.take() else {
+            return;
+        };
+        let inner = &self.listener.0;
+        let bytes = filling.samples as usize * inner.options.dtype.size();
+        let segment = filling.memory.slice(0..bytes).and_then(|values| {
+            SigSeg::new(values, filling.start, inner.options.dtype, inner.stream).ok()
+        });
+        if self.memory.len() < SEGMENTS {
+            self.memory.push(filling.memory);
+        }
+        if let Some(segment) = segment {
+            add(&inner.counters.samples, filling.samples);
+            self.given = Some(
+                self.given
+                    .map_or(filling.came, |came| came.min(filling.came)),
+            );
+            self.ready.push_back(Pulled::Item(Item::from(segment)));
+        }
+    }
+
+    /// Whether nothing more is to be expected.
+    fn is_over(&self, now: Duration, closed: bool) -> bool {
+        let all = self
+            .end
+            .is_some_and(|end| self.order.next().is_none_or(|next| next >= end));
+        let waited = now.saturating_sub(self.heard);
+        let gone = self.end.is_some() && waited >= self.listener.0.options.reorder;
+        let silent = self
+            .listener
+            .0
+            .options
+            .silence
+            .is_some_and(|most| waited >= most);
+        all || gone || silent || closed
+    }
+}
+
+fn window(options: &super::Options) -> Window {
+    let seconds = options.reorder.as_secs_f64() + SLACK;
+    Window {
+        wait: options.reorder,
+        samples: (seconds * options.rate.to_f64()) as u64 + 1,
+    }
+}
+
+impl Source for Live {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        if let Some(ready) = self.ready.pop_front() {
+            return Ok(ready);
+        }
+        if let Some(came) = self.given.take() {
+            // The plan is depth first: asked for more, it has done with what it was given.
+            self.listener
+                .0
+                .latency
+                .add(self.begun.elapsed().saturating_sub(came));
+        }
+        while self.ready.is_empty() {
+            let now = self.begun.elapsed();
+            if let Some(given) = self.order.pop(now, self.ended) {
+                self.give(given)?;
+                continue;
+            }
+            match self.queue.take() {
+                Ok(packet) => self.take(packet)?,
+                Err(closed) => {
+                    if !self.ended && self.is_over(now, closed) {
+                        self.ended = true;
+                        continue;
+                    }
+                    if let Some(lost) = self.end.take_if(|_| self.ended).zip(self.order.next()) {
+                        // There is no gap where nothing follows.
+                        add(&self.counters().lost_samples, lost.0.saturating_sub(lost.1));
+                    }
+                    self.flush();
+                    if self.ready.is_empty() {
+                        return Ok(if self.ended {
+                            Pulled::End
+                        } else {
+                            Pulled::Idle
+                        });
+                    }
+                }
+            }
+        }
+        Ok(self.ready.pop_front().unwrap_or(Pulled::Idle))
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let time = self.times.clock().stamp(index)?;
+        Some(isochrony_time::civil::format(time.civil))
+    }
+
+    fn wakes(&mut self, thread: &std::thread::Thread) {
+        self.queue.wakes(thread.clone());
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.receiver.take();
+    }
+}

@@ -1,0 +1,98 @@
+//! The threads that read sockets and standard input, one a feed, and the queue between them and the run.
+//!
+//! A thread does nothing but read, stamp and queue, so that what the kernel cannot hold is here. The queue is bounded in
+//! bytes. What can wait (TCP, standard input) waits for room; a datagram that finds none is dropped and counted.
+
+mod address;
+mod queue;
+mod stream;
+mod udp;
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use isochrony_segment::DType;
+
+pub use address::{Address, Framing};
+pub(crate) use queue::{Packet, Queue};
+
+use crate::counts::Counters;
+
+/// How often a thread that waits looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A socket that is bound, or standard input.
+#[derive(Debug)]
+pub(crate) enum Feed {
+    Udp(std::net::UdpSocket),
+    Tcp(TcpListener),
+    Stdin,
+}
+
+/// What a thread needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) framing: Framing,
+    pub(crate) dtype: DType,
+    pub(crate) max_frame: usize,
+    pub(crate) begun: Instant,
+}
+
+impl Reading {
+    /// Since the beginning, by a clock that is never set; and the civil time, ns since 1970.
+    fn now(&self) -> (Duration, i64) {
+        let civil = SystemTime::now().duration_since(UNIX_EPOCH);
+        let civil = civil.map_or(0, |since| {
+            i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+        });
+        (self.begun.elapsed(), civil)
+    }
+}
+
+/// A thread that reads; dropping it stops it. One that waits for standard input cannot be stopped and ends with the
+/// process, or with the input.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Receiver {
+    pub(crate) fn spawn(feed: &Feed, reading: Reading) -> io::Result<Self> {
+        let queue = reading.queue.clone();
+        let named = std::thread::Builder::new().name("isochrony-receive".into());
+        let (thread, joins) = match feed {
+            Feed::Udp(socket) => {
+                let socket = socket.try_clone()?;
+                (named.spawn(move || udp::read(&socket, &reading))?, true)
+            }
+            Feed::Tcp(listener) => {
+                let listener = listener.try_clone()?;
+                (
+                    named.spawn(move || stream::accept(&listener, &reading))?,
+                    true,
+                )
+            }
+            Feed::Stdin => (named.spawn(move || stream::read_stdin(&reading))?, false),
+        };
+        Ok(Self {
+            queue,
+            thread: joins.then_some(thread),
+        })
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.queue.stop();
+        if let Some(thread) = self.thread.take() {
+            // It panics nowhere; if it did, there is nothing to mend here.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Datagrams.
+
+use std::net::UdpSocket;
+
+use super::{Framing, LOOK, Reading};
+use crate::counts::add;
+use crate::frame::HEADER;
+
+/// The largest datagram.
+const LARGEST: usize = 65_535;
+
+/// Reads until nobody listens any more.
+pub(super) fn read(socket: &UdpSocket, to: &Reading) {
+    // One byte more than is allowed, so that what is cut shows.
+    let mut datagram = vec![0; LARGEST.min(to.max_frame) + 1];
+    // Without a time-out the thread would end with the next datagram only.
+    let _ = socket.set_read_timeout(Some(LOOK));
+    while !to.queue.is_stopped() {
+        let Ok(len) = socket.recv(&mut datagram) else {
+            continue; // Nothing came in time, or an earlier answer was refused by its receiver.
+        };
+        add(&to.counters.frames, 1);
+        let least = match to.framing {
+            Framing::Isochrony => HEADER,
+            Framing::Counter { bytes, .. } => usize::from(bytes),
+            Framing::Raw => to.dtype.size(),
+        };
+        if len < least || len == datagram.len() {
+            add(&to.counters.malformed_frames, 1);
+        } else if !to.queue.offer(&datagram[..len], to.now()) {
+            add(&to.counters.overrun_frames, 1);
+        }
+    }
+}

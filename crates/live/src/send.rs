@@ -1,0 +1,370 @@
+//! Samples onto the wire: as frames, at the pace of their times or as fast as it goes, with faults on request.
+//!
+//! Faults are for trying out what listens: frames are dropped, doubled or held back by chance from a seed, so that the
+//! same seed does the same. What is dropped is not sent in silence: [`Sender::sent`] says what a listener should find.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use isochrony_segment::{DType, Sample};
+use isochrony_time::Rate;
+
+use crate::LiveError;
+use crate::frame::Header;
+use crate::receive::Address;
+
+/// Bytes of a datagram's samples: within the packets of every network.
+const DATAGRAM: usize = 1400;
+/// Bytes of a frame's samples in a stream.
+const PIECE: usize = 16 << 10;
+
+/// What goes wrong on the way, by chance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Faults {
+    /// Probability that a frame is lost.
+    pub loss: f64,
+    /// Probability that it comes twice.
+    pub twice: f64,
+    /// Longest time that a frame is held back, uniformly; those behind it overtake.
+    pub jitter: Duration,
+    /// Where chance begins.
+    pub seed: u64,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            loss: 0.0,
+            twice: 0.0,
+            jitter: Duration::ZERO,
+            seed: 1,
+        }
+    }
+}
+
+impl Faults {
+    /// Whether they can happen on the way to an address.
+    ///
+    /// # Errors
+    /// [`LiveError::Option`] of a probability outside 0 to 1, or over what loses nothing.
+    pub fn check(&self, address: &Address) -> Result<(), LiveError> {
+        for (option, value) in [("loss", self.loss), ("twice", self.twice)] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(LiveError::Option {
+                    option,
+                    got: value.to_string(),
+                    legal: "a probability from 0 to 1".into(),
+                });
+            }
+        }
+        let none = Self {
+            seed: self.seed,
+            ..Self::default()
+        };
+        if *self != none && !matches!(address, Address::Udp(_)) {
+            return Err(LiveError::Option {
+                option: "faults",
+                got: format!("{self:?}"),
+                legal: "none: only datagrams are lost on the way".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What was sent, as a listener should find it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sent {
+    /// Frames of samples, those that were dropped, too.
+    pub frames: u64,
+    /// Samples, those that were dropped, too.
+    pub samples: u64,
+    /// Samples dropped on purpose.
+    pub dropped_samples: u64,
+    /// Frames sent twice.
+    pub doubled_frames: u64,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Udp(UdpSocket),
+    Tcp(TcpStream),
+    Stdout,
+}
+
+/// A frame that is held back until a time; the earliest first.
+type Held = Reverse<(Instant, u64, Vec<u8>)>;
+
+/// Sends samples of one dtype and rate as frames.
+#[derive(Debug)]
+pub struct Sender {
+    wire: Wire,
+    address: Address,
+    header: Header,
+    rate: Rate,
+    most: usize,
+    faults: Faults,
+    chance: u64,
+    held: BinaryHeap<Held>,
+    sent: Sent,
+    frame: Vec<u8>,
+}
+
+impl Sender {
+    /// Sends to an address; over TCP it connects, `-` is standard output.
+    ///
+    /// # Errors
+    /// [`LiveError::Socket`].
+    pub fn connect(address: &Address, dtype: DType, rate: Rate) -> Result<Self, LiveError> {
+        let failed = |why| LiveError::Socket {
+            doing: "sending to",
+            address: address.to_string(),
+            why,
+            mend: "start what listens first, or correct the address",
+        };
+        let wire = match *address {
+            Address::Udp(to) => {
+                let any: SocketAddr = match to {
+                    SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
+                    SocketAddr::V6(_) => ([0u16; 8], 0).into(),
+                };
+                let socket = UdpSocket::bind(any).map_err(failed)?;
+                socket.connect(to).map_err(failed)?;
+                Wire::Udp(socket)
+            }
+            Address::Tcp(to) => {
+                let stream = TcpStream::connect(to).map_err(failed)?;
+                stream.set_nodelay(true).map_err(failed)?;
+                Wire::Tcp(stream)
+            }
+            Address::Stdin => Wire::Stdout,
+        };
+        let most = if matches!(wire, Wire::Udp(_)) {
+            DATAGRAM
+        } else {
+            PIECE
+        };
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.map_or(0, |since| since.as_nanos() as u64);
+        Ok(Self {
+            wire,
+            address: *address,
+            header: Header {
+                dtype,
+                step: false,
+                end: false,
+                // Two senders that begin in the same nanosecond have different process numbers.
+                session: mix(now ^ u64::from(std::process::id()) << 40) as u32,
+                samples: 0,
+                first: 0,
+                time: None,
+                gap: 0,
+            },
+            rate,
+            most: most / dtype.size(),
+            faults: Faults::default(),
+            chance: 1,
+            held: BinaryHeap::new(),
+            sent: Sent::default(),
+            frame: Vec::new(),
+        })
+    }
+
+    /// With so many samples in a frame, at most.
+    ///
+    /// # Errors
+    /// [`LiveError::Option`] if there are none, or more than a datagram holds.
+    pub fn frames_of(mut self, samples: usize) -> Result<Self, LiveError> {
+        let most = match self.wire {
+            Wire::Udp(_) => (65_507 - crate::frame::HEADER) / self.header.dtype.size(),
+            _ => (1 << 20) / self.header.dtype.size() - 64,
+        };
+        if !(1..=most).contains(&samples) {
+            return Err(LiveError::Option {
+                option: "frame",
+                got: samples.to_string(),
+                legal: format!("samples from 1 to {most} of this dtype"),
+            });
+        }
+        self.most = samples;
+        Ok(self)
+    }
+
+    /// With faults.
+    ///
+    /// # Errors
+    /// [`LiveError::Option`] of a probability outside 0 to 1, or over what loses nothing.
+    pub fn faulty(mut self, faults: Faults) -> Result<Self, LiveError> {
+        faults.check(&self.address)?;
+        self.chance = mix(faults.seed);
+        self.faults = faults;
+        Ok(self)
+    }
+
+    /// Sends the next samples; `time` is the civil time of the first, ns since 1970.
+    ///
+    /// # Errors
+    /// [`LiveError::Option`] of another dtype; [`LiveError::Socket`].
+    pub fn send<T: Sample>(&mut self, samples: &[T], time: Option<i64>) -> Result<(), LiveError> {
+        if T::DTYPE != self.header.dtype {
+            return Err(LiveError::Option {
+                option: "samples",
+                got: T::DTYPE.to_string(),
+                legal: self.header.dtype.to_string(),
+            });
+        }
+        self.send_bytes(bytemuck::cast_slice(samples), time)
+    }
+
+    /// Sends the next samples as bytes in native order, a whole number of them.
+    ///
+    /// # Errors
+    /// [`LiveError::Socket`].
+    pub fn send_bytes(&mut self, bytes: &[u8], time: Option<i64>) -> Result<(), LiveError> {
+        let size = self.header.dtype.size();
+        let mut since = 0i64;
+        for part in bytes.chunks(self.most * size) {
+            let samples = (part.len() / size) as u64;
+            let ahead = self
+                .rate
+                .duration_ns(since)
+                .ok()
+                .and_then(|ns| ns.round_i64());
+            self.header.time = time
+                .zip(ahead)
+                .and_then(|(time, ahead)| time.checked_add(ahead));
+            self.frame.clear();
+            self.header
+                .write(&part[..samples as usize * size], &mut self.frame);
+            (self.header.step, self.header.gap) = (false, 0);
+            self.header.first += samples;
+            since = since.saturating_add_unsigned(samples);
+            self.sent.frames += 1;
+            self.sent.samples += samples;
+            self.hand_over(samples)?;
+        }
+        Ok(())
+    }
+
+    /// So many samples were not recorded.
+    pub fn skip(&mut self, samples: u64) {
+        let first = self.header.first.saturating_add(samples).min(1 << 61);
+        self.header.gap += first - self.header.first;
+        self.header.first = first;
+    }
+
+    /// The clock that stamps was set before what follows.
+    pub fn step(&mut self) {
+        self.header.step = true;
+    }
+
+    /// Nothing follows.
+    ///
+    /// # Errors
+    /// [`LiveError::Socket`].
+    pub fn end(mut self) -> Result<Sent, LiveError> {
+        while let Some(Reverse((due, _, _))) = self.held.peek() {
+            std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            self.release()?;
+        }
+        (self.header.end, self.header.time, self.header.gap) = (true, None, 0);
+        self.frame.clear();
+        self.header.write(&[], &mut self.frame);
+        // A datagram may be lost; three are rarely.
+        let times = if matches!(self.wire, Wire::Udp(_)) {
+            3
+        } else {
+            1
+        };
+        for _ in 0..times {
+            let frame = std::mem::take(&mut self.frame);
+            let wrote = self.write(&frame);
+            self.frame = frame;
+            wrote?;
+        }
+        Ok(self.sent)
+    }
+
+    /// What was sent so far.
+    #[must_use]
+    pub fn sent(&self) -> Sent {
+        self.sent
+    }
+
+    /// Sends what was held back long enough.
+    ///
+    /// # Errors
+    /// [`LiveError::Socket`].
+    pub fn release(&mut self) -> Result<(), LiveError> {
+        let now = Instant::now();
+        while self
+            .held
+            .peek()
+            .is_some_and(|Reverse((due, _, _))| *due <= now)
+        {
+            if let Some(Reverse((_, _, frame))) = self.held.pop() {
+                self.write(&frame)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the frame, unless chance has it otherwise.
+    fn hand_over(&mut self, samples: u64) -> Result<(), LiveError> {
+        if self.uniform() < self.faults.loss {
+            self.sent.dropped_samples += samples;
+            return self.release();
+        }
+        let twice = self.uniform() < self.faults.twice;
+        self.sent.doubled_frames += u64::from(twice);
+        for _ in 0..=u8::from(twice) {
+            let frame = std::mem::take(&mut self.frame);
+            if self.faults.jitter.is_zero() {
+                let wrote = self.write(&frame);
+                self.frame = frame;
+                wrote?;
+            } else {
+                let wait = self.faults.jitter.mul_f64(self.uniform());
+                let kept = frame.clone();
+                self.held
+                    .push(Reverse((Instant::now() + wait, self.header.first, frame)));
+                self.frame = kept;
+            }
+        }
+        self.release()
+    }
+
+    fn uniform(&mut self) -> f64 {
+        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        (mix(self.chance) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn write(&mut self, frame: &[u8]) -> Result<(), LiveError> {
+        let wrote = match &mut self.wire {
+            // Nobody listening is what the one after it is told; datagrams go nowhere then.
+            Wire::Udp(socket) => match socket.send(frame) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+                sent => sent.map(|_| ()),
+            },
+            Wire::Tcp(stream) => stream.write_all(frame),
+            Wire::Stdout => io::stdout().lock().write_all(frame),
+        };
+        wrote.map_err(|why| LiveError::Socket {
+            doing: "sending to",
+            address: self.address.to_string(),
+            why,
+            mend: "see whether what listens still runs",
+        })
+    }
+}
+
+/// The finaliser of SplitMix64.
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
+}

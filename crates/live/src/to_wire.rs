@@ -1,0 +1,274 @@
+//! What flows, sent on as it comes or at the pace at which it was recorded.
+//!
+//! Gaps are skipped indices, clock steps are said, and each frame has the civil time that the recording's clock gives
+//! it, so that a listener finds what there was. What a filter removed is a gap for whoever listens.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use isochrony_flow::{
+    Break, Cause, Clock, Item, Kept, OpError, OpErrorKind, PlanError, PortType, Target, Writer,
+};
+use isochrony_flow::{Keep, Live};
+use serde_json::{Map, Value, json};
+
+use crate::receive::Address;
+use crate::send::{Faults, Sender};
+use crate::{LiveError, Options};
+
+/// Longest sleep at once.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Where and how samples are sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToWire {
+    address: Address,
+    /// Seconds of recording a second; None: as they come.
+    speed: Option<f64>,
+    /// Samples of a frame, at most.
+    frame: Option<usize>,
+    faults: Faults,
+}
+
+impl ToWire {
+    /// The name under which plans save it.
+    pub const NAME: &'static str = "send";
+
+    /// To an address. `speed`: how much faster than it was recorded; None: as fast as it comes and goes. `frame`: most
+    /// samples of a frame; None: what fits a packet.
+    ///
+    /// # Errors
+    /// [`LiveError::Option`].
+    pub fn new(
+        address: Address,
+        speed: Option<f64>,
+        frame: Option<usize>,
+        faults: Faults,
+    ) -> Result<Self, LiveError> {
+        if let Some(speed) = speed.filter(|speed| !(speed.is_finite() && *speed > 0.0)) {
+            return Err(LiveError::Option {
+                option: "speed",
+                got: speed.to_string(),
+                legal: "a number above 0, or None for as fast as it goes".into(),
+            });
+        }
+        faults.check(&address)?;
+        Ok(Self {
+            address,
+            speed,
+            frame,
+            faults,
+        })
+    }
+
+    /// The target that a saved plan names.
+    ///
+    /// # Errors
+    /// [`PlanError::Unreadable`].
+    pub fn resolve(saved: &Map<String, Value>) -> Result<Kept, PlanError> {
+        let unreadable = |why: String| PlanError::Unreadable { why };
+        let number = |key: &str| saved.get(key).and_then(Value::as_f64);
+        let address = saved.get("address").and_then(Value::as_str).unwrap_or("");
+        let address: Address = address
+            .parse()
+            .map_err(|error: LiveError| unreadable(error.to_string()))?;
+        let faults = Faults {
+            loss: number("loss").unwrap_or(0.0),
+            twice: number("twice").unwrap_or(0.0),
+            jitter: Duration::try_from_secs_f64(number("jitter").unwrap_or(0.0))
+                .map_err(|why| unreadable(format!("jitter: {why}")))?,
+            seed: saved.get("seed").and_then(Value::as_u64).unwrap_or(1),
+        };
+        let frame = saved
+            .get("frame")
+            .and_then(Value::as_u64)
+            .map(|frame| frame as usize);
+        let target = Self::new(address, number("speed"), frame, faults);
+        Ok(Kept::new(Keep::new(
+            target.map_err(|error| unreadable(error.to_string()))?,
+        )))
+    }
+}
+
+impl Target for ToWire {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn label(&self) -> String {
+        let speed = self.speed.map(|speed| format!(", speed={speed}"));
+        format!("send({}{})", self.address, speed.unwrap_or_default())
+    }
+
+    fn accepts(&self, port: &PortType) -> Result<(), PlanError> {
+        match port {
+            PortType::Samples { .. } => Ok(()),
+            other => Err(PlanError::InputType {
+                operator: Self::NAME,
+                expected: "samples",
+                got: other.to_string(),
+                mend: "send before rewindow(...)",
+            }),
+        }
+    }
+
+    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+        let (Some(dtype), Some(stream)) = (port.dtype(), port.stream()) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "samples",
+                got: port.kind(),
+            }
+            .into());
+        };
+        let sender = Sender::connect(&self.address, dtype, stream.rate).map_err(failed)?;
+        let sender = match self.frame {
+            Some(frame) => sender.frames_of(frame).map_err(failed)?,
+            None => sender,
+        };
+        Ok(Box::new(Wire {
+            sender: Some(sender.faulty(self.faults).map_err(failed)?),
+            clock: reads.and_then(Live::clock),
+            samples_a_second: self.speed.map(|speed| speed * stream.rate.to_f64()),
+            begun: None,
+            expected: None,
+            sent: 0,
+        }))
+    }
+
+    fn saved(&self) -> Result<Map<String, Value>, PlanError> {
+        let saved = json!({
+            "address": self.address.to_string(),
+            "speed": self.speed,
+            "frame": self.frame,
+            "loss": self.faults.loss,
+            "twice": self.faults.twice,
+            "jitter": self.faults.jitter.as_secs_f64(),
+            "seed": self.faults.seed,
+        });
+        Ok(saved.as_object().cloned().unwrap_or_default())
+    }
+}
+
+struct Wire {
+    /// None once it ended.
+    sender: Option<Sender>,
+    clock: Option<Arc<dyn Clock>>,
+    samples_a_second: Option<f64>,
+    begun: Option<Instant>,
+    /// Index that would continue what was sent.
+    expected: Option<i64>,
+    /// Samples sent, for the pace: time in gaps does not pass.
+    sent: u64,
+}
+
+impl Writer for Wire {
+    fn write(&mut self, item: &Item) -> Result<u64, OpError> {
+        let (Item::Samples(samples), Some(sender)) = (item, &mut self.sender) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "samples",
+                got: item.kind(),
+            }
+            .into());
+        };
+        let missing = self
+            .expected
+            .map_or(0, |expected| samples.start().saturating_sub(expected));
+        sender.skip(missing.max(0).unsigned_abs());
+        self.expected = Some(samples.end());
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let size = samples.dtype().size();
+        // Pieces of a few milliseconds, so that the pace is even.
+        let piece = self
+            .samples_a_second
+            .map_or(1 << 20, |rate| (rate * 0.005) as usize + 1);
+        let mut at = samples.start();
+        for buffer in samples.buffers() {
+            for bytes in buffer.bytes().chunks(piece * size) {
+                let count = (bytes.len() / size) as u64;
+                let time = self.clock.as_ref().and_then(|clock| {
+                    let mut time = [i64::MIN];
+                    clock.times(&[at], &mut time).ok()?;
+                    (time[0] != i64::MIN).then_some(time[0])
+                });
+                sender.send_bytes(bytes, time).map_err(failed)?;
+                at = at.saturating_add_unsigned(count);
+                self.sent += count;
+                if let Some(rate) = self.samples_a_second {
+                    let due = begun + Duration::from_secs_f64(self.sent as f64 / rate);
+                    while let Some(left) = due.checked_duration_since(Instant::now()) {
+                        std::thread::sleep(left.min(NAP));
+                        sender.release().map_err(failed)?;
+                    }
+                }
+            }
+        }
+        // Sent is sent: nothing waits for a commit.
+        Ok(0)
+    }
+
+    fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
+        if let (Break::Clock { .. }, Some(sender)) = (why, &mut self.sender) {
+            sender.step();
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), OpError> {
+        Ok(())
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        // However the run ended, nothing follows; whoever listens is told if it can be.
+        if let Some(sender) = self.sender.take() {
+            let _ = sender.end();
+        }
+    }
+}
+
+fn failed(error: LiveError) -> OpError {
+    OpErrorKind::Failed(Cause::from(error)).into()
+}
+
+/// What a saved plan says is listened to.
+pub(crate) fn options(saved: &Map<String, Value>) -> Result<(Address, Options), LiveError> {
+    let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
+    let refused = |option, legal: &str| LiveError::Option {
+        option,
+        got: saved.get(option).map_or("nothing".into(), Value::to_string),
+        legal: legal.into(),
+    };
+    let seconds = |option| {
+        let seconds = saved.get(option).and_then(Value::as_f64);
+        let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        seconds.ok_or_else(|| refused(option, "seconds from 0"))
+    };
+    let bytes = |option| {
+        let bytes = saved.get(option).and_then(Value::as_u64);
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        bytes.ok_or_else(|| refused(option, "a number of bytes"))
+    };
+    let address = text("listen").parse()?;
+    let dtype = isochrony_segment::DType::parse(text("dtype"));
+    let (dtype, order) = dtype.map_err(|_| refused("dtype", "a dtype such as <i2"))?;
+    let rate = isochrony_time::Rate::from_decimal_str(text("rate"));
+    let mut options = Options::new(dtype, rate.map_err(|_| refused("rate", "a rate in Hz"))?);
+    options.order = order;
+    options.name = text("name").into();
+    options.unit = text("unit").into();
+    options.framing = text("framing").parse()?;
+    options.reorder = seconds("reorder")?;
+    options.buffer = bytes("buffer")?;
+    options.max_frame = bytes("max_frame")?;
+    options.step = seconds("step")?;
+    options.silence = match saved.get("silence") {
+        None | Some(Value::Null) => None,
+        Some(_) => Some(seconds("silence")?),
+    };
+    options.anyone = saved
+        .get("anyone")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    Ok((address, options))
+}

@@ -1,0 +1,272 @@
+//! Feeds over real sockets: what a plan is given against what was sent.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use isochrony_flow::{Array, Live, Plan};
+use isochrony_live::frame::Header;
+use isochrony_live::send::{Faults, Sender, Sent};
+use isochrony_live::{Address, Listener, Options};
+use isochrony_segment::{ByteOrder, DType};
+use isochrony_time::Rate;
+
+const UDP: &str = "udp://127.0.0.1:0";
+const TCP: &str = "tcp://127.0.0.1:0";
+
+fn rate() -> Rate {
+    Rate::from_hz(100_000).unwrap()
+}
+
+fn options() -> Options {
+    let mut options = Options::new(DType::I32, rate());
+    options.silence = Some(Duration::from_secs(20));
+    options
+}
+
+fn bind(at: &str, options: &Options) -> Listener {
+    Listener::bind(&at.parse().unwrap(), options).unwrap()
+}
+
+fn scan(listener: &Listener) -> Plan {
+    Plan::scan_live(Live::new(listener.clone()))
+}
+
+fn ramp(from: i32, count: i32) -> Vec<i32> {
+    (from..from + count).collect()
+}
+
+fn sender(to: Address, frame: usize, faults: Faults) -> Sender {
+    let sender = Sender::connect(&to, DType::I32, rate()).unwrap();
+    sender.frames_of(frame).unwrap().faulty(faults).unwrap()
+}
+
+/// Sends a ramp, slowly enough for any machine.
+fn send_ramp(to: Address, count: i32, faults: Faults) -> std::thread::JoinHandle<Sent> {
+    std::thread::spawn(move || {
+        let mut sender = sender(to, 100, faults);
+        for from in (0..count).step_by(1000) {
+            sender.send(&ramp(from, 1000), None).unwrap();
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        sender.end().unwrap()
+    })
+}
+
+fn slow(_: &isochrony_flow::Item) -> Result<(), isochrony_flow::Cause> {
+    std::thread::sleep(Duration::from_millis(20));
+    Ok(())
+}
+
+fn collected(plan: &Plan) -> Array {
+    plan.collect().unwrap().array().unwrap().clone()
+}
+
+#[test]
+fn what_is_sent_comes_over_datagrams_and_connections() {
+    for at in [UDP, TCP] {
+        let listener = bind(at, &options());
+        let sent = send_ramp(listener.address(), 200_000, Faults::default());
+        let got = collected(&scan(&listener));
+        assert_eq!(got.to_vec::<i32>().unwrap(), ramp(0, 200_000), "{at}");
+        let (sent, counts) = (sent.join().unwrap(), listener.counts());
+        assert_eq!((sent.samples, counts.samples), (200_000, 200_000));
+        assert_eq!((counts.lost_samples, counts.malformed_frames), (0, 0));
+        assert!(listener.latency().count > 0);
+    }
+}
+
+#[test]
+fn what_is_lost_is_a_gap_what_is_late_is_put_in_order_and_what_comes_twice_is_given_once() {
+    let faults = Faults {
+        loss: 0.02,
+        twice: 0.02,
+        jitter: Duration::from_millis(3),
+        seed: 7,
+    };
+    let listener = bind(UDP, &options());
+    let sent = send_ramp(listener.address(), 300_000, faults);
+    // Windows never lie across a gap: each is a ramp.
+    let plan = scan(&listener).rewindow(50).unwrap();
+    let got = collected(&plan).to_vec::<i32>().unwrap();
+    let (sent, counts) = (sent.join().unwrap(), listener.counts());
+    assert!(sent.dropped_samples > 0 && sent.doubled_frames > 0 && counts.reordered_frames > 0);
+    // The first and last frames may be those that are dropped: nothing was lost before the beginning.
+    let missing = sent.dropped_samples - counts.lost_samples;
+    assert!(
+        missing <= 300 && counts.late_frames == 0,
+        "{sent:?} {counts:?}"
+    );
+    assert_eq!(counts.samples + sent.dropped_samples, 300_000);
+    for window in got.chunks_exact(50) {
+        assert!(window.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    }
+    assert!(got.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(
+        got.len() as u64,
+        counts.samples,
+        "windows of 50 in frames of 100 leave nothing out"
+    );
+}
+
+#[test]
+fn a_plan_that_is_too_slow_loses_datagrams_in_gaps_that_are_counted_and_holds_connections_back() {
+    for (at, loses) in [(UDP, true), (TCP, false)] {
+        let mut options = options();
+        options.buffer = 64 << 10;
+        let listener = bind(at, &options);
+        let to = listener.address();
+        let sending = std::thread::spawn(move || {
+            let mut sender = sender(to, 100, Faults::default());
+            for from in (0..200_000).step_by(1000) {
+                sender.send(&ramp(from, 1000), None).unwrap();
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            // The kernel's own buffer may be full still.
+            std::thread::sleep(Duration::from_millis(300));
+            sender.end().unwrap()
+        });
+        let plan = Plan::scan_part(Live::new(listener.clone()), None, 4000);
+        let plan = plan.each(slow).unwrap().count().unwrap();
+        let got = plan.collect().unwrap().count().unwrap();
+        sending.join().unwrap();
+        let counts = listener.counts();
+        assert_eq!(got, counts.samples, "{at}");
+        assert_eq!(
+            counts.samples + counts.lost_samples,
+            200_000,
+            "{at} {counts:?}"
+        );
+        assert_eq!(counts.overrun_frames > 0, loses, "{at} {counts:?}");
+    }
+}
+
+#[test]
+fn a_sender_that_begins_anew_begins_a_run() {
+    let listener = bind(TCP, &options());
+    let to = listener.address();
+    let sending = std::thread::spawn(move || {
+        let mut first = sender(to, 100, Faults::default());
+        first.send(&ramp(0, 1000), None).unwrap();
+        drop(first);
+        std::thread::sleep(Duration::from_millis(100));
+        let mut second = sender(to, 100, Faults::default());
+        second.send(&ramp(5000, 1000), None).unwrap();
+        second.end().unwrap()
+    });
+    let got = collected(&scan(&listener).rewindow(300).unwrap())
+        .to_vec::<i32>()
+        .unwrap();
+    sending.join().unwrap();
+    assert_eq!(got, [ramp(0, 900), ramp(5000, 900)].concat());
+    assert_eq!(listener.counts().clock_steps, 1);
+}
+
+#[test]
+fn whoever_else_sends_and_whatever_is_no_frame_is_counted_and_changes_nothing() {
+    let listener = bind(UDP, &options());
+    let to = listener.address();
+    let Address::Udp(port) = to else { panic!() };
+    let sending = std::thread::spawn(move || {
+        let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut ours = sender(to, 100, Faults::default());
+        let mut other = sender(to, 100, Faults::default());
+        for from in (0..10_000).step_by(1000) {
+            ours.send(&ramp(from, 1000), None).unwrap();
+            other.send(&ramp(-1000, 100), None).unwrap();
+            noise.send_to(b"\0\x01hello", port).unwrap();
+            noise.send_to(&[0x49; 2000], port).unwrap();
+            let mut frame = Vec::new();
+            let header = Header {
+                dtype: DType::F64,
+                step: false,
+                end: true,
+                session: 9,
+                samples: 1,
+                first: 0,
+                time: None,
+                gap: 0,
+            };
+            header.write(&[0; 8], &mut frame);
+            noise.send_to(&frame, port).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        ours.end().unwrap()
+    });
+    let got = collected(&scan(&listener)).to_vec::<i32>().unwrap();
+    sending.join().unwrap();
+    assert_eq!(got, ramp(0, 10_000));
+    let counts = listener.counts();
+    assert_eq!((counts.foreign, counts.malformed_frames), (10, 30));
+}
+
+#[test]
+fn counted_datagrams_of_other_makers_are_understood() {
+    let mut options = options();
+    (options.dtype, options.order) = (DType::I16, ByteOrder::Big);
+    options.framing = ">u2".parse().unwrap();
+    options.silence = Some(Duration::from_millis(300));
+    let listener = bind(UDP, &options);
+    let Address::Udp(port) = listener.address() else {
+        panic!()
+    };
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // The count wraps; one is missing, two are swapped.
+    for count in [65_534u16, 65_535, 1, 0, 3] {
+        let mut datagram = count.to_be_bytes().to_vec();
+        datagram.extend([7i16, -300].into_iter().flat_map(i16::to_be_bytes));
+        socket.send_to(&datagram, port).unwrap();
+    }
+    let got = collected(&scan(&listener)).to_vec::<i16>().unwrap();
+    assert_eq!(got, [7, -300].repeat(5));
+    let counts = listener.counts();
+    assert_eq!((counts.lost_samples, counts.reordered_frames), (2, 1));
+}
+
+#[test]
+fn a_feed_is_refused_where_it_cannot_be_what_was_meant() {
+    let code = |at: &str, change: &dyn Fn(&mut Options)| {
+        let mut options = options();
+        change(&mut options);
+        Listener::bind(&at.parse().unwrap(), &options)
+            .unwrap_err()
+            .code()
+    };
+    assert_eq!(code("udp://0.0.0.0:0", &|_| {}), "live_exposed");
+    assert_eq!(
+        code(TCP, &|options| options.framing = "<u4".parse().unwrap()),
+        "live_option"
+    );
+    assert_eq!(code(UDP, &|options| options.buffer = 0), "live_option");
+    assert_eq!(code(UDP, &|options| options.max_frame = 3), "live_option");
+    let taken = bind(TCP, &options());
+    let again = Listener::bind(&taken.address(), &options()).unwrap_err();
+    assert_eq!(again.code(), "live_socket");
+    let mut anyone = options();
+    anyone.anyone = true;
+    assert!(Listener::bind(&"udp://0.0.0.0:0".parse().unwrap(), &anyone).is_ok());
+
+    // Two scans of one feed in a run, and a range of one.
+    let listener = bind(UDP, &options());
+    let both = scan(&listener).zip(&[scan(&listener).passthrough().unwrap()]);
+    drop(both);
+    let range = Plan::scan_part(Live::new(listener.clone()), Some(5..10), 100);
+    assert!(range.collect().unwrap_err().to_string().contains("feed"));
+}
+
+#[test]
+fn a_feed_that_is_silent_ends_if_asked_to() {
+    let mut options = options();
+    options.silence = Some(Duration::from_millis(100));
+    for at in [UDP, TCP] {
+        let listener = bind(at, &options);
+        assert_eq!(
+            scan(&listener).count().unwrap().collect().unwrap().count(),
+            Some(0)
+        );
+        // It is free again.
+        assert_eq!(
+            scan(&listener).count().unwrap().collect().unwrap().count(),
+            Some(0)
+        );
+    }
+}
