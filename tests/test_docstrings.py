@@ -18,6 +18,7 @@ MODULES = [
     "detectors",
     "errors",
     "extras",
+    "filters",
     "functions",
     "native_errors",
     "plan",

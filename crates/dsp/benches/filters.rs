@@ -1,4 +1,4 @@
-//! Throughput of filters; run with `cargo bench -p isochrony-dsp --bench filters`. `bench/filters.py` sets them beside SciPy.
+//! Throughput of filters; run with `cargo bench -p isochrony-dsp --bench filters`.
 //!
 //! Results are asserted; without `--bench` (as `cargo test` runs it) each case runs once on little data.
 
@@ -6,7 +6,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use isochrony_dsp::Isa;
-use isochrony_dsp::filter::{Band, Family, Iir, Initial, SosFilter};
+use isochrony_dsp::filter::{
+    Band, Family, Fir, FirMethod, FirWindow, Iir, Initial, SosFilter, fir_window,
+};
 use isochrony_dsp::spectrum::Precision;
 
 /// Median throughput in Msamples/s.
@@ -52,13 +54,42 @@ fn sos<T: Precision + Into<f64>>(name: &str, samples: usize, rounds: usize) {
     }
 }
 
+fn fir<T: Precision + Into<f64>>(name: &str, samples: usize, rounds: usize) {
+    let input: Vec<T> = (0..samples)
+        .map(|n| T::of(((n * n) as f64 * 0.37).sin()))
+        .collect();
+    let mut output = vec![T::of(0.0); samples];
+    for taps in [16, 32, 64, 96, 128, 192, 256, 384, 512, 1024, 4096] {
+        let design = fir_window("fir", taps, Band::Lowpass(50.0), FirWindow::Hamming, 1000.0);
+        let design = design.expect("a design");
+        let methods = [("direct", FirMethod::Direct), ("fft", FirMethod::Fft)];
+        for (method, chosen) in methods {
+            if chosen == FirMethod::Direct && taps > 512 {
+                continue;
+            }
+            let mut filter = Fir::<T>::new("fir", &design, chosen).expect("taps");
+            let speed = throughput(samples, rounds, || {
+                for (input, output) in input.chunks(4096).zip(output.chunks_mut(4096)) {
+                    filter
+                        .process(black_box(input), output)
+                        .expect("equal lengths");
+                }
+            });
+            assert!(output.iter().all(|y| (*y).into().abs() < 2.0));
+            println!("filter/fir/{taps}/{name}/{method}: {speed:.0} Msamples/s");
+        }
+    }
+}
+
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench");
     let (samples, rounds) = if measured {
-        (1 << 16, 201)
+        (1 << 16, 101)
     } else {
         (1 << 12, 1)
     };
     sos::<f64>("f64", samples, rounds);
     sos::<f32>("f32", samples, rounds);
+    fir::<f64>("f64", samples, rounds);
+    fir::<f32>("f32", samples, rounds);
 }

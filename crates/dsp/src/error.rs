@@ -1,7 +1,7 @@
 //! What can go wrong when a kernel is called.
 
 /// An error of this crate: what happened, where, and how to mend it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DspError {
     /// A window of no samples.
@@ -46,6 +46,18 @@ pub enum DspError {
         /// What may be given, with its unit.
         allowed: String,
     },
+    /// An equiripple design that was not found.
+    #[error(
+        "{operator}: no equiripple filter of {taps} taps was found (errors still differ by {uneven:.1e} of the least); widen the transitions between bands, use fewer taps, or let weights differ less"
+    )]
+    NotConverged {
+        /// The design that failed.
+        operator: &'static str,
+        /// Number of taps.
+        taps: usize,
+        /// How far the largest error is above the level of all, as a part of it.
+        uneven: f64,
+    },
     /// A recursive filter that would not settle.
     #[error(
         "{operator}: section {section} of {sections} has a pole on or outside the unit circle; lower the order, or move the corners away from 0, from half the rate and from each other"
@@ -69,6 +81,7 @@ impl DspError {
             Self::OutputLength { .. } => "output_length",
             Self::PartialSample { .. } => "partial_sample",
             Self::Parameter { .. } => "parameter",
+            Self::NotConverged { .. } => "not_converged",
             Self::Unstable { .. } => "unstable",
         }
     }
@@ -81,7 +94,7 @@ mod tests {
     #[test]
     fn every_message_says_what_where_and_how_to_mend_it() {
         let operator = "summaries";
-        let examples: [(DspError, &[&str]); 5] = [
+        let examples: [(DspError, &[&str]); 6] = [
             (
                 DspError::ZeroWindow { operator },
                 &["summaries", "got 0", "in samples"],
@@ -124,6 +137,14 @@ mod tests {
                     "lower the order",
                 ],
             ),
+            (
+                DspError::NotConverged {
+                    operator: "fir",
+                    taps: 91,
+                    uneven: 0.13,
+                },
+                &["fir", "91 taps", "1.3e-1", "widen the transitions"],
+            ),
         ];
         for (at, (error, parts)) in examples.iter().enumerate() {
             // Fails to compile when a variant is added, and to pass until it has an example.
@@ -133,6 +154,7 @@ mod tests {
                 DspError::PartialSample { .. } => 2,
                 DspError::Parameter { .. } => 3,
                 DspError::Unstable { .. } => 4,
+                DspError::NotConverged { .. } => 5,
             };
             assert_eq!(position, at);
             let message = error.to_string();

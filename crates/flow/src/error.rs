@@ -95,6 +95,9 @@ pub enum PlanError {
         /// What is wrong with it.
         error: isochrony_expr::ExprError,
     },
+    /// Parameters of which no filter, window or detector can be made.
+    #[error(transparent)]
+    Dsp(#[from] isochrony_dsp::DspError),
     /// Two fields of rows with one name.
     #[error(
         "{operator}: two fields would be called {field:?}; give one of them another name (windows bring start, end and, \
@@ -240,6 +243,7 @@ impl PlanError {
             Self::MissingParameter { .. } => "missing_parameter",
             Self::Parameter { .. } => "parameter",
             Self::Expression { error, .. } => error.code(),
+            Self::Dsp(error) => error.code(),
             Self::FieldTwice { .. } => "field_twice",
             Self::UnknownField { .. } => "unknown_field",
             Self::Predicate { .. } => "predicate",

@@ -1,7 +1,8 @@
 //! Linear filters: designed here, applied by small structs that keep their state from call to call.
 //!
 //! - [`Iir`] designs recursive filters (Butterworth, Chebyshev, elliptic), [`notch`] and [`peak`] those of one frequency;
-//!   a design is [`Sections`], a cascade of second-order sections, and [`SosFilter`] applies it.
+//!   a design is [`Sections`], a cascade of second-order sections, and [`SosFilter`] applies it, [`ZeroPhase`] forward and backward.
+//! - [`fir_window`] and [`remez`] design filters without recursion; a design is its taps, and [`Fir`] applies them.
 //!
 //! Conventions: frequencies are in Hz of the rate that is given with them. What a filter gives for a sample depends on
 //! the samples before it alone, never on how they were handed over, nor on the instruction set. A frequency at or above
@@ -9,17 +10,27 @@
 
 mod design;
 mod elliptic;
+mod fir;
+mod fir_design;
+mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod lanes_x86;
+mod overlap_save;
 mod pairing;
 mod prototype;
+mod remez;
 mod sections;
 mod sos;
-#[cfg(target_arch = "x86_64")]
-mod sos_x86;
 mod transform;
+mod zero_phase;
 
 pub use design::{Band, Family, Iir, notch, peak};
+pub use fir::{Fir, FirMethod};
+pub use fir_design::{FirWindow, fir_window, kaiser_beta, kaiser_taps};
+pub use remez::{FirBand, remez};
 pub use sections::{Section, Sections};
 pub use sos::{Initial, SosFilter};
+pub use zero_phase::{REL_ERR, ZeroPhase};
 
 use crate::DspError;
 

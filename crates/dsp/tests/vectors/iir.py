@@ -19,23 +19,30 @@ FAMILIES = {"butter": {}, "cheby1": {"rp": 0.5}, "cheby2": {"rs": 40.0}, "ellip"
 
 
 def cases():
+    """Designs of all families and bands."""
     families = itertools.product(FAMILIES.items(), CORNERS.items(), (1, 4, 7))
     for at, ((family, ripples), (band, corners), order) in enumerate(families):
         cutoff = corners[at % len(corners)]
-        sos = signal.iirfilter(order, cutoff if len(cutoff) > 1 else cutoff[0], btype=band, ftype=family, fs=RATE, output="sos", **ripples)
+        sos = signal.iirfilter(
+            order, cutoff if len(cutoff) > 1 else cutoff[0], btype=band, ftype=family, fs=RATE, output="sos", **ripples
+        )
         yield {"family": family, "band": band, "order": order, "cutoff": cutoff, **ripples, "sos": sos.tolist()}
 
 
 def one_frequency():
+    """Notches and peaks."""
     for name, hz, q in (("notch", 50.0, 30.0), ("notch", 499.0, 2.0), ("peak", 0.1, 5.0), ("peak", 250.0, 0.6)):
         b, a = getattr(signal, f"iir{name}")(hz, q, fs=RATE)
         yield {"name": name, "hz": hz, "q": q, "b": b.tolist(), "a": a.tolist()}
 
 
 def filtered():
+    """What filters give, from zero and from a steady state."""
     x = np.cumsum(np.sin(np.arange(40) ** 2)) + 3
     for order in (2, 9):
-        sos = signal.butter(order, [30.0, 170.0] if order > 2 else 40.0, "band" if order > 2 else "low", fs=RATE, output="sos")
+        sos = signal.butter(
+            order, [30.0, 170.0] if order > 2 else 40.0, "band" if order > 2 else "low", fs=RATE, output="sos"
+        )
         steady, _ = signal.sosfilt(sos, x, zi=signal.sosfilt_zi(sos) * x[0])
         yield {"sos": sos.tolist(), "x": x.tolist(), "zero": signal.sosfilt(sos, x).tolist(), "steady": steady.tolist()}
 

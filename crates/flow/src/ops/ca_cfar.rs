@@ -65,6 +65,7 @@ impl Operator for CaCfar {
             unit: String::new(),
             lag,
             skip,
+            held: 0,
         };
         let kernels = given.kernels(&kernel);
         let bound = self

@@ -11,12 +11,15 @@ mod delayed;
 mod each;
 mod feedback;
 mod filter;
+mod fir;
 mod group_by;
+mod iir;
 mod join;
 mod limit;
 mod map;
 mod meeting;
 mod merge;
+mod notch;
 pub(crate) mod numbers;
 mod pass;
 mod passthrough;
@@ -32,6 +35,7 @@ pub(crate) mod streamed;
 mod sync;
 mod to_rows;
 mod triggers;
+mod zero_phase;
 mod zip;
 
 pub use align::AlignTo;
@@ -45,11 +49,14 @@ pub use delayed::Delayed;
 pub use each::Each;
 pub use feedback::Feedback;
 pub use filter::Filter;
+pub use fir::Fir;
 pub use group_by::GroupBy;
+pub use iir::Iir;
 pub use join::Join;
 pub use limit::Limit;
 pub use map::Map;
 pub use merge::Merge;
+pub use notch::Notch;
 pub use pass::{dtype_in_unit, in_unit, pass_where};
 pub use passthrough::Passthrough;
 pub use ranges::ToRanges;
@@ -62,6 +69,7 @@ pub use stats::{Stat, Stats};
 pub use sync::Sync;
 pub use to_rows::ToRows;
 pub use triggers::Triggers;
+pub use zero_phase::ZeroPhase;
 pub use zip::Zip;
 
 use crate::{Declaration, Declared, PlanError, PortType};
@@ -78,11 +86,14 @@ pub(crate) const ALL: &[Declaration] = &[
     Feedback::DECLARATION,
     Fft::DECLARATION,
     Filter::DECLARATION,
+    Fir::DECLARATION,
     GroupBy::DECLARATION,
+    Iir::DECLARATION,
     Join::DECLARATION,
     Limit::DECLARATION,
     Map::DECLARATION,
     Merge::DECLARATION,
+    Notch::DECLARATION,
     Passthrough::DECLARATION,
     Power::DECLARATION,
     ToRanges::DECLARATION,
@@ -96,6 +107,7 @@ pub(crate) const ALL: &[Declaration] = &[
     Sync::DECLARATION,
     ToRows::DECLARATION,
     Triggers::DECLARATION,
+    ZeroPhase::DECLARATION,
     Zip::DECLARATION,
 ];
 

@@ -17,7 +17,7 @@
 use std::slice::from_ref;
 
 use isochrony_expr::Expr;
-use isochrony_segment::{Calibration, DType, SigSeg, StreamId};
+use isochrony_segment::{Buffer, Calibration, DType, SigSeg, StreamId};
 
 use super::compiled::Compiled;
 use super::rowwise::{dtype_of, is_single};
@@ -31,6 +31,18 @@ const TILE_VALUES: usize = 2048;
 pub(crate) trait StreamKernel<T>: Send {
     /// Computes the next results; both are equally long. However a stream is cut into calls, its results are the same.
     fn run(&mut self, values: &[T], results: &mut [T]);
+
+    /// Computes the results that it owes at the end of a stretch, as many as [`Results::held`] says. Of a shorter stretch
+    /// they are the last of these. Where nothing else is said, they are what zeros bring.
+    fn flush(&mut self, results: &mut [T])
+    where
+        T: Copy + Default,
+    {
+        let zeros = [T::default(); 256];
+        for results in results.chunks_mut(zeros.len()) {
+            self.run(&zeros[..results.len()], results);
+        }
+    }
 
     /// Forgets: what follows is the beginning of another stretch.
     fn reset(&mut self);
@@ -193,6 +205,21 @@ impl<T: bytemuck::Pod + Default> Parts<T> {
         Ok(())
     }
 
+    /// What kernels owe at the end of a stretch.
+    fn flush(&mut self, results: &mut [T]) {
+        let parts = self.kernels.len();
+        if let [kernel] = &mut self.kernels[..] {
+            kernel.flush(results);
+            return;
+        }
+        let mut made = vec![T::default(); results.len() / parts];
+        for (k, kernel) in self.kernels.iter_mut().enumerate() {
+            kernel.flush(&mut made);
+            let one = results.iter_mut().skip(k).step_by(parts);
+            one.zip(&made).for_each(|(to, from)| *to = *from);
+        }
+    }
+
     fn reset(&mut self) {
         self.kernels.iter_mut().for_each(|kernel| kernel.reset());
     }
@@ -207,6 +234,9 @@ pub(crate) struct Results {
     pub(crate) lag: u64,
     /// Results of each stretch that are left out at its beginning.
     pub(crate) skip: u64,
+    /// Results that the kernel owes when a stretch ends, as one that computes block by block.
+    /// The operator calls [`Streamed::flush`] at breaks and at the end.
+    pub(crate) held: u64,
 }
 
 /// A kernel bound to its samples.
@@ -221,8 +251,30 @@ struct Ready {
     stream: StreamId,
     lag: u64,
     skip: u64,
+    held: u64,
     /// Results of this stretch that have still to be left out.
     left_out: u64,
+    /// Index at which the stretch would go on; None where none has begun.
+    next: Option<i64>,
+}
+
+impl Ready {
+    /// Results of samples from `start` on, with their indices; None if all of them are left out.
+    fn placed(&mut self, buffer: Buffer, start: i64) -> Result<Option<SigSeg>, OpError> {
+        let start = start.saturating_sub_unsigned(self.lag);
+        let results = SigSeg::new(buffer, start, self.dtype, self.stream)?;
+        let drop = self.left_out.min(results.len());
+        self.left_out -= drop;
+        if drop == 0 {
+            return Ok(Some(results));
+        }
+        if drop == results.len() {
+            return Ok(None);
+        }
+        Ok(Some(results.subseg(
+            start.saturating_add_unsigned(drop)..results.end(),
+        )?))
+    }
 }
 
 impl Streamed {
@@ -263,7 +315,9 @@ impl Streamed {
             stream,
             lag: results.lag,
             skip: results.skip,
+            held: results.held,
             left_out: results.skip,
+            next: None,
         });
         let mut bound = Bound::new([PortType::Samples { dtype, stream }]);
         if results.lag == 0 && results.skip == 0 {
@@ -299,25 +353,44 @@ impl Streamed {
         };
         let buffer = out.seal(block);
         done?;
-        let start = samples.start().saturating_sub_unsigned(ready.lag);
-        let results = SigSeg::new(buffer, start, ready.dtype, ready.stream)?;
-        let drop = ready.left_out.min(results.len());
-        ready.left_out -= drop;
-        if drop == results.len() && drop > 0 {
-            return Ok(Next::Taken);
+        ready.next = Some(samples.end());
+        match ready.placed(buffer, samples.start())? {
+            Some(results) => {
+                *item = results.into();
+                Ok(Next::Tail)
+            }
+            None => Ok(Next::Taken),
         }
-        *item = match drop {
-            0 => results,
-            _ => results.subseg(start.saturating_add_unsigned(drop)..results.end())?,
+    }
+
+    /// Emits the results that the kernel owes of the stretch that has ended, and forgets it.
+    ///
+    /// # Errors
+    /// What a later operator failed with.
+    pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        if let Some(ready) = &mut self.0
+            && let (Some(start), true) = (ready.next, ready.held > 0)
+        {
+            let held = usize::try_from(ready.held).unwrap_or(usize::MAX);
+            let mut block = out.alloc(ready.dtype, held)?;
+            let bytes = block.bytes_mut();
+            match &mut ready.kernels {
+                Kernels::Single(parts) => parts.flush(bytemuck::cast_slice_mut(bytes)),
+                Kernels::Double(parts) => parts.flush(bytemuck::cast_slice_mut(bytes)),
+            }
+            if let Some(results) = ready.placed(out.seal(block), start)? {
+                out.emit(0, &mut results.into())?;
+            }
         }
-        .into();
-        Ok(Next::Tail)
+        self.reset();
+        Ok(())
     }
 
     /// What follows does not continue what came before.
     pub(crate) fn reset(&mut self) {
         if let Some(ready) = &mut self.0 {
             ready.left_out = ready.skip;
+            ready.next = None;
             match &mut ready.kernels {
                 Kernels::Single(parts) => parts.reset(),
                 Kernels::Double(parts) => parts.reset(),

@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::sos::{Lane, Vector};
+use super::lanes::{Lane, Vector};
 use crate::isa::Level;
 
 /// Proof that AVX2 may be used.

@@ -1,0 +1,216 @@
+//! Filters without recursion, applied to a signal that comes in pieces.
+//!
+//! Few taps are multiplied and added: 32 or 64 results side by side, each adding the products of the oldest sample
+//! first, so that its bits depend on its samples alone. Many are a product of spectra (overlap-save): transforms of
+//! blocks that lie at fixed distances from the first sample, whatever the pieces, so that results come a block later.
+//!
+//! State: the samples that the next results still need, in one row before those of the block.
+
+use super::overlap_save::Spectral;
+use crate::DspError;
+use crate::isa::{Isa, Kernel, Level};
+use crate::spectrum::Precision;
+
+/// Samples that are taken into the row at a time.
+const BLOCK: usize = 2048;
+/// Results side by side, in bytes: as many sums as it takes for none to wait for another.
+const SIDE_BYTES: usize = 256;
+
+/// How results are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FirMethod {
+    /// The faster one for so many taps.
+    #[default]
+    Auto,
+    /// Products and sums: each result from its own samples alone.
+    Direct,
+    /// Transforms: rounding errors are a part in 10^15 (10^7 of singles) of the largest samples of the block.
+    Fft,
+}
+
+/// Taps from which transforms are faster, measured in both precisions on AVX2.
+const FFT_FROM: usize = 80;
+
+/// Applies taps and keeps the samples that are still needed from call to call: result n is the sum of
+/// `taps[k] x[n - k]`, with zeros before the first sample.
+///
+/// NaN and infinities reach as far as the taps do.
+///
+/// ```
+/// use isochrony_dsp::filter::{Fir, FirMethod};
+///
+/// let mut difference = Fir::new("fir", &[1.0, -1.0], FirMethod::Auto)?;
+/// assert_eq!(difference.held(), 0);
+/// let mut results = [0.0f64; 3];
+/// difference.process(&[1.0, 4.0, 9.0], &mut results)?;
+/// assert_eq!(results, [1.0, 3.0, 5.0]);
+/// difference.process(&[16.0, 25.0, 36.0], &mut results)?;
+/// assert_eq!(results, [7.0, 9.0, 11.0]);
+/// # Ok::<(), isochrony_dsp::DspError>(())
+/// ```
+#[derive(Clone)]
+pub struct Fir<T: Precision> {
+    direct: Direct<T>,
+    /// None: all results are computed directly.
+    spectral: Option<Spectral<T>>,
+}
+
+impl<T: Precision> Fir<T> {
+    /// A filter at its beginning.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] for no taps, or taps that are not finite.
+    pub fn new(operator: &'static str, taps: &[f64], method: FirMethod) -> Result<Self, DspError> {
+        Self::on(Isa::best(), operator, taps, method)
+    }
+
+    /// As [`new`](Self::new), on an instruction set: for tests and benchmarks.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn on(
+        isa: Isa,
+        operator: &'static str,
+        taps: &[f64],
+        method: FirMethod,
+    ) -> Result<Self, DspError> {
+        super::fir_design::count(operator, taps.len())?;
+        if let Some(tap) = taps.iter().find(|tap| !tap.is_finite()) {
+            return Err(super::parameter_error(
+                operator,
+                "taps",
+                tap.to_string(),
+                "finite numbers",
+            ));
+        }
+        let spectral = match method {
+            FirMethod::Direct => false,
+            FirMethod::Fft => true,
+            FirMethod::Auto => taps.len() >= FFT_FROM,
+        };
+        Ok(Self {
+            direct: Direct::new(isa, taps),
+            spectral: spectral.then(|| Spectral::new(isa, taps)),
+        })
+    }
+
+    /// Results by which this filter is behind: of each call's results the first so many samples of a signal are of
+    /// nothing, and after the last sample so many zeros bring the rest.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.spectral.as_ref().map_or(0, Spectral::held)
+    }
+
+    /// Forgets all samples: what comes next is the first.
+    pub fn reset(&mut self) {
+        self.direct.reset();
+        if let Some(spectral) = &mut self.spectral {
+            spectral.reset();
+        }
+    }
+
+    /// Filters the samples that follow those of the last call. `output` is as long as `input` and gets the results for
+    /// it, or, if any are [`held`](Self::held), those for the samples so many before.
+    ///
+    /// # Errors
+    /// [`DspError::OutputLength`].
+    pub fn process(&mut self, input: &[T], output: &mut [T]) -> Result<(), DspError> {
+        if input.len() != output.len() {
+            return Err(DspError::OutputLength {
+                operator: "fir",
+                expected: input.len(),
+                got: output.len(),
+            });
+        }
+        match &mut self.spectral {
+            None => self.direct.process(input, output),
+            Some(spectral) => spectral.process(&self.direct.reversed, input, output),
+        }
+        Ok(())
+    }
+}
+
+/// Products and sums.
+#[derive(Debug, Clone)]
+struct Direct<T> {
+    isa: Isa,
+    /// The last tap first.
+    reversed: Vec<T>,
+    /// The last samples, one fewer than taps, and room for a block behind them.
+    row: Vec<T>,
+}
+
+impl<T: Precision> Direct<T> {
+    fn new(isa: Isa, taps: &[f64]) -> Self {
+        Self {
+            isa,
+            reversed: taps.iter().rev().map(|&tap| T::of(tap)).collect(),
+            row: vec![T::zero(); taps.len() - 1 + BLOCK],
+        }
+    }
+
+    fn reset(&mut self) {
+        self.row.fill(T::zero());
+    }
+
+    fn process(&mut self, input: &[T], output: &mut [T]) {
+        let before = self.reversed.len() - 1;
+        for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
+            self.row[before..before + input.len()].copy_from_slice(input);
+            self.isa.run(Sums {
+                reversed: &self.reversed,
+                row: &self.row[..before + input.len()],
+                results: output,
+            });
+            self.row.copy_within(input.len()..input.len() + before, 0);
+        }
+    }
+}
+
+/// Result n is the sum of `reversed[k] row[n + k]`.
+pub(super) struct Sums<'a, T> {
+    pub(super) reversed: &'a [T],
+    pub(super) row: &'a [T],
+    pub(super) results: &'a mut [T],
+}
+
+impl<T: Precision> Sums<'_, T> {
+    #[inline(always)]
+    fn side_by_side<const SIDE: usize>(self) {
+        let mut at = 0;
+        let mut blocks = self.results.chunks_exact_mut(SIDE);
+        for block in &mut blocks {
+            let mut sums = [T::zero(); SIDE];
+            for (tap, samples) in self.reversed.iter().zip(self.row[at..].windows(SIDE)) {
+                let Ok(samples) = <&[T; SIDE]>::try_from(samples) else {
+                    continue;
+                };
+                for (sum, sample) in sums.iter_mut().zip(samples) {
+                    *sum = *sum + *tap * *sample;
+                }
+            }
+            block.copy_from_slice(&sums);
+            at += SIDE;
+        }
+        for (n, result) in blocks.into_remainder().iter_mut().enumerate() {
+            let mut sum = T::zero();
+            for (tap, sample) in self.reversed.iter().zip(&self.row[at + n..]) {
+                sum = sum + *tap * *sample;
+            }
+            *result = sum;
+        }
+    }
+}
+
+impl<T: Precision> Kernel for Sums<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _: L) {
+        if size_of::<T>() == 4 {
+            self.side_by_side::<{ SIDE_BYTES / 4 }>();
+        } else {
+            self.side_by_side::<{ SIDE_BYTES / 8 }>();
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Up to four second-order sections side by side, as lanes of a vector.
+//!
+//! While section 0 has sample t, section k has sample t - 4k, whose input section k-1 gave four steps ago: no step waits
+//! for more than the last result, and four sections take as long as one. The skew begins and ends within a call, by the
+//! same operations one section after another, so that each sample of each section is computed alike whatever the pieces.
+
+use super::sections::Section;
+
+/// Sections that run side by side.
+pub(super) const LANES: usize = 4;
+/// Samples by which a section runs behind the one before it.
+const SKEW: usize = 4;
+/// What is smaller has decayed.
+const DECAYED: f64 = 1e-200;
+
+/// One number of each section.
+pub(super) type Lane = [f64; LANES];
+
+/// Up to [`LANES`] sections that run side by side; those that are none have zeros.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) count: usize,
+    pub(super) b: [Lane; 3],
+    pub(super) a: [Lane; 2],
+    /// What each was given one and two samples ago.
+    pub(super) x: [Lane; 2],
+    /// What each gave one and two samples ago.
+    pub(super) y: [Lane; 2],
+}
+
+impl Group {
+    pub(super) fn new(sections: &[Section]) -> Self {
+        let mut group = Self {
+            count: sections.len(),
+            b: Default::default(),
+            a: Default::default(),
+            x: Default::default(),
+            y: Default::default(),
+        };
+        for (k, section) in sections.iter().enumerate() {
+            for (lane, b) in group.b.iter_mut().zip(section.b) {
+                lane[k] = b;
+            }
+            for (lane, a) in group.a.iter_mut().zip(section.a) {
+                lane[k] = a;
+            }
+        }
+        group
+    }
+
+    pub(super) fn rest(&mut self) {
+        (self.x, self.y) = Default::default();
+    }
+
+    pub(super) fn forget_decayed(&mut self) {
+        for number in self.x.iter_mut().chain(&mut self.y).flatten() {
+            if number.abs() < DECAYED {
+                *number = 0.0;
+            }
+        }
+    }
+
+    pub(super) fn section(&self, k: usize) -> Section {
+        Section {
+            b: self.b.map(|b| b[k]),
+            a: self.a.map(|a| a[k]),
+        }
+    }
+
+    /// Runs one section alone over samples, in place.
+    #[inline(always)]
+    fn alone(&mut self, k: usize, samples: &mut [f64]) {
+        let Section { b, a } = self.section(k);
+        let ([mut x1, mut x2], [mut y1, mut y2]) = (self.x.map(|x| x[k]), self.y.map(|y| y[k]));
+        for sample in samples {
+            let x = *sample;
+            let w = b[0] * x + (b[1] * x1 + b[2] * x2);
+            let y = (w - a[1] * y2) - a[0] * y1;
+            (x2, x1, y2, y1) = (x1, x, y1, y);
+            *sample = y;
+        }
+        (self.x[0][k], self.x[1][k]) = (x1, x2);
+        (self.y[0][k], self.y[1][k]) = (y1, y2);
+    }
+
+    /// Runs all sections over samples, in place: side by side where there are samples enough.
+    #[inline(always)]
+    pub(super) fn pass<V: Vector>(&mut self, level: V::Level, samples: &mut [f64]) {
+        let behind = SKEW * (self.count - 1);
+        if self.count == 1 || samples.len() <= behind {
+            for k in 0..self.count {
+                self.alone(k, samples);
+            }
+            return;
+        }
+        // Each section but the last gets so far ahead of the next.
+        let mut first = [0.0; SKEW * (LANES - 1)];
+        first[..behind].copy_from_slice(&samples[..behind]);
+        for k in 0..self.count - 1 {
+            self.alone(k, &mut first[..behind - SKEW * k]);
+        }
+        // What each gave in its last steps: lane k of `given[j]` is j + 1 steps ago.
+        let mut given = [Lane::default(); SKEW];
+        for k in 0..self.count - 1 {
+            for (j, lane) in given.iter_mut().enumerate() {
+                lane[k] = first[behind - SKEW * k - 1 - j];
+            }
+        }
+        for (lane, y) in given.iter_mut().zip(self.y) {
+            lane[self.count - 1] = y[self.count - 1];
+        }
+        let given = match self.count {
+            2 => steps::<V, 1>(level, self, given, samples),
+            3 => steps::<V, 2>(level, self, given, samples),
+            _ => steps::<V, 3>(level, self, given, samples),
+        };
+        (self.y[0], self.y[1]) = (given[0], given[1]);
+        // The later sections catch up, on what those before them gave last.
+        let mut rest = [0.0; SKEW * (LANES - 1)];
+        for k in 1..self.count {
+            rest.copy_within(..SKEW * (k - 1), SKEW);
+            for (j, lane) in given.iter().enumerate() {
+                rest[SKEW - 1 - j] = lane[k - 1];
+            }
+            self.alone(k, &mut rest[..SKEW * k]);
+        }
+        let from = samples.len() - behind;
+        samples[from..].copy_from_slice(&rest[..behind]);
+    }
+}
+
+/// Four doubles that are computed side by side.
+pub(super) trait Vector: Copy {
+    /// Proof that its instructions may be used.
+    type Level: Copy;
+    fn load(level: Self::Level, lane: &Lane) -> Self;
+    fn store(self) -> Lane;
+    fn mul(self, other: Self) -> Self;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    /// Every number one lane on, and a new one in lane 0.
+    fn behind(self, first: f64) -> Self;
+    /// The number in a lane.
+    fn lane<const K: usize>(self) -> f64;
+}
+
+/// The steps in which all sections have a sample: sample t of section 0 to t = the last. Takes and gives what each
+/// section gave in its last steps.
+#[inline(always)]
+fn steps<V: Vector, const LAST: usize>(
+    level: V::Level,
+    group: &mut Group,
+    given: [Lane; SKEW],
+    samples: &mut [f64],
+) -> [Lane; SKEW] {
+    let b0 = V::load(level, &group.b[0]);
+    let b1 = V::load(level, &group.b[1]);
+    let b2 = V::load(level, &group.b[2]);
+    let a1 = V::load(level, &group.a[0]);
+    let a2 = V::load(level, &group.a[1]);
+    let mut x1 = V::load(level, &group.x[0]);
+    let mut x2 = V::load(level, &group.x[1]);
+    let mut y1 = V::load(level, &given[0]);
+    let mut y2 = V::load(level, &given[1]);
+    let mut y3 = V::load(level, &given[2]);
+    let mut y4 = V::load(level, &given[3]);
+    let behind = SKEW * LAST;
+    for t in behind..samples.len() {
+        let x = y4.behind(samples[t]);
+        let w = b0.mul(x).add(b1.mul(x1).add(b2.mul(x2)));
+        let y = w.sub(a2.mul(y2)).sub(a1.mul(y1));
+        (x2, x1) = (x1, x);
+        (y4, y3, y2, y1) = (y3, y2, y1, y);
+        samples[t - behind] = y.lane::<LAST>();
+    }
+    group.x = [x1.store(), x2.store()];
+    [y1.store(), y2.store(), y3.store(), y4.store()]
+}
+
+/// The same where there are no vectors of four doubles.
+#[derive(Clone, Copy)]
+pub(super) struct Plain(Lane);
+
+impl Plain {
+    #[inline(always)]
+    fn with(self, other: Self, op: impl Fn(f64, f64) -> f64) -> Self {
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        Self([op(a, e), op(b, f), op(c, g), op(d, h)])
+    }
+}
+
+impl Vector for Plain {
+    type Level = ();
+    #[inline(always)]
+    fn load((): (), lane: &Lane) -> Self {
+        Self(*lane)
+    }
+    #[inline(always)]
+    fn store(self) -> Lane {
+        self.0
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.with(other, |x, y| x * y)
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.with(other, |x, y| x + y)
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.with(other, |x, y| x - y)
+    }
+    #[inline(always)]
+    fn behind(self, first: f64) -> Self {
+        let [a, b, c, _] = self.0;
+        Self([first, a, b, c])
+    }
+    #[inline(always)]
+    fn lane<const K: usize>(self) -> f64 {
+        self.0[K]
+    }
+}

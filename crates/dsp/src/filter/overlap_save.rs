@@ -1,0 +1,205 @@
+//! Many taps as products of spectra.
+//!
+//! Two blocks of samples at a time are the real and the imaginary parts of one transform: since taps are real, so are
+//! the two blocks of results, and nothing has to be untangled in between. Each block begins with the last samples of the
+//! one before, as many as taps less one, and what a transform wraps around falls on those and is dropped (overlap-save).
+//! Blocks lie at fixed distances from the first sample, so results do not depend on how samples come.
+
+use std::sync::Arc;
+
+use num_complex::Complex;
+use rustfft::{Fft, FftPlanner};
+
+use super::fir::Sums;
+use crate::isa::{Isa, Kernel, Level};
+use crate::spectrum::Precision;
+
+/// Two blocks of samples, and the results of the two blocks before.
+#[derive(Clone)]
+pub(super) struct Spectral<T: Precision> {
+    isa: Isa,
+    forward: Arc<dyn Fft<T>>,
+    inverse: Arc<dyn Fft<T>>,
+    /// Spectrum of the taps over the transform's length, which neither transform divides by.
+    gains: Vec<Complex<T>>,
+    /// The last samples of the blocks before, one fewer than taps, then those of both blocks.
+    row: Vec<T>,
+    /// Samples of these blocks that have come.
+    filled: usize,
+    /// Results of the blocks before.
+    ready: Vec<T>,
+    work: Vec<Complex<T>>,
+    scratch: Vec<Complex<T>>,
+}
+
+/// Length of the transforms: several times the taps, so that most of a block is results.
+fn transform_length(taps: usize) -> usize {
+    (4 * taps).next_power_of_two().max(1024)
+}
+
+impl<T: Precision> Spectral<T> {
+    pub(super) fn new(isa: Isa, taps: &[f64]) -> Self {
+        let length = transform_length(taps.len());
+        let block = length + 1 - taps.len();
+        let mut planner = FftPlanner::new();
+        let (forward, inverse) = (
+            planner.plan_fft_forward(length),
+            planner.plan_fft_inverse(length),
+        );
+        let zero = Complex::new(T::zero(), T::zero());
+        let longest = forward
+            .get_inplace_scratch_len()
+            .max(inverse.get_inplace_scratch_len());
+        let mut scratch = vec![zero; longest];
+        let mut gains = vec![zero; length];
+        for (gain, tap) in gains.iter_mut().zip(taps) {
+            gain.re = T::of(*tap / length as f64);
+        }
+        forward.process_with_scratch(&mut gains, &mut scratch);
+        Self {
+            isa,
+            forward,
+            inverse,
+            gains,
+            row: vec![T::zero(); taps.len() - 1 + 2 * block],
+            filled: 0,
+            ready: vec![T::zero(); 2 * block],
+            work: vec![zero; length],
+            scratch,
+        }
+    }
+
+    /// Results by which it is behind.
+    pub(super) fn held(&self) -> usize {
+        self.ready.len()
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.row.fill(T::zero());
+        self.filled = 0;
+    }
+
+    pub(super) fn process(&mut self, reversed: &[T], input: &[T], output: &mut [T]) {
+        let (both, before) = (self.ready.len(), self.row.len() - self.ready.len());
+        let (mut input, mut output) = (input, output);
+        while !input.is_empty() {
+            let count = input.len().min(both - self.filled);
+            let (now, later) = input.split_at(count);
+            let (out_now, out_later) = output.split_at_mut(count);
+            let range = self.filled..self.filled + count;
+            self.row[before + range.start..before + range.end].copy_from_slice(now);
+            out_now.copy_from_slice(&self.ready[range.clone()]);
+            self.filled = range.end;
+            if self.filled == both {
+                self.transform(reversed);
+                self.row.copy_within(both.., 0);
+                self.filled = 0;
+            }
+            (input, output) = (later, out_later);
+        }
+    }
+
+    /// Computes the results of two full blocks.
+    fn transform(&mut self, reversed: &[T]) {
+        let block = self.ready.len() / 2;
+        let length = self.work.len();
+        let (first, second) = (&self.row[..length], &self.row[block..]);
+        let finite = self.isa.run_narrow(Weave {
+            first,
+            second,
+            into: &mut self.work,
+        });
+        if !finite {
+            // A transform would spread what is not finite over both blocks.
+            self.isa.run(Sums {
+                reversed,
+                row: &self.row,
+                results: &mut self.ready,
+            });
+            return;
+        }
+        self.forward
+            .process_with_scratch(&mut self.work, &mut self.scratch);
+        self.isa.run_narrow(Products {
+            values: &mut self.work,
+            gains: &self.gains,
+        });
+        self.inverse
+            .process_with_scratch(&mut self.work, &mut self.scratch);
+        let (first, second) = self.ready.split_at_mut(block);
+        let from = &self.work[length - block..];
+        self.isa.run_narrow(Unweave {
+            from,
+            first,
+            second,
+        });
+    }
+}
+
+/// Puts two rows into one of complex numbers; whether all of them are finite.
+struct Weave<'a, T> {
+    first: &'a [T],
+    second: &'a [T],
+    into: &'a mut [Complex<T>],
+}
+
+impl<T: Precision> Kernel for Weave<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<L: Level>(self, _: L) -> bool {
+        // Zero times what is not finite is NaN, and stays so in a sum. Sixteen sums do not wait for one another.
+        let mut sums = [T::zero(); 16];
+        let rows = self
+            .first
+            .chunks_exact(16)
+            .zip(self.second.chunks_exact(16));
+        for ((first, second), into) in rows.zip(self.into.chunks_exact_mut(16)) {
+            for k in 0..16 {
+                let (re, im) = (first[k], second[k]);
+                into[k] = Complex::new(re, im);
+                sums[k] = sums[k] + (re * T::zero() + im * T::zero());
+            }
+        }
+        sums.iter().all(|sum| *sum == T::zero())
+    }
+}
+
+/// Multiplies complex numbers by others.
+struct Products<'a, T> {
+    values: &'a mut [Complex<T>],
+    gains: &'a [Complex<T>],
+}
+
+impl<T: Precision> Kernel for Products<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _: L) {
+        for (value, gain) in self.values.iter_mut().zip(self.gains) {
+            *value = Complex::new(
+                value.re * gain.re - value.im * gain.im,
+                value.re * gain.im + value.im * gain.re,
+            );
+        }
+    }
+}
+
+/// Takes complex numbers apart.
+struct Unweave<'a, T> {
+    from: &'a [Complex<T>],
+    first: &'a mut [T],
+    second: &'a mut [T],
+}
+
+impl<T: Precision> Kernel for Unweave<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _: L) {
+        let parts = self.first.iter_mut().zip(self.second);
+        for ((first, second), value) in parts.zip(self.from) {
+            (*first, *second) = (value.re, value.im);
+        }
+    }
+}
