@@ -15,16 +15,20 @@ from isochrony import _native
 MODULES = [
     "attributes",
     "convert",
+    "correlations",
     "detectors",
     "errors",
     "extras",
+    "features",
     "filters",
     "functions",
     "native_errors",
     "plan",
     "progress",
     "samples",
+    "spectra",
     "table",
+    "tapers",
     "times",
     "views",
 ]
@@ -44,7 +48,11 @@ def documented() -> Iterator[tuple[str, str]]:
         module = importlib.import_module(f"isochrony.{module_name}")
         yield module_name, module.__doc__ or ""
         for name in module.__all__:
-            yield f"{module_name}.{name}", getattr(module, name).__doc__ or ""
+            thing = getattr(module, name)
+            yield f"{module_name}.{name}", thing.__doc__ or ""
+            for member, value in vars(thing).items() if inspect.isclass(thing) else ():
+                if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                    yield f"{module_name}.{name}.{member}", value.__doc__ or ""
 
 
 NATIVE = sorted(documented())

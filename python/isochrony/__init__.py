@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .running import collect, run
     from .sources import generate, scan
     from .table import Table
+    from .tapers import adds_up, taper_factors
     from .times import Rate
 
 __all__ = [
@@ -87,6 +88,7 @@ __all__ = [
     "TimeError",
     "Timebase",
     "UsageError",
+    "adds_up",
     "collect",
     "from_obspy",
     "generate",
@@ -98,6 +100,7 @@ __all__ = [
     "run",
     "scan",
     "span",
+    "taper_factors",
     "verify",
 ]
 
@@ -122,6 +125,7 @@ _HOMES = {
     ".running": ("collect", "run"),
     ".sources": ("generate", "scan"),
     ".table": ("Table",),
+    ".tapers": ("adds_up", "taper_factors"),
     ".times": ("Rate",),
 }  # fmt: skip
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}

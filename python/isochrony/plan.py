@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy.typing as npt
 
+from .correlations import CorrelationSteps
 from .detectors import DetectorSteps
 from .features import FeatureSteps
 from .filters import FilterSteps
@@ -38,7 +39,16 @@ if TYPE_CHECKING:
 __all__ = ["Plan"]
 
 
-class Plan(RowSteps, MeetingSteps, FilterSteps, SpectrumSteps, FeatureSteps, DetectorSteps, LiveSteps):
+class Plan(
+    RowSteps,
+    MeetingSteps,
+    FilterSteps,
+    SpectrumSteps,
+    FeatureSteps,
+    CorrelationSteps,
+    DetectorSteps,
+    LiveSteps,
+):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
     Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and meet.

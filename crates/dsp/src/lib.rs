@@ -7,8 +7,10 @@
 //! - nothing is allocated, locked or copied per sample.
 
 pub mod convert;
+pub mod correlate;
 pub mod detect;
 mod error;
+pub mod features;
 pub mod filter;
 pub mod interpolate;
 mod isa;
@@ -16,6 +18,7 @@ pub mod math;
 pub mod running;
 pub mod spectrum;
 pub mod stats;
+mod sums;
 mod tile;
 pub mod window;
 mod windows;

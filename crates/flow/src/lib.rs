@@ -12,6 +12,7 @@ mod cut;
 mod declare;
 mod error;
 mod exec;
+mod frequencies;
 mod gathered;
 mod generated;
 mod graph;

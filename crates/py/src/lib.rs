@@ -47,6 +47,7 @@ mod span;
 mod stamps;
 mod store;
 mod table;
+mod tapers;
 mod time;
 mod timebase;
 mod view;
@@ -92,6 +93,8 @@ mod _native {
     use crate::store::{_reopen, Store, open};
     #[pymodule_export]
     use crate::table::NativeTable;
+    #[pymodule_export]
+    use crate::tapers::{adds_up, taper_factors};
     #[pymodule_export]
     use crate::time::Time;
     #[pymodule_export]

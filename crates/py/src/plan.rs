@@ -277,6 +277,12 @@ impl NativePlan {
         }
     }
 
+    /// What frequencies in Hz the values of a row are of; None where rows are no spectra.
+    #[getter]
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        self.plan.frequencies()
+    }
+
     /// The plan as written and as it will run.
     fn explain(&self) -> String {
         self.plan.explain()

@@ -6,28 +6,34 @@ mod ca_cfar;
 mod cfar;
 mod collect;
 mod compiled;
+mod correlation;
 mod count;
 mod delayed;
 mod each;
+mod features;
 mod feedback;
 mod filter;
 mod fir;
 mod group_by;
 mod iir;
 mod join;
+mod kernels;
 mod limit;
 mod map;
 mod meeting;
 mod merge;
 mod notch;
 pub(crate) mod numbers;
+mod pairs;
 mod pass;
 mod passthrough;
 mod ranges;
 mod rewindow;
 pub(crate) mod rowwise;
 mod running;
+mod score;
 mod select;
+mod shaped;
 mod spectrum;
 mod stalta;
 mod stats;
@@ -35,6 +41,8 @@ pub(crate) mod streamed;
 mod sync;
 mod to_rows;
 mod triggers;
+mod trim_peak;
+mod welch;
 mod zero_phase;
 mod zip;
 
@@ -44,9 +52,11 @@ pub use ca_cfar::CaCfar;
 pub use cfar::Cfar;
 pub use collect::Collect;
 pub(crate) use compiled::Compiled;
+pub use correlation::{Delay, GccPhat, Xcorr};
 pub use count::Count;
 pub use delayed::Delayed;
 pub use each::Each;
+pub use features::{Envelope, Haar, Quantile, Rms, ZeroCrossings};
 pub use feedback::Feedback;
 pub use filter::Filter;
 pub use fir::Fir;
@@ -62,13 +72,17 @@ pub use passthrough::Passthrough;
 pub use ranges::ToRanges;
 pub use rewindow::Rewindow;
 pub use running::{RunningMean, RunningQuantile, RunningRms};
+pub use score::SpectralScore;
 pub use select::Select;
+pub use shaped::{Detrend, Ifft, Taper};
 pub use spectrum::{Fft, Power};
 pub use stalta::StaLta;
 pub use stats::{Stat, Stats};
 pub use sync::Sync;
 pub use to_rows::ToRows;
 pub use triggers::Triggers;
+pub use trim_peak::TrimPeak;
+pub use welch::Welch;
 pub use zero_phase::ZeroPhase;
 pub use zip::Zip;
 
@@ -109,6 +123,22 @@ pub(crate) const ALL: &[Declaration] = &[
     Triggers::DECLARATION,
     ZeroPhase::DECLARATION,
     Zip::DECLARATION,
+    // Window by window.
+    Detrend::DECLARATION,
+    Envelope::DECLARATION,
+    Haar::DECLARATION,
+    Ifft::DECLARATION,
+    Quantile::DECLARATION,
+    Rms::DECLARATION,
+    SpectralScore::DECLARATION,
+    Taper::DECLARATION,
+    TrimPeak::DECLARATION,
+    Welch::DECLARATION,
+    ZeroCrossings::DECLARATION,
+    // Windows of two inputs.
+    Delay::DECLARATION,
+    GccPhat::DECLARATION,
+    Xcorr::DECLARATION,
 ];
 
 /// An error that names what an operator takes instead.

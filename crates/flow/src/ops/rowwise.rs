@@ -76,23 +76,6 @@ impl Windowed {
             .stream()
             .map_or("", |stream| stream.calibration.unit())
     }
-
-    /// The kernel in the windows' precision.
-    pub(crate) fn kernel<S, D>(
-        &self,
-        single: impl FnOnce() -> S,
-        double: impl FnOnce() -> D,
-    ) -> Kernel
-    where
-        S: RowKernel<f32> + 'static,
-        D: RowKernel<f64> + 'static,
-    {
-        if self.single {
-            Kernel::Single(Box::new(single()), Vec::new())
-        } else {
-            Kernel::Double(Box::new(double()), Vec::new())
-        }
-    }
 }
 
 /// A kernel in one of the precisions, and memory for a tile of values.

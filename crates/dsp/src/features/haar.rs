@@ -1,0 +1,180 @@
+//! The orthonormal Haar wavelet transform of windows, and the energy in each of its frequency bands.
+
+use crate::DspError;
+use crate::isa::{Isa, Kernel, Level};
+use crate::spectrum::Precision;
+use crate::sums::lanes;
+
+/// What is given of the transform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HaarOutput {
+    /// For each level from the first on the energy (sum of squares) of its details, then that of the last approximation:
+    /// `levels + 1` numbers whose sum is the energy of the window.
+    Energies,
+    /// The details of the last level, `width / 2^levels` of them: the differences between neighbouring means over
+    /// `2^(levels - 1)` samples, orthonormal.
+    Details,
+    /// All coefficients, as PyWavelets orders them: the last approximation, then details from the last level to the first.
+    Coefficients,
+}
+
+impl HaarOutput {
+    /// Names, in order.
+    pub const NAMES: [&'static str; 3] = ["energies", "details", "coefficients"];
+
+    /// That of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Energies, Self::Details, Self::Coefficients]
+            .into_iter()
+            .find(|known| Self::NAMES[*known as usize] == name)
+    }
+}
+
+/// The transform of windows of one length. Level `l` sees frequencies from `rate / 2^(l + 1)` to `rate / 2^l`, roughly:
+/// Haar's filters are short and not sharp.
+///
+/// Of samples a, b the approximation is (a + b) / √2 and the detail (a - b) / √2, and so on from the approximations. It is
+/// computed as sums and differences, which are scaled once at the end. Infinite where sums of `2^levels` samples overflow.
+pub struct Haar<T> {
+    width: usize,
+    levels: usize,
+    output: HaarOutput,
+    sums: Vec<T>,
+    next: Vec<T>,
+    differences: Vec<T>,
+    isa: Isa,
+}
+
+impl<T: Precision> Haar<T> {
+    /// For windows of `width` samples.
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] if `levels` is not at least 1, or if the width is no multiple of `2^levels`.
+    ///
+    /// ```
+    /// use isochrony_dsp::features::{Haar, HaarOutput};
+    /// let mut haar = Haar::<f64>::new(4, 2, HaarOutput::Energies)?;
+    /// let mut energies = [0.0; 3];
+    /// haar.row(&[1.0, 3.0, 5.0, 5.0], &mut energies);
+    /// assert_eq!(energies, [2.0, 9.0, 49.0]);
+    /// # Ok::<(), isochrony_dsp::DspError>(())
+    /// ```
+    pub fn new(width: usize, levels: usize, output: HaarOutput) -> Result<Self, DspError> {
+        let most = if width == 0 {
+            0
+        } else {
+            width.trailing_zeros() as usize
+        };
+        if levels == 0 || levels > most {
+            return Err(DspError::Parameter {
+                operator: "haar",
+                parameter: "levels",
+                got: levels.to_string(),
+                allowed: format!(
+                    "from 1 to {most} of windows of {width} samples (whose length it halves so often)"
+                ),
+            });
+        }
+        let zeros = |len| vec![T::zero(); len];
+        Ok(Self {
+            width,
+            levels,
+            output,
+            sums: zeros(width / 2),
+            next: zeros(width / 2),
+            differences: zeros(width / 2),
+            isa: Isa::best(),
+        })
+    }
+
+    /// Numbers of a row.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        match self.output {
+            HaarOutput::Energies => self.levels + 1,
+            HaarOutput::Details => self.width >> self.levels,
+            HaarOutput::Coefficients => self.width,
+        }
+    }
+
+    /// The row of a window. A window or memory of another length leaves the memory as it is.
+    pub fn row(&mut self, window: &[T], out: &mut [T]) {
+        if window.len() == self.width && out.len() == self.bins() {
+            let isa = self.isa;
+            isa.run(Row {
+                haar: self,
+                window,
+                out,
+            });
+        }
+    }
+}
+
+struct Row<'a, T> {
+    haar: &'a mut Haar<T>,
+    window: &'a [T],
+    out: &'a mut [T],
+}
+
+#[inline(always)]
+fn halve<T: Precision>(from: &[T], sums: &mut [T], differences: &mut [T]) {
+    let pairs = from.as_chunks::<2>().0;
+    for ((pair, sum), difference) in pairs.iter().zip(sums).zip(differences) {
+        *sum = pair[0] + pair[1];
+        *difference = pair[0] - pair[1];
+    }
+}
+
+#[inline(always)]
+fn energy<T: Precision>(numbers: &[T]) -> f64 {
+    lanes(numbers, |_, number| {
+        let number: f64 = number.into();
+        number * number
+    })
+}
+
+#[inline(always)]
+fn scaled<T: Precision>(from: &[T], level: usize, to: &mut [T]) {
+    let factor = T::of(0.5f64.powi(level as i32).sqrt());
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = from * factor;
+    }
+}
+
+impl<T: Precision> Kernel for Row<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) {
+        let Self { haar, window, out } = self;
+        for level in 1..=haar.levels {
+            let half = haar.width >> level;
+            let differences = &mut haar.differences[..half];
+            if level == 1 {
+                halve(window, &mut haar.sums[..half], differences);
+            } else {
+                halve(&haar.sums[..2 * half], &mut haar.next[..half], differences);
+                std::mem::swap(&mut haar.sums, &mut haar.next);
+            }
+            match haar.output {
+                HaarOutput::Energies => {
+                    out[level - 1] = T::of(energy(differences) * 0.5f64.powi(level as i32));
+                }
+                HaarOutput::Details if level == haar.levels => scaled(differences, level, out),
+                HaarOutput::Details => {}
+                HaarOutput::Coefficients => {
+                    scaled(differences, level, &mut out[half..2 * half]);
+                }
+            }
+        }
+        let last = &haar.sums[..haar.width >> haar.levels];
+        match haar.output {
+            HaarOutput::Energies => {
+                out[haar.levels] = T::of(energy(last) * 0.5f64.powi(haar.levels as i32));
+            }
+            HaarOutput::Details => {}
+            HaarOutput::Coefficients => scaled(last, haar.levels, &mut out[..last.len()]),
+        }
+    }
+}

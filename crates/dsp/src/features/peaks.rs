@@ -1,0 +1,83 @@
+//! Peaks of a row, one behind another.
+
+use crate::spectrum::Precision;
+
+/// Which value is the peak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extreme {
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+    /// The one furthest from zero.
+    Abs,
+}
+
+impl Extreme {
+    /// Names, in order.
+    pub const NAMES: [&'static str; 3] = ["max", "min", "abs"];
+
+    /// That of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Max, Self::Min, Self::Abs]
+            .into_iter()
+            .find(|known| Self::NAMES[*known as usize] == name)
+    }
+}
+
+/// A peak: its place in the row, and its value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak<T> {
+    /// Place in the row, from 0.
+    pub at: usize,
+    /// The value there, with its sign.
+    pub value: T,
+}
+
+/// Trims peaks from a row: the first is the row's extreme value, the next that of the row from `skip` places behind it on,
+/// and so on, as many as `peaks` has room for. None where nothing is left, or nothing but NaN, which is never a peak.
+///
+/// Of equal values the first is the peak. With `skip` 0 the next peak would be the same one, so it counts from 1. This is
+/// XStream's `trimpeak` (Girod et al. 2008, figure 3): a peak and the rest behind it, to be searched again.
+///
+/// ```
+/// use isochrony_dsp::features::{Extreme, Peak, trim_peaks};
+/// let mut peaks = [None; 2];
+/// trim_peaks(&[1.0, 7.0, 6.0, 2.0, 4.0], Extreme::Max, 2, &mut peaks);
+/// assert_eq!(peaks, [Some(Peak { at: 1, value: 7.0 }), Some(Peak { at: 4, value: 4.0 })]);
+/// ```
+pub fn trim_peaks<T: Precision>(
+    row: &[T],
+    extreme: Extreme,
+    skip: usize,
+    peaks: &mut [Option<Peak<T>>],
+) {
+    let mut from = 0;
+    for peak in peaks {
+        *peak = first_extreme(row, from, extreme);
+        from = match *peak {
+            Some(peak) => peak.at.saturating_add(skip.max(1)),
+            None => row.len(),
+        };
+    }
+}
+
+fn first_extreme<T: Precision>(row: &[T], from: usize, extreme: Extreme) -> Option<Peak<T>> {
+    let size = |value: T| match extreme {
+        Extreme::Max => value,
+        Extreme::Min => -value,
+        Extreme::Abs => value.abs(),
+    };
+    let mut best: Option<Peak<T>> = None;
+    for (at, &value) in row.iter().enumerate().skip(from) {
+        let better = match best {
+            Some(best) => size(value) > size(best.value),
+            None => !value.is_nan(),
+        };
+        if better {
+            best = Some(Peak { at, value });
+        }
+    }
+    best
+}

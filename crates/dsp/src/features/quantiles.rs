@@ -1,0 +1,90 @@
+//! Quantiles of windows.
+
+use crate::DspError;
+use crate::spectrum::Precision;
+
+/// Quantiles of windows, by NumPy's default method: the value at `q (N - 1)` of the sorted window, on the line between its
+/// neighbours. NaN where the window has NaN.
+///
+/// The values that are needed are selected, not sorted: time grows with the window's length alone.
+pub struct Quantiles<T> {
+    at: Vec<f64>,
+    /// A window, and the places of it that are needed, in order.
+    values: Vec<T>,
+    places: Vec<usize>,
+}
+
+impl<T: Precision> Quantiles<T> {
+    /// Quantiles, each from 0 (the minimum) to 1 (the maximum).
+    ///
+    /// # Errors
+    /// [`DspError::Parameter`] if one is not, or if there is none.
+    ///
+    /// ```
+    /// use isochrony_dsp::features::Quantiles;
+    /// let mut out = [0.0; 2];
+    /// Quantiles::new(&[0.5, 0.1])?.row(&[4.0, 1.0, 2.0, 3.0], &mut out);
+    /// assert_eq!(out, [2.5, 1.3]);
+    /// # Ok::<(), isochrony_dsp::DspError>(())
+    /// ```
+    pub fn new(at: &[f64]) -> Result<Self, DspError> {
+        if at.is_empty() || !at.iter().all(|q| (0.0..=1.0).contains(q)) {
+            return Err(DspError::Parameter {
+                operator: "quantile",
+                parameter: "at",
+                got: format!("{at:?}"),
+                allowed: "one or more numbers from 0 to 1".into(),
+            });
+        }
+        Ok(Self {
+            at: at.to_vec(),
+            values: Vec::new(),
+            places: Vec::with_capacity(2 * at.len()),
+        })
+    }
+
+    /// Quantiles of a row.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        self.at.len()
+    }
+
+    /// The quantiles of a window, in the order in which they were asked for; NaN of an empty one.
+    pub fn row(&mut self, window: &[T], out: &mut [T]) {
+        if window.is_empty() || window.iter().any(|value| value.is_nan()) {
+            out.fill(T::nan());
+            return;
+        }
+        let last = window.len() - 1;
+        self.values.clear();
+        self.values.extend_from_slice(window);
+        self.places.clear();
+        for &q in &self.at {
+            let below = (q * last as f64).floor() as usize;
+            self.places.extend([below, (below + 1).min(last)]);
+        }
+        self.places.sort_unstable();
+        self.places.dedup();
+        // Each selection leaves what is larger behind it: the next looks only there.
+        let (mut from, mut rest) = (0, self.values.as_mut_slice());
+        let order = |a: &T, b: &T| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal);
+        for &place in &self.places {
+            let (_, _, larger) = rest.select_nth_unstable_by(place - from, order);
+            (from, rest) = (place + 1, larger);
+        }
+        for (&q, out) in self.at.iter().zip(out) {
+            let at = q * last as f64;
+            let below = at.floor();
+            let part = at - below;
+            let low: f64 = self.values[below as usize].into();
+            let high: f64 = self.values[(below as usize + 1).min(last)].into();
+            // From the nearer end, as NumPy does, so that results do not decrease with q.
+            let value = if part < 0.5 {
+                low + (high - low) * part
+            } else {
+                high - (high - low) * (1.0 - part)
+            };
+            *out = T::of(if low == high { low } else { value });
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What is taken from a window before it is transformed: its mean, or the line that fits it best.
+
+use std::fmt;
+
+use super::Precision;
+use crate::isa::{Kernel, Level};
+use crate::sums::lanes;
+
+/// What is taken from the samples of a window, each part of complex ones by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detrend {
+    /// Nothing.
+    #[default]
+    None,
+    /// Their mean.
+    Constant,
+    /// The line with the least squared distance from them.
+    Linear,
+}
+
+impl Detrend {
+    /// Names, in order.
+    pub const NAMES: [&'static str; 3] = ["none", "constant", "linear"];
+
+    /// That of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::None, Self::Constant, Self::Linear]
+            .into_iter()
+            .find(|known| Self::NAMES[*known as usize] == name)
+    }
+}
+
+impl fmt::Display for Detrend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(Self::NAMES[*self as usize])
+    }
+}
+
+/// A line over a window: the value in its middle, in two parts so that taking it from single precision samples loses
+/// nothing, and the slope per sample.
+#[derive(Clone, Copy)]
+struct Line<T> {
+    high: T,
+    low: T,
+    slope: T,
+}
+
+/// Every `PARTS`-th number from one on: their mean and slope. Sums have fixed lanes.
+#[inline(always)]
+fn line<T: Precision, const PARTS: usize>(
+    detrend: Detrend,
+    numbers: &[[T; PARTS]],
+    part: usize,
+) -> Line<T> {
+    let count = numbers.len() as f64;
+    let mean = match detrend {
+        Detrend::None => 0.0,
+        _ => lanes(numbers, |_, of| of[part].into()) / count,
+    };
+    // A single sample has no slope.
+    let slope = if detrend == Detrend::Linear && numbers.len() > 1 {
+        let middle = (count - 1.0) / 2.0;
+        let rise = lanes(numbers, |at, of| {
+            (at as f64 - middle) * (of[part].into() - mean)
+        });
+        rise / (count * (count * count - 1.0) / 12.0)
+    } else {
+        0.0
+    };
+    let high = T::of(mean);
+    Line {
+        high,
+        low: T::of(mean - high.into()),
+        slope: T::of(slope),
+    }
+}
+
+/// Writes `(sample - line) * factor` for each sample; factors are empty for ones.
+pub(crate) struct Prepare<'a, T, const PARTS: usize> {
+    pub(crate) detrend: Detrend,
+    pub(crate) window: &'a [[T; PARTS]],
+    pub(crate) factors: &'a [T],
+    pub(crate) out: &'a mut [[T; PARTS]],
+}
+
+impl<T: Precision, const PARTS: usize> Kernel for Prepare<'_, T, PARTS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) {
+        let Self {
+            detrend,
+            window,
+            factors,
+            out,
+        } = self;
+        if detrend != Detrend::None {
+            let lines: [Line<T>; PARTS] = std::array::from_fn(|part| line(detrend, window, part));
+            if detrend == Detrend::Linear {
+                let middle = (window.len() as f64 - 1.0) / 2.0;
+                for (at, (out, sample)) in out.iter_mut().zip(window).enumerate() {
+                    let from_middle = T::of(at as f64 - middle);
+                    for part in 0..PARTS {
+                        let line = &lines[part];
+                        out[part] =
+                            (sample[part] - line.high) - (line.low + line.slope * from_middle);
+                    }
+                }
+            } else if factors.is_empty() {
+                for (out, sample) in out.iter_mut().zip(window) {
+                    for part in 0..PARTS {
+                        out[part] = (sample[part] - lines[part].high) - lines[part].low;
+                    }
+                }
+            } else {
+                for ((out, sample), &factor) in out.iter_mut().zip(window).zip(factors) {
+                    for part in 0..PARTS {
+                        out[part] = ((sample[part] - lines[part].high) - lines[part].low) * factor;
+                    }
+                }
+            }
+            if detrend == Detrend::Linear && !factors.is_empty() {
+                for (out, &factor) in out.iter_mut().zip(factors) {
+                    *out = out.map(|number| number * factor);
+                }
+            }
+        } else if factors.is_empty() {
+            out.copy_from_slice(window);
+        } else {
+            for ((out, sample), &factor) in out.iter_mut().zip(window).zip(factors) {
+                *out = sample.map(|number| number * factor);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From windows to their frequencies.
+
+use std::sync::Arc;
+
+use num_complex::Complex;
+use realfft::{RealFftPlanner, RealToComplex};
+use rustfft::{Fft, FftPlanner};
+
+use super::detrend::Prepare;
+use super::{Detrend, Precision, frequencies};
+use crate::Isa;
+
+/// The transform of windows of one length, not scaled: `sum over j of x[j] exp(-2 pi i j k / N)`.
+///
+/// NaN and infinities reach every frequency of their window.
+///
+/// ```
+/// use isochrony_dsp::spectrum::{Detrend, Forward};
+/// let mut transform = Forward::<f64>::new(4, false, &[], Detrend::None);
+/// let spectrum = transform.spectrum(&[1.0, 0.0, -1.0, 0.0]);
+/// assert_eq!(spectrum.iter().map(|x| x.re).collect::<Vec<_>>(), [0.0, 2.0, 0.0]);
+/// ```
+pub struct Forward<T: Precision> {
+    plan: Planned<T>,
+    detrend: Detrend,
+    /// Empty for ones.
+    factors: Vec<T>,
+    width: usize,
+    spectrum: Vec<Complex<T>>,
+    scratch: Vec<Complex<T>>,
+    isa: Isa,
+}
+
+enum Planned<T> {
+    Real {
+        plan: Arc<dyn RealToComplex<T>>,
+        row: Vec<T>,
+    },
+    Complex(Arc<dyn Fft<T>>),
+}
+
+impl<T: Precision> Forward<T> {
+    /// For windows of `width` samples, which are detrended and then multiplied by factors: as many as samples, or none
+    /// for ones.
+    #[must_use]
+    pub fn new(width: usize, complex: bool, factors: &[f64], detrend: Detrend) -> Self {
+        let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
+        let (plan, scratch) = if complex {
+            let plan = FftPlanner::new().plan_fft_forward(width);
+            let scratch = zeros(plan.get_inplace_scratch_len());
+            (Planned::Complex(plan), scratch)
+        } else {
+            let plan = RealFftPlanner::new().plan_fft_forward(width);
+            let (row, scratch) = (plan.make_input_vec(), plan.make_scratch_vec());
+            (Planned::Real { plan, row }, scratch)
+        };
+        let ones = factors.iter().all(|&factor| factor == 1.0);
+        let factors = if ones { &[] } else { factors };
+        Self {
+            plan,
+            detrend,
+            factors: factors.iter().map(|&factor| T::of(factor)).collect(),
+            width,
+            spectrum: zeros(frequencies(width, complex)),
+            scratch,
+            isa: Isa::best(),
+        }
+    }
+
+    /// Samples of a window.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Whether windows are of complex samples.
+    #[must_use]
+    pub fn is_complex(&self) -> bool {
+        matches!(self.plan, Planned::Complex(_))
+    }
+
+    /// Transforms a window, of complex samples pairs of numbers, into memory for its frequencies. A window or memory of
+    /// another length leaves the memory as it is.
+    pub fn transform(&mut self, window: &[T], spectrum: &mut [Complex<T>]) {
+        if spectrum.len() != frequencies(self.width, self.is_complex()) {
+            return;
+        }
+        match &mut self.plan {
+            Planned::Real { plan, row } => {
+                if window.len() != row.len() {
+                    return;
+                }
+                if self.detrend == Detrend::None && self.factors.is_empty() {
+                    row.copy_from_slice(window);
+                } else {
+                    self.isa.run(Prepare {
+                        detrend: self.detrend,
+                        window: window.as_chunks::<1>().0,
+                        factors: &self.factors,
+                        out: row.as_chunks_mut::<1>().0,
+                    });
+                }
+                // It fails for other lengths only, and these are its own.
+                let _ = plan.process_with_scratch(row, spectrum, &mut self.scratch);
+            }
+            Planned::Complex(plan) => {
+                if window.len() != 2 * self.width {
+                    return;
+                }
+                self.isa.run(Prepare {
+                    detrend: self.detrend,
+                    window: window.as_chunks::<2>().0,
+                    factors: &self.factors,
+                    out: bytemuck::cast_slice_mut(spectrum),
+                });
+                plan.process_with_scratch(spectrum, &mut self.scratch);
+            }
+        }
+    }
+
+    /// Transforms a window; its frequencies stay until the next.
+    pub fn spectrum(&mut self, window: &[T]) -> &[Complex<T>] {
+        let mut spectrum = std::mem::take(&mut self.spectrum);
+        self.transform(window, &mut spectrum);
+        self.spectrum = spectrum;
+        &self.spectrum
+    }
+}

@@ -1,0 +1,93 @@
+//! From frequencies back to windows.
+
+use std::sync::Arc;
+
+use num_complex::Complex;
+use realfft::{ComplexToReal, RealFftPlanner};
+use rustfft::{Fft, FftPlanner};
+
+use super::{Precision, frequencies};
+
+/// The inverse transform of spectra of one length, divided by the number of samples: what [`Forward`](super::Forward)
+/// made of a window becomes that window again.
+///
+/// Of real windows it takes the N / 2 + 1 frequencies from zero on; the imaginary parts of zero and of half the rate,
+/// which real windows do not have, are left out, as NumPy's `irfft` does.
+pub struct Inverse<T: Precision> {
+    plan: Planned<T>,
+    width: usize,
+    row: Vec<Complex<T>>,
+    scratch: Vec<Complex<T>>,
+}
+
+enum Planned<T> {
+    Real(Arc<dyn ComplexToReal<T>>),
+    Complex(Arc<dyn Fft<T>>),
+}
+
+impl<T: Precision> Inverse<T> {
+    /// To windows of `width` samples.
+    #[must_use]
+    pub fn new(width: usize, complex: bool) -> Self {
+        let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
+        let (plan, scratch) = if complex {
+            let plan = FftPlanner::new().plan_fft_inverse(width);
+            let scratch = zeros(plan.get_inplace_scratch_len());
+            (Planned::Complex(plan), scratch)
+        } else {
+            let plan = RealFftPlanner::new().plan_fft_inverse(width);
+            let scratch = plan.make_scratch_vec();
+            (Planned::Real(plan), scratch)
+        };
+        Self {
+            plan,
+            width,
+            row: zeros(frequencies(width, complex)),
+            scratch,
+        }
+    }
+
+    /// Samples of a window.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Memory for a spectrum, which [`window`](Self::window) uses up.
+    pub fn spectrum(&mut self) -> &mut [Complex<T>] {
+        &mut self.row
+    }
+
+    /// Transforms what is in [`spectrum`](Self::spectrum), of complex samples into pairs of numbers. Memory of another
+    /// length is left as it is.
+    pub fn window(&mut self, window: &mut [T]) {
+        let scale = T::of(1.0 / self.width as f64);
+        match &self.plan {
+            Planned::Real(plan) => {
+                if window.len() != self.width {
+                    return;
+                }
+                if let Some(first) = self.row.first_mut() {
+                    first.im = T::zero();
+                }
+                if self.width.is_multiple_of(2)
+                    && let Some(last) = self.row.last_mut()
+                {
+                    last.im = T::zero();
+                }
+                // It fails for other lengths and for imaginary parts that were just left out.
+                let _ = plan.process_with_scratch(&mut self.row, window, &mut self.scratch);
+            }
+            Planned::Complex(plan) => {
+                if window.len() != 2 * self.width {
+                    return;
+                }
+                plan.process_with_scratch(&mut self.row, &mut self.scratch);
+                window.copy_from_slice(bytemuck::cast_slice(&self.row));
+            }
+        }
+        for number in window {
+            *number = *number * scale;
+        }
+    }
+}

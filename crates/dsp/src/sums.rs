@@ -1,0 +1,28 @@
+//! Sums in lanes: the order of additions, and with it every bit, depends on the length alone.
+
+/// Partial sums; a multiple of every vector width.
+pub(crate) const LANES: usize = 16;
+
+/// The sum of what `term` makes of each value and its place: value `i` belongs to lane `i % LANES`, and lanes are added in
+/// pairs.
+#[inline(always)]
+pub(crate) fn lanes<T: Copy>(values: &[T], term: impl Fn(usize, T) -> f64) -> f64 {
+    let mut sums = [0.0; LANES];
+    let (groups, rest) = values.as_chunks::<LANES>();
+    for (group, values) in groups.iter().enumerate() {
+        for (lane, &value) in values.iter().enumerate() {
+            sums[lane] += term(group * LANES + lane, value);
+        }
+    }
+    for (lane, &value) in rest.iter().enumerate() {
+        sums[lane] += term(groups.len() * LANES + lane, value);
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            sums[lane] += sums[lane + width];
+        }
+        width /= 2;
+    }
+    sums[0]
+}

@@ -1,0 +1,29 @@
+//! Factors of tapers.
+
+use isochrony_dsp::DspError;
+use isochrony_dsp::window::Taper;
+use pyo3::prelude::*;
+
+use crate::errors::{Raised, Result};
+
+fn refused(error: &DspError) -> crate::errors::Error {
+    Raised::new("OptionError", error.code(), error.to_string()).into()
+}
+
+/// Factors of a taper that is written as plans save it.
+#[pyfunction]
+pub(crate) fn taper_factors(taper: &str, width: usize, symmetric: bool) -> Result<Vec<f64>> {
+    let taper: Taper = taper.parse().map_err(|error| refused(&error))?;
+    Ok(if symmetric {
+        taper.symmetric(width)
+    } else {
+        taper.periodic(width)
+    })
+}
+
+/// Whether windows with these factors, one every `hop` samples, add up to the same everywhere.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // As Python gives them.
+pub(crate) fn adds_up(factors: Vec<f64>, hop: usize, tolerance: f64) -> Result<bool> {
+    isochrony_dsp::window::adds_up(&factors, hop, tolerance).map_err(|error| refused(&error))
+}
