@@ -67,8 +67,19 @@ impl SlidingSum {
     /// The block is full: its sums from behind are what the next one needs. Its sum.
     #[inline(never)]
     fn turn(&mut self) -> f64 {
+        // Four at a time, so that one addition in four waits for the one before.
         let mut tail = 0.0;
-        for value in self.kept.iter_mut().rev() {
+        let mut fours = self.kept.rchunks_exact_mut(4);
+        for four in &mut fours {
+            let last = four[3];
+            let two = four[2] + last;
+            let three = four[1] + two;
+            let all = four[0] + three;
+            (four[3], four[2], four[1]) = (last + tail, two + tail, three + tail);
+            tail += all;
+            four[0] = tail;
+        }
+        for value in fours.into_remainder().iter_mut().rev() {
             tail += *value;
             *value = tail;
         }
