@@ -187,8 +187,7 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
     for (given, part) in cases {
         let error = scan
             .then::<ops::Iir>(params(given))
-            .err()
-            .expect(part)
+            .expect_err(part)
             .to_string();
         assert!(error.contains(part), "{error:?} lacks {part:?}");
     }
@@ -264,8 +263,7 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
     for (given, part) in cases {
         let error = scan
             .then::<ops::Fir>(params(given))
-            .err()
-            .expect(part)
+            .expect_err(part)
             .to_string();
         assert!(error.contains(part), "{error:?} lacks {part:?}");
     }

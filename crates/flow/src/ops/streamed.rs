@@ -11,9 +11,6 @@
 //! A kernel that sees the future (a centred filter) says by how many samples its results lag: they get the indices of
 //! the samples that they are of, and those that would come of samples before the stretch are left out.
 
-// The filters that are its users follow.
-#![allow(dead_code)]
-
 use std::slice::from_ref;
 
 use isochrony_expr::Expr;
