@@ -92,3 +92,24 @@ def test_silencefilter_runs_as_a_script(recordings: Path, tmp_path: Path, capsys
     assert capsys.readouterr().out.count("voiced") == 5
     assert main(["run", str(tmp_path / "count.json")]) == 0
     assert "annotate" in capsys.readouterr().out
+
+
+def test_detectaudio_finds_every_call_and_keeps_what_all_channels_heard(tmp_path: Path) -> None:
+    detect = example("detectaudio")
+    with iso.open(tmp_path / "array.iso", "x") as store:
+        placed = detect.record(store)
+        iso.run(*detect.detectaudio(store))
+        events = list(store["mic_0"].events)
+        assert len(events) == len(placed) == 18
+        for event, begin in zip(events, placed, strict=True):
+            # A call swells for milliseconds, and the detector answers in windows of 32 samples.
+            assert begin < event.start < begin + 600
+            assert begin + 1200 < event.end < begin + 2200
+        for name in detect.CHANNELS:
+            heard, recorded = store[f"heard/{name}"], store[name]
+            spans = [(segment.start, segment.end) for segment in heard[:].segments]
+            assert len(spans) == len(events)
+            for (start, end), event in zip(spans, events, strict=True):
+                assert end - start == event.end - event.start
+                expected = recorded[event.start : event.end].values()
+                np.testing.assert_allclose(heard[start:end].values(), expected, atol=0.6 if name != "mic_0" else 0)
