@@ -180,7 +180,7 @@ fn frequencies_are_known_as_far_as_rows_are_spectra() {
 }
 
 fn message(result: Result<Plan, PlanError>) -> String {
-    result.err().expect("is refused").to_string()
+    result.expect_err("is refused").to_string()
 }
 
 #[test]

@@ -2,11 +2,11 @@
 #![allow(dead_code)] // Not every test needs all of it.
 
 /// Numbers that look random (SplitMix64).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     /// Above 0, at most 1.
-    pub fn uniform(&mut self) -> f64 {
+    pub(crate) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,18 +14,18 @@ impl Random {
         (((z ^ (z >> 31)) >> 11) + 1) as f64 / 9_007_199_254_740_992.0
     }
 
-    pub fn exponential(&mut self) -> f64 {
+    pub(crate) fn exponential(&mut self) -> f64 {
         -self.uniform().ln()
     }
 
     /// Box and Muller's.
-    pub fn gaussian(&mut self) -> f64 {
+    pub(crate) fn gaussian(&mut self) -> f64 {
         (2.0 * self.exponential()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }
 
 /// Results of calls of these lengths, by turns.
-pub fn in_parts(
+pub(crate) fn in_parts(
     values: &[f64],
     cuts: &[usize],
     mut run: impl FnMut(&[f64], &mut [f64]),
@@ -41,6 +41,6 @@ pub fn in_parts(
     results
 }
 
-pub fn bits(values: &[f64]) -> Vec<u64> {
+pub(crate) fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
