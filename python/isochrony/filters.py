@@ -110,8 +110,8 @@ class FilterSteps(Chain):
     def lowpass(self, hz: float, order: int = 4, *, initial: Literal["zero", "steady"] = "zero") -> Self:
         """Keep what lies below a frequency: a Butterworth filter; see `iir`.
 
-        >>> import isochrony as iso
-        >>> print(iso.scan([1.0, 2.0, 3.0], rate=100).lowpass(10, order=2))
+        >>> import numpy as np, isochrony as iso
+        >>> print(iso.scan(np.ones(3), rate=100).lowpass(10, order=2))
         scan(array) -> iir(band="lowpass", cutoff_hz=10.0, order=2)
         """
         return self.iir("butter", "lowpass", hz, order, initial=initial)
