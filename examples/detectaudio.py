@@ -44,7 +44,7 @@ def record(store: iso.Store, seconds: int = 20, seed: int = 1) -> list[int]:
 def detected(channel: iso.Plan) -> iso.Plan:
     """The ranges in which a channel stands out of its noise."""
     score = channel.rewindow(WINDOW).spectral_score(band_hz=(1500, 7500))
-    return score.cfar(deviations=7, memory=3000).triggers(on=1, off=0.5, min_length=0.005, merge=0.02)
+    return score.cfar(deviations=7, memory=1000).triggers(on=1, off=0.5, min_length=0.005, merge=0.02)
 
 
 def detectaudio(store: iso.Store) -> list[iso.Plan]:

@@ -51,8 +51,10 @@ __all__ = [
     "Timebase",
     "View",
     "_reopen",
+    "adds_up",
     "open",
     "span",
+    "taper_factors",
     "verify",
 ]
 
