@@ -7,6 +7,7 @@
 #   make lint    formatting, lints and types of both
 #   make bench   measured ratios against bare loops and peers
 #   make fuzz    every fuzz target for FUZZ_SECONDS (60)
+#   make soak    a live feed with faults for SOAK_SECONDS (3600)
 
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -19,6 +20,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 3600
 DEMO_DIR ?= demo
 
 # One profile and one target folder for the extension that Python tests load and
@@ -28,7 +30,7 @@ TEST_PROFILE := tested
 # the same: with it dependencies have the features that the extension asks for, and are compiled once for both.
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
-.PHONY: help demo test lint bench fuzz fmt lock clean
+.PHONY: help demo test lint bench fuzz soak fmt lock clean
 .PHONY: build-release build-test test-rust test-python lint-rust lint-python
 
 help:
@@ -103,6 +105,9 @@ fmt: $(VENV)/.test-env
 
 bench: $(VENV)/.test-env build-release
 	$(MAKE) -C bench PYTHON=$(abspath $(BIN)/python)
+
+soak: build-test
+	$(BIN)/python tests/soak.py $(SOAK_SECONDS)
 
 fuzz:
 	$(MAKE) -C fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)

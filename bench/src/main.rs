@@ -5,6 +5,7 @@
 
 mod chain;
 mod commit;
+mod fft;
 mod import;
 mod measure;
 mod open;
@@ -56,9 +57,10 @@ type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std:
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
     let mut results = Results::default();
-    let benches: [(&str, Bench); 7] = [
+    let benches: [(&str, Bench); 8] = [
         ("statfilter", statfilter::run),
         ("chain", chain::run),
+        ("fft", fft::run),
         ("scan", scan::run),
         ("open", open::run),
         ("commit", commit::run),
