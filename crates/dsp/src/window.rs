@@ -73,7 +73,7 @@ impl Taper {
     ///
     /// ```
     /// use isochrony_dsp::window::Taper;
-    /// assert_eq!(Taper::Hann.periodic(4), [0.0, 0.5, 1.0, 0.5]);
+    /// assert_eq!(Taper::Bartlett.periodic(4), [0.0, 0.5, 1.0, 0.5]);
     /// assert_eq!(Taper::Bartlett.symmetric(5), [0.0, 0.5, 1.0, 0.5, 0.0]);
     /// ```
     #[must_use]
