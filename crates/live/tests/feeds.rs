@@ -270,3 +270,45 @@ fn a_feed_that_is_silent_ends_if_asked_to() {
         );
     }
 }
+
+#[test]
+fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let listener = bind(UDP, &options());
+    let Address::Udp(port) = listener.address() else {
+        panic!()
+    };
+    let (stop, flooding) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(true)),
+    );
+    let on = flooding.clone();
+    let flood = std::thread::spawn(move || {
+        let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
+        while on.load(Ordering::Relaxed) {
+            let _ = noise.send_to(&[7; 100], port);
+        }
+    });
+    let stopping = stop.clone();
+    let stopper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        stopping.store(true, Ordering::Relaxed);
+        std::time::Instant::now()
+    });
+    let mut options = isochrony_flow::RunOptions::default();
+    options.interrupt = Some(&stop);
+    assert!(
+        scan(&listener)
+            .count()
+            .unwrap()
+            .collect_with(&options)
+            .is_err()
+    );
+    let late = stopper.join().unwrap().elapsed();
+    flooding.store(false, Ordering::Relaxed);
+    flood.join().unwrap();
+    assert!(late < Duration::from_millis(500), "{late:?}");
+    assert!(listener.counts().malformed_frames > 1000);
+}

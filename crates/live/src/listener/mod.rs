@@ -326,13 +326,16 @@ impl Clock for Times {
     }
 }
 
-/// A listener that a run reads; free again when it is dropped.
+/// A listener that a run reads; free again when it is dropped, but for standard input, which serves one run.
 #[derive(Debug)]
 pub(crate) struct Busy(Arc<Inner>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.busy.store(false, Ordering::Release);
+        // What reads standard input cannot be stopped, so a second run would share it with the first one's thread.
+        if !matches!(self.0.feed, Feed::Stdin) {
+            self.0.busy.store(false, Ordering::Release);
+        }
     }
 }
 

@@ -20,6 +20,8 @@ use crate::receive::{Framing, Packet, Queue, Receiver};
 const SET: i64 = 10_000_000;
 /// Most samples that wait to be put in order, in seconds of them beyond the stated wait.
 const SLACK: f64 = 1.0;
+/// Packets that are looked at in one go.
+const PACKETS: u32 = 4096;
 /// Segments that are kept to be used again.
 const SEGMENTS: usize = 64;
 
@@ -350,6 +352,7 @@ impl Source for Live {
                 .latency
                 .add(self.begun.elapsed().saturating_sub(came));
         }
+        let mut packets = 0;
         while self.ready.is_empty() {
             let now = self.begun.elapsed();
             if let Some(given) = self.order.pop(now, self.ended) {
@@ -357,7 +360,14 @@ impl Source for Live {
                 continue;
             }
             match self.queue.take() {
-                Ok(packet) => self.take(packet)?,
+                Ok(packet) => {
+                    packets += 1;
+                    self.take(packet)?;
+                    if packets == PACKETS && self.ready.is_empty() {
+                        // Whoever floods us with what is no frame must not keep the run from looking around.
+                        return Ok(Pulled::Idle);
+                    }
+                }
                 Err(closed) => {
                     if !self.ended && self.is_over(now, closed) {
                         self.ended = true;
