@@ -113,3 +113,25 @@ def test_detectaudio_finds_every_call_and_keeps_what_all_channels_heard(tmp_path
                 assert end - start == event.end - event.start
                 expected = recorded[event.start : event.end].values()
                 np.testing.assert_allclose(heard[start:end].values(), expected, atol=0.6 if name != "mic_0" else 0)
+
+
+@pytest.mark.parametrize("speed", [10.0, 100.0])
+def test_live_finds_while_it_arrives_what_the_archive_run_finds(
+    tmp_path: Path, speed: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example("live").main(tmp_path, speed)
+    assert "the archive run finds the same" in capsys.readouterr().out
+    sent, heard = iso.open(tmp_path / "sent.iso")["sent"], iso.open(tmp_path / "heard.iso")["heard"]
+    # All that is missing is in gaps, and what is there is what was sent, at its times, in runs of the sender's clock.
+    lost = sum(gap.length for gap in heard.gaps)
+    assert 0 < lost < 0.02 * sent.end_index
+    assert sent.end_index - heard.end_index <= 1000
+    values = heard[:].values()
+    offset = sent.end_index - len(values)
+    there = np.isfinite(values)
+    assert there.sum() == len(values) - lost
+    np.testing.assert_array_equal(values[there], sent[:].values()[offset:][there])
+    assert len(heard.runs()) == len(sent.runs()) == 2
+    assert abs(heard.time_of(0).ns - sent.time_of(offset).ns) < 2000
+    # A burst a second; one may lie in a gap, or be cut in two by it.
+    assert 28 <= len(heard.events) <= 34

@@ -21,6 +21,11 @@ const DATAGRAM: usize = 1400;
 /// Bytes of a frame's samples in a stream.
 const PIECE: usize = 16 << 10;
 
+/// How often a datagram says that nothing follows: one may be lost, and all that come while the receiver's kernel has
+/// no room are.
+const ENDS: usize = 5;
+const BETWEEN_ENDS: Duration = Duration::from_millis(20);
+
 /// What goes wrong on the way, by chance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Faults {
@@ -274,13 +279,15 @@ impl Sender {
         (self.header.end, self.header.time, self.header.gap) = (true, None, 0);
         self.frame.clear();
         self.header.write(&[], &mut self.frame);
-        // A datagram may be lost; three are rarely.
         let times = if matches!(self.wire, Wire::Udp(_)) {
-            3
+            ENDS
         } else {
             1
         };
-        for _ in 0..times {
+        for time in 0..times {
+            if time > 0 {
+                std::thread::sleep(BETWEEN_ENDS);
+            }
             let frame = std::mem::take(&mut self.frame);
             let wrote = self.write(&frame);
             self.frame = frame;
