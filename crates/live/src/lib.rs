@@ -15,10 +15,12 @@
 //! - [`send`]: samples onto the wire, with faults on request; [`ToWire`] sends what a plan gives.
 //!
 //! **Nothing is lost in silence.** Whatever does not reach the plan is counted by its cause in [`Counts`], and every
-//! sample whose index is known is within a gap that the plan is told of. Where the source can wait (TCP, standard
-//! input) a full queue holds it back; where it cannot (UDP) what does not fit is dropped, counted and a gap.
+//! sample whose index is known is within a gap that the plan is told of, unless nothing follows it. Where the source can
+//! wait (TCP, standard input) a full queue holds it back; where it cannot (UDP) what does not fit is dropped, counted and
+//! a gap.
 //!
-//! **Memory** is bounded by `buffer` bytes for what waits, twice the largest frame, and the segments that the plan
+//! **Memory** is bounded by `buffer` bytes of packets that wait (and some hundred bytes beside each), the samples of
+//! `reorder` and a second more that wait for those before them, twice the largest frame, and the segments that the plan
 //! keeps.
 
 pub mod arrivals;

@@ -169,6 +169,7 @@ impl<F> Order<F> {
             }
             let (first, held) = self.held.pop_first()?;
             self.waiting -= held.samples;
+            self.forget_gone();
             let end = held.end;
             if end <= next {
                 continue; // A longer one overtook it.
@@ -185,10 +186,16 @@ impl<F> Order<F> {
     /// How long until what waits is given up, from `now`; None if nothing waits.
     #[must_use]
     pub fn patience(&mut self, now: Duration) -> Option<Duration> {
-        loop {
-            let &(came, first) = self.came.front()?;
+        self.forget_gone();
+        let &(came, _) = self.came.front()?;
+        Some(came.saturating_add(self.window.wait).saturating_sub(now))
+    }
+
+    /// Of frames that do not wait any more, when they came is not kept: those at the front.
+    fn forget_gone(&mut self) {
+        while let Some(&(came, first)) = self.came.front() {
             if self.held.get(&first).is_some_and(|held| held.came == came) {
-                return Some((came + self.window.wait).saturating_sub(now));
+                break;
             }
             self.came.pop_front();
         }
@@ -265,6 +272,16 @@ mod tests {
         ended.push(5..6, 1, 0, ms(0)).unwrap();
         assert_eq!(ended.pop(ms(0), true), frame(0, 1, 0, 0));
         assert_eq!(ended.pop(ms(0), true), Some(Given::Lost(1..5)));
+    }
+
+    #[test]
+    fn a_feed_in_order_leaves_nothing_behind() {
+        let mut order = Order::new(PATIENT);
+        for k in 0..10_000 {
+            order.push(k..k + 1, 1, (), ms(k)).unwrap();
+            while order.pop(ms(k), false).is_some() {}
+            assert!(order.came.len() + order.held.len() <= 1);
+        }
     }
 
     #[test]

@@ -276,7 +276,7 @@ impl Sender {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             self.release()?;
         }
-        (self.header.end, self.header.time, self.header.gap) = (true, None, 0);
+        (self.header.end, self.header.time) = (true, None);
         self.frame.clear();
         self.header.write(&[], &mut self.frame);
         let times = if matches!(self.wire, Wire::Udp(_)) {

@@ -178,9 +178,8 @@ impl Writer for Wire {
         let begun = *self.begun.get_or_insert_with(Instant::now);
         let size = samples.dtype().size();
         // Pieces of a few milliseconds, so that the pace is even.
-        let piece = self
-            .samples_a_second
-            .map_or(1 << 20, |rate| (rate * 0.005) as usize + 1);
+        let piece = self.samples_a_second.map_or(f64::MAX, |rate| rate * 0.005);
+        let piece = (piece as usize).clamp(1, 1 << 20);
         let mut at = samples.start();
         for buffer in samples.buffers() {
             for bytes in buffer.bytes().chunks(piece * size) {
@@ -194,7 +193,10 @@ impl Writer for Wire {
                 at = at.saturating_add_unsigned(count);
                 self.sent += count;
                 if let Some(rate) = self.samples_a_second {
-                    let due = begun + Duration::from_secs_f64(self.sent as f64 / rate);
+                    let since = Duration::try_from_secs_f64(self.sent as f64 / rate);
+                    // A pace that a clock cannot say is one that never comes.
+                    let far = Duration::from_secs(1 << 40);
+                    let due = begun + since.unwrap_or(far).min(far);
                     while let Some(left) = due.checked_duration_since(Instant::now()) {
                         std::thread::sleep(left.min(NAP));
                         sender.release().map_err(failed)?;

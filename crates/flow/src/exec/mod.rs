@@ -213,7 +213,9 @@ impl Run {
         let node = feed.node as u32;
         let behind = feed.node + 1;
         let (mut samples, mut items) = (0, 0);
-        while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended {
+        // Nobody behind it wants more, since another source's burst or a rest.
+        feed.ended |= slots[feed.node].ended;
+        while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended && !feed.idle {
             shared.go_on()?;
             shared.switch(node);
             match feed.source.pull()? {
@@ -235,10 +237,7 @@ impl Run {
                     mark_all(&mut slots[behind..], node, &mark, shared)?;
                     go_round(slots, shared)?;
                 }
-                Pulled::Idle => {
-                    feed.idle = true;
-                    break;
-                }
+                Pulled::Idle => feed.idle = true,
                 Pulled::End => feed.ended = true,
             }
             if shared.ended {

@@ -6,7 +6,7 @@ mod source;
 
 use std::net::{TcpListener, UdpSocket};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -90,6 +90,10 @@ impl Options {
             let legal = "bytes from 64 to 268435456";
             return refused("max_frame", self.max_frame.to_string(), legal);
         }
+        if self.reorder > Duration::from_secs(3600) {
+            let legal = "seconds from 0 to 3600";
+            return refused("reorder", self.reorder.as_secs_f64().to_string(), legal);
+        }
         if matches!(self.framing, Framing::Counter { .. }) && !matches!(address, Address::Udp(_)) {
             let legal = "isochrony or raw: counters number datagrams, which only udp:// has";
             return refused("framing", self.framing.name().into(), legal);
@@ -143,6 +147,8 @@ pub(crate) struct Inner {
     counters: Arc<Counters>,
     latency: Histogram,
     busy: AtomicBool,
+    /// The session that ended last; above 32 bits: none.
+    ended: AtomicU64,
     times: Arc<Times>,
 }
 
@@ -190,6 +196,7 @@ impl Listener {
             counters: Arc::default(),
             latency: Histogram::default(),
             busy: AtomicBool::new(false),
+            ended: AtomicU64::new(u64::MAX),
             times: Arc::default(),
         })))
     }

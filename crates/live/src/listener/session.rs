@@ -53,6 +53,8 @@ pub(super) enum Parsed {
 pub(super) struct Session {
     /// Of our frames: whom we listen to.
     id: Option<u32>,
+    /// A session that ended in an earlier run, whose last frames may come still; above 32 bits: none.
+    ended: u64,
     heard: Duration,
     /// Of raw samples: how many came; of counted datagrams: the highest count, unwrapped.
     count: Option<u64>,
@@ -63,6 +65,19 @@ pub(super) struct Session {
 }
 
 impl Session {
+    /// One that does not listen to the session with this number, if it is one.
+    pub(super) fn after(ended: u64) -> Self {
+        Self {
+            ended,
+            ..Self::default()
+        }
+    }
+
+    /// Whom we listen to.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.id
+    }
+
     pub(super) fn parse(
         &mut self,
         packet: Packet,
@@ -89,7 +104,8 @@ impl Session {
                 }
                 let silent = packet.came.saturating_sub(self.heard) >= SILENT;
                 let other = self.id.is_some_and(|id| id != header.session);
-                if other && !silent && !packet.fresh {
+                let over = u64::from(header.session) == self.ended;
+                if over || other && !silent && !packet.fresh {
                     add(&counters.foreign, 1);
                     return Parsed::Dropped(packet);
                 }

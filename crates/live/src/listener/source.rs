@@ -73,6 +73,7 @@ impl Live {
         begun: Instant,
     ) -> Self {
         let options = &listener.0.options;
+        let session = Session::after(listener.0.ended.load(std::sync::atomic::Ordering::Acquire));
         Self {
             order: Order::new(window(options)),
             times: arrivals(options, Basis::Arrival),
@@ -81,7 +82,7 @@ impl Live {
             receiver: Some(receiver),
             begun,
             segment: segment.max(1),
-            session: Session::default(),
+            session,
             base: None,
             next: 0,
             basis: None,
@@ -123,7 +124,13 @@ impl Live {
                     self.begin_anew(now)?;
                 }
                 if last {
-                    self.end = Some(first + samples);
+                    // What was never recorded before the end is not lost.
+                    let unrecorded = if samples == 0 { frame.gap } else { 0 };
+                    self.end = Some(first + samples - unrecorded);
+                    if let Some(id) = self.session.id() {
+                        let ended = &inner.ended;
+                        ended.store(id.into(), std::sync::atomic::Ordering::Release);
+                    }
                 }
                 if samples == 0 {
                     self.queue.recycle(frame.packet.bytes);
@@ -299,7 +306,17 @@ impl Live {
         };
         let inner = &self.listener.0;
         let bytes = filling.samples as usize * inner.options.dtype.size();
-        let segment = filling.memory.slice(0..bytes).and_then(|values| {
+        // A few samples must not keep the memory of many.
+        let values = match BufferMut::zeroed(bytes) {
+            Ok(mut exact) if bytes < filling.memory.len() / 4 => {
+                exact
+                    .bytes_mut()
+                    .copy_from_slice(&filling.memory.bytes()[..bytes]);
+                Some(exact.freeze())
+            }
+            _ => filling.memory.slice(0..bytes),
+        };
+        let segment = values.and_then(|values| {
             SigSeg::new(values, filling.start, inner.options.dtype, inner.stream).ok()
         });
         if self.memory.len() < SEGMENTS {
@@ -336,7 +353,7 @@ fn window(options: &super::Options) -> Window {
     let seconds = options.reorder.as_secs_f64() + SLACK;
     Window {
         wait: options.reorder,
-        samples: (seconds * options.rate.to_f64()) as u64 + 1,
+        samples: ((seconds * options.rate.to_f64()) as u64).saturating_add(1),
     }
 }
 
@@ -354,11 +371,12 @@ impl Source for Live {
         }
         let mut packets = 0;
         while self.ready.is_empty() {
-            let now = self.begun.elapsed();
-            if let Some(given) = self.order.pop(now, self.ended) {
+            // While packets wait, time is theirs: what lies behind them in the queue is not late.
+            if let Some(given) = self.order.pop(self.heard, self.ended) {
                 self.give(given)?;
                 continue;
             }
+            let now = self.begun.elapsed();
             match self.queue.take() {
                 Ok(packet) => {
                     packets += 1;
@@ -369,6 +387,10 @@ impl Source for Live {
                     }
                 }
                 Err(closed) => {
+                    if let Some(given) = self.order.pop(now, self.ended) {
+                        self.give(given)?;
+                        continue;
+                    }
                     if !self.ended && self.is_over(now, closed) {
                         self.ended = true;
                         continue;

@@ -21,6 +21,8 @@ pub(crate) use queue::{Packet, Queue};
 
 use crate::counts::Counters;
 
+/// Two clocks that are read within this time of one another are read at once.
+const APART: Duration = Duration::from_millis(1);
 /// How often a thread that waits looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -46,11 +48,21 @@ pub(crate) struct Reading {
 impl Reading {
     /// Since the beginning, by a clock that is never set; and the civil time, ns since 1970.
     fn now(&self) -> (Duration, i64) {
-        let civil = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut came = self.begun.elapsed();
+        let mut civil = SystemTime::now().duration_since(UNIX_EPOCH);
+        // Preempted between the two, they would look like a clock that was set.
+        for _ in 0..3 {
+            let after = self.begun.elapsed();
+            if after - came < APART {
+                break;
+            }
+            came = after;
+            civil = SystemTime::now().duration_since(UNIX_EPOCH);
+        }
         let civil = civil.map_or(0, |since| {
             i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
         });
-        (self.begun.elapsed(), civil)
+        (came, civil)
     }
 }
 

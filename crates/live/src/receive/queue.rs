@@ -8,6 +8,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
+/// Memory that is kept for later packets: of none that is larger than a datagram.
+const LARGEST: usize = 64 << 10;
 /// Memory of packets that is kept for later ones.
 const SPARE: usize = 64;
 
@@ -119,7 +121,7 @@ impl Queue {
     /// Takes a packet's memory back.
     pub(crate) fn recycle(&self, bytes: Vec<u8>) {
         let mut state = self.lock();
-        if state.spare.len() < SPARE {
+        if state.spare.len() < SPARE && bytes.capacity() <= LARGEST {
             state.spare.push(bytes);
         }
     }

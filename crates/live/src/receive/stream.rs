@@ -26,7 +26,7 @@ enum On {
     Reading,
     /// The sender said that nothing follows.
     Ended,
-    /// What came is no frame, or nobody listens.
+    /// What came is no frame, nobody listens, or another takes its place.
     Stop,
 }
 
@@ -122,14 +122,16 @@ fn serve(
                 if !parts.bytes.is_empty() {
                     add(&to.counters.malformed_frames, 1);
                 }
-                return On::Reading;
+                // Whoever says nothing at all has not ended anything.
+                return if parts.fresh { On::Stop } else { On::Reading };
             }
             Ok(len) => {
-                heard = Instant::now();
                 match parts.push(&piece[..len]) {
                     On::Reading => {}
                     other => return other,
                 }
+                // Behind it: it may have waited for room.
+                heard = Instant::now();
             }
             Err(error)
                 if matches!(
@@ -144,7 +146,7 @@ fn serve(
         if let Ok((other, _)) = listener.accept() {
             if heard.elapsed() > SILENT {
                 *next = Some(other);
-                return On::Reading;
+                return On::Stop;
             }
             add(&to.counters.foreign, 1);
         }

@@ -1,5 +1,6 @@
 //! Datagrams.
 
+use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
 use std::net::UdpSocket;
 
 use super::{Framing, LOOK, Reading};
@@ -16,8 +17,15 @@ pub(super) fn read(socket: &UdpSocket, to: &Reading) {
     // Without a time-out the thread would end with the next datagram only.
     let _ = socket.set_read_timeout(Some(LOOK));
     while !to.queue.is_stopped() {
-        let Ok(len) = socket.recv(&mut datagram) else {
-            continue; // Nothing came in time, or an earlier answer was refused by its receiver.
+        let len = match socket.recv(&mut datagram) {
+            Ok(len) => len,
+            Err(error) => {
+                if !matches!(error.kind(), WouldBlock | TimedOut | Interrupted) {
+                    // It may last: look again, but not all the time.
+                    std::thread::sleep(LOOK / 5);
+                }
+                continue;
+            }
         };
         add(&to.counters.frames, 1);
         let least = match to.framing {
@@ -25,7 +33,8 @@ pub(super) fn read(socket: &UdpSocket, to: &Reading) {
             Framing::Counter { bytes, .. } => usize::from(bytes),
             Framing::Raw => to.dtype.size(),
         };
-        if len < least || len == datagram.len() {
+        let parts = matches!(to.framing, Framing::Raw) && len % to.dtype.size() != 0;
+        if len < least || len == datagram.len() || parts {
             add(&to.counters.malformed_frames, 1);
         } else if !to.queue.offer(&datagram[..len], to.now()) {
             add(&to.counters.overrun_frames, 1);
