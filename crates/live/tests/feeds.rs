@@ -312,3 +312,42 @@ fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
     assert!(late < Duration::from_millis(500), "{late:?}");
     assert!(listener.counts().malformed_frames > 1000);
 }
+
+/// Rows wait for others to go on with; while a feed is silent there are none to wait for.
+#[test]
+fn rows_that_wait_go_on_while_the_feed_is_silent() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let params = serde_json::Map::new;
+    for kind in ["stats", "trim_peak"] {
+        let listener = bind(TCP, &options());
+        let to = listener.address();
+        let seen = Arc::new(AtomicBool::new(false));
+        let (sees, saw) = (seen.clone(), seen.clone());
+        let sending = std::thread::spawn(move || {
+            let mut sender = sender(to, 100, Faults::default());
+            sender.send(&ramp(0, 1000), None).unwrap();
+            let begun = std::time::Instant::now();
+            while !saw.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(10) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let in_time = saw.load(Ordering::Relaxed);
+            sender.end().unwrap();
+            in_time
+        });
+        let windows = scan(&listener).rewindow(100).unwrap();
+        let rows = match kind {
+            "stats" => windows.stats([isochrony_flow::Stat::Mean]).unwrap(),
+            _ => windows
+                .then::<isochrony_flow::ops::TrimPeak>(params())
+                .unwrap(),
+        };
+        let look = move |_: &isochrony_flow::Item| {
+            sees.store(true, Ordering::Relaxed);
+            Ok(())
+        };
+        rows.each(look).unwrap().run().unwrap();
+        assert!(sending.join().unwrap(), "{kind}");
+    }
+}

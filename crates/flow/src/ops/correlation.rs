@@ -293,6 +293,10 @@ impl Operator for Delay {
         }
     }
 
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
         self.flush(out)
     }
