@@ -72,9 +72,11 @@ def machine() -> str:
 
 def main() -> None:
     files = {Path(path).stem: json.loads(Path(path).read_text()) for path in sys.argv[1:]}
-    space, peers, operators = (files.get(name, {}) for name in ("design_space", "peers", "operators"))
+    space = files.get("design_space", {})
+    compared = [files.get(name, {}) for name in ("peers", "operators", "resampling", "applications")]
     results = [result for file in files.values() if isinstance(file, list) for result in file]
-    results += space.get("sync_cost", []) + peers.get("results", []) + operators.get("results", [])
+    results += space.get("sync_cost", [])
+    results += [result for part in compared for result in part.get("results", [])]
     figures_alone = [result for result in results if "nanoseconds" in result]
     print("# Benchmarks\n")
     print("Written by `make bench`. Everything is measured by turns in one run, page cache warm, each result asserted.")
@@ -93,7 +95,7 @@ def main() -> None:
     missed = dict.fromkeys(result["name"] for result in results if result["met"] is False)
     if missed:
         print(f"\nGoals missed on this machine: {', '.join(f'`{name}`' for name in missed)}.")
-    for peer in peers.get("missing", []) + operators.get("missing", []):
+    for peer in (peer for part in compared for peer in part.get("missing", [])):
         print(f"\nMissing, so not compared with: {peer['name']} ({peer['why']}).")
     if space:
         print(f"\n{figures.section(space, files['cache'])}", end="")

@@ -49,9 +49,9 @@ def detected(channel: iso.Plan) -> iso.Plan:
 
 def detectaudio(store: iso.Store) -> list[iso.Plan]:
     """The detections as events of the first channel, and what all of them heard meanwhile as signals."""
-    first, *others = (iso.scan(store[name]) for name in CHANNELS)
+    first, *others = (iso.scan(store[name], clock=store[CHANNELS[0]]) for name in CHANNELS)
     ranges = detected(first).annotate(store[CHANNELS[0]], "call")
-    heard = first.sync(*(other.align(first, method="linear") for other in others), on=ranges)
+    heard = first.sync(*others, on=ranges)
     kept = [
         channel.sink(store, f"heard/{name}", overwrite=True) for channel, name in zip(heard, CHANNELS, strict=True)
     ]

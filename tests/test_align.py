@@ -81,6 +81,23 @@ def test_gaps_of_either_stay_gaps(
     assert abs(values - wave(later / 1e9 + index / 80, 1)).max() < 3 * (2 * np.pi / 100) ** 4 / 128 + 1e-7
 
 
+@pytest.mark.parametrize("method", ["linear", "cubic"])
+def test_nothing_is_left_out_where_items_meet(store: iso.Store, method: str) -> None:
+    """Also at rates of audio, whose periods are not long against the 256 ns that doubles tell of a time since 1970."""
+    values = wave(np.arange(20_000) / 48_000, 100)
+    for name, later_ns in [("a", 0), ("b", 3_300)]:
+        start = np.datetime64("2026-05-01T00:00:00", "ns") + later_ns
+        store.create(name, dtype="f8", rate=48_000, start=start).append(values)
+    store.commit()
+    here, there = (iso.scan(store[name], segment=1000) for name in ("a", "b"))
+    got = here.align(there, method=method).collect()
+    # Only at the ends: the cubic needs a sample before the first time and two behind the last, the line one.
+    assert len(got) == 20_000 - (3 if method == "cubic" else 1)
+    expected = wave(np.arange(20_000) / 48_000 + 3.3e-6, 100)[1 if method == "cubic" else 0 :][: len(got)]
+    # Times are whole nanoseconds, and so off by half of one on either side.
+    assert abs(got - expected).max() < BOUNDS[method](2 * np.pi * 100 / 48_000) + 2 * np.pi * 100 * 2e-9
+
+
 def test_what_has_no_time_in_common_is_refused(store: iso.Store) -> None:
     here, there = (store.create(name, dtype="f4", rate=100) for name in ("a", "b"))
     here.append(np.zeros(10, "f4"))

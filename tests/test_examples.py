@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import zlib
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +13,8 @@ import pytest
 
 import isochrony as iso
 from isochrony.cli import main
+from isochrony.demo.network import PIPES, Place, distance_m
+from isochrony.demo.truth import allowance_m
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -135,3 +139,65 @@ def test_live_finds_while_it_arrives_what_the_archive_run_finds(
     assert abs(heard.time_of(0).ns - sent.time_of(offset).ns) < 2000
     # A burst a second; one may lie in a gap, or be cut in two by it.
     assert 28 <= len(heard.events) <= 34
+
+
+def agree(packets: np.ndarray) -> np.ndarray:
+    """Which packets agree with their check."""
+    found = [zlib.crc32(packet[:-4].tobytes()) for packet in packets]
+    return np.array(found, "u4") == np.ascontiguousarray(packets[:, -4:]).view("<u4")[:, 0]
+
+
+def test_packets_of_three_rooms_beat_the_best_receiver_and_a_majority(tmp_path: Path) -> None:
+    packets = example("packets")
+    size = packets.BYTES
+    with iso.open(tmp_path / "radio.iso", "x") as store:
+        sent = packets.record(store, count=1500, seed=2)
+        plans = packets.receivers(store)
+        clusters, rates = packets.rooms(*plans)
+        together = np.equal.outer(clusters, clusters)
+        assert (together == np.equal.outer(packets.ROOMS, packets.ROOMS)).all()
+        first, *others = plans
+        voted = first.combine_packets(*others, clusters=clusters, error_rates=rates, search=0)
+        found = first.combine_packets(*others, clusters=clusters, error_rates=rates)
+        iso.run(found.sink(store, "sent"))
+        segments = store["sent"][:].segments
+        assert len(store["sent"].runs()) == 1
+        number = {packet.tobytes(): k for k, packet in enumerate(sent)}
+        begun = number[np.asarray(segments[0])[:size].tobytes()]
+        for segment in segments:
+            for at, packet in enumerate(np.asarray(segment).reshape(-1, size)):
+                assert number[packet.tobytes()] == begun + segment.start // size + at
+        best = max(plan.combine_packets().rewindow(size).count().collect() for plan in plans)
+        # What each receiver heard without an error, or most of all heard, bit by bit.
+        votes, intact = np.zeros((len(sent), 8 * size), "i1"), np.zeros(len(sent), bool)
+        for signal in store.find("receiver_*"):
+            for segment in signal[:].segments:
+                copies, at = np.asarray(segment).reshape(-1, size), segment.start // size
+                bits = np.unpackbits(copies, axis=1, bitorder="little").view("i1")
+                votes[at : at + len(copies)] += 2 * bits - 1
+                intact[at : at + len(copies)] |= agree(copies)
+        majority = np.count_nonzero(intact | agree(np.packbits(votes > 0, axis=1, bitorder="little")))
+        rooms = voted.rewindow(size).count().collect()
+        assert best < majority < rooms < sum(map(len, segments)) // size
+
+
+def test_pipeline_places_every_leak_within_what_a_front_travels_in_a_sample(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = example("pipeline")
+    pipeline.main(tmp_path)
+    assert capsys.readouterr().out.count(" ± ") == 2
+    with iso.open(tmp_path / "pipeline.iso") as store:
+        found = pipeline.places(store)
+    # The truth, which the example does not read.
+    injected = json.loads((tmp_path / "truth.json").read_text())["bursts"]
+    assert len(found) == len(injected) == 2
+    by_ends = {pipe.ends: pipe for pipe in PIPES}
+    for (time, position), burst in zip(found, injected, strict=True):
+        pipe = by_ends[tuple(burst["pipe"])]
+        error_m = distance_m(position.place, Place(pipe, burst["at_m"]))
+        # Clocks are known to microseconds.
+        assert error_m <= position.error_m
+        assert error_m <= allowance_m(pipe, clock_s=2e-5)
+        # The steepest fall follows the front by two or three samples at every station, which only moves the time.
+        assert abs(time.ns - burst["at_ns"]) < 5e6

@@ -202,3 +202,19 @@ def test_a_plan_over_a_feed_is_saved_and_read_again() -> None:
         other = iso.listen(address.replace("udp", "tcp"), dtype="i2", rate=1)
         iso.Plan.from_json(saved.replace("udp://", "tcp://"))
         del other
+
+
+@pytest.mark.parametrize(
+    ("address", "options"),
+    [
+        ("udp://127.0.0.1:0", {"channel": 3}),
+        ("tcp://127.0.0.1:0", {"timeout": 5}),
+        ("-", {"channel": 1}),
+        ("audio:", {"timeout": 5}),
+        ("seedlink://127.0.0.1:1/XX.TEST..BHZ", {"channel": 2}),
+    ],
+)
+def test_options_of_other_feeds_are_refused(address: str, options: dict[str, Any]) -> None:
+    (option,) = options
+    with pytest.raises(iso.OptionError, match=f"{option}=. has no meaning for {address}"):
+        iso.listen(address, dtype="i2", rate=1000, **options)

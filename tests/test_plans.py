@@ -342,3 +342,8 @@ def test_nothing_warns() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         iso.scan(np.arange(4), rate=1).map(lambda s: np.sqrt(s)).collect()
+
+
+def test_a_count_is_not_limited() -> None:
+    with pytest.raises(iso.PlanError, match=r"limit.*put limit\(\.\.\.\) before count"):
+        iso.scan(np.arange(9), rate=1).rewindow(3).count().limit(1)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from .control import Control
     from .convert import from_obspy
+    from .following import Followed, follow
     from .functions import jit, py
     from .importers import import_files
     from .live import Listener, listen
@@ -61,6 +62,7 @@ __all__ = [
     "BadSourceError",
     "Control",
     "Expr",
+    "Followed",
     "Gap",
     "GapError",
     "Gaps",
@@ -90,6 +92,7 @@ __all__ = [
     "UsageError",
     "adds_up",
     "collect",
+    "follow",
     "from_obspy",
     "generate",
     "import_files",
@@ -114,6 +117,7 @@ _HOMES = {
     ),
     ".control": ("Control",),
     ".convert": ("from_obspy",),
+    ".following": ("Followed", "follow"),
     ".functions": ("jit", "py"),
     ".importers": ("import_files",),
     ".live": ("Listener", "listen"),

@@ -36,8 +36,10 @@ __all__ = [
     "Level",
     "LevelSelection",
     "NativeControl",
+    "NativeFollowed",
     "NativeListener",
     "NativePlan",
+    "NativePusher",
     "NativeTable",
     "Range",
     "Row",
@@ -825,6 +827,19 @@ class NativeListener:
         silence: float | None,
         anyone: bool,
     ) -> NativeListener: ...
+    @staticmethod
+    def driven(
+        driver: Any,
+        saved: str,
+        dtype: str,
+        rate: _Rate,
+        name: str,
+        unit: str,
+        reorder: float,
+        buffer: int,
+        step: float,
+        silence: float | None,
+    ) -> NativeListener: ...
     @property
     def address(self) -> str: ...
     def counts(self) -> list[tuple[str, int]]: ...
@@ -832,9 +847,32 @@ class NativeListener:
     def scan(self, segment: int | None = None) -> NativePlan: ...
 
 @final
+class NativeFollowed:
+    def __new__(cls, signal: Signal, start: int, silence: float | None, while_written: bool) -> NativeFollowed: ...
+    def counts(self) -> list[tuple[str, int]]: ...
+    def scan(self, segment: int | None = None) -> NativePlan: ...
+
+@final
+class NativePusher:
+    def push(
+        self,
+        samples: _Array,
+        first: int,
+        *,
+        time: int | None = None,
+        taken: int | None = None,
+        session: int = 0,
+        wait: bool = True,
+    ) -> bool: ...
+    def malformed(self) -> None: ...
+    def end(self) -> None: ...
+    @property
+    def stopped(self) -> bool: ...
+
+@final
 class NativePlan:
     @staticmethod
-    def scan(source: Signal | Selection, segment: int | None = None) -> NativePlan: ...
+    def scan(source: Signal | Selection, segment: int | None = None, clock: Signal | None = None) -> NativePlan: ...
     @staticmethod
     def array(array: _Array, rate: _Rate, unit: str, segment: int | None = None) -> NativePlan: ...
     def then(self, name: str, params: str = "{}", others: Sequence[NativePlan] = ...) -> NativePlan: ...
@@ -889,6 +927,8 @@ class NativePlan:
     ) -> NativePlan: ...
     def output(self, output: int) -> NativePlan: ...
     def sink(self, store: Store, name: str, if_exists: str) -> NativePlan: ...
+    def table_file(self, name: str, options: str) -> NativePlan: ...
+    def wav_file(self, options: str) -> NativePlan: ...
     def append(self, signal: Signal) -> NativePlan: ...
     def send(
         self,

@@ -16,6 +16,7 @@ __all__ = ["EXTRAS", "require"]
 EXTRAS: dict[str, tuple[str, ...]] = {
     "seismic": ("obspy", "pymseed"),
     "audio": ("soundfile",),
+    "device": ("sounddevice",),
     "table": ("pyarrow",),
     "plot": ("matplotlib",),
     "jit": ("numba",),

@@ -37,21 +37,53 @@ class FeatureSteps(Chain):
 
     __slots__ = ()
 
-    def envelope(self) -> Self:
-        """The envelope of every window, as long as it: ``abs(scipy.signal.hilbert(window))``.
+    def envelope(self, low_hz: float | None = None, *, attenuation_db: float | None = None) -> Self:
+        """The envelope of every window, or of samples that go on: the magnitude of the analytic signal.
 
-        Each window is taken as one period of a periodic signal: where its end does not continue into its beginning,
-        values near both ends show it. Overlapping windows of which the middles are used avoid that. An offset counts:
-        take it out by `detrend`.
+        Of windows, as long as they: ``abs(scipy.signal.hilbert(window))``. Each window is taken as one period of a
+        periodic signal: where its end does not continue into its beginning, values near both ends show it. Overlapping
+        windows of which the middles are used avoid that. An offset counts: take it out by `detrend`.
+
+        Of samples, with their indices and without delay, by a Hilbert transformer of a limited number of taps.
+
+        Parameters:
+            low_hz: of samples only, and needed there: the lowest frequency of which the envelope is right, above 0
+                and below a quarter of the rate; the highest is half the rate less `low_hz`. Slower ones, and an offset,
+                show as they are: put `highpass` before.
+            attenuation_db: of samples only: a sine of the band gives its amplitude within
+                ``10**(-attenuation_db / 20)`` of it; 20 to 160 dB, default 60.
+
+        Conventions:
+            Of samples values are given only where all taps lie in the stretch, which leaves out about
+            ``(attenuation_db - 2) / 58 * rate / low_hz`` samples at each of its ends; NaN reaches as far.
 
         Raises:
-            PlanError: no windows of real samples come in.
+            PlanError: no windows and no samples that are real come in, or a frequency out of range.
+            OptionError: `low_hz` is missing for samples; it or `attenuation_db` is given for windows.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([0.0, 3.0, 0.0, -3.0]), rate=100).rewindow(4).envelope().collect()
         array([[3., 3., 3., 3.]])
+        >>> tone = iso.scan(2 * np.sin(np.arange(4000)), rate=100)
+        >>> bool(abs(tone.envelope(low_hz=2).collect() - 2).max() < 2e-3)
+        True
         """
-        return self._then("envelope")
+        if self.kind != "samples":
+            for option, value in (("low_hz", low_hz), ("attenuation_db", attenuation_db)):
+                if value is not None:
+                    raise OptionError(
+                        f"envelope({option}={value!r}) is for samples; leave it out, or put envelope before rewindow"
+                    )
+            return self._then("envelope")
+        if low_hz is None:
+            raise OptionError(
+                "the envelope of samples needs low_hz=, the lowest frequency of which it is right; give it"
+            )
+        low, attenuation = (
+            numbers("low_hz", low_hz),
+            numbers("attenuation_db", 60.0 if attenuation_db is None else attenuation_db),
+        )
+        return self._then("stream_envelope", low_hz=low, attenuation_db=attenuation)
 
     def rms(self) -> Self:
         """The root of the mean square of every window, of complex samples of their magnitudes: one number each.

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
+from .native_errors import OptionError
+from .options import whole
 
 if TYPE_CHECKING:
     from ._native import NativeListener
+    from .audio_device import AudioDevice
+    from .seedlink import SeedLink
 
 __all__ = ["Latency", "Listener", "LiveSteps", "listen"]
 
@@ -33,10 +38,12 @@ class Listener:
     is the first sample that a run takes.
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_address", "_driver", "_native")
 
-    def __init__(self, native: NativeListener) -> None:
+    def __init__(self, native: NativeListener, driver: AudioDevice | SeedLink | None = None, address: str = "") -> None:
         self._native = native
+        self._driver = driver
+        self._address = address
 
     def __repr__(self) -> str:
         return f"<Listener at {self.address}>"
@@ -44,7 +51,7 @@ class Listener:
     @property
     def address(self) -> str:
         """Where it listens, with the port that was found if none was asked for."""
-        return self._native.address
+        return self._address or self._native.address
 
     @property
     def counts(self) -> dict[str, int]:
@@ -53,9 +60,11 @@ class Listener:
         ``frames`` that came at all; ``samples`` that plans got; ``lost_samples`` that never came, or too late, each
         of them within a gap; ``late_frames``, ``duplicate_frames``, ``reordered_frames``; ``overrun_frames`` that were
         dropped since the plan did not keep up; ``malformed_frames``; ``foreign`` frames of other senders and
-        connections that were refused; ``clock_steps``.
+        connections that were refused; ``clock_steps``. Of an audio device also ``device_overruns``, the times that it
+        lost samples by itself; of SeedLink ``reconnects``.
         """
-        return dict(self._native.counts())
+        counts = dict(self._native.counts())
+        return counts | self._driver.counts if self._driver is not None else counts
 
     @property
     def latency(self) -> Latency:
@@ -66,8 +75,8 @@ class Listener:
 def listen(
     address: str,
     *,
-    dtype: npt.DTypeLike,
-    rate: Any,
+    dtype: npt.DTypeLike | None = None,
+    rate: Any = None,
     name: str = "",
     unit: str = "",
     framing: str = "isochrony",
@@ -77,8 +86,10 @@ def listen(
     step: float = 0.01,
     silence: float | None = None,
     anyone: bool = False,
+    channel: int = 0,
+    timeout: float = 60.0,
 ) -> Listener:
-    """Listen to samples that arrive over the network or on standard input.
+    """Listen to samples that arrive over the network, on standard input, from an audio device or a SeedLink server.
 
     What is lost on the way is a gap to the sample and is counted; what is late is put in order within `reorder`. A plan
     that is too slow holds TCP and standard input back; datagrams that find no room are dropped, counted and a gap.
@@ -86,26 +97,45 @@ def listen(
     a clock that is set begins a run. The feed ends when the sender says so, when a stream of raw samples closes, or
     after `silence`.
 
+    An **audio device** is opened while a plan runs. What it loses by itself is a gap, as long as its own clock says,
+    at least one sample; so is what finds no room. Times are those of its samples' conversion, by the robust fit. It
+    needs the extra `device` (the package sounddevice) and PortAudio.
+
+    From **SeedLink** (version 3) one channel is received; listen to others beside it. Records are placed by their
+    times, to half a sample: gaps are gaps, what comes twice or too late is counted, a station's clock that is set
+    begins a run. When the connection is lost it is made again, half a second to half a minute later, and the server is
+    asked to go on behind the last record that came. It needs the extra `seismic` (ObsPy). Servers are believed: nothing
+    is encrypted.
+
     Parameters:
-        address: ``"udp://HOST:PORT"``, ``"tcp://HOST:PORT"`` (one connection at a time) or ``"-"``, standard input.
-            Port 0 is one that is free.
-        dtype: of the samples; with byte order, as ``">i2"``, where they come without frames of ours.
-        rate: nominal sample rate in Hz, exact as everywhere.
-        name: of the stream; default: the address.
+        address: ``"udp://HOST:PORT"``, ``"tcp://HOST:PORT"`` (one connection at a time) or ``"-"``, standard input;
+            port 0 is one that is free. ``"audio:"``, the default device, or ``"audio:NAME"`` by its number or a part of
+            its name. ``"seedlink://HOST:PORT/NET.STA.LOC.CHA"``, where :18000 and an empty location may be left out.
+        dtype: of the samples; with byte order, as ``">i2"``, where they come without frames of ours. Default of an
+            audio device: float32, full scale 1; of SeedLink: that of the first record, which is waited for.
+        rate: nominal sample rate in Hz, exact as everywhere. Default of an audio device: its own; of SeedLink: that of
+            the first record.
+        name: of the stream; default: the address, the device's name, or the channel's.
         unit: of the values.
         framing: ``"isochrony"``, frames as `Plan.send` makes them, with indices, times and checksums; ``"raw"``,
             samples and nothing else, whose loss on the way cannot be known; or the type of a packet counter with which
-            each datagram begins, as ``">u4"``.
+            each datagram begins, as ``">u4"``. A device that counts anew begins a run.
         reorder: seconds that a frame that came early waits for those before it.
         buffer: most bytes that wait for the plan.
         max_frame: largest frame in bytes; what is larger is none.
-        step: seconds by which a sender's time must be off to mean that its clock was set.
+        step: seconds by which a sender's time must be off to mean that its clock was set; of SeedLink no less than
+            three quarters of a sample.
         silence: seconds without anything after which the feed ends; default: never.
         anyone: let other machines reach it. Whoever reaches it can send samples: nothing is authenticated.
+        channel: of an audio device, from 0.
+        timeout: seconds to wait for SeedLink's first record, where `dtype` or `rate` is left out.
 
     Raises:
-        OptionError: one of these is refused, or the address can be reached from elsewhere and `anyone` is not set.
+        OptionError: one of these is refused, or the address can be reached from elsewhere and `anyone` is not set;
+            there is no such device or channel.
         LiveOSError: the system does not let us listen there.
+        BadSourceError: a SeedLink server cannot be reached, or refuses.
+        MissingExtraError: what audio devices or SeedLink need is not installed.
 
     >>> import threading, numpy as np, isochrony as iso
     >>> listener = iso.listen("udp://127.0.0.1:0", dtype="f4", rate=1000, silence=5)
@@ -118,9 +148,80 @@ def listen(
     """
     from ._native import NativeListener
 
+    scheme = address.partition(":")[0]
+    driven = scheme in ("audio", "seedlink")
+    foreign: dict[str, tuple[Any, Any]] = {"channel": (channel, 0)} if scheme != "audio" else {}
+    foreign |= {"timeout": (timeout, 60.0)} if scheme != "seedlink" else {}
+    if driven:
+        foreign |= {"framing": (framing, "isochrony"), "max_frame": (max_frame, 1 << 20), "anyone": (anyone, False)}
+    for option, (value, default) in foreign.items():
+        if value != default:
+            raise OptionError(f"{option}={value!r} has no meaning for {address}; leave it out")
+    if driven:
+        asked = None if dtype is None else np.dtype(dtype)
+        common = (name, unit, reorder, buffer, step, silence)
+        if scheme == "audio":
+            return _audio(address, asked, rate, channel, common)
+        return _seedlink(address, asked, rate, timeout, common)
+    if dtype is None or rate is None:
+        raise OptionError(f"{address} needs dtype= and rate=; state what will come, as dtype='i2', rate=1000")
     text = np.dtype(dtype).str
     native = NativeListener(address, text, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, anyone)
     return Listener(native)
+
+
+# Name, unit, reorder, buffer, step, silence.
+_Common = tuple[str, str, float, int, float, float | None]
+
+
+def _audio(address: str, dtype: np.dtype[Any] | None, rate: Any, channel: int, common: _Common) -> Listener:
+    from .audio_device import AudioDevice
+
+    device = AudioDevice(
+        address.removeprefix("audio:").removeprefix("//"), whole("channel=", channel, "", 0), dtype, rate
+    )
+    more = {"channel": channel}
+    return _driven(device, address, device.dtype, device.rate, device.name, common, more)
+
+
+def _seedlink(address: str, dtype: np.dtype[Any] | None, rate: Any, timeout: float, common: _Common) -> Listener:
+    from .seedlink import Channel, SeedLink, first_record
+
+    asked = Channel.parse(address)
+    after = None
+    if dtype is None or rate is None:
+        found, hz, after = first_record(asked, timeout)
+        dtype, rate = found if dtype is None else dtype, hz if rate is None else rate
+    name, unit, reorder, buffer, step, silence = common
+    driver = SeedLink(asked, dtype, float(rate), reorder, after)
+    # A gap is a whole number of samples on the index axis: by so much stamps may be off behind it.
+    common = (name, unit, reorder, buffer, max(step, 0.75 / float(rate)), silence)
+    return _driven(driver, str(asked), dtype, rate, asked.name, common, {})
+
+
+def _driven(
+    driver: AudioDevice | SeedLink,
+    address: str,
+    dtype: np.dtype[Any],
+    rate: Any,
+    default_name: str,
+    common: _Common,
+    more: dict[str, Any],
+) -> Listener:
+    from ._native import NativeListener
+
+    name, unit, reorder, buffer, step, silence = common
+    options = {"dtype": dtype.name, "rate": str(rate), "name": name, "unit": unit, "reorder": reorder}
+    options |= {"buffer": buffer, "step": step, "silence": silence} | more
+    saved = json.dumps({"listen": address, "driven": options})
+    arguments = (dtype.str, rate, name or default_name, unit, reorder, buffer, step, silence)
+    return Listener(NativeListener.driven(driver, saved, *arguments), driver, address)
+
+
+def _revived(saved: str) -> NativeListener:
+    """The feed that a saved plan names."""
+    plan = json.loads(saved)
+    return listen(plan["listen"], **plan["driven"])._native
 
 
 class LiveSteps(Chain):

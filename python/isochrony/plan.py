@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy.typing as npt
 
+from .calibration import CalibrationSteps
 from .correlations import CorrelationSteps
 from .detectors import DetectorSteps
 from .features import FeatureSteps
+from .files import FileSteps
 from .filters import FilterSteps
 from .functions import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError
 from .options import choice, whole
+from .packets import PacketSteps
 from .report import RunResult
+from .resampling import ResamplingSteps
 from .rows import RowSteps
 from .running import collect, run
 from .spectra import SpectrumSteps
@@ -43,11 +47,15 @@ class Plan(
     RowSteps,
     MeetingSteps,
     FilterSteps,
+    ResamplingSteps,
+    CalibrationSteps,
     SpectrumSteps,
     FeatureSteps,
     CorrelationSteps,
     DetectorSteps,
     LiveSteps,
+    PacketSteps,
+    FileSteps,
 ):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
+from .failures import Failures, expected
 from .native_errors import PlanError
 from .options import whole
 from .progress import ImportProgress
@@ -65,8 +66,9 @@ def run(
     """
     first, others = _natives(plans)
     memory = _checked(workers, memory)
-    with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
-        return _done(first.run(others, memory, optimise, _drawn(line) if progress else None, _native(control)))
+    with ImportProgress("running", enabled=None if progress else False, unit="samples") as line, expected() as failures:
+        looks = _looks(line if progress else None, failures)
+        return _done(first.run(others, memory, optimise, looks, _native(control)))
 
 
 def collect_reported(
@@ -83,8 +85,9 @@ def collect_reported(
     """
     first, others = _natives(plans)
     memory = _checked(workers, memory)
-    with ImportProgress("running", enabled=None if progress else False, unit="samples") as line:
-        gathered, done = first.collect(others, memory, optimise, _drawn(line) if progress else None, _native(control))
+    with ImportProgress("running", enabled=None if progress else False, unit="samples") as line, expected() as failures:
+        looks = _looks(line if progress else None, failures)
+        gathered, done = first.collect(others, memory, optimise, looks, _native(control))
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
     return tuple(results), tuple(parts for _, parts in gathered), _done(done)
 
@@ -111,5 +114,15 @@ def _native(control: Control | None) -> NativeControl | None:
     return None if control is None else control._native
 
 
-def _drawn(line: ImportProgress) -> Callable[[int, int], None]:
-    return lambda done, total: line(done, total, 0, 0)
+def _looks(line: ImportProgress | None, failures: Failures | None) -> Callable[[int, int], None] | None:
+    """What a run calls now and then, with how far it is; what it raises ends the run."""
+    if line is None and failures is None:
+        return None
+
+    def looks(done: int, total: int) -> None:
+        if line is not None:
+            line(done, total, 0, 0)
+        if failures is not None:
+            failures.look()
+
+    return looks

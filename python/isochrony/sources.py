@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .following import Followed
 from .functions import importable, once, shown
 from .live import Listener
 from .native_errors import PlanError
@@ -21,34 +22,40 @@ __all__ = ["generate", "scan"]
 
 
 def scan(
-    source: Signal | Selection | Listener | npt.NDArray[Any],
+    source: Signal | Selection | Listener | Followed | npt.NDArray[Any],
     segment: int | None = None,
     *,
     rate: Any = None,
     unit: str = "",
+    clock: Signal | None = None,
 ) -> Plan:
     """A plan over a signal, over a part of it, over a feed, or over an array.
 
     Parameters:
-        source: ``store["name"]``, ``signal[a:b]``, what `listen` gives, or a 1-D array, which is not copied: leave it
-            alone while the plan runs. A signal is read as it is when the plan runs.
+        source: ``store["name"]``, ``signal[a:b]``, what `listen` or `follow` gives, or a 1-D array, which is not
+            copied: leave it alone while the plan runs. A signal is read as it is when the plan runs.
         segment: samples of an item where the plan has no windows, from 1; default 131,072.
         rate: sample rate of an array in Hz, exact as everywhere.
         unit: unit of an array's values.
+        clock: another signal that was sampled by the same clock, index for index, as the channels of one converter
+            are: plans of both can be zipped and synced then, without `align`. Times are that signal's. A saved plan
+            looks for it in the store of `source`.
 
     Raises:
-        PlanError: anything else.
+        PlanError: anything else; `clock` is another clock: its rate differs, or its times, by half a sample or more.
         OptionError: `segment` is no whole number from 1.
     """
     from ._native import NativePlan, Selection, Signal
 
     samples = None if segment is None else whole("scan segment=", segment, "samples")
-    if isinstance(source, Signal | Selection | Listener):
+    if clock is not None and not isinstance(source, Signal | Selection):
+        raise PlanError("scan takes clock= for a signal of a store; leave it out")
+    if isinstance(source, Signal | Selection | Listener | Followed):
         if rate is not None or unit:
             raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")
-        if isinstance(source, Listener):
+        if isinstance(source, Listener | Followed):
             return Plan(source._native.scan(samples))
-        return Plan(NativePlan.scan(source, samples))
+        return Plan(NativePlan.scan(source, samples, clock))
     if not isinstance(source, np.ndarray):
         raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
     if rate is None:

@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import IsochronyError
 
-__all__ = ["writing"]
+__all__ = ["named", "unfinished", "writing"]
+
+# Files that this process began.
+_BEGUN = itertools.count()
+
+
+def unfinished(out: Path) -> Path:
+    """An empty file beside `out` to write to, hidden, of the same suffix, and nobody else's.
+
+    Raises:
+        OSError: the system's, with `out` as its file.
+    """
+    while True:
+        part = out.with_name(f".{out.stem}.{os.getpid()}-{next(_BEGUN)}.part{out.suffix}")
+        try:
+            part.open("xb").close()
+        except FileExistsError:
+            # One that a process of this number left, or has on another machine.
+            continue
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(out)) from None
+        return part
+
+
+def named(part: Path, out: Path) -> None:
+    """Give a file that is whole and synced its name, for good."""
+    part.replace(out)
+    # The name is durable once its folder is.
+    folder = os.open(out.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager
@@ -20,15 +54,17 @@ def writing(out: Path) -> Iterator[Path]:
     """
     # A device, a pipe: what is written there is gone.
     direct = out.exists() and not out.is_file()
-    part = out if direct else out.with_name(f".{out.stem}.part{out.suffix}")
+    part = out if direct else unfinished(out)
     try:
         yield part
         if not direct:
-            part.replace(out)
+            with part.open("rb") as written:
+                os.fsync(written.fileno())
+            named(part, out)
     except BaseException as error:
         if not direct:
             with contextlib.suppress(OSError):
-                part.unlink()
+                part.unlink(missing_ok=True)
         if isinstance(error, OSError) and not isinstance(error, IsochronyError):
             raise OSError(error.errno, error.strerror or str(error), str(out)) from error
         if isinstance(error, RuntimeError):

@@ -12,7 +12,8 @@ import isochrony as iso
 from isochrony.cli import main
 from isochrony.demo import network_demo
 from isochrony.demo.arrivals import find_events
-from isochrony.demo.find import examine, find_bursts
+from isochrony.demo.find import examine
+from isochrony.demo.fronts import find_bursts
 from isochrony.demo.synth import LAYOUT, RATE_HZ
 from isochrony.demo.truth import ARRIVAL_LIMIT_S, RATE_LIMIT_PPM, Truth, read_truth
 
@@ -31,7 +32,7 @@ def water(folder: Path) -> iso.Store:
     return iso.open(folder / "water.iso")
 
 
-def test_rates_and_arrivals_are_within_their_limits(folder: Path, water: iso.Store) -> None:
+def test_rates_arrivals_and_places_are_within_their_limits(folder: Path, water: iso.Store) -> None:
     truth = read_truth(folder / "truth.json")
     findings = examine(water.find("*/pressure"))
     findings.bursts = find_bursts(water.find("*/pressure"))
@@ -42,6 +43,10 @@ def test_rates_and_arrivals_are_within_their_limits(folder: Path, water: iso.Sto
     arrivals = truth.arrival_errors(findings)
     assert len(arrivals) == 2 * 6
     assert max(abs(error.error_s) for error in arrivals) < ARRIVAL_LIMIT_S
+    places = truth.position_errors(findings)
+    assert [place.verdict for place in places] == ["located", "located"]
+    # A front's travel in a sample is half a metre; what is stated and found is a tenth of it.
+    assert all(place.error_m < place.stated_m < 0.2 < place.allowed_m for place in places)
 
 
 def test_every_sample_written_is_stored_once(folder: Path, water: iso.Store) -> None:
@@ -107,11 +112,14 @@ def _change(told: dict[str, Any], what: str) -> None:
     if what == "rate":
         for stretch in station["stretches"]:
             stretch["rate_hz"] *= 1 + 2 * RATE_LIMIT_PPM * 1e-6
-    else:
+    elif what == "arrival":
         told["bursts"][0]["arrivals_ns"][name] += round(2 * ARRIVAL_LIMIT_S * 1e9)
+    else:
+        # Two metres: more than a front travels in a sample, in any pipe.
+        told["bursts"][0]["at_m"] += 2.0
 
 
-@pytest.mark.parametrize("what", ["rate", "arrival"])
+@pytest.mark.parametrize("what", ["rate", "arrival", "place"])
 def test_findings_that_miss_the_truth_fail_the_demo(
     what: str, folder: Path, water: iso.Store, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -52,8 +52,8 @@ def test_fronts_take_the_fastest_path() -> None:
                 for end, part in zip(burst.pipe.ends, (burst.along, 1 - burst.along), strict=True)
                 for rest in all_paths(end, station.junction, frozenset({end}))
             )
-            assert travel_time_s(burst, station.junction) == pytest.approx(shortest)
-    assert travel_time_s(BURSTS[0], "nowhere") == math.inf
+            assert travel_time_s(burst.place, station.junction) == pytest.approx(shortest)
+    assert travel_time_s(BURSTS[0].place, "nowhere") == math.inf
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@
 //! - CPU features are chosen at run time, once a call ([`Isa`]), never per sample;
 //! - nothing is allocated, locked or copied per sample.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 pub mod convert;
 pub mod correlate;
 pub mod detect;
@@ -15,6 +17,8 @@ pub mod filter;
 pub mod interpolate;
 mod isa;
 pub mod math;
+pub mod packets;
+pub mod resample;
 pub mod running;
 pub mod spectrum;
 pub mod stats;

@@ -141,6 +141,23 @@ proptest! {
     }
 
     #[test]
+    fn a_score_of_few_frequencies_is_that_of_all(window in values(1..80), low in 0usize..12, count in 1usize..10) {
+        let bins = window.len() / 2 + 1;
+        let inside = |k: usize| (low..low + count).contains(&k);
+        let weights: Vec<f64> = (0..bins).map(|k| if inside(k) { 1.0 + k as f64 } else { 0.0 }).collect();
+        let factors: Vec<f64> = (0..window.len()).map(|i| 0.5 + i as f64 / 100.0).collect();
+        let shaped: Vec<f64> = window.iter().zip(&factors).map(|(x, factor)| x * factor).collect();
+        let want: f64 = slow_dft(&shaped)[..bins].iter().zip(&weights).map(|(x, w)| x.norm() * w).sum();
+        // A sum of n products of sizes up to 1500 is off by at most n roundings of each; weights are up to 21, of ten.
+        let size = 1500.0 * (window.len() * window.len()) as f64 * 210.0;
+        let score = Score::new(&factors, false, Detrend::None, &weights, Normalise::None).unwrap().of(&window);
+        prop_assert!((score - want).abs() <= size * f64::EPSILON);
+        let singles: Vec<f32> = window.iter().map(|&x| x as f32).collect();
+        let score = Score::new(&factors, false, Detrend::None, &weights, Normalise::None).unwrap().of(&singles);
+        prop_assert!((f64::from(score) - want).abs() <= size * f64::from(f32::EPSILON));
+    }
+
+    #[test]
     fn peaks_are_extremes_of_what_is_left(window in values(1..60), skip in 1usize..10) {
         let mut peaks = [None; 4];
         trim_peaks(&window, Extreme::Abs, skip, &mut peaks);

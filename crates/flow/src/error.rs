@@ -153,6 +153,19 @@ pub enum PlanError {
         /// Why it cannot be opened.
         why: String,
     },
+    /// Signals that were said to be sampled by one clock, and are not.
+    #[error(
+        "{signal} does not have the clock of {other}: {why}; scan it without clock=, and bring it onto the other's samples \
+         with align"
+    )]
+    OtherClock {
+        /// Name of the signal.
+        signal: String,
+        /// The signal whose clock it was to have.
+        other: String,
+        /// In what they differ.
+        why: String,
+    },
     /// A plan that would write to a signal that it reads.
     #[error(
         "{operator} would write to {signal:?}, which the plan reads; write to a signal of another name"
@@ -250,6 +263,7 @@ impl PlanError {
             Self::NotSaveable { .. } => "not_saveable",
             Self::Unreadable { .. } => "unreadable_plan",
             Self::NoRecording { .. } => "no_recording",
+            Self::OtherClock { .. } => "other_clock",
             Self::WritesItsInput { .. } => "writes_its_input",
             Self::NotAdjustable { .. } => "not_adjustable",
             Self::ControlInUse => "control_in_use",

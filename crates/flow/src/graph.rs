@@ -169,8 +169,8 @@ impl Graph {
         Ok(())
     }
 
-    /// The recording whose indices come in at a node that holds something beside data: that of the same timebase before
-    /// it. Other operators do not ask, and a plan may have a hundred thousand.
+    /// The recording whose indices come in at a node that holds something beside data, or were resampled: that of the
+    /// same timebase before it. Other operators do not ask, and a plan may have a hundred thousand.
     pub(crate) fn reads(&self, node: usize) -> Option<&Live> {
         if !matches!(self.nodes[node].op, Op::Hold(_)) {
             return None;
@@ -178,7 +178,7 @@ impl Graph {
         let (from, output) = *self.nodes[node].inputs.first()?;
         let timebase = |node: &GraphNode, output: u16| {
             let port = node.bound.outputs.get(usize::from(output))?;
-            port.stream().map(|stream| stream.timebase)
+            port.stream().map(|stream| stream.timebase.origin().0)
         };
         let wanted = timebase(&self.nodes[from], output)?;
         let (mut left, mut seen) = (vec![from], vec![false; self.nodes.len()]);

@@ -191,6 +191,31 @@ impl Frames {
         })
     }
 
+    /// The row of `width` values of one window of `window` samples that begins at `start`; windows like it follow without
+    /// overlap. None if `values` are not as many values of `dtype`, aligned.
+    #[must_use]
+    pub(crate) fn one_row(
+        start: i64,
+        window: u64,
+        values: Buffer,
+        dtype: DType,
+        width: usize,
+        stream: StreamId,
+    ) -> Option<Self> {
+        let shape = Self {
+            values: values.clone(),
+            dtype,
+            stream,
+            start,
+            window,
+            hop: window,
+            count: 1,
+            width,
+            stride: width,
+        };
+        shape.with_rows(values, dtype, width, stream)
+    }
+
     /// One computed number for each of the windows like these of which the first begins at `start`: as many as there are
     /// in `values`. None if they are not numbers of `dtype`, aligned.
     #[must_use]

@@ -31,8 +31,10 @@ mod source;
 mod stored;
 mod target;
 mod to_events;
+mod to_file;
 mod to_signal;
 mod types;
+mod units;
 
 pub use catalog::Catalog;
 pub use control::Control;
@@ -56,6 +58,7 @@ pub use source::{Live, Pulled, Recording, Segments, Source};
 pub use stored::Stored;
 pub use target::{Keep, Target, Writer};
 pub use to_events::ToEvents;
+pub use to_file::{Batches, PartFile, ToWav, WavFormat, WavGaps, partial_name};
 pub use to_signal::{IfExists, ToSignal};
 pub use types::PortType;
 

@@ -110,7 +110,9 @@ pub struct Bound {
     pub contract: Contract,
     /// Who may meet whom, if it has several inputs.
     pub align: Align,
-    /// Indices given and taken: `Some((1, 1))` where indices stay what they are; None where that depends on the data.
+    /// Indices given and taken: `Some((1, 1))` where indices stay what they are, `Some((up, down))` where index `j` of what
+    /// comes out lies at `j * down / up` of what comes in; None where that depends on the data. The runtime tells what is
+    /// behind of breaks in its own indices.
     pub ratio: Option<(u64, u64)>,
     /// Samples by which the output lags behind the input.
     pub delay: i64,

@@ -4,10 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use isochrony_segment::SigSeg;
+use isochrony_segment::{SigSeg, Stream};
 use serde_json::{Map, Value};
 
 use crate::cut::Cut;
+use crate::rows::on_grid;
 use crate::{Break, Clock, Item, Needs, OpError, PortType};
 
 /// What a source gives next.
@@ -98,6 +99,12 @@ impl Live {
     #[must_use]
     pub fn clock(&self) -> Option<Arc<dyn Clock>> {
         self.0.clock()
+    }
+
+    /// The same for the indices of a stream that was made of it, also of one that was resampled.
+    #[must_use]
+    pub fn clock_of(&self, stream: &Stream) -> Option<Arc<dyn Clock>> {
+        Some(on_grid(self.clock()?, stream))
     }
 
     /// How a saved plan names it; None if it exists in this process only.

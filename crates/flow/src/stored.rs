@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use isochrony_segment::StreamId;
 use isochrony_store::{Mode, Signal, Store, StoreError, Stretch};
 use isochrony_time::{Fixed, RunId, Stamp, TimeError, civil};
 use serde_json::{Map, Value, json};
@@ -45,6 +46,8 @@ pub struct Stored {
     ranges: Option<Vec<Range<i64>>>,
     /// None of a signal without civil time.
     clock: Option<Arc<StoredClock>>,
+    /// The signal whose clock it is, where that is another.
+    clocked_by: Option<Signal>,
 }
 
 impl Stored {
@@ -56,7 +59,41 @@ impl Stored {
             store: store.as_ref().to_owned(),
             signal,
             ranges: None,
+            clocked_by: None,
         }
+    }
+
+    /// The same samples on the timebase of another signal: the two were sampled by one clock, so that equal indices are
+    /// equal times, as channels of one converter are. They can meet index by index then.
+    ///
+    /// # Errors
+    /// [`PlanError::OtherClock`]: their rates differ, or their civil times at the ends of what both have, by half a
+    /// sample or more. Where one of them has no civil time, the caller is believed.
+    pub fn with_clock_of(mut self, other: &Signal) -> Result<Self, PlanError> {
+        if let Some(why) = differ(&self.signal, other) {
+            return Err(PlanError::OtherClock {
+                signal: self.signal.name().into(),
+                other: other.name().into(),
+                why,
+            });
+        }
+        let timed = [other, &self.signal].map(|signal| !signal.state().fit.is_empty());
+        self.clock = match timed {
+            [true, _] => Some(Arc::new(StoredClock(RwLock::new(other.clone())))),
+            _ => self.clock,
+        };
+        self.clocked_by = Some(other.clone());
+        Ok(self)
+    }
+
+    /// The stream of what is read.
+    fn stream(&self) -> StreamId {
+        let Some(other) = &self.clocked_by else {
+            return self.signal.stream();
+        };
+        let mut stream = self.signal.stream().get().clone();
+        stream.timebase = other.timebase();
+        stream.intern()
     }
 
     /// The same signal, but only these indices, in this order.
@@ -73,6 +110,59 @@ impl Stored {
             Some(range) => stored.ranges([range]),
             None => stored.ranges(selection.parts().iter().map(|part| part.range.clone())),
         }
+    }
+
+    /// A pass over indices of the signal as a handle shows it, which goes on from where another pass ended.
+    ///
+    /// `before`: end and run of the last samples of that pass, so that what lies between is announced; None: there was
+    /// none. Ranges of this recording do not count here.
+    ///
+    /// # Errors
+    /// Indices outside the signal.
+    pub fn resume(
+        &self,
+        signal: Signal,
+        range: Range<i64>,
+        before: Option<(i64, u32)>,
+        segment: u64,
+    ) -> Result<Box<dyn Source>, OpError> {
+        let parts = signal.select(range).map_err(failed)?.parts().to_vec();
+        Ok(Box::new(self.pass(signal, parts, before, segment)?))
+    }
+
+    /// A pass over parts of the signal as a handle shows it, which from now on is what times are looked up in.
+    fn pass(
+        &self,
+        signal: Signal,
+        parts: Vec<Stretch>,
+        before: Option<(i64, u32)>,
+        segment: u64,
+    ) -> Result<Pass, OpError> {
+        if let Some(clock) = &self.clock {
+            let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);
+            match &self.clocked_by {
+                None => *newest = signal.clone(),
+                Some(_) => {
+                    newest.refresh().map_err(failed)?;
+                }
+            }
+        }
+        let cut = Cut::new(segment);
+        let wanted = (PIECE / signal.dtype().size() as u64) as i64;
+        Ok(Pass {
+            at: parts.first().map_or(0, |part| part.range.start),
+            // Whole segments, so that where they are cut does not depend on how they are read.
+            piece: (wanted / cut.segment())
+                .max(1)
+                .saturating_mul(cut.segment()),
+            cut,
+            stream: self.stream(),
+            signal,
+            parts,
+            part: 0,
+            stretch: 0..0,
+            before,
+        })
     }
 
     /// The recording that a saved plan names, in the store that it names or in another one.
@@ -104,7 +194,10 @@ impl Stored {
                 &opened
             }
         };
-        let stored = Self::new(store.path(), store.signal(name).map_err(no_recording)?);
+        let mut stored = Self::new(store.path(), store.signal(name).map_err(no_recording)?);
+        if let Some(Value::String(other)) = saved.get("clock") {
+            stored = stored.with_clock_of(&store.signal(other).map_err(no_recording)?)?;
+        }
         Ok(Live::new(match ranges {
             Some(ranges) => stored.ranges(ranges.into_iter().map(|[a, b]| a..b)),
             None => stored,
@@ -116,16 +209,13 @@ impl Recording for Stored {
     fn port(&self) -> PortType {
         PortType::Samples {
             dtype: self.signal.dtype(),
-            stream: self.signal.stream(),
+            stream: self.stream(),
         }
     }
 
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
         let mut signal = self.signal.clone();
         signal.refresh().map_err(failed)?;
-        if let Some(clock) = &self.clock {
-            *clock.0.write().unwrap_or_else(PoisonError::into_inner) = signal.clone();
-        }
         let whole = signal.start_index()..signal.end_index();
         let within = range.unwrap_or(whole.clone());
         let mut parts = Vec::new();
@@ -140,21 +230,7 @@ impl Recording for Stored {
                 }
             }
         }
-        let cut = Cut::new(segment);
-        let wanted = (PIECE / signal.dtype().size() as u64) as i64;
-        Ok(Box::new(Pass {
-            at: parts.first().map_or(0, |part| part.range.start),
-            // Whole segments, so that where they are cut does not depend on how they are read.
-            piece: (wanted / cut.segment())
-                .max(1)
-                .saturating_mul(cut.segment()),
-            cut,
-            signal,
-            parts,
-            part: 0,
-            stretch: 0..0,
-            before: None,
-        }))
+        Ok(Box::new(self.pass(signal, parts, None, segment)?))
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {
@@ -166,6 +242,9 @@ impl Recording for Stored {
         let mut saved = Map::new();
         saved.insert("store".into(), json!(self.store.to_str()?));
         saved.insert("signal".into(), json!(self.signal.name()));
+        if let Some(other) = &self.clocked_by {
+            saved.insert("clock".into(), json!(other.name()));
+        }
         if let Some(ranges) = &self.ranges {
             let ranges: Vec<_> = ranges
                 .iter()
@@ -223,6 +302,25 @@ impl Clock for StoredClock {
     }
 }
 
+/// In what the clocks of two signals differ, where their indices are said to be the same times.
+fn differ(signal: &Signal, other: &Signal) -> Option<String> {
+    let rates = [signal, other].map(|signal| signal.stream().get().rate);
+    if rates[0] != rates[1] {
+        return Some(format!("its rate is {} Hz, not {} Hz", rates[0], rates[1]));
+    }
+    let begin = signal.start_index().max(other.start_index());
+    let end = signal.end_index().min(other.end_index());
+    let period = 1e9 / rates[0].to_f64();
+    // What has no civil time says nothing against it.
+    let time = |signal: &Signal, index| Some(signal.time_of(index).ok()?.value);
+    [begin, end - 1].into_iter().filter(|_| begin < end).find_map(|index| {
+        let apart = time(signal, index)?.checked_sub(time(other, index)?)?.to_f64();
+        (apart.abs() * 2.0 >= period).then(|| {
+            format!("sample {index} was taken {apart:+.0} ns beside it, and a sample takes {period:.0} ns")
+        })
+    })
+}
+
 fn failed(error: StoreError) -> OpError {
     OpErrorKind::Failed(Cause::from(error)).into()
 }
@@ -230,6 +328,7 @@ fn failed(error: StoreError) -> OpError {
 /// One pass over the parts.
 struct Pass {
     signal: Signal,
+    stream: StreamId,
     parts: Vec<Stretch>,
     /// The part that is read, and from where on.
     part: usize,
@@ -306,7 +405,8 @@ impl Pass {
             self.stretch.start = stop;
             let piece = self.signal.select(start..stop);
             let piece = piece.and_then(|piece| piece.as_segment());
-            self.cut.put(piece.map_err(failed)?);
+            let piece = piece.map_err(failed)?;
+            self.cut.put(piece.relabelled(start, self.stream)?);
         }
         self.cut.pull()
     }

@@ -5,7 +5,7 @@
 //! source's indices, and is told of every break before the item that follows it.
 //!
 //! *Who commits when* is the runtime's to say, not the target's: the [`Keep`] operator asks for a commit after so many
-//! bytes or so much time, and once at the end. A run that fails or is interrupted drops the writer without one, so what
+//! bytes or so much time, and says when the end has come. A run that fails or is interrupted drops the writer without one, so what
 //! stays is what the last commit made durable. Runs on several cores write through the same two traits: an ordered
 //! target is opened once, behind the point where order is restored; what is committed is then whole up to an index.
 //!
@@ -60,7 +60,7 @@ pub trait Target: Send + Sync {
     }
 }
 
-/// What one run writes to a target. Dropped without a last [`commit`](Self::commit), it keeps what was committed before.
+/// What one run writes to a target. Dropped without [`finish`](Self::finish), it keeps what was committed before.
 pub trait Writer: Send {
     /// Takes an item's content, by copying it; how many bytes wait for a commit because of it.
     ///
@@ -82,6 +82,14 @@ pub trait Writer: Send {
     /// # Errors
     /// A full or failing disk.
     fn commit(&mut self) -> Result<(), OpError>;
+
+    /// Nothing follows: what was written is whole. A commit, unless what is written has an end of its own, as files have.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    fn finish(&mut self) -> Result<(), OpError> {
+        self.commit()
+    }
 }
 
 /// Keeps what flows in a [`Target`] and passes it on.
@@ -210,7 +218,7 @@ impl Operator for Keeper {
     }
 
     fn finish(&mut self, _: Port, _: &mut Out<'_>) -> Result<(), OpError> {
-        self.writing()?.commit()
+        self.writing()?.writer.finish()
     }
 }
 

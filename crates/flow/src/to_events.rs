@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Bool8, Complex32, Complex64, DType};
 use isochrony_store::{SignalWriter, Store};
-use isochrony_time::{Round, Time, TimebaseId};
+use isochrony_time::{Ratio, Round, Time, TimebaseId};
 use serde_json::{Map, Value, json};
 
 use crate::ops::{Compiled, wrong_input};
@@ -153,6 +153,9 @@ impl Target for ToEvents {
         let writer = store.writer(self.place.signal()).map_err(failed)?;
         let saved = reads.and_then(Live::saved);
         let same = saved.is_some_and(|saved| self.place.is_read_by(&saved));
+        let ratio = port
+            .stream()
+            .map_or(Ratio::ONE, |stream| stream.timebase.origin().1);
         let signal = writer.signal().map_err(failed)?;
         let known = signal.events().filter(|event| event.kind == self.kind);
         let known = known.map(|event| (event.start, event.end, event.fields.clone()));
@@ -164,6 +167,7 @@ impl Target for ToEvents {
             fields,
             clock: reads.and_then(Live::clock),
             same,
+            ratio,
             known: known.collect(),
         }))
     }
@@ -199,12 +203,15 @@ struct EventsOut {
     /// Of the recording; not asked where that is the signal itself.
     clock: Option<Arc<dyn Clock>>,
     same: bool,
+    /// How indices that come lie on the recording's.
+    ratio: Ratio,
     /// Ranges and fields of the signal's events of this kind.
     known: HashSet<(i64, i64, String)>,
 }
 
 impl EventsOut {
     fn add(&mut self, start: i64, end: i64, fields: &Map<String, Value>) -> Result<(), OpError> {
+        let (start, end) = self.recorded(start, end);
         let (start, end) = if self.same {
             (start, end)
         } else {
@@ -223,6 +230,16 @@ impl EventsOut {
             .add_event(&self.kind, range, fields)
             .map(drop)
             .map_err(failed)
+    }
+
+    /// The recording's samples that a range lies on: resampled, it begins and ends between them.
+    fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
+        if self.ratio.is_one() {
+            return (start, end);
+        }
+        let place = |index: i64| self.ratio.place(index).unwrap_or((i64::MAX, 0));
+        let ((start, _), (last, part)) = (place(start), place(end));
+        (start, last.saturating_add(i64::from(part > 0)))
     }
 
     /// The signal's index at the time of an index of the recording.

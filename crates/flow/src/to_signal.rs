@@ -153,7 +153,7 @@ impl Target for ToSignal {
             options.overwrite = self.if_exists == IfExists::Overwrite;
             store.create(name, &options).map_err(failed)?
         };
-        let clock = reads.and_then(Live::clock);
+        let clock = reads.and_then(|recording| recording.clock_of(stream));
         let out = SignalOut::new(store, writer, (step, per_window), clock)?;
         Ok(Box::new(out))
     }

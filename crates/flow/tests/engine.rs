@@ -274,6 +274,33 @@ proptest! {
     }
 
     #[test]
+    fn windows_behind_a_sync_are_counted_from_where_each_range_begins(
+        stretches in stretches(), segment in 1u64..200, window in 1i64..30, every in 2i64..7, own in 1i64..12,
+    ) {
+        let scan = Plan::scan_part(Live::new(recording(&stretches)), None, segment);
+        let params = serde_json::json!({"every": every});
+        let ranges = scan.rewindow(window as u64).unwrap().then::<Detect>(params.as_object().unwrap().clone()).unwrap();
+        let synced = scan.sync(&[ranges]).unwrap().output(0).unwrap().rewindow(own as u64).unwrap();
+        let gathered = synced.collect().unwrap();
+        let begins = gathered.array().unwrap().parts.iter().flat_map(|&(start, count)| {
+            (0..count as i64).map(move |k| start + k * own)
+        });
+        let mut named: Vec<Range<i64>> = Vec::new();
+        for start in windows(&stretches, i64::MIN..i64::MAX, window, window) {
+            let apart = stretches.iter().any(|(stretch, _)| stretch.start == start);
+            match named.last_mut() {
+                _ if start % every != 0 => {}
+                Some(last) if last.end == start && !apart => last.end += window,
+                _ => named.push(start..start + window),
+            }
+        }
+        let expected = named.into_iter().flat_map(|range| {
+            (range.start..=range.end - own).step_by(own as usize).collect::<Vec<_>>()
+        });
+        prop_assert_eq!(begins.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn merge_gives_all_items_in_order_of_their_begin(a in stretches(), b in stretches(), segment in 1u64..100) {
         let plan = |s: &[(Range<i64>, Vec<i64>)]| Plan::scan_part(Live::new(recording(s)), None, segment);
         let merged = plan(&a).merge(&[plan(&b)]).unwrap().collect().unwrap();

@@ -281,3 +281,21 @@ fn rows_have_the_times_of_the_signal_as_it_is_when_the_plan_runs() {
     expect(&plan, 15 + 10 + 7 + 1 + 3);
     expect(&stale, 15 + 10 + 7 + 1 + 3);
 }
+
+#[test]
+fn another_clock_is_refused_by_name_and_difference() {
+    let made = Made::new(&[(40, Then::Gap(5))]);
+    let other = made
+        .store
+        .create(
+            "faster",
+            &CreateOptions::new(DType::I16, Rate::from_hz(200).unwrap()),
+        )
+        .unwrap();
+    let other = other.signal().unwrap();
+    let error = made.stored().with_clock_of(&other).unwrap_err();
+    assert_eq!(error.code(), "other_clock");
+    for part in ["faster", "its rate is", "align"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+}

@@ -162,6 +162,11 @@ impl Arrivals {
         &self.clock
     }
 
+    /// From the next stamp on, which begins a run, stamps are another's.
+    pub fn change_basis(&mut self, basis: Basis) {
+        self.basis = basis;
+    }
+
     /// Samples in a second, as estimated.
     #[must_use]
     pub fn rate_hz(&self) -> f64 {

@@ -38,7 +38,8 @@ counts! {
     frames,
     /// Samples that went to plans.
     samples,
-    /// Samples that never came, or too late: within gaps.
+    /// Samples that never came, or too late: within gaps. A gap in the recording is told of by the frame behind it; if that
+    /// is lost, the gap counts as well.
     lost_samples,
     /// Frames whose samples had been given up when they came.
     late_frames,

@@ -12,6 +12,8 @@
 //! - [`receive`]: the threads that read sockets. They do nothing else, so that a slow plan does not lose what the
 //!   kernel's small buffer cannot hold.
 //! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).
+//! - [`Driver`] and [`Pusher`]: feeds whose samples come from elsewhere than a socket.
+//! - [`Followed`]: a stored signal that another process still appends to, as a recording, too.
 //! - [`send`]: samples onto the wire, with faults on request; [`ToWire`] sends what a plan gives.
 //!
 //! **Nothing is lost in silence.** Whatever does not reach the plan is counted by its cause in [`Counts`], and every
@@ -26,6 +28,7 @@
 pub mod arrivals;
 mod counts;
 mod error;
+mod followed;
 pub mod frame;
 mod listener;
 pub mod order;
@@ -35,6 +38,7 @@ mod to_wire;
 
 pub use counts::Counts;
 pub use error::LiveError;
+pub use followed::{FollowCounts, FollowOptions, Followed};
 pub use listener::{Latency, Listener, Options};
-pub use receive::{Address, Framing};
+pub use receive::{Address, At, Driver, Framing, Pusher};
 pub use to_wire::ToWire;

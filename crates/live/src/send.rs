@@ -101,6 +101,9 @@ enum Wire {
     Stdout,
 }
 
+/// How long a listener over TCP may take nothing, as when no plan runs over it. A run that waits cannot be stopped.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A frame that is held back until a time; the earliest first.
 type Held = Reverse<(Instant, u64, Vec<u8>)>;
 
@@ -117,6 +120,8 @@ pub struct Sender {
     held: BinaryHeap<Held>,
     sent: Sent,
     frame: Vec<u8>,
+    /// A frame was not sent whole, so that nothing can follow it.
+    broken: bool,
 }
 
 impl Sender {
@@ -144,9 +149,14 @@ impl Sender {
             Address::Tcp(to) => {
                 let stream = TcpStream::connect(to).map_err(failed)?;
                 stream.set_nodelay(true).map_err(failed)?;
+                stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
                 Wire::Tcp(stream)
             }
             Address::Stdin => Wire::Stdout,
+            Address::Driven => {
+                let why = io::Error::from(io::ErrorKind::AddrNotAvailable);
+                return Err(failed(why));
+            }
         };
         let most = if matches!(wire, Wire::Udp(_)) {
             DATAGRAM
@@ -176,6 +186,7 @@ impl Sender {
             held: BinaryHeap::new(),
             sent: Sent::default(),
             frame: Vec::new(),
+            broken: false,
         })
     }
 
@@ -272,6 +283,9 @@ impl Sender {
     /// # Errors
     /// [`LiveError::Socket`].
     pub fn end(mut self) -> Result<Sent, LiveError> {
+        if self.broken {
+            return Ok(self.sent);
+        }
         while let Some(Reverse((due, _, _))) = self.held.peek() {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             self.release()?;
@@ -357,15 +371,27 @@ impl Sender {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
                 sent => sent.map(|_| ()),
             },
-            Wire::Tcp(stream) => stream.write_all(frame),
+            Wire::Tcp(stream) => stream.write_all(frame).map_err(stalled),
             Wire::Stdout => io::stdout().lock().write_all(frame),
         };
+        self.broken |= wrote.is_err();
         wrote.map_err(|why| LiveError::Socket {
             doing: "sending to",
             address: self.address.to_string(),
             why,
             mend: "see whether what listens still runs",
         })
+    }
+}
+
+/// Says what a time-out means.
+fn stalled(why: io::Error) -> io::Error {
+    match why.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("it has taken nothing for {} s", PATIENCE.as_secs()),
+        ),
+        _ => why,
     }
 }
 

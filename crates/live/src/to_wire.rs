@@ -127,7 +127,7 @@ impl Target for ToWire {
         };
         Ok(Box::new(Wire {
             sender: Some(sender.faulty(self.faults).map_err(failed)?),
-            clock: reads.and_then(Live::clock),
+            clock: reads.and_then(|recording| recording.clock_of(stream)),
             samples_a_second: self.speed.map(|speed| speed * stream.rate.to_f64()),
             begun: None,
             expected: None,

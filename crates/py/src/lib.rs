@@ -74,7 +74,7 @@ mod _native {
     #[pymodule_export]
     use crate::level_selection::LevelSelection;
     #[pymodule_export]
-    use crate::plan::{NativeControl, NativeListener, NativePlan};
+    use crate::plan::{NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher};
     #[pymodule_export]
     use crate::range::Range;
     #[pymodule_export]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use isochrony_flow::{
     Catalog, Gathered, Live, Plan, PlanError, PortType, Report, SEGMENT, Segments, Stored,
-    ToEvents, ToSignal,
+    ToEvents, ToSignal, ToWav,
 };
 use isochrony_live::ToWire;
 use isochrony_segment::{BufferMut, Calibration, DType, SigSeg, Stream};
@@ -29,14 +29,19 @@ use crate::time::{RateArg, TimeArg};
 
 mod call;
 mod control;
+mod drive;
+mod follow;
 mod function;
 mod generate;
 mod jit;
 mod keep;
 mod listen;
 mod running;
+mod table_file;
 
 pub(crate) use control::NativeControl;
+pub(crate) use drive::NativePusher;
+pub(crate) use follow::NativeFollowed;
 use function::{PythonOperator, Use};
 use jit::JitOperator;
 pub(crate) use listen::NativeListener;
@@ -174,15 +179,25 @@ fn catalog(store: Option<&Arc<Shared>>) -> Catalog {
         .reviving("each", |saved, _| PythonOperator::revive(saved, "each"))
         .reviving("jit", JitOperator::revive)
         .reviving(ToWire::NAME, |saved, _| ToWire::resolve(saved))
+        .reviving(ToWav::NAME, |saved, _| ToWav::resolve(saved))
+        .reviving("sink_parquet", |saved, _| {
+            table_file::revive("sink_parquet", saved)
+        })
+        .reviving("sink_ipc", |saved, _| table_file::revive("sink_ipc", saved))
 }
 
 #[pymethods]
 impl NativePlan {
-    /// Reads a signal or a selection.
+    /// Reads a signal or a selection, on the clock of another signal where one is given.
     #[staticmethod]
-    #[pyo3(signature = (source, segment=None))]
-    fn scan(py: Python<'_>, source: &Bound<'_, PyAny>, segment: Option<u64>) -> Result<Self> {
-        let stored = match source.cast::<Selection>() {
+    #[pyo3(signature = (source, segment=None, clock=None))]
+    fn scan(
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        segment: Option<u64>,
+        clock: Option<&Bound<'_, Signal>>,
+    ) -> Result<Self> {
+        let mut stored = match source.cast::<Selection>() {
             Ok(selection) => {
                 let selection = selection.get();
                 Stored::selection(selection.shared.store.path(), &selection.selection)
@@ -192,6 +207,9 @@ impl NativePlan {
                 Stored::new(signal.follower.shared.store.path(), signal.get(py)?)
             }
         };
+        if let Some(other) = clock {
+            stored = stored.with_clock_of(&other.get().get(py)?)?;
+        }
         let segment = segment.unwrap_or(SEGMENT);
         Ok(Plan::scan_part(Live::new(stored), None, segment).into())
     }
@@ -307,7 +325,11 @@ impl NativePlan {
             if map.contains_key("listen") {
                 return listen::revive(map);
             }
-            Stored::resolve(map, shared.as_ref().map(|shared| &shared.store))
+            let store = shared.as_ref().map(|shared| &shared.store);
+            if map.contains_key("follow") {
+                return follow::revive(map, store);
+            }
+            Stored::resolve(map, store)
         };
         // Opening a store reads files.
         Ok(py

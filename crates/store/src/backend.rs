@@ -187,6 +187,14 @@ impl Backend {
         }
     }
 
+    /// Whether a process has it open for writing.
+    pub(crate) fn is_written(&self) -> Result<bool, StoreError> {
+        match &self.access {
+            Access::Writer(_) => Ok(!self.is_closed()),
+            Access::Reader(reader) => reader.is_written(),
+        }
+    }
+
     /// Closes once; later calls do nothing.
     pub(crate) fn close(&self) -> Result<(), StoreError> {
         if self.closed.swap(true, Ordering::AcqRel) {

@@ -246,6 +246,15 @@ impl Store {
         self.shared.backend.refresh()
     }
 
+    /// Whether a process has it open for writing now, this one included; false where that cannot be told, as without the
+    /// right to write there.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn is_written(&self) -> Result<bool, StoreError> {
+        self.shared.backend.is_written()
+    }
+
     /// Brings the stored tables up to date and starts a new log.
     ///
     /// # Errors

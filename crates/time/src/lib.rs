@@ -30,6 +30,8 @@ mod mean_rate;
 mod metric;
 mod piece;
 mod rate;
+mod ratio;
+mod resampled;
 mod timebase;
 mod wide;
 
@@ -45,4 +47,5 @@ pub use mean_rate::MeanRate;
 pub use metric::Metric;
 pub use piece::Piece;
 pub use rate::Rate;
+pub use ratio::Ratio;
 pub use timebase::{Range, RunId, Time, Timebase, TimebaseId, TimebaseKind};

@@ -19,14 +19,14 @@ from .tables import print_json
 from .target import is_store, open_for_import
 from .words import in_option_words
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "check_store", "run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Import, print the summary, and say by the status whether all of it went in."""
     raw = check(arguments)
     _check_source(arguments.src, raw=raw, follow=arguments.follow)
-    _check_store(arguments.store)
+    check_store(arguments.store)
     with open_for_import(arguments.store) as store, ImportProgress("importing") as progress:
         summary = in_option_words((_import_raw if raw else _import_files)(store, arguments, progress))
     if arguments.json:
@@ -80,7 +80,7 @@ def _check_source(src: Path, *, raw: bool, follow: bool) -> None:
         raise UsageError(f"{src} holds no files; name the folder that holds the recordings")
 
 
-def _check_store(store: Path) -> None:
+def check_store(store: Path) -> None:
     """Refuse a place where no store can be made."""
     if store.is_file():
         raise UsageError(f"{store} is a file; name a folder for the store, such as {store.with_suffix('.iso')}")

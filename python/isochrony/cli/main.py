@@ -24,6 +24,7 @@ __all__ = ["COMMANDS", "Parser", "build_parser", "main"]
 COMMANDS = (
     "demo",
     "import",
+    "record",
     "info",
     "gaps",
     "verify",
@@ -31,6 +32,7 @@ COMMANDS = (
     "run",
     "plot",
     "export",
+    "send",
     "seal",
     "completion",
 )

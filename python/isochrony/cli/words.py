@@ -31,8 +31,8 @@ _ADVICE = {
 }
 
 _KEYWORDS = (
-    "alpha|dtype|follow|format|gap_slip|initial_rate|layout|max_gap|partial|preset|rate|signal|start|time_column|unit"
-    "|value_jump"
+    "alpha|anyone|channel|dtype|follow|format|framing|gap_slip|initial_rate|jitter|layout|loss|max_gap|partial|preset"
+    "|rate|reorder|signal|silence|speed|start|time_column|twice|unit|value_jump"
 )
 # Not inside a path or a quotation: folders may be named rate=100.
 _KEYWORD = re.compile(rf"(?<![\w/\"'.-])({_KEYWORDS})=(True\b)?(?=(\S?))")

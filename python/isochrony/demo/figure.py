@@ -1,4 +1,4 @@
-"""The demo's picture: the hour at every station, the bursts close up, and the clocks.
+"""The demo's picture: the hour at every station, where the bursts were and how they were heard, and the clocks.
 
 Everything drawn was found in the store; nothing here knows the truth.
 """
@@ -28,6 +28,7 @@ from ..plots import (
     time_axis,
 )
 from .findings import Burst, Findings, Run, StationFindings
+from .map import draw_map
 
 __all__ = ["Closeup", "draw"]
 
@@ -60,21 +61,20 @@ def draw(
     matplotlib = require("matplotlib", "drawing the demo's figure")
     colors = {one.name: COLORS[i % len(COLORS)] for i, one in enumerate(findings.stations)}
     with matplotlib.rc_context(STYLE):
-        figure = new_figure(13.0, 9.4)
+        figure = new_figure(13.0, 11.6)
         origin = min(int(trace.time_ns[0]) for trace in hour.values())
         day = datetime.fromtimestamp(origin * 1e-9, tz=UTC).strftime("%-d %B %Y, UTC")
-        figure.text(0.085, 0.962, "One hour of a water network", fontsize=17, weight="bold")
-        figure.text(0.085, 0.938, _subtitle(findings, day), fontsize=10, color=FAINT)
-        top = figure.add_axes((0.085, 0.475, 0.865, 0.435))
+        figure.text(0.085, 0.969, "One hour of a water network", fontsize=17, weight="bold")
+        figure.text(0.085, 0.949, _subtitle(findings, day), fontsize=10, color=FAINT)
+        top = figure.add_axes((0.085, 0.575, 0.865, 0.352))
         _hour(top, findings, hour, colors, origin)
-        width = 0.262
+        draw_map(figure.add_axes((0.03, 0.245, 0.385, 0.265)), findings.bursts, colors)
+        width = 0.25
         for number, (burst, closeup) in enumerate(zip(findings.bursts[:2], closeups[:2], strict=False)):
-            axes = figure.add_axes((0.085 + number * (width + 0.028), 0.065, width, 0.32))
+            axes = figure.add_axes((0.455 + number * (width + 0.028), 0.245, width, 0.265))
             _burst(axes, number, burst, closeup, colors)
-        drift = figure.add_axes((0.725, 0.255, 0.262, 0.13))
-        wander = figure.add_axes((0.725, 0.065, 0.262, 0.115))
-        _drift(drift, findings, colors)
-        _wander(wander, findings, coarse, colors)
+        _drift(figure.add_axes((0.085, 0.052, 0.36, 0.115)), findings, colors)
+        _wander(figure.add_axes((0.56, 0.052, 0.36, 0.115)), findings, coarse, colors)
         figure.savefig(out)
 
 
@@ -179,41 +179,44 @@ def _hour(
 
 
 def _burst(axes: Any, number: int, burst: Burst, closeups: Sequence[Closeup], colors: Mapping[str, str]) -> None:
-    """One front as each station heard it, first arrival at the top."""
-    first = burst.arrivals[0]
-    origin = round(first.ns)
-    last = (burst.arrivals[-1].ns - first.ns) * 1e-6
-    left, right = -0.16 * last, 1.3 * last
+    """One front as each station heard it, first arrival at the top, from the burst on where its place is known."""
+    found = burst.position
+    first, last = burst.arrivals[0].ns, burst.arrivals[-1].ns
+    start = first if found is None else first + found.at_s * 1e9
+    origin = round(start)
+    reach = (last - start) * 1e-6
+    left, right = -0.06 * reach, 1.25 * reach
     by_name = {one.station: one for one in closeups}
     lane = 1.5 * max(arrival.drop for arrival in burst.arrivals)
     for row, arrival in enumerate(burst.arrivals):
         closeup = by_name[arrival.station]
         color = colors[arrival.station]
         after = (np.asarray(closeup.time_ns) - origin) * 1e-6
+        at = (arrival.ns - start) * 1e-6
         shown = (after >= left) & (after <= right)
-        before = after < (arrival.ns - first.ns) * 1e-6
-        rest = float(np.median(np.asarray(closeup.values, dtype=np.float64)[before][-400:]))
+        rest = float(np.median(np.asarray(closeup.values, dtype=np.float64)[after < at][-400:]))
         axes.plot(after[shown], closeup.values[shown] - rest - row * lane, color=color, lw=0.8)
-        at = (arrival.ns - first.ns) * 1e-6
         axes.plot(at, -row * lane, "o", ms=5, mfc="white", mec=color, mew=1.6, zorder=5)
-        late = clock_text(arrival.ns, 6) if row == 0 else f"+{at:.2f} ms"
         axes.annotate(
-            f"{arrival.station}  {late}",
+            f"{arrival.station}  {at:.2f} ms",
             (at, -row * lane),
             # Late arrivals are named to their left, so that no name leaves the panel.
-            xytext=(7, 6) if at < 0.55 * last else (-7, 6),
-            ha="left" if at < 0.55 * last else "right",
+            xytext=(7, 6) if at < 0.5 * reach else (-7, 6),
+            ha="left" if at < 0.5 * reach else "right",
             textcoords="offset points",
             fontsize=8,
             color=color,
             weight="bold",
         )
+    if found is not None:
+        axes.axvline(0.0, color=INK, linewidth=0.7, linestyle=(0, (2, 3)), zorder=0.6)
     axes.set_xlim(left, right)
-    axes.set_ylim(-(len(burst.arrivals) - 0.25) * lane, 0.3 * lane)
+    axes.set_ylim(-(len(burst.arrivals) - 0.25) * lane, 0.45 * lane)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.grid(visible=False, axis="y")
-    axes.set_xlabel("ms after the first arrival")
+    zero = "the first arrival" if found is None else clock_text(start, 6)
+    axes.set_xlabel(f"ms after {zero}")
     axes.set_title(f"Burst {number + 1} reaches the stations")
 
 
@@ -244,9 +247,9 @@ def _drift(axes: Any, findings: Findings, colors: Mapping[str, str]) -> None:
             va="center",
             annotation_clip=False,
         )
-    axes.set_xlim(0, right * 1.62)
+    axes.set_xlim(0, right * 1.45)
     axes.set_xticks(np.arange(0, right + 1, 20))
-    axes.tick_params(labelbottom=False)
+    axes.set_xlabel("minutes", loc="left")
     axes.set_ylabel("ms ahead")
     axes.set_title("Sample clocks against 2 kHz")
 
@@ -270,13 +273,13 @@ def _wander(axes: Any, findings: Findings, coarse: Findings, colors: Mapping[str
         error = drift[:, 2] * 1e6
         axes.fill_between(minutes, rest - error, rest + error, color=colors[station.name], alpha=0.25, linewidth=0)
         axes.plot(minutes, rest, color=colors[station.name], lw=1.1)
-    axes.set_xlim(0, right * 1.62)
+    axes.set_xlim(0, right * 1.45)
     axes.set_xticks(np.arange(0, right + 1, 20))
     axes.set_ylabel("µs")
     axes.set_xlabel("minutes", loc="left")
-    axes.set_title("What a straight line leaves", fontsize=9)
+    axes.set_title("What a straight line leaves of them")
     if coarse.stations:
-        axes.text(0.645, 0.5, _coarse_text(coarse.stations), transform=axes.transAxes, fontsize=7.5,
+        axes.text(0.72, 0.5, _coarse_text(coarse.stations), transform=axes.transAxes, fontsize=8,
                   va="center", color="#57606a", linespacing=1.4)  # fmt: skip
 
 

@@ -1,7 +1,6 @@
 """Looks into a store, by the public interface only, and says what it holds.
 
-The demo's whole analysis: runs and their true rates, outages, clock steps, and
-bursts, timed at each station in civil time through the store's own timebase.
+Runs and their true rates, outages and clock steps; bursts are found by `fronts`.
 """
 
 from __future__ import annotations
@@ -15,17 +14,10 @@ import numpy.typing as npt
 
 from ..plots import Trace, trace_of
 from .figure import Closeup
-from .findings import Arrival, Burst, Findings, Outage, Run, StationFindings, Step
-from .picks import find_drops, pick_onset
+from .findings import Burst, Findings, Outage, Run, StationFindings, Step
 
-__all__ = ["closeups", "examine", "find_bursts", "hour_views"]
+__all__ = ["closeups", "examine", "hour_views"]
 
-# Levels are compared over windows of a tenth of a second.
-_WINDOW_S = 0.1
-_AROUND_S = 0.75
-# A front crosses the network within this time; a burst is heard by so many stations.
-_CROSSING_S = 5.0
-_HEARD_BY = 3
 _DRIFT_POINTS = 160
 
 
@@ -117,66 +109,19 @@ def _drift(
         ahead += gained
 
 
-def find_bursts(signals: Iterable[Any]) -> list[Burst]:
-    """Pressure drops that several stations heard within the time a front takes to cross."""
-    arrivals = sorted((one for signal in signals for one in _arrivals(signal)), key=lambda one: one.ns)
-    bursts = []
-    while arrivals:
-        near = [one for one in arrivals if one.ns - arrivals[0].ns < _CROSSING_S * 1e9]
-        # A station counts once, with what it heard first.
-        first = {one.station: one for one in reversed(near)}
-        if len(first) >= _HEARD_BY:
-            bursts.append(Burst(tuple(sorted(first.values(), key=lambda one: one.ns))))
-        arrivals = arrivals[len(near) :]
-    return bursts
-
-
-def _arrivals(signal: Any) -> Iterator[Arrival]:
-    """Every abrupt drop in a signal, timed."""
-    from .. import scan
-
-    rate = float(signal.rate)
-    window = round(_WINDOW_S * rate)
-    around = round(_AROUND_S * rate)
-    table = scan(signal).rewindow(window).stats("mean").collect()
-    starts = np.asarray(table["start"], dtype=np.int64)
-    means = np.asarray(table["mean"], dtype=np.float64)
-    # Windows on two sides of a gap are no neighbours.
-    breaks = np.flatnonzero(np.diff(starts) != window) + 1
-    for begin, end in pairwise([0, *breaks.tolist(), len(starts)]):
-        for drop in find_drops(means[begin:end]):
-            about = int(starts[begin + drop])
-            first = max(about - around, int(starts[begin]))
-            last = min(about + around, int(starts[end - 1]) + window)
-            onset = pick_onset(np.asarray(signal[first:last]), rate)
-            yield Arrival(
-                station=signal.name.partition("/")[0],
-                ns=_civil_ns(signal, first + onset.index),
-                error_ns=onset.error / rate * 1e9,
-                drop=onset.drop,
-            )
-
-
-def _civil_ns(signal: Any, index: float) -> float:
-    """Civil time of a fractional index, in ns; between two samples along their line."""
-    whole = int(np.floor(index))
-    before, after = signal.time_of(whole), signal.time_of(whole + 1)
-    # A double holds ns since 1970 only to 256 ns; that is far below the onset's own error.
-    return float(before.ns + (index - whole) * (after.ns - before.ns))
-
-
 def hour_views(signals: Iterable[Any], pixels: int = 2000) -> dict[str, Trace]:
     """Decimated views of everything recorded, by station."""
     return {signal.name.partition("/")[0]: trace_of(signal, None, pixels) for signal in signals}
 
 
 def closeups(signals: Iterable[Any], burst: Burst, label: Callable[[str], str] | None = None) -> list[Closeup]:
-    """Samples of each station from before the first arrival of a burst to after its last."""
+    """Samples of each station from before a burst, or before its first arrival, to after its last."""
     from .. import Time, span
 
     first, last = burst.arrivals[0].ns, burst.arrivals[-1].ns
     reach = last - first
-    stretch = span(Time.from_ns(round(first - 0.3 * reach)), Time.from_ns(round(last + 0.5 * reach)))
+    began = min(first - 0.3 * reach, first + 1e9 * (burst.position.at_s if burst.position else 0.0) - 0.1 * reach)
+    stretch = span(Time.from_ns(round(began)), Time.from_ns(round(last + 0.5 * reach)))
     found = []
     for signal in signals:
         for segment in signal[stretch].segments:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import combinations
 
+from .position import Position
+
 __all__ = ["Arrival", "Burst", "Findings", "Outage", "Run", "StationFindings", "Step"]
 
 
@@ -48,19 +50,24 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Onset of a pressure drop: civil time and standard error in ns, height in the signal's unit."""
+    """Onset of a pressure drop: civil time and standard error in ns, height in the signal's unit.
+
+    `clock_ns` is what of the error the station's clock has.
+    """
 
     station: str
     ns: float
     error_ns: float
     drop: float
+    clock_ns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """Arrivals of one front, in order of time."""
+    """Arrivals of one front, in order of time, and where it came from, if the network is known."""
 
     arrivals: tuple[Arrival, ...]
+    position: Position | None = None
 
     def delays_s(self) -> dict[tuple[str, str], float]:
         """Arrival at the second station after the first, for every pair by name."""

@@ -4,15 +4,31 @@ A burst sends a front along every pipe at that pipe's wave speed (1000 to 1250
 m/s in iron and steel, less in plastic). A station hears the front that came by
 the fastest path, so arrival times are shortest path times from the burst.
 Nothing here knows about clocks or samples.
+
+Junctions are points of a plan in m. Pipes are straight, and their lengths are those
+of the plan to a metre: a map needs no other drawing.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-__all__ = ["BURSTS", "PIPES", "STATIONS", "Burst", "Pipe", "Station", "travel_time_s"]
+__all__ = [
+    "BURSTS",
+    "JUNCTIONS_M",
+    "PIPES",
+    "STATIONS",
+    "Burst",
+    "Pipe",
+    "Place",
+    "Station",
+    "distance_m",
+    "shortest",
+    "travel_time_s",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +43,18 @@ class Pipe:
     def travel_s(self) -> float:
         """Time of a front from one end to the other, in s."""
         return self.length_m / self.wave_speed_m_s
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A point of a pipe, so many m from its first end."""
+
+    pipe: Pipe
+    at_m: float
+
+    def __str__(self) -> str:
+        first, second = self.pipe.ends
+        return f"{first}-{second}, {self.at_m:.1f} m from {first}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +75,11 @@ class Burst:
     at_s: float
     drop_mbar: float
     recovery_s: float
+
+    @property
+    def place(self) -> Place:
+        """Where it is."""
+        return Place(self.pipe, self.along * self.pipe.length_m)
 
 
 PIPES = (
@@ -71,25 +104,57 @@ BURSTS = (
 )
 
 
-def travel_time_s(burst: Burst, junction: str) -> float:
-    """Time that the front of a burst takes to a junction by the fastest path, in s.
+JUNCTIONS_M = {
+    "reservoir": (-620.0, 159.0),
+    "mill": (0.0, 0.0),
+    "square": (120.0, 402.5),
+    "school": (426.5, 448.2),
+    "bridge": (530.0, 0.0),
+    "harbour": (1270.0, -246.0),
+}
+
+
+def shortest(starts: Mapping[str, float], pipes: Iterable[Pipe], cost: Callable[[Pipe], float]) -> dict[str, float]:
+    """Least cost of a path to every junction that can be reached (Dijkstra).
+
+    Parameters:
+        starts: junctions at which paths begin, and what it costs to be there.
+        pipes: of the network.
+        cost: of a whole pipe, from 0.
+    """
+    around: dict[str, list[tuple[str, float]]] = {}
+    for pipe in pipes:
+        first, second = pipe.ends
+        around.setdefault(first, []).append((second, cost(pipe)))
+        around.setdefault(second, []).append((first, cost(pipe)))
+    reached: dict[str, float] = {}
+    queue = [(spent, junction) for junction, spent in starts.items()]
+    heapq.heapify(queue)
+    while queue:
+        spent, here = heapq.heappop(queue)
+        if here not in reached:
+            reached[here] = spent
+            for there, more in around.get(here, ()):
+                heapq.heappush(queue, (spent + more, there))
+    return reached
+
+
+def travel_time_s(place: Place, junction: str) -> float:
+    """Time that a front from a place takes to a junction by the fastest path, in s.
 
     Returns infinity where no pipe leads there.
     """
-    first, second = burst.pipe.ends
-    reached: dict[str, float] = {}
-    queue = [
-        (burst.pipe.travel_s * burst.along, first),
-        (burst.pipe.travel_s * (1.0 - burst.along), second),
-    ]
-    heapq.heapify(queue)
-    while queue:
-        time_s, here = heapq.heappop(queue)
-        if here in reached:
-            continue
-        reached[here] = time_s
-        for pipe in PIPES:
-            if here in pipe.ends:
-                there = pipe.ends[1] if here == pipe.ends[0] else pipe.ends[0]
-                heapq.heappush(queue, (time_s + pipe.travel_s, there))
-    return reached.get(junction, math.inf)
+    first, second = place.pipe.ends
+    along_s = place.at_m / place.pipe.wave_speed_m_s
+    starts = {first: along_s, second: place.pipe.travel_s - along_s}
+    return shortest(starts, PIPES, lambda pipe: pipe.travel_s).get(junction, math.inf)
+
+
+def distance_m(a: Place, b: Place, pipes: Iterable[Pipe] = PIPES) -> float:
+    """Length of the shortest way along pipes between two places, in m; infinity where there is none."""
+    first, second = a.pipe.ends
+    starts = {first: a.at_m, second: a.pipe.length_m - a.at_m}
+    to = shortest(starts, pipes, lambda pipe: pipe.length_m)
+    first, second = b.pipe.ends
+    around = min(to.get(first, math.inf) + b.at_m, to.get(second, math.inf) + b.pipe.length_m - b.at_m)
+    return min(around, abs(a.at_m - b.at_m)) if a.pipe == b.pipe else around

@@ -12,8 +12,9 @@ from ..errors import IsochronyError, UsageError
 from ..progress import ImportProgress, bytes_text, duration_text
 from . import report
 from .figure import draw
-from .find import closeups, examine, find_bursts, hour_views
+from .find import closeups, examine, hour_views
 from .findings import Findings
+from .fronts import find_bursts
 from .synth import LAYOUT, RATE_HZ, write_recordings
 from .truth import Truth, read_truth
 
@@ -28,7 +29,7 @@ def run_demo(folder: Path) -> int:
     """Run the demo in a folder (made if missing; what an earlier demo left there is replaced).
 
     Returns:
-        0, or 1 where a finding misses the truth by more than 1 ppm or 1 ms.
+        0, or 1 where a finding misses the truth by more than 1 ppm, 1 ms, or a front's travel in a sample.
 
     Raises:
         UsageError: the folder holds something else.
@@ -110,8 +111,10 @@ def _compare(truth: Truth, findings: Findings, coarse: Findings) -> bool:
     print()
     arrivals = report.print_arrival_errors(truth.arrival_errors(findings), truth.bursts)
     print()
+    positions = report.print_position_errors(truth.position_errors(findings), truth.bursts)
+    print()
     honest = _print_coarse(truth, coarse)
-    return rates and arrivals and honest
+    return rates and arrivals and positions and honest
 
 
 def _print_coarse(truth: Truth, coarse: Findings) -> bool:

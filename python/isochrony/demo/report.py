@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ..cli.tables import render
 from ..plots import clock_text
-from .findings import Findings
-from .truth import ARRIVAL_LIMIT_S, RATE_LIMIT_PPM, ArrivalError, RateError
+from .findings import Burst, Findings
+from .truth import ARRIVAL_LIMIT_S, RATE_LIMIT_PPM, ArrivalError, PositionError, RateError
 
 __all__ = [
     "heading",
@@ -18,6 +18,7 @@ __all__ = [
     "print_bursts",
     "print_missing",
     "print_next",
+    "print_position_errors",
     "print_rate_errors",
     "print_rates",
 ]
@@ -77,10 +78,10 @@ def print_rates(findings: Findings, most: int | None = None) -> None:
 
 
 def print_bursts(findings: Findings) -> None:
-    """Arrivals of every burst, and how much later than the first."""
+    """Where every burst was, its arrivals, and how much later than the first."""
     for number, burst in enumerate(findings.bursts):
         first = burst.arrivals[0]
-        print(f"  burst {number + 1}")
+        print(f"  burst {number + 1}: {_where(burst)}")
         rows = [
             (
                 arrival.station,
@@ -95,6 +96,20 @@ def print_bursts(findings: Findings) -> None:
         print(render(head, rows, "    "))
     if not findings.bursts:
         print("  none")
+
+
+def _where(burst: Burst) -> str:
+    """A burst's place in words."""
+    found = burst.position
+    if found is None:
+        return "these stations tell no place"
+    at = clock_text(burst.arrivals[0].ns + found.at_s * 1e9, 6)
+    text = f"{found.place} ± {found.error_m:.2f} m (95 %), at {at}"
+    if found.verdict == "ambiguous":
+        text += f"; {found.parts} parts of the network fit alike"
+    elif found.verdict == "inconsistent":
+        text += f"; but the arrivals contradict each other (chance {found.chance:.1g})"
+    return text
 
 
 def print_rate_errors(errors: Sequence[RateError]) -> bool:
@@ -120,6 +135,22 @@ def print_arrival_errors(errors: Sequence[ArrivalError], expected: int) -> bool:
     print(
         f"  {found} of {expected} bursts; largest delay error {worst * 1e3:.3f} ms "
         f"(limit {ARRIVAL_LIMIT_S * 1e3:g}): {_verdict(good)}"
+    )
+    return good
+
+
+def print_position_errors(errors: Sequence[PositionError], expected: int) -> bool:
+    """Table of position errors; whether all bursts have a place, within what is allowed."""
+    rows = [
+        (e.burst + 1, f"{e.place}", f"{e.error_m:.3f}", f"{e.stated_m:.3f}", f"{e.allowed_m:.3f}", e.verdict)
+        for e in errors
+    ]
+    print(render(("burst", "found at", "error (m)", "stated ±", "allowed", "verdict"), rows, "  "))
+    placed = {e.burst for e in errors if e.verdict == "located"}
+    good = len(placed) == expected and all(e.error_m <= e.allowed_m for e in errors)
+    print(
+        f"  {len(placed)} of {expected} bursts placed; allowed is a front's travel in one sample and in the clocks' "
+        f"uncertainty: {_verdict(good)}"
     )
     return good
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +91,15 @@ class StationPlan:
     fast_by_s: float = 0.0
     """How far the calendar clock is ahead until `locks_s`."""
     locks_s: float = 0.0
+
+    def sessions(self) -> Iterator[tuple[float, float]]:
+        """Start and end of each acquisition."""
+        return zip(self.on_s, self.off_s, strict=True)
+
+    def until(self, end_s: float) -> StationPlan:
+        """The same logger, switched off at `end_s`."""
+        kept = [(on_s, min(off_s, end_s)) for on_s, off_s in self.sessions() if on_s < end_s]
+        return replace(self, on_s=tuple(on_s for on_s, _ in kept), off_s=tuple(off_s for _, off_s in kept))
 
 
 def station_plans() -> tuple[StationPlan, ...]:
@@ -183,11 +192,11 @@ class _Demand:
         return total + self.station.mean_mbar
 
 
-def pressure_mbar(station: Station, time_s: Float, demand: Float) -> Float:
+def pressure_mbar(station: Station, time_s: Float, demand: Float, bursts: Sequence[Burst] = BURSTS) -> Float:
     """Pressure at a station: demand (mbar, shape of `time_s`) and the fronts of all bursts."""
     total = demand.copy()
-    for burst in BURSTS:
-        travel = travel_time_s(burst, station.junction)
+    for burst in bursts:
+        travel = travel_time_s(burst.place, station.junction)
         arrival = burst.at_s + travel
         if time_s[-1] >= arrival:
             total += front(
@@ -209,7 +218,7 @@ class _File:
 
 def _files(plan: StationPlan) -> Iterator[_File]:
     """The files of one logger, in the order it writes them."""
-    for on_s, off_s in zip(plan.on_s, plan.off_s, strict=True):
+    for on_s, off_s in plan.sessions():
         first = 0
         while on_s + (first + SAMPLES_PER_FILE) / RATE_HZ <= off_s + 0.5:
             time_s = on_s + plan.clock.seconds(np.arange(first, first + SAMPLES_PER_FILE))
@@ -231,19 +240,24 @@ class Written:
     bytes: int
 
 
-def write_recordings(folder: Path, seed: int = 20100301) -> Written:
+def write_recordings(
+    folder: Path, seed: int = 20100301, *, bursts: Sequence[Burst] = BURSTS, seconds: float = HOUR_S
+) -> Written:
     """Write recordings, the same stamped to the second, and the truth, under `folder`.
 
     Parameters:
         folder: existing folder; gets ``recordings/``, ``recordings-to-the-second/``
             and ``truth.json``.
         seed: of all noise. Same seed, same bytes.
+        bursts: that happen; none may lie in an outage of all stations.
+        seconds: of the hour that are recorded.
     """
     recordings = folder / "recordings"
     coarse = folder / "recordings-to-the-second"
     stations: dict[str, object] = {}
     files = samples = 0
-    for number, plan in enumerate(station_plans()):
+    plans = [plan.until(seconds) for plan in station_plans()]
+    for number, plan in enumerate(plans):
         name = plan.station.name
         demand = _Demand(plan.station, np.random.default_rng([seed, number]))
         target = recordings / name / SENSOR
@@ -252,7 +266,7 @@ def write_recordings(folder: Path, seed: int = 20100301) -> Written:
         if name in COARSE_STATIONS:
             coarse_target.mkdir(parents=True, exist_ok=True)
         for recorded in _files(plan):
-            values = pressure_mbar(plan.station, recorded.time_s, demand.mbar(recorded.time_s))
+            values = pressure_mbar(plan.station, recorded.time_s, demand.mbar(recorded.time_s), bursts)
             path = target / f"{name}_{recorded.stamp_ns // 1000}.raw"
             path.write_bytes(np.rint(values).astype("<i2").tobytes())
             files += 1
@@ -267,14 +281,14 @@ def write_recordings(folder: Path, seed: int = 20100301) -> Written:
                     link.write_bytes(path.read_bytes())
         stations[name] = _station_truth(plan)
     truth = folder / "truth.json"
-    truth.write_text(json.dumps({"stations": stations, "bursts": _burst_truth()}, indent=1))
+    truth.write_text(json.dumps({"stations": stations, "bursts": _burst_truth(bursts)}, indent=1))
     return Written(recordings, coarse, truth, files, samples, samples * 2)
 
 
 def _station_truth(plan: StationPlan) -> dict[str, object]:
     """Rates of each stretch of the sample clock, the outage and the clock step."""
     stretches = []
-    for on_s, off_s in zip(plan.on_s, plan.off_s, strict=True):
+    for on_s, off_s in plan.sessions():
         files = 0
         while on_s + (files + 1) * SAMPLES_PER_FILE / RATE_HZ <= off_s + 0.5:
             files += 1
@@ -301,15 +315,17 @@ def _stretch(samples: int, ends: Float) -> dict[str, object]:
     }
 
 
-def _burst_truth() -> list[dict[str, object]]:
-    """Arrival of every burst at every station, in ns since 1970."""
+def _burst_truth(bursts: Sequence[Burst]) -> list[dict[str, object]]:
+    """Place of every burst, and its arrival at every station in ns since 1970."""
     return [
         {
             "at_ns": HOUR_START_NS + round(burst.at_s * 1e9),
+            "pipe": list(burst.pipe.ends),
+            "at_m": burst.place.at_m,
             "arrivals_ns": {
-                station.name: HOUR_START_NS + round((burst.at_s + travel_time_s(burst, station.junction)) * 1e9)
+                station.name: HOUR_START_NS + round((burst.at_s + travel_time_s(burst.place, station.junction)) * 1e9)
                 for station in STATIONS
             },
         }
-        for burst in BURSTS
+        for burst in bursts
     ]

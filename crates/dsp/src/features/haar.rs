@@ -35,7 +35,7 @@ impl HaarOutput {
 /// Haar's filters are short and not sharp.
 ///
 /// Of samples a, b the approximation is (a + b) / √2 and the detail (a - b) / √2, and so on from the approximations. It is
-/// computed as sums and differences, which are scaled once at the end. Infinite where sums of `2^levels` samples overflow.
+/// computed as sums and differences, which are scaled once at the end; details of one level alone, as sums of its blocks. Infinite where sums of `2^levels` samples overflow.
 pub struct Haar<T> {
     width: usize,
     levels: usize,
@@ -126,6 +126,36 @@ fn halve<T: Precision>(from: &[T], sums: &mut [T], differences: &mut [T]) {
     }
 }
 
+/// Lanes of a sum of many samples.
+const LANES: usize = 8;
+
+/// The sum of samples: one after the other where they are few, else in lanes, sample `i` in lane `i % LANES`, which are
+/// added in pairs.
+#[inline(always)]
+fn sum<T: Precision>(samples: &[T]) -> T {
+    let (chunks, rest) = samples.as_chunks::<LANES>();
+    let mut lanes = [T::zero(); LANES];
+    for chunk in chunks {
+        for (lane, &sample) in lanes.iter_mut().zip(chunk) {
+            *lane = *lane + sample;
+        }
+    }
+    let [a, b, c, d, e, f, g, h] = lanes;
+    let all = ((a + e) + (c + g)) + ((b + f) + (d + h));
+    rest.iter().fold(all, |sum, &sample| sum + sample)
+}
+
+/// The details of one level alone: what halves of blocks differ by, without the levels between.
+#[inline(always)]
+fn details<T: Precision>(window: &[T], level: usize, out: &mut [T]) {
+    let half = 1_usize << (level - 1);
+    let factor = T::of(0.5f64.powi(level as i32).sqrt());
+    for (block, detail) in window.chunks_exact(2 * half).zip(out) {
+        let (first, second) = block.split_at(half);
+        *detail = (sum(first) - sum(second)) * factor;
+    }
+}
+
 #[inline(always)]
 fn energy<T: Precision>(numbers: &[T]) -> f64 {
     lanes(numbers, |_, number| {
@@ -148,6 +178,9 @@ impl<T: Precision> Kernel for Row<'_, T> {
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
         let Self { haar, window, out } = self;
+        if haar.output == HaarOutput::Details {
+            return details(window, haar.levels, out);
+        }
         for level in 1..=haar.levels {
             let half = haar.width >> level;
             let differences = &mut haar.differences[..half];
@@ -161,11 +194,10 @@ impl<T: Precision> Kernel for Row<'_, T> {
                 HaarOutput::Energies => {
                     out[level - 1] = T::of(energy(differences) * 0.5f64.powi(level as i32));
                 }
-                HaarOutput::Details if level == haar.levels => scaled(differences, level, out),
-                HaarOutput::Details => {}
                 HaarOutput::Coefficients => {
                     scaled(differences, level, &mut out[half..2 * half]);
                 }
+                HaarOutput::Details => {}
             }
         }
         let last = &haar.sums[..haar.width >> haar.levels];

@@ -29,9 +29,20 @@ impl Normalise {
     }
 }
 
+/// Frequencies that are computed one by one, at most, and the longest window of which they are: where a transform of all
+/// frequencies takes longer.
+const FEW: usize = 8;
+const SHORT: usize = 64;
+/// Real and imaginary parts of them.
+const PARTS: usize = 2 * FEW;
+
 /// The detection score of XStream's DETECTAUDIO (Girod et al. 2008, section II): the sum over a window's frequencies of their
 /// magnitudes times weights.
+///
+/// Where at most eight frequencies of a short window of real samples have a weight, as in a detector of a band, only these are
+/// computed, as sums of products; else all, by a transform. Results differ by rounding.
 pub struct Score<T: Precision> {
+    few: Option<Few<T>>,
     forward: Forward<T>,
     weights: Vec<T>,
     magnitudes: Vec<T>,
@@ -72,7 +83,13 @@ impl<T: Precision> Score<T> {
                 ),
             });
         }
+        let plain = !complex && detrend == Detrend::None && normalise == Normalise::None;
         Ok(Self {
+            few: if plain {
+                Few::of(factors, weights)
+            } else {
+                None
+            },
             forward: Forward::new(factors.len(), complex, factors, detrend),
             weights: weights.iter().map(|&weight| T::of(weight)).collect(),
             magnitudes: vec![T::zero(); bins],
@@ -83,6 +100,9 @@ impl<T: Precision> Score<T> {
 
     /// The score of a window; of complex samples windows are pairs of numbers.
     pub fn of(&mut self, window: &[T]) -> T {
+        if let Some(few) = &self.few {
+            return self.isa.run(Sums { few, window });
+        }
         let spectrum = self.forward.spectrum(window);
         let (score, total) = self.isa.run(Weighted {
             spectrum,
@@ -96,6 +116,90 @@ impl<T: Precision> Score<T> {
             Normalise::Total => score / total,
         })
     }
+}
+
+/// A few frequencies of windows of one length.
+struct Few<T> {
+    /// For each two samples what they are multiplied by: cosines of all frequencies, then sines.
+    waves: Vec<[T; 2 * PARTS]>,
+    weights: [T; FEW],
+}
+
+impl<T: Precision> Few<T> {
+    /// Those that have a weight, if a window's sums take no longer than its transform.
+    fn of(factors: &[f64], weights: &[f64]) -> Option<Self> {
+        let weighted: Vec<usize> = (0..weights.len()).filter(|&k| weights[k] != 0.0).collect();
+        if weighted.len() > FEW || factors.len() > SHORT {
+            return None;
+        }
+        let zero = T::zero();
+        let mut own = [zero; FEW];
+        let mut waves = vec![[zero; 2 * PARTS]; factors.len().div_ceil(2)];
+        for (lane, &k) in weighted.iter().enumerate() {
+            own[lane] = T::of(weights[k]);
+            let waves = waves.as_flattened_mut().chunks_exact_mut(PARTS);
+            for (i, (wave, &factor)) in waves.zip(factors).enumerate() {
+                // Whole turns are taken out before they are rounded.
+                let turn = (k * i % factors.len()) as f64 / factors.len() as f64;
+                let (sin, cos) = (std::f64::consts::TAU * turn).sin_cos();
+                (wave[lane], wave[FEW + lane]) = (T::of(cos * factor), T::of(sin * factor));
+            }
+        }
+        Some(Self {
+            waves,
+            weights: own,
+        })
+    }
+}
+
+struct Sums<'a, T> {
+    few: &'a Few<T>,
+    window: &'a [T],
+}
+
+impl<T: Precision> Kernel for Sums<'_, T> {
+    type Output = T;
+
+    /// Even samples and odd ones have sums of their own, so that no addition waits for the one before.
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) -> T {
+        let mut sums = [T::zero(); 2 * PARTS];
+        let (samples, last) = self.window.as_chunks::<2>();
+        for (&samples, waves) in samples.iter().zip(&self.few.waves) {
+            sums = with(sums, samples, waves);
+        }
+        // Of a window of odd length the last wave is of one sample.
+        if let (&[sample], Some(waves)) = (last, self.few.waves.last()) {
+            sums = with(sums, [sample, T::zero()], waves);
+        }
+        let mut parts = [T::zero(); PARTS];
+        for (lane, part) in parts.iter_mut().enumerate() {
+            *part = sums[lane] + sums[PARTS + lane];
+        }
+        let mut sizes = [T::zero(); FEW];
+        for (lane, size) in sizes.iter_mut().enumerate() {
+            let (re, im) = (parts[lane], parts[FEW + lane]);
+            *size = (re * re + im * im).sqrt() * self.few.weights[lane];
+        }
+        let [a, b, c, d, e, f, g, h] = sizes;
+        ((a + e) + (c + g)) + ((b + f) + (d + h))
+    }
+}
+
+/// Sums with the products of two samples; by value and in one loop, so that they stay in registers.
+#[inline(always)]
+fn with<T: Precision>(
+    sums: [T; 2 * PARTS],
+    samples: [T; 2],
+    waves: &[T; 2 * PARTS],
+) -> [T; 2 * PARTS] {
+    let mut sums = sums;
+    let mut lane = 0;
+    while lane < 2 * PARTS {
+        sums[lane] = sums[lane] + samples[lane / PARTS] * waves[lane];
+        lane += 1;
+    }
+    sums
 }
 
 struct Weighted<'a, T> {

@@ -52,7 +52,7 @@ impl FirWindow {
 }
 
 /// The modified Bessel function of order 0, by its series: all terms are positive.
-fn bessel_i0(x: f64) -> f64 {
+pub(crate) fn bessel_i0(x: f64) -> f64 {
     let quarter = x * x / 4.0;
     let (mut term, mut sum, mut k) = (1.0, 1.0, 1.0);
     while term > sum * f64::EPSILON / 4.0 {

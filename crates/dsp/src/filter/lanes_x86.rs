@@ -4,19 +4,7 @@
 use std::arch::x86_64::*;
 
 use super::lanes::{Lane, Vector};
-use crate::isa::Level;
-
-/// Proof that AVX2 may be used.
-#[derive(Clone, Copy)]
-pub(super) struct Avx2(());
-
-impl Avx2 {
-    /// From a level that has it.
-    #[inline(always)]
-    pub(super) fn of<L: Level>(_level: L) -> Option<Self> {
-        L::AVX2.then_some(Self(()))
-    }
-}
+use crate::avx2::Avx2;
 
 /// Four doubles. Made of [`Avx2`] only, so that the CPU has the instructions.
 #[derive(Clone, Copy)]

@@ -2,7 +2,7 @@
 //!
 //! - [`Iir`] designs recursive filters (Butterworth, Chebyshev, elliptic), [`notch`] and [`peak`] those of one frequency;
 //!   a design is [`Sections`], a cascade of second-order sections, and [`SosFilter`] applies it, [`ZeroPhase`] forward and backward.
-//! - [`fir_window`] and [`remez`] design filters without recursion; a design is its taps, and [`Fir`] applies them.
+//! - [`fir_window`], [`remez`] and [`hilbert()`] design filters without recursion; a design is its taps, and [`Fir`] applies them.
 //!
 //! Conventions: frequencies are in Hz of the rate that is given with them. What a filter gives for a sample depends on
 //! the samples before it alone, never on how they were handed over, nor on the instruction set. A frequency at or above
@@ -12,6 +12,7 @@ mod design;
 mod elliptic;
 mod fir;
 mod fir_design;
+mod hilbert;
 mod lanes;
 #[cfg(target_arch = "x86_64")]
 mod lanes_x86;
@@ -26,7 +27,9 @@ mod zero_phase;
 
 pub use design::{Band, Family, Iir, notch, peak};
 pub use fir::{Fir, FirMethod};
+pub(crate) use fir_design::bessel_i0;
 pub use fir_design::{FirWindow, fir_window, kaiser_beta, kaiser_taps};
+pub use hilbert::hilbert;
 pub use remez::{FirBand, remez};
 pub use sections::{Section, Sections};
 pub use sos::{Initial, SosFilter};

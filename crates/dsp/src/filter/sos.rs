@@ -10,6 +10,8 @@
 //! Numbers that have decayed below 1e-200 are set to zero every 4,096 samples, counted from the first: behind a signal
 //! that ends in zeros a recursion would go on in denormal numbers for ever, a hundred times as slow.
 
+use isochrony_segment::DType;
+
 use super::lanes::{Group, LANES, Plain};
 use super::sections::Sections;
 use crate::DspError;
@@ -50,6 +52,8 @@ pub enum Initial {
 #[derive(Debug, Clone)]
 pub struct SosFilter {
     groups: Vec<Group>,
+    /// The values of a block of singles.
+    block: Vec<f64>,
     initial: Initial,
     /// Samples since the last look for decayed numbers; None before the first sample.
     at: Option<usize>,
@@ -68,6 +72,7 @@ impl SosFilter {
     pub fn on(isa: Isa, sections: &Sections, initial: Initial) -> Self {
         Self {
             groups: sections.as_slice().chunks(LANES).map(Group::new).collect(),
+            block: vec![0.0; BLOCK],
             initial,
             at: None,
             isa,
@@ -105,12 +110,22 @@ impl SosFilter {
             let count = self.advance(input.len());
             let (now, later) = input.split_at(count);
             let (out_now, out_later) = output.split_at_mut(count);
-            self.isa.run_narrow(Pass {
-                groups: &mut self.groups,
-                input: now,
-                block: &mut [0.0; BLOCK],
-                output: out_now,
-            });
+            // Doubles are filtered where they are to be, others in between.
+            match bytemuck::try_cast_slice_mut(out_now) {
+                Ok(values) if T::DTYPE == DType::F64 => {
+                    values.copy_from_slice(bytemuck::cast_slice(now));
+                    self.isa.run_narrow(InPlace {
+                        groups: &mut self.groups,
+                        values,
+                    });
+                }
+                _ => self.isa.run_narrow(Pass {
+                    groups: &mut self.groups,
+                    input: now,
+                    block: &mut self.block,
+                    output: out_now,
+                }),
+            }
             (input, output) = (later, out_later);
         }
         Ok(())
@@ -177,7 +192,7 @@ impl SosFilter {
 struct Pass<'a, T> {
     groups: &'a mut [Group],
     input: &'a [T],
-    block: &'a mut [f64; BLOCK],
+    block: &'a mut [f64],
     output: &'a mut [T],
 }
 
@@ -213,7 +228,7 @@ impl Kernel for InPlace<'_> {
     #[inline(always)]
     fn run<L: Level>(self, level: L) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(level) = super::lanes_x86::Avx2::of(level) {
+        if let Some(level) = crate::avx2::Avx2::of(level) {
             for group in self.groups {
                 group.pass::<super::lanes_x86::Quad>(level, self.values);
             }

@@ -10,6 +10,7 @@
 
 use isochrony_segment::{Buffer, DType};
 
+use crate::exec::marks::{Mark, mark_output};
 use crate::exec::meeting::arrive;
 use crate::exec::pool::Block;
 use crate::exec::shared::Shared;
@@ -39,6 +40,17 @@ impl Out<'_> {
         self.shared.switch(self.node);
         self.shared.range = range;
         Ok(())
+    }
+
+    /// Says that a stretch begins at an index on an output, other than those of the inputs: what comes next there does not
+    /// continue what came before, and windows are counted from it.
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit).
+    pub fn begin(&mut self, port: Port, anchor: i64) -> Result<(), OpError> {
+        let why = Some(Break::Removed);
+        let what = Mark::Stretch { anchor, why };
+        mark_output(self.later, self.node, port, &what, self.shared)
     }
 
     /// Memory for `len` samples, from the run's pool.

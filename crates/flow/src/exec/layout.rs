@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use isochrony_time::Ratio;
+
 use super::drive::Out;
 use super::fan_in::FanIn;
 use super::options::Watching;
@@ -97,6 +99,7 @@ impl Run {
             let in_step = node.bound.in_step && chained;
             let mut one = Cold::new(node.op.name(), in_step, edges, inputs, queues);
             one.loop_begin = begin.map(|begin| begin as u32);
+            one.ratio = ratio(graph, at).unwrap_or(Ratio::ONE);
             cold.push(one);
         }
         slot::fall_in(&mut slots, &cold);
@@ -125,6 +128,7 @@ impl Run {
                 ended: false,
             },
             names: graph.nodes.iter().map(|node| node.op.name()).collect(),
+            grids: (0..graph.nodes.len()).map(|at| grid(graph, at)).collect(),
             bursts: 0,
             given: 0,
             timed_samples: 0,
@@ -134,15 +138,31 @@ impl Run {
 
 /// Samples that will reach a sink, if it is at the end of a chain that leaves none out.
 fn expected(graph: &Graph, feeds: &[Feed], node: usize) -> Option<u64> {
-    let mut now = node;
+    let (mut now, mut all) = (node, Ratio::ONE);
     while let [(from, _)] = graph.nodes[now].inputs[..] {
-        if now != node && graph.nodes[now].bound.ratio != Some((1, 1)) {
-            return None;
+        if now != node {
+            all = all.then(ratio(graph, now)?).ok()?;
         }
         now = from;
     }
     let feed = feeds.iter().find(|feed| feed.node == now)?;
-    (now != node).then(|| feed.source.total()).flatten()
+    let total = (now != node).then(|| feed.source.total()).flatten()?;
+    all.first_from(i64::try_from(total).ok()?)
+        .map(i64::unsigned_abs)
+}
+
+/// How indices that a node is given lie on those that were read.
+fn grid(graph: &Graph, node: usize) -> Ratio {
+    let first = graph.nodes[node].inputs.first();
+    let port = first.map(|&(from, output)| graph.nodes[from].bound.outputs[usize::from(output)]);
+    let stream = port.and_then(|port| port.stream());
+    stream.map_or(Ratio::ONE, |stream| stream.timebase.origin().1)
+}
+
+/// Indices that a node gives for those that it takes; None where that depends on the data.
+fn ratio(graph: &Graph, node: usize) -> Option<Ratio> {
+    let (given, taken) = graph.nodes[node].bound.ratio?;
+    Ratio::new(given, taken).ok()
 }
 
 /// Whether a node takes items from one edge only.

@@ -4,7 +4,7 @@ use crate::exec::drive::{Out, at};
 use crate::exec::meeting::release;
 use crate::exec::shared::{NOWHERE, Shared};
 use crate::exec::slot::{FRESH, Slot, To};
-use crate::{Break, OpError};
+use crate::{Break, OpError, Port};
 
 /// What goes along an edge beside items.
 #[derive(Debug, Clone)]
@@ -54,6 +54,29 @@ pub(crate) fn mark_all(
     }
 }
 
+/// The same to what is behind one of the node's outputs.
+pub(crate) fn mark_output(
+    later: &mut [Slot],
+    node: u32,
+    port: Port,
+    what: &Mark,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let mut nth = 0;
+    loop {
+        let edges = shared.cold[node as usize].edges.get(usize::from(port));
+        let Some(to) = edges.and_then(|edges| edges.get(nth).copied()) else {
+            return Ok(());
+        };
+        let mut one = what.clone();
+        let (slot, rest) = at(later, node + 1, to.node);
+        if pass(slot, rest, to, &mut one, shared)? {
+            mark_all(rest, to.node, &one, shared)?;
+        }
+        nth += 1;
+    }
+}
+
 /// Shows a node a mark; whether it goes on, as what it became.
 fn pass(
     slot: &mut Slot,
@@ -69,7 +92,17 @@ fn pass(
         return Ok(false);
     }
     match mark {
-        Mark::Stretch { anchor, why } => begin(slot, later, to, *anchor, why.as_ref(), shared)?,
+        Mark::Stretch { anchor, why } => {
+            begin(slot, later, to, *anchor, why.as_ref(), shared)?;
+            let ratio = shared.cold[node].ratio;
+            if !ratio.is_one() {
+                let of = |index: i64| ratio.first_from(index).unwrap_or(i64::MAX);
+                *anchor = of(*anchor);
+                if let Some(Break::Gap(range) | Break::Dropped(range)) = why {
+                    *range = of(range.start)..of(range.end);
+                }
+            }
+        }
         Mark::Progress(upto) => {
             *upto = slot.op.progress(to.port, *upto);
             let cold = &mut shared.cold[node];

@@ -19,6 +19,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use isochrony_time::Ratio;
+
 use drive::{Out, at, drive, fan_out};
 use fan_in::BACK;
 use marks::{Mark, mark_all};
@@ -61,6 +63,8 @@ pub(crate) struct Run {
     feeds: Vec<Feed>,
     shared: Shared,
     names: Vec<&'static str>,
+    /// How indices that each is given lie on those that were read.
+    grids: Vec<Ratio>,
     bursts: u64,
     /// Items of the sources.
     given: u64,
@@ -159,7 +163,7 @@ impl Run {
         let time = range.as_ref().and_then(|range| {
             self.feeds
                 .iter()
-                .find_map(|feed| feed.source.time_of(range.start))
+                .find_map(|feed| feed.source.time_of(self.read_at(node, range.start)?))
         });
         RunError::Operator {
             operator: self.names.get(node).copied().unwrap_or("scan"),
@@ -168,6 +172,12 @@ impl Run {
             time,
             error,
         }
+    }
+
+    /// The index that was read of an index that a node was given.
+    fn read_at(&self, node: usize, index: i64) -> Option<i64> {
+        let (at, _) = self.grids.get(node)?.place(index)?;
+        Some(at)
     }
 
     /// Gives an operator other parameters, or the place of one that has them.

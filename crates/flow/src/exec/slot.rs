@@ -3,6 +3,8 @@
 //! In a chain of a thousand operators the slots themselves are what fills the first-level cache, so a [`Slot`] has only
 //! what the driver reads at every hop. Counters are not among it: see [`Cold::count`].
 
+use isochrony_time::Ratio;
+
 use crate::exec::fan_in::FanIn;
 use crate::{Operator, Port};
 
@@ -42,6 +44,8 @@ pub(crate) struct Cold {
     pub(crate) name: &'static str,
     /// Whether it promised to keep step with its input.
     pub(crate) in_step: bool,
+    /// Indices that it gives for those that it takes, where these are others.
+    pub(crate) ratio: Ratio,
     /// Consumers of each output.
     pub(crate) edges: Vec<Vec<To>>,
     /// First sample of the stretch.
@@ -71,6 +75,7 @@ impl Cold {
         Self {
             name,
             in_step,
+            ratio: Ratio::ONE,
             edges,
             anchor: 0,
             gaps: 0,

@@ -1,5 +1,6 @@
 //! The first so many.
 
+use super::wrong_input;
 use crate::{
     Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
     operator,
@@ -18,6 +19,14 @@ operator! {
 
 impl Operator for Limit {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        if let [port @ PortType::Count] = inputs {
+            return Err(wrong_input(
+                "limit",
+                "windows, rows, ranges or samples",
+                port,
+                "a count is one number: put limit(...) before count()",
+            ));
+        }
         Ok(Bound::new(inputs.iter().copied())
             .contract(Contract::Sequential)
             .data_dependent())

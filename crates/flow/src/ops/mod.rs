@@ -3,6 +3,7 @@
 mod align;
 mod between;
 mod ca_cfar;
+mod calibrate;
 mod cfar;
 mod collect;
 mod compiled;
@@ -24,10 +25,12 @@ mod meeting;
 mod merge;
 mod notch;
 pub(crate) mod numbers;
+mod packets;
 mod pairs;
 mod pass;
 mod passthrough;
 mod ranges;
+mod resample;
 mod rewindow;
 pub(crate) mod rowwise;
 mod running;
@@ -37,6 +40,7 @@ mod shaped;
 mod spectrum;
 mod stalta;
 mod stats;
+mod stream_envelope;
 pub(crate) mod streamed;
 mod sync;
 mod to_rows;
@@ -49,6 +53,7 @@ mod zip;
 pub use align::AlignTo;
 pub use between::Between;
 pub use ca_cfar::CaCfar;
+pub use calibrate::{Calibrate, ToUnit};
 pub use cfar::Cfar;
 pub use collect::Collect;
 pub(crate) use compiled::Compiled;
@@ -67,9 +72,11 @@ pub use limit::Limit;
 pub use map::Map;
 pub use merge::Merge;
 pub use notch::Notch;
+pub use packets::{CombinePackets, ErrorCorrelation};
 pub use pass::{dtype_in_unit, in_unit, pass_where};
 pub use passthrough::Passthrough;
 pub use ranges::ToRanges;
+pub use resample::Resample;
 pub use rewindow::Rewindow;
 pub use running::{RunningMean, RunningQuantile, RunningRms};
 pub use score::SpectralScore;
@@ -78,6 +85,7 @@ pub use shaped::{Detrend, Ifft, Taper};
 pub use spectrum::{Fft, Power};
 pub use stalta::StaLta;
 pub use stats::{Stat, Stats};
+pub use stream_envelope::StreamEnvelope;
 pub use sync::Sync;
 pub use to_rows::ToRows;
 pub use triggers::Triggers;
@@ -93,10 +101,13 @@ pub(crate) const ALL: &[Declaration] = &[
     AlignTo::DECLARATION,
     Between::DECLARATION,
     CaCfar::DECLARATION,
+    Calibrate::DECLARATION,
     Cfar::DECLARATION,
     Collect::DECLARATION,
+    CombinePackets::DECLARATION,
     Count::DECLARATION,
     Delayed::DECLARATION,
+    ErrorCorrelation::DECLARATION,
     Feedback::DECLARATION,
     Fft::DECLARATION,
     Filter::DECLARATION,
@@ -111,6 +122,7 @@ pub(crate) const ALL: &[Declaration] = &[
     Passthrough::DECLARATION,
     Power::DECLARATION,
     ToRanges::DECLARATION,
+    Resample::DECLARATION,
     Rewindow::DECLARATION,
     RunningMean::DECLARATION,
     RunningQuantile::DECLARATION,
@@ -118,8 +130,10 @@ pub(crate) const ALL: &[Declaration] = &[
     Select::DECLARATION,
     StaLta::DECLARATION,
     Stats::DECLARATION,
+    StreamEnvelope::DECLARATION,
     Sync::DECLARATION,
     ToRows::DECLARATION,
+    ToUnit::DECLARATION,
     Triggers::DECLARATION,
     ZeroPhase::DECLARATION,
     Zip::DECLARATION,

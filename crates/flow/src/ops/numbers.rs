@@ -243,7 +243,7 @@ impl Numbers {
 }
 
 /// Windows of one number as samples from index `start` on; copied where they do not lie one behind the other.
-fn one_each(frames: &Frames, start: i64, out: &mut Out<'_>) -> Result<SigSeg, OpError> {
+pub(crate) fn one_each(frames: &Frames, start: i64, out: &mut Out<'_>) -> Result<SigSeg, OpError> {
     let (dtype, count) = (frames.dtype(), frames.count() as usize);
     if frames.width() != 1 {
         return Err(OpErrorKind::WrongItem {

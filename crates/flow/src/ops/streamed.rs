@@ -97,6 +97,30 @@ impl Sampled {
         }
     }
 
+    /// Name, timebase, rate and calibration.
+    pub(crate) fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// What makes values of their precision of them; None where they are such values.
+    ///
+    /// # Errors
+    /// What conversion is refused with.
+    pub(crate) fn converted(&self, operator: &'static str) -> Result<Option<Compiled>, PlanError> {
+        let dtype = dtype_of(self.single, self.complex);
+        if self.dtype == dtype && self.stream.get().calibration.is_identity() {
+            return Ok(None);
+        }
+        let port = PortType::Samples {
+            dtype: self.dtype,
+            stream: self.stream,
+        };
+        let mut compiled = Compiled::default();
+        let values = Expr::input().astype(dtype);
+        compiled.bind(operator, Some(&values), from_ref(&port))?;
+        Ok(Some(compiled))
+    }
+
     /// The unit of the samples' values; empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
         self.stream.get().calibration.unit()
@@ -287,18 +311,7 @@ impl Streamed {
         results: Results,
     ) -> Result<Bound, PlanError> {
         let dtype = dtype_of(given.single, given.complex);
-        let converted = if given.dtype == dtype && given.stream.get().calibration.is_identity() {
-            None
-        } else {
-            let port = PortType::Samples {
-                dtype: given.dtype,
-                stream: given.stream,
-            };
-            let mut compiled = Compiled::default();
-            let values = Expr::input().astype(dtype);
-            compiled.bind(operator, Some(&values), from_ref(&port))?;
-            Some(compiled)
-        };
+        let converted = given.converted(operator)?;
         let stream = given
             .stream
             .get()

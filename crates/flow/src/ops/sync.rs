@@ -2,17 +2,21 @@
 
 use super::wrong_input;
 use crate::{
-    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    operator,
+    Align, Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType, operator,
 };
 
 operator! {
     /// For every range of the last input, the samples of each of the others in it, on an output each; the rest is dropped.
     ///
     /// Samples wait until it is known that no range will ask for them, by reference: they are not copied. A range
-    /// that has a gap in it gives several segments. XStream, section III-D.
+    /// that has a gap in it gives several segments. Windows behind it are counted from each range's first sample; ranges
+    /// that touch are one. XStream, section III-D.
     pub struct Sync = "sync" (Inputs::AtLeast(2)) {}
-    state {}
+    state {
+        /// Where what is given on each output goes on; None before the first samples of a stretch.
+        next: Vec<Option<i64>>,
+    }
 }
 
 impl Operator for Sync {
@@ -51,12 +55,26 @@ impl Operator for Sync {
                 });
             }
         }
+        self.next = vec![None; inputs.len()];
         let bound = Bound::new(inputs.iter().copied()).contract(Contract::Sequential);
         Ok(bound.align(Align::Control).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        if let (Some((start, end)), Some(next)) =
+            (item.extent(), self.next.get_mut(usize::from(port)))
+        {
+            let own = next.replace(end) != Some(start) && start != out.anchor();
+            if own {
+                out.begin(port, start)?;
+            }
+        }
         out.emit(port, item)?;
         Ok(Next::Taken)
+    }
+
+    fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
+        self.next.fill(None);
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::slice::from_ref;
 
 use super::compiled::Compiled;
-use super::numbers::{Given, refused};
+use super::numbers::{Given, one_each, refused};
 use crate::{
     Applied, Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
     PlanError, Port, PortType, Ranges, json, operator,
@@ -96,7 +96,7 @@ impl Operator for Triggers {
         };
         let values = Expr::input().astype(DType::F64);
         self.values
-            .bind("triggers", Some(&values), from_ref(&inputs[0]))?;
+            .bind("triggers", Some(&values), from_ref(&port))?;
         self.port = Some(port);
         self.tile = vec![0.0; TILE];
         // In samples, also of windows; a length that is not whole is kept by the next that is.
@@ -129,19 +129,18 @@ impl Operator for Triggers {
                 }
             }
             Item::Frames(frames) => {
-                let mut from = 0;
-                while from < frames.count() {
-                    let to = frames.count().min(from + TILE as u64);
-                    let Some(part) = frames.sub(from..to) else {
-                        break;
-                    };
+                let (start, hop, span) = (frames.start(), frames.hop(), frames.window());
+                // One behind the other: as windows of one number each would cost a call.
+                let numbers = one_each(frames, 0, out)?;
+                for from in (0..numbers.len()).step_by(TILE) {
+                    let count = (numbers.len() - from).min(TILE as u64);
                     let grid = Grid {
-                        start: part.start(),
-                        hop: part.hop(),
-                        span: part.window(),
+                        start: start.saturating_add_unsigned(from * hop),
+                        hop,
+                        span,
                     };
-                    self.look(&part.into(), grid, (to - from) as usize, &mut complete)?;
-                    from = to;
+                    let part = numbers.subseg(from as i64..(from + count) as i64)?.into();
+                    self.look(&part, grid, count as usize, &mut complete)?;
                 }
             }
             other => {

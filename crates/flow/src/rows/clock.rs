@@ -2,7 +2,8 @@
 //!
 //! Types of ports name a stream, not the recording that knows its times. A scan therefore registers its recording's
 //! clock under the stream's name and timebase, which say the same whatever was computed of the samples; an operator
-//! that writes times asks for it when it is bound. The table holds no clock alive: the plan does.
+//! that writes times asks for it when it is bound. The table holds no clock alive: the plan does. What was resampled has
+//! the clock of the timebase that it comes of, asked for places between samples.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -10,6 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use isochrony_segment::StreamId;
 use isochrony_time::{Fixed, Stamp, TimebaseId};
 
+use super::regrid::on_grid;
 use crate::Cause;
 
 /// What knows the civil times of a recording's indices.
@@ -30,6 +32,7 @@ pub trait Clock: Send + Sync {
     }
 }
 
+/// The timebase is never one that was resampled.
 type Key = (&'static str, TimebaseId);
 
 /// Clocks that are still in use.
@@ -39,7 +42,7 @@ static CLOCKS: LazyLock<Mutex<Clocks>> = LazyLock::new(Mutex::default);
 
 fn key(stream: StreamId) -> Key {
     let stream = stream.get();
-    (&stream.name, stream.timebase)
+    (&stream.name, stream.timebase.origin().0)
 }
 
 /// Makes a clock known as long as it lives, and the first to be asked: when a plan is made, and again when it runs,
@@ -56,9 +59,7 @@ pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
 /// The clock of a stream.
 pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
     let clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
-    clocks
-        .get(&key(stream))?
-        .iter()
-        .rev()
-        .find_map(Weak::upgrade)
+    let known = clocks.get(&key(stream))?.iter().rev();
+    let clock = known.clone().find_map(Weak::upgrade)?;
+    Some(on_grid(clock, stream.get()))
 }

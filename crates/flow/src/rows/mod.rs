@@ -21,6 +21,7 @@ mod fields;
 mod gather;
 mod made;
 mod matcher;
+mod regrid;
 
 use std::ops::Range;
 
@@ -35,8 +36,9 @@ pub(crate) use columns::OfRows;
 pub use fields::Fields;
 pub(crate) use fields::{END, START, TIME};
 pub(crate) use gather::Gatherer;
-pub(crate) use made::{Made, float, integer};
+pub(crate) use made::{Made, float, integer, times};
 pub(crate) use matcher::{Axis, Matcher};
+pub(crate) use regrid::on_grid;
 
 /// Rows with named fields, in one block.
 #[derive(Debug, Clone)]

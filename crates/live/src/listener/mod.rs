@@ -21,7 +21,7 @@ use crate::LiveError;
 use crate::arrivals::{Arrivals, Basis, LiveClock};
 use crate::counts::{Counters, Counts};
 use crate::frame::MAX_FRAME;
-use crate::receive::{Address, Feed, Framing, Queue, Reading, Receiver};
+use crate::receive::{Address, Driver, Feed, Framing, Queue, Reading, Receiver};
 use latency::Histogram;
 use source::Live;
 
@@ -160,6 +160,10 @@ impl Listener {
     /// [`LiveError::Socket`].
     pub fn bind(address: &Address, options: &Options) -> Result<Self, LiveError> {
         options.check(address)?;
+        let unheard = |why: &str| LiveError::Address {
+            address: address.to_string(),
+            why: why.into(),
+        };
         let failed = |why| LiveError::Socket {
             doing: "listening at",
             address: address.to_string(),
@@ -181,14 +185,36 @@ impl Listener {
                 (Feed::Tcp(listener), Address::Tcp(at))
             }
             Address::Stdin => (Feed::Stdin, Address::Stdin),
+            Address::Driven => return Err(unheard("nothing drives it (Listener::driven)")),
         };
+        Ok(Self::of(feed, bound, options))
+    }
+
+    /// Listens to what a driver pushes while a run reads it.
+    ///
+    /// # Errors
+    /// [`LiveError::Option`].
+    pub fn driven(driver: impl Driver + 'static, options: &Options) -> Result<Self, LiveError> {
+        let options = Options {
+            framing: Framing::Isochrony,
+            ..options.clone()
+        };
+        options.check(&Address::Driven)?;
+        Ok(Self::of(
+            Feed::Driven(Arc::new(driver)),
+            Address::Driven,
+            &options,
+        ))
+    }
+
+    fn of(feed: Feed, bound: Address, options: &Options) -> Self {
         let name = match options.name.as_str() {
             "" => bound.to_string(),
             name => name.to_owned(),
         };
         let stream = Stream::new(name, TimebaseId(0), options.rate)
             .with_calibration(Calibration::identity(options.unit.as_str()));
-        Ok(Self(Arc::new(Inner {
+        Self(Arc::new(Inner {
             address: bound,
             feed,
             options: options.clone(),
@@ -198,7 +224,7 @@ impl Listener {
             busy: AtomicBool::new(false),
             ended: AtomicU64::new(u64::MAX),
             times: Arc::default(),
-        })))
+        }))
     }
 
     /// Listens as a saved plan says ([`Recording::saved`]).
@@ -238,7 +264,10 @@ impl Recording for Listener {
     }
 
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
-        let address = || self.0.address.to_string();
+        let address = || match self.0.address {
+            Address::Driven => self.0.options.name.clone(),
+            address => address.to_string(),
+        };
         if range.is_some() {
             return Err(failed(LiveError::Range { address: address() }));
         }
@@ -253,17 +282,23 @@ impl Recording for Listener {
             counters: self.0.counters.clone(),
             framing: options.framing,
             dtype: options.dtype,
+            rate_hz: options.rate.to_f64(),
             max_frame: options.max_frame,
             begun: Instant::now(),
         };
         let begun = reading.begun;
         let receiver = Receiver::spawn(&self.0.feed, reading).map_err(|why| {
-            failed(LiveError::Socket {
-                doing: "reading from",
-                address: address(),
-                why,
-                mend: "close other programs' sockets and threads",
-            })
+            let why = match why.downcast() {
+                Ok(why) => LiveError::Socket {
+                    doing: "reading from",
+                    address: address(),
+                    why: *why,
+                    mend: "close other programs' sockets and threads",
+                }
+                .into(),
+                Err(other) => other,
+            };
+            OpError::from(OpErrorKind::Failed(why))
         })?;
         let source = Live::new(free, queue, receiver, segment, begun);
         self.0.times.set(source.clock());
@@ -277,6 +312,9 @@ impl Recording for Listener {
 
     fn saved(&self) -> Option<Map<String, Value>> {
         let options = &self.0.options;
+        if let Feed::Driven(driver) = &self.0.feed {
+            return driver.saved();
+        }
         let saved = json!({
             "listen": self.0.address.to_string(),
             "dtype": options.dtype.numpy_str(options.order),

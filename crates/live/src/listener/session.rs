@@ -16,6 +16,8 @@ const SILENT: Duration = Duration::from_secs(1);
 const BEFORE: u64 = 1 << 20;
 /// Datagrams of a session: a count further on is none of it.
 const MOST: u64 = 1 << 44;
+/// Datagrams behind one another, all further back than any that are late, that mean a device which counts anew.
+const RESTARTED: u32 = 8;
 
 /// Samples that came at once, and where they belong.
 #[derive(Debug)]
@@ -62,6 +64,8 @@ pub(super) struct Session {
     zero: u64,
     /// Samples of each counted datagram.
     each: u64,
+    /// Counted datagrams that came from far back: the number that would follow them, and how many there were.
+    back: (u64, u32),
 }
 
 impl Session {
@@ -102,7 +106,7 @@ impl Session {
                     add(&counters.malformed_frames, 1);
                     return Parsed::Dropped(packet);
                 }
-                let silent = packet.came.saturating_sub(self.heard) >= SILENT;
+                let silent = packet.when.came.saturating_sub(self.heard) >= SILENT;
                 let other = self.id.is_some_and(|id| id != header.session);
                 let over = u64::from(header.session) == self.ended;
                 if over || other && !silent && !packet.fresh {
@@ -110,7 +114,7 @@ impl Session {
                     return Parsed::Dropped(packet);
                 }
                 self.id = Some(header.session);
-                self.heard = packet.came;
+                self.heard = packet.when.came;
                 Parsed::Frame {
                     first: header.first,
                     samples: header.samples.into(),
@@ -151,14 +155,18 @@ impl Session {
                 let before = self
                     .count
                     .map_or(0, |last| last.wrapping_sub(self.zero).wrapping_add(BEFORE));
+                let anew = self.is_back(before.saturating_sub(since), number, options);
                 if since >= before {
                     self.count = Some(count);
                 }
+                if anew {
+                    (self.count, self.zero) = (Some(number), number);
+                }
                 Parsed::Frame {
-                    first: since * self.each,
+                    first: if anew { BEFORE } else { since } * self.each,
                     samples: self.each,
                     frame: frame(packet, width, None, false),
-                    anew: false,
+                    anew,
                     last: false,
                 }
             }
@@ -176,6 +184,21 @@ impl Session {
                 }
             }
         }
+    }
+}
+
+impl Session {
+    /// Whether a datagram that lies so many behind the furthest one shows that the device counts anew: it is one of
+    /// several that follow one another from further back than anything that is only late.
+    fn is_back(&mut self, behind: u64, number: u64, options: &Options) -> bool {
+        let late = (options.reorder.as_secs_f64() + 1.0) * options.rate.to_f64();
+        if behind * self.each <= late as u64 {
+            return false;
+        }
+        let (next, many) = self.back;
+        let many = if number == next { many + 1 } else { 1 };
+        self.back = (number.wrapping_add(1), many % RESTARTED);
+        many == RESTARTED
     }
 }
 

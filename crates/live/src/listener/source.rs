@@ -108,7 +108,7 @@ impl Live {
 
     /// Puts a packet where it belongs.
     fn take(&mut self, packet: Packet) -> Result<(), OpError> {
-        let now = packet.came;
+        let now = packet.when.came;
         self.heard = now;
         let inner = self.listener.0.clone();
         match self.session.parse(packet, &inner.options, &inner.counters) {
@@ -163,6 +163,8 @@ impl Live {
         self.flush();
         self.order = Order::new(window(&self.listener.0.options));
         (self.base, self.end, self.highest) = (None, None, 0);
+        // The next one's frames may be stamped where this one's were not, or the other way round.
+        self.basis = None;
         Ok(())
     }
 
@@ -222,27 +224,27 @@ impl Live {
 
     /// The time of a frame's first sample; the runs if the clock that says so was set.
     fn stamp(&mut self, start: i64, frame: &Frame, anew: bool) -> Option<(RunId, RunId)> {
-        // The first frame decides whose stamps count.
+        // A sender's first frame decides whose stamps count.
         let basis = *self.basis.get_or_insert_with(|| {
-            if frame.time.is_some() {
-                self.times = arrivals(&self.listener.0.options, Basis::Sender);
-                self.listener.0.times.set(self.times.clock().clone());
-                Basis::Sender
-            } else {
-                Basis::Arrival
-            }
+            let basis = match frame.time {
+                Some(_) => Basis::Sender,
+                None => Basis::Arrival,
+            };
+            self.times.change_basis(basis);
+            basis
         });
         let set = frame.step || anew;
         if basis == Basis::Sender {
             return self.times.take(start, frame.time?, set);
         }
         let packet = &frame.packet;
-        let civil = packet.civil - i64::try_from(packet.came.as_nanos()).unwrap_or(0);
+        let civil = packet.when.civil - i64::try_from(packet.when.came.as_nanos()).unwrap_or(0);
         let moved = self
             .civil
             .is_some_and(|before| (civil - before).abs() > SET);
         self.civil = Some(civil);
-        self.times.take(start, packet.civil, set || moved)
+        let taken = packet.when.taken.unwrap_or(packet.when.civil);
+        self.times.take(start, taken, set || moved)
     }
 
     /// Copies a frame's samples behind those of the segment, and as many segments as it needs.
@@ -260,7 +262,7 @@ impl Live {
                     memory: self.memory()?,
                     start: from,
                     samples: 0,
-                    came: frame.packet.came,
+                    came: frame.packet.when.came,
                 },
             };
             let room = self.segment - filling.samples;

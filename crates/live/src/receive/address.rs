@@ -17,6 +17,8 @@ pub enum Address {
     Tcp(SocketAddr),
     /// Standard input.
     Stdin,
+    /// No address: a [`Driver`](super::Driver) makes the samples.
+    Driven,
 }
 
 impl Address {
@@ -25,7 +27,7 @@ impl Address {
     pub fn is_local(&self) -> bool {
         match self {
             Self::Udp(at) | Self::Tcp(at) => at.ip().is_loopback(),
-            Self::Stdin => true,
+            Self::Stdin | Self::Driven => true,
         }
     }
 }
@@ -36,6 +38,7 @@ impl fmt::Display for Address {
             Self::Udp(at) => write!(f, "udp://{at}"),
             Self::Tcp(at) => write!(f, "tcp://{at}"),
             Self::Stdin => write!(f, "-"),
+            Self::Driven => write!(f, "driven"),
         }
     }
 }

@@ -13,14 +13,23 @@ const LARGEST: usize = 64 << 10;
 /// Memory of packets that is kept for later ones.
 const SPARE: usize = 64;
 
+/// When something arrived.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct When {
+    /// Since the feed began, by a clock that is never set.
+    pub(crate) came: Duration,
+    /// In civil time, ns since 1970.
+    pub(crate) civil: i64,
+    /// When the first sample was taken, in civil time, where that is known better than by the arrival.
+    pub(crate) taken: Option<i64>,
+}
+
 /// What arrived at once.
 #[derive(Debug, Default)]
 pub(crate) struct Packet {
     pub(crate) bytes: Vec<u8>,
-    /// When, since the feed began; and in civil time, ns since 1970.
-    pub(crate) came: Duration,
-    pub(crate) civil: i64,
-    /// First of a connection.
+    pub(crate) when: When,
+    /// First of a connection; of what is pushed, any: another session is believed at once.
     pub(crate) fresh: bool,
     /// Bytes that were dropped before it for want of room.
     pub(crate) dropped: u64,
@@ -62,7 +71,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, state: &mut State, bytes: &[u8], (came, civil): (Duration, i64), fresh: bool) {
+    fn push(&self, state: &mut State, bytes: &[u8], when: When, fresh: bool) {
         let mut memory = state.spare.pop().unwrap_or_default();
         memory.clear();
         memory.extend_from_slice(bytes);
@@ -70,8 +79,7 @@ impl Queue {
         let dropped = std::mem::take(&mut state.dropped);
         state.packets.push_back(Packet {
             bytes: memory,
-            came,
-            civil,
+            when,
             fresh,
             dropped,
         });
@@ -81,18 +89,18 @@ impl Queue {
     }
 
     /// Queues a packet if there is room; says whether there was.
-    pub(crate) fn offer(&self, bytes: &[u8], when: (Duration, i64)) -> bool {
+    pub(crate) fn offer(&self, bytes: &[u8], when: When, fresh: bool) -> bool {
         let mut state = self.lock();
         if state.bytes + bytes.len() > self.limit && !state.packets.is_empty() {
             state.dropped += bytes.len() as u64;
             return false;
         }
-        self.push(&mut state, bytes, when, false);
+        self.push(&mut state, bytes, when, fresh);
         true
     }
 
     /// Queues a packet when there is room; false if nobody listens any more.
-    pub(crate) fn put(&self, bytes: &[u8], when: (Duration, i64), fresh: bool) -> bool {
+    pub(crate) fn put(&self, bytes: &[u8], when: When, fresh: bool) -> bool {
         let mut state = self.lock();
         while !state.stopped && state.bytes + bytes.len() > self.limit && !state.packets.is_empty()
         {
@@ -156,20 +164,24 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    const WHEN: (Duration, i64) = (Duration::ZERO, 0);
+    const WHEN: When = When {
+        came: Duration::ZERO,
+        civil: 0,
+        taken: None,
+    };
 
     #[test]
     fn what_finds_no_room_is_counted_at_the_next_packet() {
         let queue = Queue::new(10);
-        assert!(queue.offer(&[1; 6], WHEN));
-        assert!(!queue.offer(&[2; 6], WHEN));
-        assert!(queue.offer(&[3; 4], WHEN));
+        assert!(queue.offer(&[1; 6], WHEN, false));
+        assert!(!queue.offer(&[2; 6], WHEN, false));
+        assert!(queue.offer(&[3; 4], WHEN, false));
         assert_eq!(queue.take().unwrap().dropped, 0);
         let second = queue.take().unwrap();
         assert_eq!((second.dropped, second.bytes), (6, vec![3; 4]));
         assert!(!queue.take().unwrap_err());
         // One packet always finds room.
-        assert!(queue.offer(&[4; 60], WHEN));
+        assert!(queue.offer(&[4; 60], WHEN, false));
         queue.end();
         assert_eq!(queue.take().unwrap().bytes.len(), 60);
         assert!(queue.take().unwrap_err());

@@ -54,6 +54,7 @@ impl<'a> Parts<'a> {
                     }
                     _ => {
                         add(&self.to.counters.frames, 1);
+                        from = self.bytes.len();
                         add(&self.to.counters.malformed_frames, 1);
                         on = On::Stop;
                         break;
@@ -79,6 +80,15 @@ impl<'a> Parts<'a> {
         }
         self.bytes.drain(..from);
         on
+    }
+}
+
+impl Drop for Parts<'_> {
+    /// Half a frame, or half a sample: nothing that follows belongs to it, however the connection came to its end.
+    fn drop(&mut self) {
+        if !self.bytes.is_empty() && !self.to.queue.is_stopped() {
+            add(&self.to.counters.malformed_frames, 1);
+        }
     }
 }
 
@@ -119,9 +129,6 @@ fn serve(
     while !to.queue.is_stopped() {
         match stream.read(&mut piece) {
             Ok(0) => {
-                if !parts.bytes.is_empty() {
-                    add(&to.counters.malformed_frames, 1);
-                }
                 // Whoever says nothing at all has not ended anything.
                 return if parts.fresh { On::Stop } else { On::Reading };
             }
@@ -167,13 +174,10 @@ pub(super) fn read_stdin(to: &Reading) {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            _ => {
-                if !parts.bytes.is_empty() {
-                    add(&to.counters.malformed_frames, 1);
-                }
-                break;
-            }
+            _ => break,
         }
     }
+    // What is left of it is counted before the run is told.
+    drop(parts);
     to.queue.end();
 }

@@ -36,7 +36,7 @@ pub(super) fn read(socket: &UdpSocket, to: &Reading) {
         let parts = matches!(to.framing, Framing::Raw) && len % to.dtype.size() != 0;
         if len < least || len == datagram.len() || parts {
             add(&to.counters.malformed_frames, 1);
-        } else if !to.queue.offer(&datagram[..len], to.now()) {
+        } else if !to.queue.offer(&datagram[..len], to.now(), false) {
             add(&to.counters.overrun_frames, 1);
         }
     }

@@ -121,11 +121,15 @@ impl PythonOperator {
 
 /// An exception as an operator's error; it becomes the cause of the run's.
 pub(super) fn failed(error: Error) -> OpError {
-    let cause: Cause = match error {
+    OpErrorKind::Failed(cause(error)).into()
+}
+
+/// An exception as a cause.
+pub(super) fn cause(error: Error) -> Cause {
+    match error {
         Error::Python(error) => Box::new(error),
         Error::Ours(raised) => raised.message().to_owned().into(),
-    };
-    OpErrorKind::Failed(cause).into()
+    }
 }
 
 impl Held for PythonOperator {

@@ -9,18 +9,18 @@ use isochrony_segment::DType;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
-use super::NativePlan;
+use super::{NativePlan, drive};
 use crate::errors::{Raised, Result};
 use crate::time::RateArg;
 
 /// A feed that is listened to; `isochrony.Listener` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeListener {
-    listener: Listener,
+    pub(super) listener: Listener,
 }
 
 /// Seconds as a duration.
-fn seconds(name: &str, seconds: f64) -> Result<Duration> {
+pub(super) fn seconds(name: &str, seconds: f64) -> Result<Duration> {
     Ok(Duration::try_from_secs_f64(seconds).map_err(|_| {
         let message = format!("{name}={seconds} is refused; give seconds from 0");
         Raised::new("OptionError", "bad_option", message)
@@ -122,6 +122,9 @@ impl NativePlan {
 
 /// A feed that a saved plan names.
 pub(super) fn revive(saved: &Map<String, Value>) -> std::result::Result<Live, PlanError> {
+    if drive::is_driven(saved) {
+        return Ok(Live::new(drive::revive(saved)?));
+    }
     let listener = Listener::resolve(saved);
     let listener = listener.map_err(|error| PlanError::Unreadable {
         why: error.to_string(),

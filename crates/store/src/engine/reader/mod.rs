@@ -208,6 +208,14 @@ impl Reader {
         self.stale
     }
 
+    /// Whether a process has it open for writing now, as good as a look can be.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    pub fn is_written(&self) -> Result<bool, StoreError> {
+        lock::is_held(&*self.media, &self.root)
+    }
+
     /// The store's folder.
     #[must_use]
     pub fn root(&self) -> &Path {

@@ -1,0 +1,170 @@
+//! One stage: weights, and the samples that the next results still need.
+//!
+//! All places are indices of the input; [`Ratio`] makes them of the results' indices, exactly. The row holds samples from
+//! index `base` on. A stage knows no ends: it gives the results all of whose samples it was given.
+
+use std::sync::Arc;
+
+use isochrony_time::Ratio;
+
+use super::design::{Table, Weights};
+use super::kernels::{SPARE, Sums};
+use super::split::Spec;
+use crate::DspError;
+use crate::isa::Isa;
+use crate::spectrum::Precision;
+
+/// Bytes of samples that are taken into the row at a time: half a first-level cache.
+const BLOCK_BYTES: usize = 1 << 14;
+
+#[derive(Debug, Clone)]
+pub(super) struct Stage<T> {
+    isa: Isa,
+    weights: Arc<Weights<T>>,
+    ratio: Ratio,
+    /// Samples, room for a block, and for what kernels may read beyond.
+    row: Vec<T>,
+    /// Samples in the row, and the index of the first.
+    len: usize,
+    base: i64,
+    /// The next result, and its place: a sample, and how many of `up` parts behind that.
+    next: i64,
+    place: i64,
+    phase: u64,
+}
+
+impl<T: Precision> Stage<T> {
+    pub(super) fn new(isa: Isa, operator: &'static str, spec: &Spec) -> Result<Self, DspError> {
+        let weights = Weights::new(operator, spec)?;
+        let block = (BLOCK_BYTES / size_of::<T>()).max(weights.taps);
+        Ok(Self {
+            isa,
+            row: vec![T::zero(); weights.taps + weights.shift + block + SPARE],
+            weights: Arc::new(weights),
+            ratio: spec.ratio,
+            len: 0,
+            base: 0,
+            next: 0,
+            place: 0,
+            phase: 0,
+        })
+    }
+
+    pub(super) fn ratio(&self) -> Ratio {
+        self.ratio
+    }
+
+    /// Samples that a result needs before the one at its place, and behind it.
+    pub(super) fn reach(&self) -> (u64, u64) {
+        let Weights {
+            taps,
+            before,
+            shift,
+            ..
+        } = *self.weights;
+        ((before + shift - 1) as u64, (taps - before) as u64)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.row[..])
+    }
+
+    /// Samples from an index on are to come: the first result's index. None where that is beyond 64 bits.
+    pub(super) fn begin(&mut self, start: i64) -> Option<i64> {
+        // All samples of a result are there if its place has so many before it.
+        let before = self.reach().0.cast_signed();
+        let first = self.ratio.first_from(start.checked_add(before)?)?;
+        (self.base, self.len) = (start, 0);
+        self.seek(first)
+    }
+
+    /// Leaves out results before one. None where its place is beyond 64 bits.
+    pub(super) fn seek(&mut self, result: i64) -> Option<i64> {
+        (self.place, self.phase) = self.ratio.place(result)?;
+        self.next = result;
+        Some(result)
+    }
+
+    /// Index behind the last sample.
+    fn end(&self) -> i64 {
+        self.base.saturating_add_unsigned(self.len as u64)
+    }
+
+    /// Results that there will be after so many more samples.
+    pub(super) fn ready(&self, samples: usize) -> usize {
+        let behind = self.reach().1;
+        let end = self.end().saturating_add_unsigned(samples as u64);
+        let end = self.ratio.first_from(end.saturating_sub_unsigned(behind));
+        usize::try_from(end.unwrap_or(i64::MAX).saturating_sub(self.next)).unwrap_or(0)
+    }
+
+    /// Takes samples and computes the results that are [`ready`](Self::ready) then, as many as there is room for. What is
+    /// left of the samples when there is room for none, neither of results nor of samples, only later results need.
+    pub(super) fn process(&mut self, mut input: &[T], mut output: &mut [T]) {
+        while !input.is_empty() {
+            if self.len == self.row.len() - SPARE {
+                self.forget();
+            }
+            let room = self.row.len() - SPARE - self.len;
+            if room == 0 && output.is_empty() {
+                return;
+            }
+            let (now, rest) = input.split_at(room.min(input.len()));
+            let ready = self.ready(now.len()).min(output.len());
+            self.row[self.len..self.len + now.len()].copy_from_slice(now);
+            self.len += now.len();
+            let (results, others) = output.split_at_mut(ready);
+            self.compute(results);
+            (input, output) = (rest, others);
+        }
+    }
+
+    /// Computes the next results, of which all samples are there.
+    fn compute(&mut self, results: &mut [T]) {
+        let count = results.len() as i64;
+        // Not before the row's first sample: it keeps what the next result needs.
+        let middle = (self.place - self.base) as usize;
+        let at = middle + 1 - self.weights.before;
+        if results.is_empty() {
+            return;
+        }
+        if self.ratio.is_one() {
+            results.copy_from_slice(&self.row[at..at + results.len()]);
+        } else {
+            let (weights, between) = match &self.weights.table {
+                Table::Rows(rows) => (rows, None),
+                Table::Cubics {
+                    phases,
+                    coefficients,
+                } => (coefficients, Some(*phases)),
+            };
+            self.isa.run_narrow(Sums {
+                taps: self.weights.taps,
+                weights,
+                between,
+                pairs: self.weights.shift > 0,
+                row: &self.row,
+                at,
+                turn: (i128::from(self.next)).rem_euclid(self.ratio.up().into()) as u64,
+                phase: self.phase,
+                up: self.ratio.up(),
+                down: self.ratio.down(),
+                results,
+            });
+        }
+        self.next += count;
+        // Beyond 64 bits lies what no sample can have.
+        (self.place, self.phase) = self.ratio.place(self.next).unwrap_or((i64::MAX, 0));
+    }
+
+    /// Lets go of samples that no further result needs.
+    fn forget(&mut self) {
+        let (before, _) = self.reach();
+        let needed = self.place.saturating_sub_unsigned(before);
+        let gone = needed.saturating_sub(self.base).max(0);
+        let gone = usize::try_from(gone).map_or(self.len, |gone| gone.min(self.len));
+        self.row.copy_within(gone..self.len, 0);
+        self.len -= gone;
+        self.base += gone as i64;
+    }
+}

@@ -1,0 +1,57 @@
+//! Taps of the Hilbert transformer against the gain and phase that they promise.
+
+use std::f64::consts::TAU;
+
+use isochrony_dsp::filter::hilbert;
+
+/// The gain at a frequency, with the delay of half the taps taken out: its imaginary part, as antisymmetric taps have no
+/// other. The ideal is -1.
+fn gain(taps: &[f64], cycles: f64) -> f64 {
+    let middle = (taps.len() / 2) as f64;
+    let terms = taps.iter().enumerate();
+    terms
+        .map(|(k, tap)| -tap * (TAU * cycles * (k as f64 - middle)).sin())
+        .sum()
+}
+
+#[test]
+fn every_frequency_of_the_band_is_turned_by_a_quarter_within_the_stated_error() {
+    for (attenuation, low) in [(40.0, 0.05), (60.0, 0.01), (80.0, 0.003), (100.0, 0.1)] {
+        let taps = hilbert("envelope", attenuation, low * 1000.0, 1000.0).unwrap();
+        // The estimate of a Kaiser window's length is good to half a decibel or so.
+        let bound = 1.1 * 10f64.powf(-attenuation / 20.0);
+        let mut worst = 0.0f64;
+        for step in 0..=2000 {
+            let cycles = low + (0.5 - 2.0 * low) * f64::from(step) / 2000.0;
+            worst = worst.max((gain(&taps, cycles) + 1.0).abs());
+        }
+        assert!(worst < bound, "{attenuation} dB from {low}: {worst}");
+        // And it is no better than it has to be: the taps are not many more than needed.
+        assert!(worst > bound / 4.0, "{attenuation} dB from {low}: {worst}");
+    }
+}
+
+#[test]
+fn a_band_that_is_none_is_refused() {
+    for low in [0.0, -1.0, 25.0, 30.0, f64::NAN] {
+        let error = hilbert("envelope", 60.0, low, 100.0)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("low_hz=") && error.contains("a quarter of the rate"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_corner_that_needs_too_many_taps_is_refused_by_its_own_name() {
+    let error = hilbert("envelope", 60.0, 1e-12, 100.0)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("envelope: low_hz=0.000000000001 Hz must be wide enough"),
+        "{error}"
+    );
+    assert!(error.ends_with("change low_hz"), "{error}");
+}

@@ -1,0 +1,261 @@
+//! Units by name: what they measure, and how much of the coherent unit of that they are.
+//!
+//! A unit is a product of names with powers: `m/s`, `m/s**2`, `m/s^2`, `m s-2`, `mV/Pa`, `µm/s`. A slash divides by the one
+//! factor behind it. Names are those of the SI with its prefixes, and some that instruments speak. What is not known is
+//! nothing: no unit is guessed.
+
+/// Powers of metre, kilogram, second, ampere, kelvin, mole, candela, radian, and of counts.
+pub(crate) type Dimension = [i32; 9];
+
+/// `value_in_coherent_unit = value * factor + offset`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Unit {
+    pub(crate) dimension: Dimension,
+    pub(crate) factor: f64,
+    pub(crate) offset: f64,
+}
+
+const fn of(m: i32, kg: i32, s: i32, a: i32, k: i32) -> Dimension {
+    [m, kg, s, a, k, 0, 0, 0, 0]
+}
+
+const ANGLE: Dimension = [0, 0, 0, 0, 0, 0, 0, 1, 0];
+const COUNTS: Dimension = [0, 0, 0, 0, 0, 0, 0, 0, 1];
+const NONE: Dimension = [0; 9];
+
+/// Names that take prefixes.
+const PREFIXED: &[(&str, Dimension, f64)] = &[
+    ("m", of(1, 0, 0, 0, 0), 1.0),
+    ("g", of(0, 1, 0, 0, 0), 1e-3),
+    ("s", of(0, 0, 1, 0, 0), 1.0),
+    ("A", of(0, 0, 0, 1, 0), 1.0),
+    ("K", of(0, 0, 0, 0, 1), 1.0),
+    ("mol", [0, 0, 0, 0, 0, 1, 0, 0, 0], 1.0),
+    ("cd", [0, 0, 0, 0, 0, 0, 1, 0, 0], 1.0),
+    ("rad", ANGLE, 1.0),
+    ("Hz", of(0, 0, -1, 0, 0), 1.0),
+    ("N", of(1, 1, -2, 0, 0), 1.0),
+    ("Pa", of(-1, 1, -2, 0, 0), 1.0),
+    ("bar", of(-1, 1, -2, 0, 0), 1e5),
+    ("J", of(2, 1, -2, 0, 0), 1.0),
+    ("W", of(2, 1, -3, 0, 0), 1.0),
+    ("C", of(0, 0, 1, 1, 0), 1.0),
+    ("V", of(2, 1, -3, -1, 0), 1.0),
+    ("F", of(-2, -1, 4, 2, 0), 1.0),
+    ("Ohm", of(2, 1, -3, -2, 0), 1.0),
+    ("ohm", of(2, 1, -3, -2, 0), 1.0),
+    ("Ω", of(2, 1, -3, -2, 0), 1.0),
+    ("S", of(-2, -1, 3, 2, 0), 1.0),
+    ("Wb", of(2, 1, -2, -1, 0), 1.0),
+    ("T", of(0, 1, -2, -1, 0), 1.0),
+    ("H", of(2, 1, -2, -2, 0), 1.0),
+    ("L", of(3, 0, 0, 0, 0), 1e-3),
+    ("l", of(3, 0, 0, 0, 0), 1e-3),
+];
+
+/// Names that take none; with the value of their zero.
+const ALONE: &[(&str, Dimension, f64, f64)] = &[
+    ("min", of(0, 0, 1, 0, 0), 60.0, 0.0),
+    ("h", of(0, 0, 1, 0, 0), 3600.0, 0.0),
+    ("d", of(0, 0, 1, 0, 0), 86_400.0, 0.0),
+    ("degC", of(0, 0, 0, 0, 1), 1.0, 273.15),
+    ("°C", of(0, 0, 0, 0, 1), 1.0, 273.15),
+    ("degF", of(0, 0, 0, 0, 1), 5.0 / 9.0, 459.67 * 5.0 / 9.0),
+    ("°F", of(0, 0, 0, 0, 1), 5.0 / 9.0, 459.67 * 5.0 / 9.0),
+    ("deg", ANGLE, std::f64::consts::PI / 180.0, 0.0),
+    ("°", ANGLE, std::f64::consts::PI / 180.0, 0.0),
+    ("rpm", of(0, 0, -1, 0, 0), 1.0 / 60.0, 0.0),
+    ("atm", of(-1, 1, -2, 0, 0), 101_325.0, 0.0),
+    ("psi", of(-1, 1, -2, 0, 0), 6_894.757_293_168_361, 0.0),
+    ("mmHg", of(-1, 1, -2, 0, 0), 133.322_387_415, 0.0),
+    ("mH2O", of(-1, 1, -2, 0, 0), 9_806.65, 0.0),
+    ("g0", of(1, 0, -2, 0, 0), 9.806_65, 0.0),
+    ("in", of(1, 0, 0, 0, 0), 0.0254, 0.0),
+    ("ft", of(1, 0, 0, 0, 0), 0.3048, 0.0),
+    ("%", NONE, 1e-2, 0.0),
+    ("ppm", NONE, 1e-6, 0.0),
+    ("1", NONE, 1.0, 0.0),
+    ("count", COUNTS, 1.0, 0.0),
+    ("counts", COUNTS, 1.0, 0.0),
+];
+
+const PREFIXES: &[(&str, f64)] = &[
+    ("da", 1e1),
+    ("f", 1e-15),
+    ("p", 1e-12),
+    ("n", 1e-9),
+    ("u", 1e-6),
+    ("µ", 1e-6),
+    ("μ", 1e-6),
+    ("m", 1e-3),
+    ("c", 1e-2),
+    ("d", 1e-1),
+    ("h", 1e2),
+    ("k", 1e3),
+    ("M", 1e6),
+    ("G", 1e9),
+    ("T", 1e12),
+    ("P", 1e15),
+];
+
+/// A name with its prefix.
+fn named(name: &str) -> Option<Unit> {
+    // Whole names first: "min" is no milli-inch.
+    if let Some(&(_, dimension, factor, offset)) = ALONE.iter().find(|known| known.0 == name) {
+        return Some(Unit {
+            dimension,
+            factor,
+            offset,
+        });
+    }
+    let plain = |name: &str| PREFIXED.iter().find(|known| known.0 == name);
+    let prefixed = || {
+        PREFIXES.iter().find_map(|&(prefix, times)| {
+            let &(_, dimension, factor) = plain(name.strip_prefix(prefix)?)?;
+            Some((dimension, factor * times))
+        })
+    };
+    let found = plain(name).map(|&(_, dimension, factor)| (dimension, factor));
+    let (dimension, factor) = found.or_else(prefixed)?;
+    Some(Unit {
+        dimension,
+        factor,
+        offset: 0.0,
+    })
+}
+
+/// The unit that a text names; None if any part of it is unknown.
+pub(crate) fn unit(text: &str) -> Option<Unit> {
+    let text = text.trim().replace("**", "^");
+    if let Some(one) = named(&text) {
+        return Some(one);
+    }
+    let mut product = Unit {
+        dimension: NONE,
+        factor: 1.0,
+        offset: 0.0,
+    };
+    let mut divides = false;
+    let spaced = text.replace('/', " / ").replace(['*', '·'], " ");
+    let mut any = false;
+    for word in spaced.split_whitespace() {
+        if word == "/" {
+            if divides {
+                return None;
+            }
+            divides = true;
+            continue;
+        }
+        let (name, power) = powered(word)?;
+        let one = named(name).filter(|one| one.offset == 0.0)?;
+        let power = if std::mem::take(&mut divides) {
+            -power
+        } else {
+            power
+        };
+        product.factor *= one.factor.powi(power);
+        for (all, one) in product.dimension.iter_mut().zip(one.dimension) {
+            *all += one * power;
+        }
+        any = true;
+    }
+    (any && !divides).then_some(product)
+}
+
+/// A name and its power: `s`, `s^2`, `s-2`, `s2`.
+fn powered(word: &str) -> Option<(&str, i32)> {
+    if let Some((name, power)) = word.split_once('^') {
+        let power = power.trim_matches(['(', ')']).parse().ok()?;
+        return Some((name, power)).filter(|(_, power): &(&str, i32)| (-9..=9).contains(power));
+    }
+    if named(word).is_some() {
+        return Some((word, 1));
+    }
+    let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
+    let name = name.strip_suffix('-').unwrap_or(name);
+    let power: i32 = word[name.len()..].parse().ok()?;
+    (-9..=9).contains(&power).then_some((name, power))
+}
+
+/// What makes values of one unit values of another: `to = from * gain + offset`. None where they measure different things.
+pub(crate) fn conversion(from: &Unit, to: &Unit) -> Option<(f64, f64)> {
+    (from.dimension == to.dimension).then(|| {
+        let offset = (from.offset - to.offset) / to.factor;
+        (from.factor / to.factor, offset)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_what_the_si_brochure_says_however_they_are_written() {
+        for (from, to, value, want) in [
+            ("kPa", "Pa", 2.0, 2000.0),
+            ("bar", "kPa", 1.0, 100.0),
+            ("psi", "Pa", 1.0, 6_894.757_293_168),
+            ("mH2O", "kPa", 10.0, 98.0665),
+            ("m/s", "km/h", 10.0, 36.0),
+            ("nm/s", "m s-1", 1.0, 1e-9),
+            ("m/s**2", "g0", 9.80665, 1.0),
+            ("m/s^2", "mm*s^-2", 1.0, 1000.0),
+            ("µm/s", "um/s", 3.0, 3.0),
+            ("degC", "K", 20.0, 293.15),
+            ("°F", "degC", 212.0, 100.0),
+            ("deg", "rad", 180.0, std::f64::consts::PI),
+            ("rpm", "Hz", 600.0, 10.0),
+            ("V", "W/A", 1.0, 1.0),
+            ("N m", "J", 1.0, 1.0),
+            ("C/s", "A", 1.0, 1.0),
+            ("Ohm", "V/A", 1.0, 1.0),
+            ("F V", "C", 1.0, 1.0),
+            ("T m2", "Wb", 1.0, 1.0),
+            ("L/min", "m3/h", 1000.0, 60.0),
+            ("min", "s", 1.0, 60.0),
+            ("mV/(Pa)", "mV/(Pa)", 1.0, f64::NAN),
+            ("%", "1", 5.0, 0.05),
+        ] {
+            let (Some(a), Some(b)) = (unit(from), unit(to)) else {
+                assert!(want.is_nan(), "{from} or {to} is unknown");
+                continue;
+            };
+            let (gain, offset) = conversion(&a, &b).expect(from);
+            let got = value * gain + offset;
+            // A few roundings, of kelvins beside degrees.
+            assert!(
+                (got - want).abs() <= 1e-12 * want.abs() + 1e-10 * offset.abs().min(1.0),
+                "{from} {to}: {got}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_or_measures_something_else_is_nothing() {
+        for text in [
+            "",
+            "furlong",
+            "m//s",
+            "m/",
+            "degC/m",
+            "m^x",
+            "kmin",
+            "Pam",
+            "m^99",
+            "counts/flurb",
+        ] {
+            assert_eq!(unit(text), None, "{text}");
+        }
+        let of = |text| unit(text).unwrap();
+        for (a, b) in [
+            ("m", "s"),
+            ("m/s", "m/s2"),
+            ("Hz", "rad/s"),
+            ("counts", "V"),
+            ("counts", "1"),
+            ("deg", "1"),
+        ] {
+            assert_eq!(conversion(&of(a), &of(b)), None, "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,614 @@
+//! Plans that resample: indices, breaks, times and what meets whom, by the kernel and by arithmetic.
+
+use std::sync::{Arc, Mutex};
+
+use isochrony_dsp::resample::{Edges, Quality, Ratio, Resampler};
+use isochrony_expr::Expr;
+use isochrony_flow::{
+    Array, IfExists, Item, Keep, Kept, Live, Place, Plan, PlanError, PortType, Segments, Stored,
+    ToEvents, ToSignal, json, ops,
+};
+use isochrony_segment::{
+    Calibration, Complex32, Complex64, DType, Sample, SigSeg, Stream, StreamId,
+};
+use isochrony_store::{CreateOptions, Mode, Store};
+use isochrony_time::{Fixed, Rate, Stamp, TimebaseId};
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+fn stream() -> Stream {
+    Stream::new("stn/p", TimebaseId(0), Rate::new(1000, 1).unwrap())
+}
+
+/// Gap-free stretches from their first index on, cut into segments.
+fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: StreamId) -> Plan {
+    let segments = stretches.iter().flat_map(|(start, samples)| {
+        let pieces = samples.chunks(cut).enumerate();
+        pieces.map(move |(k, piece)| {
+            SigSeg::from_slice(piece, start + (k * cut) as i64, stream).unwrap()
+        })
+    });
+    let recording = Segments::new(segments.collect::<Vec<_>>()).unwrap();
+    Plan::scan_part(Live::new(recording), None, cut as u64)
+}
+
+fn params(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn resample(plan: &Plan, value: Value) -> Result<Plan, PlanError> {
+    plan.then::<ops::Resample>(params(value))
+}
+
+fn array(plan: &Plan) -> Array {
+    plan.collect().unwrap().array().unwrap().clone()
+}
+
+fn noise(count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|n| ((n * n) as f64 * 0.37).sin() + 0.2)
+        .collect()
+}
+
+/// Quick: short weights.
+fn quick(up: u64, down: u64, edges: &str) -> Value {
+    json!({"up": up, "down": down, "edges": edges, "attenuation_db": 50.0, "passband": 0.5})
+}
+
+/// Each stretch by itself, by the kernel in one call: indices and values.
+fn alone(stretches: &[(i64, Vec<f64>)], (up, down): (u64, u64), edges: Edges) -> Vec<(i64, f64)> {
+    let quality = Quality {
+        attenuation_db: 50.0,
+        passband: 0.5,
+    };
+    let mut kernel =
+        Resampler::new("resample", Ratio::new(up, down).unwrap(), quality, edges).unwrap();
+    let mut all = Vec::new();
+    for (start, samples) in stretches {
+        let first = kernel.begin(*start).unwrap();
+        let mut results = vec![0.0; kernel.ready(samples.len())];
+        kernel.process(samples, &mut results).unwrap();
+        let mut rest = vec![0.0; kernel.ready_at_end()];
+        kernel.finish(&mut rest).unwrap();
+        all.extend((first..).zip(results.into_iter().chain(rest)));
+    }
+    all
+}
+
+/// Indices and values of what was collected.
+fn placed(array: &Array) -> Vec<(i64, f64)> {
+    let values = array.to_vec::<f64>().unwrap();
+    let indices = array
+        .parts
+        .iter()
+        .flat_map(|&(start, len)| start..start + len as i64);
+    indices.zip(values).collect()
+}
+
+const EDGES: [(&str, Edges); 3] = [
+    ("inside", Edges::Inside),
+    ("zeros", Edges::Zeros),
+    ("steady", Edges::Steady),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_cutting_equals_one_pass_and_every_stretch_is_by_itself(
+        lens in prop::collection::vec(1usize..400, 1..5), cut in 1usize..300, up in 1u64..8, down in 1u64..8,
+        edges in 0..EDGES.len(), start in -300i64..300, gap in 1i64..30,
+    ) {
+        let mut at = start;
+        let mut stretches = Vec::new();
+        for len in lens {
+            stretches.push((at, noise(len)));
+            at += len as i64 + gap;
+        }
+        let (word, edges) = EDGES[edges];
+        let plan = resample(&scan(&stretches, cut, stream().intern()), quick(up, down, word)).unwrap();
+        let got = placed(&array(&plan));
+        let want = alone(&stretches, (up, down), edges);
+        let bits = |all: &[(i64, f64)]| all.iter().map(|(at, y)| (*at, y.to_bits())).collect::<Vec<_>>();
+        prop_assert_eq!(bits(&got), bits(&want));
+    }
+
+    #[test]
+    fn a_part_of_a_recording_gives_the_samples_that_all_of_it_gives(from in 0i64..1500, len in 1i64..1500) {
+        let stretches = [(-250, noise(2000)), (1800, noise(1000))];
+        let recording = |range| {
+            let segments = stretches.iter().map(|(start, samples)| {
+                SigSeg::from_slice(samples, *start, stream().intern()).unwrap()
+            });
+            let recording = Segments::new(segments.collect::<Vec<_>>()).unwrap();
+            let plan = Plan::scan_part(Live::new(recording), range, 512);
+            placed(&array(&resample(&plan, quick(3, 7, "inside")).unwrap()))
+        };
+        let (all, some) = (recording(None), recording(Some(from..from + len)));
+        prop_assert!(some.iter().all(|one| all.contains(one)));
+        // Whatever has its reach in the range is there: 64 samples to each side are more than it.
+        let within = |j: i64| (from + 64..from + len - 64).contains(&(j * 7 / 3));
+        prop_assert!(all.iter().filter(|(j, _)| within(*j)).all(|one| some.contains(one)));
+    }
+}
+
+#[test]
+fn types_units_and_rates_are_those_of_what_comes_out() {
+    let made = |dtype_plan: Plan, value: Value| resample(&dtype_plan, value).unwrap().port();
+    let counts = stream()
+        .with_calibration(Calibration::new(0.5, 1.0, "kPa").unwrap())
+        .intern();
+    let port = made(
+        scan(&[(0, vec![1i16; 9])], 9, counts),
+        json!({"rate_hz": 100.5}),
+    );
+    assert_eq!(
+        port.to_string(),
+        "samples[float64] of stn/p at 100.5 Hz in kPa"
+    );
+    assert_eq!(port.rate().unwrap(), Rate::new(201, 2).unwrap());
+    let port = made(
+        scan(&[(0, vec![1.0f32; 9])], 9, stream().intern()),
+        json!({"up": 2, "down": 3}),
+    );
+    assert_eq!(port.to_string(), "samples[float32] of stn/p at 2000/3 Hz");
+    let plan = resample(
+        &scan(&[(0, vec![4i16; 400])], 9, counts),
+        quick(1, 2, "steady"),
+    )
+    .unwrap();
+    // Half of four counts, and one.
+    assert!(
+        array(&plan)
+            .to_vec::<f64>()
+            .unwrap()
+            .iter()
+            .all(|y| (y - 3.0).abs() < 1e-14)
+    );
+    let one = resample(
+        &scan(&[(3, noise(5))], 2, stream().intern()),
+        json!({"rate_hz": 1000.0}),
+    )
+    .unwrap();
+    assert_eq!(
+        placed(&array(&one)),
+        (3..).zip(noise(5)).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn both_parts_of_complex_samples_are_resampled() {
+    let (re, im) = (noise(500), noise(900).split_off(400));
+    let pairs = re.iter().zip(&im);
+    let both: Vec<Complex64> = pairs
+        .clone()
+        .map(|(&re, &im)| Complex64 { re, im })
+        .collect();
+    let plan = resample(
+        &scan(&[(7, both)], 77, stream().intern()),
+        quick(3, 2, "zeros"),
+    )
+    .unwrap();
+    let got = array(&plan).to_vec::<Complex64>().unwrap();
+    let parts = [
+        alone(&[(7, re)], (3, 2), Edges::Zeros),
+        alone(&[(7, im)], (3, 2), Edges::Zeros),
+    ];
+    assert_eq!(got.len(), parts[0].len());
+    for (got, (re, im)) in got.iter().zip(parts[0].iter().zip(&parts[1])) {
+        assert_eq!((got.re, got.im), (re.1, im.1));
+    }
+    let single = vec![Complex32 { re: 1.0, im: -1.0 }; 200];
+    let plan = resample(
+        &scan(&[(0, single)], 50, stream().intern()),
+        quick(1, 3, "steady"),
+    )
+    .unwrap();
+    let got = array(&plan).to_vec::<Complex32>().unwrap();
+    assert!(
+        got.iter()
+            .all(|y| (y.re - 1.0).abs() < 1e-6 && (y.im + 1.0).abs() < 1e-6)
+    );
+}
+
+#[test]
+fn windows_behind_are_counted_from_the_first_place_of_their_stretch() {
+    // Places of a fifth of the rate: 0, 5 ...; the second stretch begins at 1003, so its first place is 1005.
+    let stretches = [(2, noise(600)), (1003, noise(600))];
+    let plan = resample(
+        &scan(&stretches, 100, stream().intern()),
+        quick(1, 5, "inside"),
+    )
+    .unwrap();
+    let rows = plan
+        .rewindow(20)
+        .unwrap()
+        .rows([])
+        .unwrap()
+        .collect()
+        .unwrap();
+    let starts = rows.rows().unwrap().column(0);
+    let starts: &arrow_array::Int64Array = starts.as_any().downcast_ref().unwrap();
+    for &start in starts.values() {
+        let anchor = if start < 201 { 1 } else { 201 };
+        assert_eq!((start - anchor) % 20, 0, "{starts:?}");
+    }
+    assert!(starts.len() > 6);
+    let gaps = plan
+        .count()
+        .unwrap()
+        .run()
+        .unwrap()
+        .operators
+        .last()
+        .unwrap()
+        .gaps;
+    assert_eq!(gaps, 1);
+}
+
+/// Remembers what it was told of breaks.
+fn told(plan: &Plan) -> Vec<String> {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let held = plan.hold(Kept::new(Listens(kept)), &[]).unwrap();
+    held.run().unwrap();
+    std::mem::take(&mut *seen.lock().unwrap())
+}
+
+struct Listens(Arc<Mutex<Vec<String>>>);
+
+struct Listening(Arc<Mutex<Vec<String>>>);
+
+impl isochrony_flow::Held for Listens {
+    fn name(&self) -> &'static str {
+        "listens"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn isochrony_flow::Operator>, PlanError> {
+        Ok(Box::new(Listening(self.0.clone())))
+    }
+}
+
+impl isochrony_flow::Operator for Listening {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<isochrony_flow::Bound, PlanError> {
+        Ok(isochrony_flow::Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(
+        &mut self,
+        _: u16,
+        _: &mut Item,
+        _: &mut isochrony_flow::Out<'_>,
+    ) -> Result<isochrony_flow::Next, isochrony_flow::OpError> {
+        Ok(isochrony_flow::Next::Tail)
+    }
+
+    fn on_break(
+        &mut self,
+        _: u16,
+        why: &isochrony_flow::Break,
+        out: &mut isochrony_flow::Out<'_>,
+    ) -> Result<(), isochrony_flow::OpError> {
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("{why:?} before {}", out.anchor()));
+        Ok(())
+    }
+}
+
+#[test]
+fn breaks_are_told_in_the_indices_of_what_comes_out() {
+    let stretches = [(2, noise(100)), (110, noise(90)), (203, noise(50))];
+    let plan = resample(
+        &scan(&stretches, 40, stream().intern()),
+        quick(1, 10, "steady"),
+    )
+    .unwrap();
+    // 102 to 110: no place of a tenth lies there, and none is missing. 200 to 203: that of 200.
+    assert_eq!(
+        told(&plan),
+        ["Gap(11..11) before 1", "Gap(20..21) before 11"]
+    );
+    // Twice as dense, and back: the recording's own.
+    let up = resample(
+        &plan,
+        json!({"up": 10, "edges": "steady", "attenuation_db": 50.0}),
+    )
+    .unwrap();
+    assert_eq!(
+        told(&up),
+        ["Gap(110..110) before 10", "Gap(200..210) before 110"]
+    );
+}
+
+#[test]
+fn what_was_removed_is_missing_behind_also_where_no_place_lay_in_it() {
+    let plan = scan(&[(0, noise(300))], 300, stream().intern());
+    let first = plan.between(0..101).unwrap();
+    let rest = plan.between(104..300).unwrap();
+    let both = first
+        .apply(
+            &<ops::Merge as isochrony_flow::Declared>::DECLARATION,
+            Map::new(),
+            &[rest],
+        )
+        .unwrap();
+    let plan = resample(&both, quick(1, 10, "zeros")).unwrap();
+    let got = placed(&array(&plan));
+    let indices: Vec<i64> = got.iter().map(|(at, _)| *at).collect();
+    // Places 0 to 100 and 110 to 290; that of 110 is left out, so that a filter behind begins anew.
+    assert_eq!(indices, (0..=10).chain(12..30).collect::<Vec<_>>());
+    assert_eq!(told(&plan), ["Removed before 12"]);
+}
+
+#[test]
+fn streams_of_one_timebase_meet_if_they_were_resampled_alike_and_not_otherwise() {
+    let one = scan(&[(0, noise(900))], 100, stream().intern());
+    let other = Stream {
+        name: "stn/q".into(),
+        ..stream()
+    };
+    let other = scan(&[(0, noise(700))], 64, other.intern());
+    let (a, b) = (
+        resample(&one, quick(2, 3, "inside")).unwrap(),
+        resample(&other, quick(4, 6, "inside")).unwrap(),
+    );
+    let difference = Expr::input_at(0) - Expr::input_at(1);
+    let got = array(&a.map_with(&difference, std::slice::from_ref(&b)).unwrap());
+    assert_eq!(got.shape[0], array(&b).shape[0]);
+    assert!(got.to_vec::<f64>().unwrap().iter().all(|y| *y == 0.0));
+    // Of another ratio, or as it was: other indices.
+    for wrong in [
+        one.clone(),
+        resample(&other, quick(1, 3, "inside")).unwrap(),
+    ] {
+        let error = a.map_with(&difference, &[wrong]).unwrap_err();
+        assert_eq!(error.code(), "inputs_differ", "{error}");
+    }
+    // There and back again.
+    let back = resample(&a, quick(3, 2, "inside")).unwrap();
+    let error = one
+        .map_with(&difference, &[back])
+        .unwrap()
+        .collect()
+        .unwrap();
+    assert!(error.array().unwrap().shape[0] > 700);
+}
+
+#[test]
+fn parameters_that_make_no_rate_are_refused() {
+    let plan = scan(&[(0, noise(9))], 9, stream().intern());
+    for (value, part) in [
+        (
+            json!({}),
+            "rate_hz=none must be given, or up= or down= or both",
+        ),
+        (
+            json!({"rate_hz": 10.0, "up": 2}),
+            "rate_hz=10 must be left out",
+        ),
+        (json!({"up": 0}), "up=0 must be"),
+        (json!({"rate_hz": 0.0}), "rate_hz=0.0 must be"),
+        (
+            json!({"down": 2_000_000_000u64}),
+            "up/down=1/2000000000 must be a ratio from",
+        ),
+        (json!({"up": 2, "passband": 1.5}), "passband=1.5"),
+        (
+            json!({"up": 2, "edges": "mirror"}),
+            "one of inside, zeros, steady",
+        ),
+    ] {
+        let error = resample(&plan, value.clone()).unwrap_err().to_string();
+        assert!(
+            error.contains("resample") && error.contains(part),
+            "{value}: {error}"
+        );
+    }
+    let windows = plan.rewindow(3).unwrap();
+    assert_eq!(
+        resample(&windows, json!({"up": 2})).unwrap_err().code(),
+        "input_type"
+    );
+}
+
+const T0: i64 = 1_267_401_600_000_000_000;
+
+/// A clock 40 ppm fast at 100 Hz: three minutes, a gap of 3.3 s, two minutes, and behind a step back by an hour one.
+fn recorded() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+    let options = CreateOptions::new(DType::F32, Rate::from_hz(100).unwrap());
+    let writer = store.create("p", &options).unwrap();
+    let mut at = T0 as f64;
+    let minute = |at: &mut f64| {
+        let samples: Vec<f32> = (0..6000).map(|n| (n as f32 * 0.01).sin()).collect();
+        let stamp = Stamp::new(Fixed::from_int(at.round() as i64), Fixed::ZERO);
+        writer
+            .append_bytes_at(bytemuck::cast_slice(&samples), &stamp, None)
+            .unwrap();
+        *at += 6000.0 * 1e7 / 1.000_04;
+    };
+    (0..3).for_each(|_| minute(&mut at));
+    at += 3.3e9;
+    (0..2).for_each(|_| minute(&mut at));
+    at -= 3.6e12;
+    minute(&mut at);
+    store.commit(true).unwrap();
+    (folder, store)
+}
+
+/// Every result's time, by its place between two samples of one clock, in ns since `T0`.
+fn time_at(signal: &isochrony_store::Signal, ratio: Ratio, index: i64) -> f64 {
+    let (at, part) = ratio.place(index).unwrap();
+    let ns = |at| {
+        let time = signal.time_of(at).unwrap().value;
+        time.checked_sub(Fixed::from_int(T0)).unwrap().to_f64()
+    };
+    ns(at) + part as f64 / ratio.up() as f64 * 1e7 / 1.000_04
+}
+
+#[test]
+fn a_kept_signal_has_the_times_of_the_places_over_gaps_and_clock_steps() {
+    let (_folder, store) = recorded();
+    let signal = store.signal("p").unwrap();
+    assert_eq!((signal.gaps().len(), signal.state().runs.len()), (1, 2));
+    for (name, up, down, edges) in [
+        ("tenth", 1, 10, "inside"),
+        ("denser", 147, 100, "steady"),
+        ("odd", 3, 7, "zeros"),
+    ] {
+        let ratio = Ratio::new(up, down).unwrap();
+        let plan = resample(
+            &Plan::scan(Stored::new(store.path(), signal.clone())),
+            quick(up, down, edges),
+        )
+        .unwrap();
+        let collected = array(&plan);
+        let to = ToSignal::new(Place::new(&store, name), IfExists::Refuse);
+        plan.keep(to).unwrap().run().unwrap();
+        let kept = store.signal(name).unwrap();
+        assert_eq!(kept.rate(), ratio.rate(signal.rate()).unwrap());
+        assert_eq!(kept.state().runs.len(), 2, "{name}");
+        // Stretches follow one another as they were collected.
+        let stretches: Vec<_> = kept
+            .select(0..kept.end_index())
+            .unwrap()
+            .segments()
+            .map(|s| s.unwrap().range())
+            .collect();
+        assert_eq!(stretches.len(), 3, "{name}: {stretches:?}");
+        let mut indices = collected
+            .parts
+            .iter()
+            .flat_map(|&(start, len)| start..start + len as i64);
+        let period = 1e9 / kept.rate().to_f64();
+        for at in stretches.into_iter().flatten() {
+            let from = indices.next().unwrap();
+            let got = kept
+                .time_of(at)
+                .unwrap()
+                .value
+                .checked_sub(Fixed::from_int(T0))
+                .unwrap()
+                .to_f64();
+            let want = time_at(&signal, ratio, from);
+            // Gaps take whole samples to a hundredth, and the store's own clock makes of the stamps what it does of any
+            // kept signal's: another hundredth.
+            assert!(
+                (got - want).abs() < 0.02 * period,
+                "{name} at {at} of {from}: {got} {want}"
+            );
+        }
+        assert_eq!(indices.next(), None);
+    }
+}
+
+#[test]
+fn rows_have_the_times_of_their_places() {
+    let (_folder, store) = recorded();
+    let signal = store.signal("p").unwrap();
+    let ratio = Ratio::new(3, 7).unwrap();
+    let plan = Plan::scan(Stored::new(store.path(), signal.clone()));
+    let plan = resample(&plan, quick(3, 7, "inside")).unwrap();
+    let rows = plan
+        .rewindow(101)
+        .unwrap()
+        .rows([])
+        .unwrap()
+        .collect()
+        .unwrap();
+    let rows = rows.rows().unwrap();
+    let starts: &arrow_array::Int64Array = rows.column(0).as_any().downcast_ref().unwrap();
+    let times: &arrow_array::TimestampNanosecondArray = rows
+        .column_by_name("time")
+        .unwrap()
+        .as_any()
+        .downcast_ref()
+        .unwrap();
+    assert!(rows.num_rows() > 100);
+    for (&start, &time) in starts.values().iter().zip(times.values()) {
+        let want = time_at(&signal, ratio, start);
+        // Three stamps to the nearest ns, and the step between them.
+        assert!(
+            ((time - T0) as f64 - want).abs() < 4.0,
+            "{start}: {time} {want}"
+        );
+    }
+}
+
+#[test]
+fn events_lie_on_the_samples_that_were_resampled() {
+    let (_folder, store) = recorded();
+    let plan = Plan::scan(Stored::new(store.path(), store.signal("p").unwrap()));
+    let windows = resample(&plan, quick(3, 7, "inside"))
+        .unwrap()
+        .rewindow(1000)
+        .unwrap();
+    let events = ToEvents::new(Place::new(&store, "p"), "window");
+    windows
+        .hold(Kept::new(Keep::new(events)), &[])
+        .unwrap()
+        .run()
+        .unwrap();
+    let signal = store.signal("p").unwrap();
+    let events: Vec<_> = signal
+        .events()
+        .map(|event| (event.start, event.end))
+        .collect();
+    // Windows are counted from place 0, of which the first lacks what the lowpass leaves out: 1000 take 2333 and a third
+    // samples.
+    assert_eq!(events[..2], [(2333, 4667), (4666, 7000)]);
+}
+
+#[test]
+fn an_error_behind_says_when_what_was_resampled_was_taken() {
+    let (_folder, store) = recorded();
+    let plan = Plan::scan(Stored::new(store.path(), store.signal("p").unwrap()));
+    let tenth = resample(&plan, quick(1, 10, "inside")).unwrap();
+    let fails = tenth.each(|_| Err("enough".into()));
+    let error = fails.unwrap().run().unwrap_err();
+    let text = error.to_string();
+    // The first segment of the tenth begins within the first seconds.
+    assert!(text.contains("2010-03-01T00:00:0"), "{text}");
+}
+
+#[test]
+fn the_envelope_of_a_stream_is_the_amplitude_of_its_sine_and_begins_anew_behind_gaps() {
+    let sine = |start: i64, count: i64| {
+        let at = |i: i64| 2.5 * (0.2 * std::f64::consts::PI * i as f64 + 0.4).cos();
+        (start, (start..start + count).map(at).collect::<Vec<f64>>())
+    };
+    // Few taps, and so many that they are applied by transforms.
+    for (low, attenuation) in [(80.0, 40.0), (10.0, 60.0)] {
+        let stretches = [sine(-40, 3000), sine(3010, 2000)];
+        let envelope = |cut| {
+            let plan = scan(&stretches, cut, stream().intern());
+            let params = params(json!({"low_hz": low, "attenuation_db": attenuation}));
+            array(&plan.then::<ops::StreamEnvelope>(params).unwrap())
+        };
+        let whole = envelope(5000);
+        assert_eq!(whole.parts.len(), 2);
+        let taps = isochrony_dsp::filter::hilbert("envelope", attenuation, low, 1000.0)
+            .unwrap()
+            .len() as u64;
+        let half = taps as i64 / 2;
+        assert_eq!(
+            whole.parts,
+            [
+                (-40 + half, 3000 - taps + 1),
+                (3010 + half, 2000 - taps + 1)
+            ]
+        );
+        let off = whole
+            .to_vec::<f64>()
+            .unwrap()
+            .into_iter()
+            .map(|y| (y / 2.5 - 1.0).abs());
+        assert!(off.fold(0.0, f64::max) < 1.1 * 10f64.powf(-attenuation / 20.0));
+        for cut in [7, 640] {
+            assert_eq!(envelope(cut), whole, "{cut}");
+        }
+    }
+}

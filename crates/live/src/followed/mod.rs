@@ -1,0 +1,288 @@
+//! A stored signal that is still being appended to, as a recording: what is there, and then what is committed later.
+//!
+//! A pass reads up to the last sample that is committed, then waits, and goes on from there with the next commit, of this
+//! process or another. It reads in index order and each index once. So gaps and clock steps are announced as for any
+//! stored signal, and windows go on across commits as if the signal had been read when it was whole.
+//!
+//! **Behind the place that is read** a late file may fill a gap. Those samples do not come: a plan is never told of the
+//! past. They are counted ([`FollowCounts::backfilled_samples`]), and a second pass over the archive has them. A gap at
+//! the signal's end is not read past before something follows it, so what fills it until then comes in its place.
+//!
+//! **Waiting** costs nothing: on Linux the kernel says when a file of the store's log changes ([`watch`]), and elsewhere,
+//! and over a network, where it does not say so of other machines' writes, the run looks every 20 ms as for any source.
+//!
+//! **The end** is a signal that was sealed, as nothing can be added to that; a silence, if one was stated; or, if that was
+//! asked for, that nobody has the store open for writing any more. Each only when all that was committed has been read.
+
+mod source;
+mod watch;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use isochrony_flow::{
+    Cause, Clock, OpError, OpErrorKind, PlanError, PortType, Recording, Source, Stored,
+};
+use isochrony_store::{Mode, Signal, Store, StoreError};
+use isochrony_time::Stamp;
+use serde_json::{Map, Value, json};
+
+use crate::LiveError;
+use source::Following;
+
+/// How a stored signal is followed.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct FollowOptions {
+    /// Index from which on it is read.
+    pub start: i64,
+    /// It ends when nothing was committed for so long; None: not for that.
+    pub silence: Option<Duration>,
+    /// It ends when nobody has the store open for writing any more.
+    pub while_written: bool,
+}
+
+/// What became of a signal that is followed, over all runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FollowCounts {
+    /// Samples that went to plans.
+    pub samples: u64,
+    /// Times that there was something new, the first included.
+    pub commits: u64,
+    /// Samples that were put behind the place that was read, and so did not come.
+    pub backfilled_samples: u64,
+}
+
+impl FollowCounts {
+    /// Names and numbers.
+    #[must_use]
+    pub fn named(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("samples", self.samples),
+            ("commits", self.commits),
+            ("backfilled_samples", self.backfilled_samples),
+        ]
+    }
+}
+
+/// A stored signal and what is still to be committed of it. Any number of runs may follow it at once.
+///
+/// ```
+/// use isochrony_flow::{Live, Plan};
+/// use isochrony_live::{FollowOptions, Followed};
+/// use isochrony_store::{CreateOptions, Mode, Store};
+/// use isochrony_segment::DType;
+/// use isochrony_time::Rate;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("water.iso");
+/// let writing = Store::open(&path, Mode::Create)?;
+/// let writer = writing.create("mic", &CreateOptions::new(DType::I16, Rate::from_hz(1000)?))?;
+/// writer.append(&[1i16; 500])?;
+/// writing.commit(true)?;
+///
+/// let reading = Store::open(&path, Mode::Read)?;
+/// let mut options = FollowOptions::default();
+/// options.while_written = true;
+/// let followed = Followed::new(&reading, reading.signal("mic")?, &options)?;
+/// let plan = Plan::scan_live(Live::new(followed)).count()?;
+/// let counting = std::thread::spawn(move || plan.collect());
+/// writer.append(&[1i16; 500])?;
+/// writing.commit(true)?;
+/// writing.close()?;
+/// let counted = counting.join().expect("no panic")?;
+/// assert_eq!(counted.count(), Some(1000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Followed(Arc<Inner>);
+
+pub(crate) struct Inner {
+    store: Store,
+    signal: Signal,
+    options: FollowOptions,
+    counters: Counters,
+    /// None of a signal that has samples and no times.
+    times: Option<Arc<Times>>,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    samples: AtomicU64,
+    commits: AtomicU64,
+    backfilled: AtomicU64,
+}
+
+impl Followed {
+    /// Follows a signal of a store.
+    ///
+    /// # Errors
+    /// [`LiveError::Option`].
+    pub fn new(store: &Store, signal: Signal, options: &FollowOptions) -> Result<Self, LiveError> {
+        if options.start < 0 {
+            return Err(LiveError::Option {
+                option: "start",
+                got: options.start.to_string(),
+                legal: "an index from 0".into(),
+            });
+        }
+        let stored = Stored::new(store.path(), signal.clone());
+        // The first samples may bring times.
+        let may_have = stored.clock().is_some() || signal.end_index() == 0;
+        Ok(Self(Arc::new(Inner {
+            store: store.clone(),
+            times: may_have.then(|| Arc::new(Times(RwLock::new(stored)))),
+            signal,
+            options: options.clone(),
+            counters: Counters::default(),
+        })))
+    }
+
+    /// The signal that a saved plan names, in the store that it names or in another one.
+    ///
+    /// # Errors
+    /// [`PlanError::NoRecording`], [`PlanError::Unreadable`].
+    pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Self, PlanError> {
+        let unreadable = |why: String| PlanError::Unreadable { why };
+        let text = |key: &str| match saved.get(key) {
+            Some(Value::String(text)) => Ok(text.as_str()),
+            _ => Err(unreadable(format!("a scan does not name its {key}"))),
+        };
+        let name = text("signal")?;
+        let no_recording = |why: StoreError| PlanError::NoRecording {
+            recording: name.into(),
+            why: why.to_string(),
+        };
+        let opened;
+        let store = match store {
+            Some(store) => store,
+            None => {
+                opened = Store::open(text("store")?, Mode::Read).map_err(no_recording)?;
+                &opened
+            }
+        };
+        let how = saved.get("follow").and_then(Value::as_object);
+        let how = how.ok_or_else(|| unreadable("follow= is no object".into()))?;
+        let silence = match how.get("silence").and_then(Value::as_f64) {
+            Some(seconds) => Some(
+                Duration::try_from_secs_f64(seconds)
+                    .map_err(|why| unreadable(format!("silence={seconds}: {why}")))?,
+            ),
+            None => None,
+        };
+        let options = FollowOptions {
+            start: how.get("start").and_then(Value::as_i64).unwrap_or(0),
+            silence,
+            while_written: how.get("while_written") == Some(&Value::Bool(true)),
+        };
+        let signal = store.signal(name).map_err(no_recording)?;
+        Self::new(store, signal, &options).map_err(|error| unreadable(error.to_string()))
+    }
+
+    /// What became of it so far.
+    #[must_use]
+    pub fn counts(&self) -> FollowCounts {
+        let Counters {
+            samples,
+            commits,
+            backfilled,
+        } = &self.0.counters;
+        FollowCounts {
+            samples: samples.load(Ordering::Relaxed),
+            commits: commits.load(Ordering::Relaxed),
+            backfilled_samples: backfilled.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl fmt::Debug for Followed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Followed")
+            .field("signal", &self.0.signal)
+            .field("options", &self.0.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Recording for Followed {
+    fn port(&self) -> PortType {
+        PortType::Samples {
+            dtype: self.0.signal.dtype(),
+            stream: self.0.signal.stream(),
+        }
+    }
+
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        let from = self.0.options.start;
+        let within = range.unwrap_or(from..i64::MAX);
+        let within = within.start.max(from)..within.end;
+        Ok(Box::new(Following::new(self.0.clone(), within, segment)))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        let times = self.0.times.clone()?;
+        Some(times)
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        let options = &self.0.options;
+        let saved = json!({
+            "store": self.0.store.path().to_str()?,
+            "signal": self.0.signal.name(),
+            "follow": {
+                "start": options.start,
+                "silence": options.silence.map(|silence| silence.as_secs_f64()),
+                "while_written": options.while_written,
+            },
+        });
+        saved.as_object().cloned()
+    }
+}
+
+/// Times as the pass that looked last knows them. It is there before there are any, so that operators that write times
+/// find it.
+#[derive(Debug)]
+struct Times(RwLock<Stored>);
+
+impl Times {
+    /// The signal as it can be read, with a clock if it has times by now.
+    fn stored(&self, store: &Store, signal: &Signal) -> Stored {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if known.clock().is_some() {
+            return known.clone();
+        }
+        drop(known);
+        let stored = Stored::new(store.path(), signal.clone());
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = stored.clone();
+        stored
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        let stored = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        stored.clock()
+    }
+}
+
+impl Clock for Times {
+    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
+        match self.clock() {
+            Some(clock) => clock.times(indices, out),
+            None => {
+                out.fill(i64::MIN);
+                Ok(())
+            }
+        }
+    }
+
+    fn stamp(&self, index: i64) -> Option<Stamp> {
+        self.clock()?.stamp(index)
+    }
+}
+
+fn failed(error: StoreError) -> OpError {
+    OpErrorKind::Failed(Cause::from(error)).into()
+}

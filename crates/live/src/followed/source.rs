@@ -1,0 +1,156 @@
+//! One run over a signal that is followed.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use isochrony_flow::{Item, OpError, Pulled, Source, Stored};
+use isochrony_store::Signal;
+use isochrony_time::civil;
+
+use super::watch::Watch;
+use super::{Inner, failed};
+use crate::counts::add;
+
+/// How often to look whether somebody writes; a look holds the store's lock for an instant.
+const WRITER: Duration = Duration::from_millis(500);
+
+pub(super) struct Following {
+    followed: Arc<Inner>,
+    /// The signal as it was when it was looked at last.
+    signal: Signal,
+    /// Indices that are wanted.
+    within: Range<i64>,
+    segment: u64,
+    /// Over what was there at the last look; None: all of it was read.
+    pass: Option<Box<dyn Source>>,
+    /// Index behind the last sample of that pass, and its run.
+    next: i64,
+    before: Option<(i64, u32)>,
+    /// Samples that there were from the first index on to `next`.
+    present: i64,
+    looked: bool,
+    /// When something came, and when it was looked for a writer.
+    heard: Instant,
+    asked: Instant,
+    watch: Option<Watch>,
+}
+
+impl Following {
+    pub(super) fn new(followed: Arc<Inner>, within: Range<i64>, segment: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            signal: followed.signal.clone(),
+            followed,
+            next: within.start,
+            within,
+            segment,
+            pass: None,
+            before: None,
+            present: 0,
+            looked: false,
+            heard: now,
+            asked: now,
+            watch: None,
+        }
+    }
+
+    /// Looks for what was committed since; whether there is something to read.
+    fn look(&mut self) -> Result<bool, OpError> {
+        let changed = self.signal.refresh().map_err(failed)?;
+        if !changed && self.looked {
+            return Ok(false);
+        }
+        self.looked = true;
+        let counters = &self.followed.counters;
+        let present_now = present(&self.signal, self.within.start..self.next);
+        // Fewer than before, if samples were declared invalid since.
+        let behind = u64::try_from(present_now - self.present).unwrap_or(0);
+        add(&counters.backfilled, behind);
+        self.present = present_now;
+        // Up to the last sample: what fills a gap at the end before something follows it comes in its place.
+        let end = self.signal.end_index().min(self.within.end);
+        let gap = self.signal.gaps().at(end - 1);
+        let end = gap.map_or(end, |gap| gap.start);
+        if end <= self.next {
+            return Ok(false);
+        }
+        let stored = match &self.followed.times {
+            Some(times) => times.stored(&self.followed.store, &self.signal),
+            None => Stored::new(self.followed.store.path(), self.signal.clone()),
+        };
+        let range = self.next..end;
+        let pass = stored.resume(
+            self.signal.clone(),
+            range.clone(),
+            self.before,
+            self.segment,
+        )?;
+        self.pass = Some(pass);
+        let runs = &self.signal.state().runs;
+        self.before = runs.at(end - 1).map(|run| (end, run.id));
+        self.present += present(&self.signal, range);
+        self.next = end;
+        self.heard = Instant::now();
+        add(&counters.commits, 1);
+        Ok(true)
+    }
+
+    /// Whether nothing follows what was read.
+    fn is_over(&mut self) -> Result<bool, OpError> {
+        let options = &self.followed.options;
+        let sealed = !self.signal.codec().is_empty();
+        let silent = options
+            .silence
+            .is_some_and(|most| self.heard.elapsed() >= most);
+        if sealed || silent || self.next >= self.within.end {
+            return Ok(true);
+        }
+        if !options.while_written || self.asked.elapsed() < WRITER {
+            return Ok(false);
+        }
+        let written = self.followed.store.is_written().map_err(failed)?;
+        self.asked = Instant::now();
+        // What was committed before the writer went has to be read yet.
+        Ok(!written && !self.look()?)
+    }
+}
+
+/// Samples that there are in a range.
+fn present(signal: &Signal, range: Range<i64>) -> i64 {
+    if range.is_empty() {
+        return 0;
+    }
+    range.end - range.start - signal.gaps().missing_within(range)
+}
+
+impl Source for Following {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        loop {
+            if let Some(pass) = &mut self.pass {
+                match pass.pull()? {
+                    Pulled::End => self.pass = None,
+                    Pulled::Item(item) => {
+                        add(&self.followed.counters.samples, Item::samples(&item));
+                        return Ok(Pulled::Item(item));
+                    }
+                    other => return Ok(other),
+                }
+            } else if !self.look()? && self.pass.is_none() {
+                let over = self.is_over()?;
+                if self.pass.is_none() {
+                    return Ok(if over { Pulled::End } else { Pulled::Idle });
+                }
+            }
+        }
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let time = self.signal.time_of(index).ok()?;
+        Some(civil::format(time.value))
+    }
+
+    fn wakes(&mut self, thread: &std::thread::Thread) {
+        self.watch = Watch::new(self.followed.store.path(), thread.clone());
+    }
+}

@@ -1,0 +1,98 @@
+//! Waking a run when a store's log changes.
+//!
+//! A run whose sources have nothing looks every 20 ms by itself, so this is about latency only: whatever fails here, and
+//! all of it on other systems than Linux, leaves those 20 ms. The kernel's word is used (inotify) rather than looks at a
+//! shorter interval, because it is sooner (0.1 ms) and costs nothing while nobody writes; a look every millisecond
+//! would be as late on average as it is long, and take a thousand wake-ups a second for it.
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::Watch;
+#[cfg(not(target_os = "linux"))]
+pub(super) use nothing::Watch;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::mem::MaybeUninit;
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::thread::{JoinHandle, Thread};
+
+    use isochrony_store::layout;
+    use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    use rustix::io::{Errno, read, write};
+
+    /// A thread that waits for changes; dropping it stops it.
+    #[derive(Debug)]
+    pub(in super::super) struct Watch {
+        stop: Arc<OwnedFd>,
+        thread: Option<JoinHandle<()>>,
+    }
+
+    impl Watch {
+        /// Wakes a thread whenever a file of a store's log changes; None where the system does not tell.
+        pub(in super::super) fn new(store: &Path, wakes: Thread) -> Option<Self> {
+            let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
+            let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            inotify::add_watch(&changes, layout::engine_folder(store), what).ok()?;
+            let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).ok()?);
+            let stopped = stop.clone();
+            let thread = std::thread::Builder::new().name("isochrony-follow".into());
+            let thread = thread
+                .spawn(move || watch(&changes, &stopped, &wakes))
+                .ok()?;
+            Some(Self {
+                stop,
+                thread: Some(thread),
+            })
+        }
+    }
+
+    fn watch(changes: &OwnedFd, stop: &OwnedFd, wakes: &Thread) {
+        let mut events = [MaybeUninit::uninit(); 4096];
+        loop {
+            let mut either = [
+                PollFd::new(changes, PollFlags::IN),
+                PollFd::new(stop, PollFlags::IN),
+            ];
+            match poll(&mut either, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return,
+            }
+            if !either[1].revents().is_empty() {
+                return;
+            }
+            // What they say in detail does not matter: the run looks for itself.
+            while read(changes, &mut events).is_ok_and(|(told, _)| !told.is_empty()) {}
+            wakes.unpark();
+        }
+    }
+
+    impl Drop for Watch {
+        fn drop(&mut self) {
+            // An eventfd takes 2^64 - 2 of these before it refuses one.
+            let _ = write(&self.stop, &1u64.to_ne_bytes());
+            if let Some(thread) = self.thread.take() {
+                // It panics nowhere; if it did, there is nothing to mend here.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod nothing {
+    use std::path::Path;
+    use std::thread::Thread;
+
+    /// Nothing wakes the run: it looks by itself.
+    #[derive(Debug)]
+    pub(in super::super) struct Watch;
+
+    impl Watch {
+        pub(in super::super) fn new(_: &Path, _: Thread) -> Option<Self> {
+            None
+        }
+    }
+}

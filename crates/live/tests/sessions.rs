@@ -1,0 +1,228 @@
+//! Feeds that change in their midst: senders and devices that begin anew, connections that take another's place, and feeds
+//! that are pushed by other code.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use isochrony_flow::{Cause, Live, Plan, Recording};
+use isochrony_live::send::Sender;
+use isochrony_live::{Address, At, Driver, Listener, Options, Pusher};
+use isochrony_segment::{ByteOrder, DType};
+use isochrony_time::Rate;
+
+fn rate() -> Rate {
+    Rate::from_hz(1000).unwrap()
+}
+
+fn options(silence: u64) -> Options {
+    let mut options = Options::new(DType::I32, rate());
+    options.silence = Some(Duration::from_millis(silence));
+    options
+}
+
+fn collecting(listener: &Listener) -> JoinHandle<Vec<i32>> {
+    let plan = Plan::scan_live(Live::new(listener.clone()));
+    spawn(move || {
+        let gathered = plan.collect().unwrap();
+        gathered.array().unwrap().to_vec().unwrap()
+    })
+}
+
+fn at(listener: &Listener) -> SocketAddr {
+    match listener.address() {
+        Address::Udp(at) | Address::Tcp(at) => at,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_device_that_counts_anew_begins_a_run() {
+    let mut options = options(1500);
+    options.framing = ">u4".parse().unwrap();
+    options.order = ByteOrder::Big;
+    let listener = Listener::bind(&"udp://127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let got = collecting(&listener);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let send = |count: u32, value: i32| {
+        let mut datagram = count.to_be_bytes().to_vec();
+        for k in 0..10 {
+            datagram.extend((value + k).to_be_bytes());
+        }
+        socket.send_to(&datagram, at(&listener)).unwrap();
+        sleep(Duration::from_millis(1));
+    };
+    for k in 0..50 {
+        send(1_000_000 + k, 10 * k as i32);
+    }
+    for k in 0..50 {
+        send(k, 5000 + 10 * k as i32);
+    }
+    let got = got.join().unwrap();
+    let counts = listener.counts();
+    // Eight datagrams in a row are believed; the seven before could have been late.
+    assert_eq!((counts.clock_steps, counts.late_frames), (1, 7));
+    assert_eq!((counts.malformed_frames, counts.lost_samples), (0, 0));
+    let expected: Vec<i32> = (0..500).chain(5070..5500).collect();
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn a_sender_without_stamps_behind_one_with_them_has_the_times_of_its_arrival() {
+    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().unwrap(), &options(20_000)).unwrap();
+    let got = collecting(&listener);
+    const LONG_AGO: i64 = 1_000_000_000_000_000_000;
+    let mut stamped = Sender::connect(&listener.address(), DType::I32, rate()).unwrap();
+    stamped.send(&[1i32; 100], Some(LONG_AGO)).unwrap();
+    // It goes without a word.
+    drop(stamped);
+    sleep(Duration::from_millis(200));
+    let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let mut unstamped = Sender::connect(&listener.address(), DType::I32, rate()).unwrap();
+    unstamped.send(&[2i32; 100], None).unwrap();
+    unstamped.end().unwrap();
+    assert_eq!(got.join().unwrap(), [[1i32; 100], [2; 100]].concat());
+    assert_eq!(listener.counts().clock_steps, 1);
+    let clock = listener.clock().unwrap();
+    let ns = |index| clock.stamp(index).unwrap().civil.floor_i64().unwrap();
+    assert!((ns(0) - LONG_AGO).abs() < 1_000_000);
+    let late = ns(150) - before.as_nanos() as i64;
+    assert!((0..5_000_000_000).contains(&late), "{late} ns");
+}
+
+#[test]
+fn half_a_sample_of_a_connection_is_dropped_and_counted_when_another_takes_its_place() {
+    let mut options = options(20_000);
+    options.framing = "raw".parse().unwrap();
+    let listener = Listener::bind(&"tcp://127.0.0.1:0".parse().unwrap(), &options).unwrap();
+    let got = collecting(&listener);
+    let bytes = |values: [i32; 3]| values.map(i32::to_le_bytes).concat();
+    let mut silent = TcpStream::connect(at(&listener)).unwrap();
+    silent.write_all(&bytes([1, 2, 3])).unwrap();
+    silent.write_all(&[9, 9]).unwrap();
+    // One that is silent for five seconds gives way.
+    sleep(Duration::from_millis(5300));
+    let mut other = TcpStream::connect(at(&listener)).unwrap();
+    other.write_all(&bytes([4, 5, 6])).unwrap();
+    drop(other);
+    assert_eq!(got.join().unwrap(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(listener.counts().malformed_frames, 1);
+    drop(silent);
+}
+
+/// Pushes what it is given when a run begins.
+#[derive(Debug)]
+struct Pushes {
+    what: Vec<(At, Vec<i32>)>,
+    wait: bool,
+    taken: Mutex<Vec<bool>>,
+    stopped: Mutex<u32>,
+}
+
+#[derive(Debug, Clone)]
+struct Shared(Arc<Pushes>);
+
+impl Driver for Shared {
+    fn begin(&self, to: Pusher) -> Result<(), Cause> {
+        let pushes = self.0.clone();
+        if pushes.what.is_empty() {
+            return Err("there is no such device".into());
+        }
+        spawn(move || {
+            for (at, samples) in &pushes.what {
+                let bytes = bytemuck::cast_slice(samples);
+                let taken = if pushes.wait {
+                    to.put(bytes, *at)
+                } else {
+                    to.offer(bytes, *at)
+                };
+                pushes.taken.lock().unwrap().push(taken);
+            }
+            to.end();
+        });
+        Ok(())
+    }
+
+    fn stop(&self) {
+        *self.0.stopped.lock().unwrap() += 1;
+    }
+}
+
+fn driven(what: Vec<(At, Vec<i32>)>, wait: bool, options: &Options) -> (Listener, Shared) {
+    let pushes = Shared(Arc::new(Pushes {
+        what,
+        wait,
+        taken: Mutex::default(),
+        stopped: Mutex::default(),
+    }));
+    (Listener::driven(pushes.clone(), options).unwrap(), pushes)
+}
+
+fn first(first: u64) -> At {
+    At {
+        first,
+        ..At::default()
+    }
+}
+
+#[test]
+fn what_a_driver_pushes_is_put_in_order_and_what_it_leaves_out_is_a_gap() {
+    let ramp = |from: i32| (from..from + 100).collect::<Vec<_>>();
+    let what = vec![
+        (first(1000), ramp(0)),
+        (first(1200), ramp(200)),
+        (first(1100), ramp(100)),
+        (first(1100), ramp(100)),
+        (first(1400), ramp(400)),
+        (
+            At {
+                session: 1,
+                ..first(7)
+            },
+            ramp(500),
+        ),
+    ];
+    let (listener, pushes) = driven(what, true, &options(5000));
+    let got = collecting(&listener).join().unwrap();
+    let expected: Vec<i32> = (0..300).chain(400..600).collect();
+    assert_eq!(got, expected);
+    let counts = listener.counts();
+    assert_eq!(counts.reordered_frames, 1);
+    // Whether what comes again is given out already depends on how far the run is.
+    assert_eq!(counts.duplicate_frames + counts.late_frames, 1);
+    assert_eq!((counts.lost_samples, counts.clock_steps), (100, 1));
+    assert_eq!(*pushes.0.stopped.lock().unwrap(), 1);
+    // A run later it begins again, and indices with it.
+    assert_eq!(collecting(&listener).join().unwrap(), expected);
+}
+
+#[test]
+fn a_driver_that_may_not_wait_loses_what_finds_no_room_and_it_is_counted() {
+    let what = (0..1000u64).map(|k| (first(k * 100), vec![k as i32; 100]));
+    let mut options = options(5000);
+    options.buffer = 2000;
+    let (listener, pushes) = driven(what.collect(), false, &options);
+    let got = collecting(&listener).join().unwrap();
+    let counts = listener.counts();
+    let refused = pushes
+        .0
+        .taken
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|taken| !**taken)
+        .count() as u64;
+    assert_eq!(counts.overrun_frames, refused);
+    assert_eq!(got.len() as u64 + 100 * refused, 100_000);
+    assert!(got.windows(2).all(|pair| pair[0] <= pair[1]));
+}
+
+#[test]
+fn a_driver_that_cannot_begin_ends_the_run_with_its_reason() {
+    let (listener, pushes) = driven(Vec::new(), true, &options(100));
+    let failed = Plan::scan_live(Live::new(listener)).collect().unwrap_err();
+    assert!(failed.to_string().contains("no such device"), "{failed}");
+    assert_eq!(*pushes.0.stopped.lock().unwrap(), 0);
+}

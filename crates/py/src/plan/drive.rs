@@ -1,0 +1,165 @@
+//! Feeds that Python code drives: `isochrony.listen` of a sound card or of a SeedLink server.
+//!
+//! The Python half is an object with `begin(pusher)` and `stop()`; its threads hand arrays to the pusher. What comes of
+//! them, order, gaps, times, is the engine's, as for every feed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use isochrony_flow::{Cause, PlanError};
+use isochrony_live::{At, Driver, Listener, Options, Pusher};
+use isochrony_segment::DType;
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+
+use super::listen::{NativeListener, seconds};
+use crate::errors::{Error, Raised, Result};
+use crate::memory;
+use crate::time::RateArg;
+
+/// A Python object that drives a feed.
+struct PyDriver {
+    object: Arc<Py<PyAny>>,
+    saved: Option<Map<String, Value>>,
+}
+
+impl fmt::Debug for PyDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PyDriver").finish_non_exhaustive()
+    }
+}
+
+impl Driver for PyDriver {
+    fn begin(&self, to: Pusher) -> std::result::Result<(), Cause> {
+        Python::attach(|py| {
+            let pusher = Bound::new(py, NativePusher { to })?;
+            self.object.call_method1(py, "begin", (pusher,)).map(drop)
+        })
+        .map_err(|error| super::function::cause(Error::Python(error)))
+    }
+
+    fn stop(&self) {
+        Python::attach(|py| {
+            if let Err(error) = self.object.call_method0(py, "stop") {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        self.saved.clone()
+    }
+}
+
+/// Hands arrays to the run of a feed.
+#[pyclass(frozen, module = "isochrony._native")]
+pub(crate) struct NativePusher {
+    to: Pusher,
+}
+
+#[pymethods]
+impl NativePusher {
+    /// Hands on a 1-D array of the feed's dtype, the first sample of which has this index in the driver's own count.
+    /// `time`: the first sample's, believed as it is; `taken`: by this machine's clock, more or less late. With `wait`
+    /// it waits for room, else what finds none is dropped and counted. Whether it was taken.
+    #[pyo3(signature = (samples, first, *, time=None, taken=None, session=0, wait=true))]
+    #[allow(clippy::too_many_arguments)] // By name, from Python.
+    fn push(
+        &self,
+        py: Python<'_>,
+        samples: &Bound<'_, PyAny>,
+        first: u64,
+        time: Option<i64>,
+        taken: Option<i64>,
+        session: u32,
+        wait: bool,
+    ) -> Result<bool> {
+        let (buffer, dtype) = memory::adopt(samples, false)?;
+        if dtype != self.to.dtype() {
+            let message = format!("{dtype} was pushed where {} was promised", self.to.dtype());
+            return Err(Raised::new("OptionError", "bad_option", message).into());
+        }
+        let at = At {
+            first,
+            time,
+            taken,
+            session,
+        };
+        if !wait {
+            return Ok(self.to.offer(buffer.bytes(), at));
+        }
+        // It may have to wait for a run that needs the interpreter.
+        Ok(py.detach(|| self.to.put(buffer.bytes(), at)))
+    }
+
+    /// Counts something that came and was no samples.
+    fn malformed(&self) {
+        self.to.malformed();
+    }
+
+    /// Nothing follows.
+    fn end(&self) {
+        self.to.end();
+    }
+
+    /// Whether the run has ended.
+    #[getter]
+    fn stopped(&self) -> bool {
+        self.to.is_stopped()
+    }
+}
+
+#[pymethods]
+impl NativeListener {
+    /// A feed that an object drives; `saved` is a JSON object by which a saved plan names it.
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    fn driven(
+        driver: Py<PyAny>,
+        saved: &str,
+        dtype: &str,
+        rate: RateArg,
+        name: String,
+        unit: String,
+        reorder: f64,
+        buffer: usize,
+        step: f64,
+        silence: Option<f64>,
+    ) -> Result<Self> {
+        let mut options = Options::new(DType::parse(dtype)?.0, rate.0);
+        options.name = name;
+        options.unit = unit;
+        options.reorder = seconds("reorder", reorder)?;
+        options.buffer = buffer;
+        options.step = seconds("step", step)?;
+        options.silence = match silence {
+            Some(silence) => Some(seconds("silence", silence)?),
+            None => None,
+        };
+        let driver = PyDriver {
+            object: Arc::new(driver),
+            saved: Some(super::parameters("listen", saved)?),
+        };
+        let listener = Listener::driven(driver, &options)?;
+        Ok(Self { listener })
+    }
+}
+
+/// Whether a saved feed is one that Python code drives.
+pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
+    saved.contains_key("driven")
+}
+
+/// A feed that a saved plan names, made by Python code again.
+pub(super) fn revive(saved: &Map<String, Value>) -> std::result::Result<Listener, PlanError> {
+    let text = serde_json::to_string(saved).unwrap_or_default();
+    Python::attach(|py| -> PyResult<Listener> {
+        let revived = py.import("isochrony.live")?.getattr("_revived")?;
+        let native = revived.call1((text,))?;
+        let native = native.cast::<NativeListener>().map_err(PyErr::from)?;
+        Ok(native.get().listener.clone())
+    })
+    .map_err(|error| PlanError::Unreadable {
+        why: error.to_string(),
+    })
+}

@@ -1,0 +1,63 @@
+//! `isochrony.follow`: stored signals that are still being appended to.
+
+use isochrony_flow::{Live, Plan, PlanError, SEGMENT};
+use isochrony_live::{FollowOptions, Followed};
+use isochrony_store::Store;
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+
+use super::NativePlan;
+use super::listen::seconds;
+use crate::errors::Result;
+use crate::signal::Signal;
+
+/// A signal that is followed; `isochrony.Followed` is the one for people.
+#[pyclass(frozen, module = "isochrony._native")]
+pub(crate) struct NativeFollowed {
+    followed: Followed,
+}
+
+#[pymethods]
+impl NativeFollowed {
+    /// Follows a signal.
+    #[new]
+    fn new(
+        signal: &Bound<'_, Signal>,
+        start: i64,
+        silence: Option<f64>,
+        while_written: bool,
+    ) -> Result<Self> {
+        let py = signal.py();
+        let signal = signal.get();
+        let mut options = FollowOptions::default();
+        options.start = start;
+        options.silence = match silence {
+            Some(silence) => Some(seconds("silence", silence)?),
+            None => None,
+        };
+        options.while_written = while_written;
+        let store = &signal.follower.shared.store;
+        let followed = Followed::new(store, signal.get(py)?, &options)?;
+        Ok(Self { followed })
+    }
+
+    /// What became of it so far, by name.
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        self.followed.counts().named()
+    }
+
+    /// A plan over it.
+    #[pyo3(signature = (segment=None))]
+    fn scan(&self, segment: Option<u64>) -> NativePlan {
+        let live = Live::new(self.followed.clone());
+        Plan::scan_part(live, None, segment.unwrap_or(SEGMENT)).into()
+    }
+}
+
+/// A signal that a saved plan follows.
+pub(super) fn revive(
+    saved: &Map<String, Value>,
+    store: Option<&Store>,
+) -> std::result::Result<Live, PlanError> {
+    Ok(Live::new(Followed::resolve(saved, store)?))
+}

@@ -1,0 +1,158 @@
+//! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
+//!
+//! The engine makes record batches ([`Batches`]); a Python object, `isochrony.table_files.TableFile`, is given them by
+//! Arrow's stream interface, so that numbers are not copied, and writes them. The interpreter is taken once a batch.
+
+use std::sync::Arc;
+
+use isochrony_flow::arrow::RecordBatch;
+use isochrony_flow::{
+    Batches, Cause, Item, Keep, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target,
+    Writer,
+};
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+
+use super::NativePlan;
+use super::function::failed;
+use crate::errors::{Error, Raised, Result};
+use crate::table::NativeTable;
+
+/// A file of columns: which format, where, and how, as `TableFile` takes it.
+struct TableTarget {
+    name: &'static str,
+    /// `path` and options.
+    saved: Map<String, Value>,
+}
+
+/// The formats.
+pub(super) const NAMES: [&str; 2] = ["sink_parquet", "sink_ipc"];
+
+impl TableTarget {
+    fn kept(name: &str, saved: Map<String, Value>) -> std::result::Result<Kept, PlanError> {
+        let known = NAMES.into_iter().find(|known| *known == name);
+        let name = known.ok_or_else(|| PlanError::UnknownOperator {
+            name: name.into(),
+            known: NAMES.join(", "),
+        })?;
+        Ok(Kept::new(Keep::new(Self { name, saved })))
+    }
+}
+
+/// The target that a saved plan names.
+pub(super) fn revive(
+    name: &str,
+    saved: &Map<String, Value>,
+) -> std::result::Result<Kept, PlanError> {
+    TableTarget::kept(name, saved.clone())
+}
+
+fn raised(error: PyErr) -> OpError {
+    failed(Error::Python(error))
+}
+
+impl Target for TableTarget {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn label(&self) -> String {
+        let path = self.saved.get("path").and_then(Value::as_str);
+        format!("{}({})", self.name, path.unwrap_or_default())
+    }
+
+    fn accepts(&self, port: &PortType) -> std::result::Result<(), PlanError> {
+        Batches::accepts(self.name, port)
+    }
+
+    fn open(
+        &self,
+        port: &PortType,
+        reads: Option<&Live>,
+    ) -> std::result::Result<Box<dyn Writer>, OpError> {
+        let clock = reads.zip(port.stream());
+        let clock = clock.and_then(|(recording, stream)| recording.clock_of(stream));
+        let batches = Batches::new(port, clock);
+        let empty = RecordBatch::new_empty(batches.schema().clone());
+        let options = serde_json::to_string(&self.saved);
+        let options = options.map_err(|why| OpErrorKind::Failed(Cause::from(why)))?;
+        let file = Python::attach(|py| -> PyResult<Py<PyAny>> {
+            let class = py.import("isochrony.table_files")?.getattr("TableFile")?;
+            let empty = Bound::new(py, NativeTable::from(empty))?;
+            Ok(class.call1((self.name, options, empty))?.unbind())
+        });
+        Ok(Box::new(TableOut {
+            batches,
+            file: Arc::new(file.map_err(raised)?),
+            finished: false,
+        }))
+    }
+
+    fn saved(&self) -> std::result::Result<Map<String, Value>, PlanError> {
+        Ok(self.saved.clone())
+    }
+}
+
+/// What one run writes.
+struct TableOut {
+    batches: Batches,
+    file: Arc<Py<PyAny>>,
+    finished: bool,
+}
+
+impl Writer for TableOut {
+    fn write(&mut self, item: &Item) -> std::result::Result<u64, OpError> {
+        if let Some(batch) = self.batches.batch(item)? {
+            Python::attach(|py| -> PyResult<()> {
+                let batch = Bound::new(py, NativeTable::from(batch))?;
+                self.file.call_method1(py, "write", (batch,)).map(drop)
+            })
+            .map_err(raised)?;
+        }
+        // There is nothing to commit before the end.
+        Ok(0)
+    }
+
+    fn commit(&mut self) -> std::result::Result<(), OpError> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> std::result::Result<(), OpError> {
+        Python::attach(|py| self.file.call_method0(py, "finish")).map_err(raised)?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for TableOut {
+    fn drop(&mut self) {
+        if !self.finished {
+            Python::attach(|py| {
+                if let Err(error) = self.file.call_method0(py, "abandon") {
+                    // The run has failed already, and says why.
+                    error.write_unraisable(py, None);
+                }
+            });
+        }
+    }
+}
+
+#[pymethods]
+impl NativePlan {
+    /// Keeps what flows in a file of columns; `options` is a JSON object with the path.
+    fn table_file(&self, name: &str, options: &str) -> Result<Self> {
+        let options = super::parameters(name, options)?;
+        let kept = TableTarget::kept(name, options)?;
+        Ok(self.plan.hold(kept, &[])?.into())
+    }
+
+    /// Keeps samples in a WAV file; `options` is a JSON object as saved plans have it.
+    fn wav_file(&self, options: &str) -> Result<Self> {
+        let options = super::parameters("sink_wav", options)?;
+        let kept = isochrony_flow::ToWav::resolve(&options).map_err(|error| {
+            let message = error.to_string();
+            Error::from(Raised::new("OptionError", "bad_option", message))
+        })?;
+        Ok(self.plan.hold(kept, &[])?.into())
+    }
+}

@@ -1,0 +1,112 @@
+"""``isochrony record``: what arrives now, into a store."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+from pathlib import Path
+
+from ..errors import UsageError
+from ..importers.rational import parse_rate
+from ..live import Listener, listen
+from ..progress import bytes_text, duration_text
+from ..sources import scan
+from .exits import Exit
+from .import_ import check_store
+from .tables import print_json
+from .target import open_for_import
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "store what arrives over the network, from a sound card or a seismological server"
+EXAMPLES = """examples:
+  isochrony record udp://127.0.0.1:9000 live.iso mic --dtype f4 --rate 48000
+  isochrony record udp://0.0.0.0:9000 live.iso adc --dtype '>i2' --rate 1e6 --framing '>u4' --anyone
+  isochrony record audio: live.iso take --unit Pa
+  isochrony record seedlink://geofon.gfz.de/GE.WLF..BHZ live.iso GE/WLF/BHZ
+  sensor | isochrony record - live.iso sensor --dtype '<i4' --rate 500 --framing raw
+
+ADDRESS is udp://HOST:PORT, tcp://HOST:PORT, "-" (standard input), audio: (the default device)
+or audio:NAME, or seedlink://HOST:PORT/NET.STA.LOC.CHA. Frames are those of isochrony send
+unless --framing says otherwise. What is lost on the way is a gap, and is counted.
+
+It commits once a second. Ctrl-C ends it, as does the sender or --silence; what had arrived is
+stored then, and the losses are told. The same command goes on later: what was missed between
+is a gap, of the length that the times say.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.usage = f"{parser.prog} ADDRESS STORE SIGNAL [options]"
+    parser.add_argument("address", metavar="ADDRESS", help="where it comes from, such as udp://127.0.0.1:9000")
+    parser.add_argument("store", metavar="STORE", type=Path, help="store to write to, created if missing")
+    parser.add_argument("signal", metavar="SIGNAL", help="name of the signal, such as stn_10/pressure")
+    what = parser.add_argument_group("what comes")
+    what.add_argument("--dtype", metavar="D", help="type of a sample, such as f4 or '>i2' (audio, SeedLink: optional)")
+    what.add_argument("--rate", metavar="HZ", help="samples a second, such as 48000 or 200/3 (likewise)")
+    what.add_argument("--unit", metavar="U", default="", help="unit of the values")
+    what.add_argument(
+        "--framing",
+        choices=("isochrony", "raw", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"),
+        default="isochrony",
+        help="frames, samples alone, or the type of a packet counter",
+    )
+    what.add_argument("--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0")
+    how = parser.add_argument_group("how it is taken")
+    how.add_argument("--silence", metavar="S", type=float, help="end after so many seconds without anything")
+    how.add_argument("--reorder", metavar="S", type=float, default=0.05, help="seconds that early frames wait (0.05)")
+    how.add_argument("--anyone", action="store_true", help="let other machines reach it: nothing is authenticated")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Record until the feed or the user ends it, then say what was lost."""
+    check_store(arguments.store)
+    listener = listen(
+        arguments.address,
+        dtype=_dtype(arguments.dtype),
+        rate=None if arguments.rate is None else parse_rate(arguments.rate),
+        unit=arguments.unit,
+        framing=arguments.framing,
+        channel=arguments.channel,
+        silence=arguments.silence,
+        reorder=arguments.reorder,
+        anyone=arguments.anyone,
+    )
+    begun = time.monotonic()
+    with open_for_import(arguments.store) as store:
+        plan = scan(listener).sink(store, arguments.signal, append=True)
+        print(f"listening at {listener.address}; Ctrl-C ends it", file=sys.stderr, flush=True)
+        # Ctrl-C is asked for, not a failure: closing the store commits what had arrived.
+        with contextlib.suppress(KeyboardInterrupt):
+            plan.run(progress=True)
+    _tell(arguments, listener, time.monotonic() - begun)
+    return Exit.OK
+
+
+def _dtype(text: str | None) -> str | None:
+    import numpy as np
+
+    try:
+        return None if text is None else np.dtype(text).str
+    except TypeError:
+        raise UsageError(f"--dtype {text!r} is no type of samples; give one such as f4, i2 or '>i2'") from None
+
+
+def _tell(arguments: argparse.Namespace, listener: Listener, seconds: float) -> None:
+    counts = listener.counts
+    if arguments.json:
+        print_json({"signal": arguments.signal, "address": listener.address, "seconds": seconds, "counts": counts})
+        return
+    samples = counts.pop("samples")
+    counts.pop("frames")
+    worth = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number)
+    print(
+        f"{arguments.signal}: {samples:,} samples in {duration_text(seconds)} "
+        f"({bytes_text(samples / max(seconds, 1e-9), 'samples')}/s); {worth or 'nothing lost'}"
+    )
+    if samples:
+        print(f"next: isochrony info {arguments.store}", file=sys.stderr)

@@ -1,0 +1,71 @@
+"""``isochrony send``: a stored signal, sent on as if it arrived now."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ..errors import UsageError
+from ..progress import duration_text
+from ..sources import scan
+from .exits import Exit
+from .scan import selection
+from .target import open_store, parse_target, single_signal
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "send a stored signal to whoever listens, at any pace, with faults on request"
+EXAMPLES = """examples:
+  isochrony send water.iso/stn_10/pressure udp://127.0.0.1:9000
+  isochrony send water.iso/stn_10/pressure udp://127.0.0.1:9000 --speed 100 --loss 0.02 --jitter 0.01
+  isochrony send sound.iso/take - --from 2024-05-01T06:00 --speed 0 | isochrony record - copy.iso take \\
+      --dtype i2 --rate 48000
+
+Frames say the index and the civil time of their first sample, so gaps and clock steps are
+found where they were. Start what listens first. Datagrams that are sent faster than they
+are read are lost: --speed 0, as fast as it goes, is for tcp:// and "-".
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to send")
+    parser.add_argument("address", metavar="ADDRESS", help='udp://HOST:PORT, tcp://HOST:PORT, or "-", standard output')
+    parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at (UTC)")
+    parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at (UTC)")
+    parser.add_argument(
+        "--speed", metavar="X", type=float, default=1.0, help="times as fast as it was recorded (1); 0: no pace"
+    )
+    parser.add_argument("--frame", metavar="N", type=int, help="most samples of a frame (what fits a packet)")
+    faults = parser.add_argument_group("faults on the way, to try out what listens (udp://)")
+    faults.add_argument("--loss", metavar="P", type=float, default=0.0, help="probability that a frame is dropped")
+    faults.add_argument("--twice", metavar="P", type=float, default=0.0, help="probability that it is sent twice")
+    faults.add_argument("--jitter", metavar="S", type=float, default=0.0, help="longest time that it is held back")
+    faults.add_argument("--seed", metavar="N", type=int, default=1, help="where chance begins (1)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Send, with a progress line on a terminal."""
+    if not 0 <= arguments.speed < float("inf"):
+        raise UsageError(f"--speed {arguments.speed:g}: give a number above 0, or 0 for as fast as it goes")
+    target = parse_target(arguments.target)
+    with open_store(target.store) as store:
+        signal = single_signal(store, target.signal)
+        stretch = selection(signal, arguments.start, arguments.end)
+        rate = float(signal.rate)
+        speed = arguments.speed or None
+        # A run is stopped between items: a paced one has items of a twentieth of a second.
+        segment = None if speed is None else max(1, min(1 << 17, int(rate * speed / 20)))
+        plan = scan(stretch, segment=segment).send(
+            arguments.address,
+            speed=speed,
+            frame=arguments.frame,
+            loss=arguments.loss,
+            twice=arguments.twice,
+            jitter=arguments.jitter,
+            seed=arguments.seed,
+        )
+        done = plan.run(progress=True).report
+    samples = done.operators[0].samples
+    print(f"{signal.name}: {samples:,} samples sent in {duration_text(done.elapsed_s)}", file=sys.stderr)
+    return Exit.OK

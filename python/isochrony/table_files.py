@@ -1,0 +1,112 @@
+"""Files of columns, written while a plan runs: Parquet and Arrow IPC."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .extras import require
+from .writing import named, unfinished
+
+if TYPE_CHECKING:
+    from ._native import NativeTable
+
+__all__ = ["TableFile"]
+
+# What waits to be written together: memory stays below it, and groups of rows become no smaller than need be.
+_BYTES = 64 << 20
+
+
+class TableFile:
+    """A file that a run writes; it has its name once all is written.
+
+    Parameters:
+        kind: ``"sink_parquet"`` or ``"sink_ipc"``.
+        options: a JSON object: path, compression, row_group_size, keep_partial.
+        empty: no rows, of the schema that the batches will have.
+    """
+
+    def __init__(self, kind: str, options: str, empty: NativeTable) -> None:
+        self._pyarrow = require("pyarrow", "writing Parquet and Arrow files")
+        asked = json.loads(options)
+        self._path = Path(asked["path"])
+        self._rows_a_group = int(asked.get("row_group_size") or 1 << 20)
+        self._keep_partial = bool(asked.get("keep_partial"))
+        self._waiting: list[Any] = []
+        self._rows = self._bytes = self._written = 0
+        self._schema = self._pyarrow.table(empty).schema
+        compression = asked.get("compression") or "none"
+        if self._path.exists() and not self._path.is_file():
+            raise OSError(f"cannot write {self._path}: it is no file; choose another name")
+        # Two runs may write files of one name: each has its own until it is done.
+        self._part = unfinished(self._path)
+        try:
+            self._file = self._part.open("wb")
+        except BaseException:
+            self._part.unlink(missing_ok=True)
+            raise
+        try:
+            if kind == "sink_parquet":
+                parquet = require("pyarrow.parquet", "writing Parquet")
+                self._writer = parquet.ParquetWriter(self._file, self._schema, compression=compression)
+            else:
+                ipc = require("pyarrow.ipc", "writing Arrow files")
+                how = ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
+                self._writer = ipc.new_file(self._file, self._schema, options=how)
+        except BaseException:
+            self._drop()
+            raise
+
+    def write(self, batch: NativeTable) -> None:
+        """Take rows; they are written in groups."""
+        for one in self._pyarrow.table(batch).to_batches():
+            self._waiting.append(one)
+            self._rows += one.num_rows
+            self._bytes += one.nbytes
+        if self._rows >= self._rows_a_group or self._bytes >= _BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        """All came: give the file its name."""
+        self._end(self._path)
+
+    def abandon(self) -> None:
+        """The run failed: remove what was written, or leave it under a name that says what it is."""
+        if self._keep_partial and self._written + self._rows > 0:
+            # A full disk cannot hold the end of the file either; then nothing is left.
+            with contextlib.suppress(OSError):
+                self._end(self._path.with_name(f"{self._path.stem}.partial{self._path.suffix}"))
+                return
+        self._drop()
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        table = self._pyarrow.Table.from_batches(self._waiting, self._schema)
+        self._written += self._rows
+        self._waiting, self._rows, self._bytes = [], 0, 0
+        self._writer.write_table(table)
+
+    def _end(self, name: Path) -> None:
+        try:
+            self._flush()
+            self._writer.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            named(self._part, name)
+        except BaseException:
+            self._drop()
+            raise
+
+    def _drop(self) -> None:
+        # The disk may be full, so that not even what was buffered can be written.
+        with contextlib.suppress(Exception):
+            self._writer.close()
+        with contextlib.suppress(OSError):
+            self._file.close()
+        with contextlib.suppress(OSError):
+            self._part.unlink(missing_ok=True)
