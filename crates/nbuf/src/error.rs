@@ -1,0 +1,272 @@
+//! What can go wrong: once per run, with the place in the stream and the cause.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+
+use crate::report::Report;
+
+/// What a processing function says went wrong; any error.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// An error of this crate: what, where, and how to mend it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NbufError {
+    /// A parameter has none of its legal values.
+    #[error("{option}={got} is refused; give {legal}")]
+    Option {
+        /// Its name.
+        option: &'static str,
+        /// Its value.
+        got: String,
+        /// What is possible.
+        legal: String,
+    },
+    /// The memory limit is too small for what is asked.
+    #[error(
+        "memory={limit} bytes are too few: {workers} worker(s) with buffers of {buffer} bytes need {needed}; \
+         give memory={needed} or more, fewer workers, or a smaller buffer or stride"
+    )]
+    Memory {
+        /// The limit.
+        limit: usize,
+        /// How many workers.
+        workers: usize,
+        /// Bytes of each one's buffer.
+        buffer: usize,
+        /// What all of it needs.
+        needed: usize,
+    },
+    /// A record that fits in no buffer.
+    #[error(
+        "input {input}: the record at byte {offset} has {} and a buffer {buffer}; \
+         give more memory, fewer workers or a larger buffer, or check the framing",
+        known(*length)
+    )]
+    Record {
+        /// Which input.
+        input: usize,
+        /// Where the record begins in it.
+        offset: u64,
+        /// Its length, if that is known.
+        length: Option<u64>,
+        /// Bytes of a buffer.
+        buffer: usize,
+    },
+    /// An input cannot be read.
+    #[error("reading input {input} ({name}) at byte {offset}: {why}")]
+    Read {
+        /// Which input.
+        input: usize,
+        /// What it is called.
+        name: String,
+        /// How far it was read.
+        offset: u64,
+        /// What the system says.
+        #[source]
+        why: io::Error,
+    },
+    /// The processing function refuses, or panicked.
+    #[error("processing bytes {offset} to {}: {why}", offset + length)]
+    Process {
+        /// Where the buffer begins in the stream.
+        offset: u64,
+        /// Its bytes.
+        length: u64,
+        /// What the function says.
+        #[source]
+        why: Cause,
+    },
+    /// An output cannot be written.
+    #[error("writing output {output} ({name}) after {written} bytes: {why}")]
+    Write {
+        /// Which output.
+        output: usize,
+        /// What it is called.
+        name: String,
+        /// Bytes that were written before.
+        written: u64,
+        /// What the system says.
+        #[source]
+        why: io::Error,
+    },
+    /// The system gives no thread.
+    #[error("starting worker {worker}: {why}; ask for fewer workers")]
+    Thread {
+        /// Which worker.
+        worker: usize,
+        /// What the system says.
+        #[source]
+        why: io::Error,
+    },
+    /// The caller wanted it to end.
+    #[error("interrupted; what was written is a part of the output")]
+    Interrupted,
+}
+
+fn known(length: Option<u64>) -> String {
+    length.map_or_else(
+        || "no end within a buffer".to_owned(),
+        |length| format!("{length} bytes"),
+    )
+}
+
+impl NbufError {
+    /// Stable name of the kind of error, in snake_case.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Option { .. } => "nbuf_option",
+            Self::Memory { .. } => "nbuf_memory",
+            Self::Record { .. } => "nbuf_record",
+            Self::Read { .. } => "nbuf_read",
+            Self::Process { .. } => "nbuf_process",
+            Self::Write { .. } => "nbuf_write",
+            Self::Thread { .. } => "nbuf_thread",
+            Self::Interrupted => "nbuf_interrupted",
+        }
+    }
+
+    /// What the system said, where it was the system.
+    #[must_use]
+    pub fn io(&self) -> Option<&io::Error> {
+        match self {
+            Self::Read { why, .. } | Self::Write { why, .. } | Self::Thread { why, .. } => {
+                Some(why)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A run that did not come to its end: why, and what it did until then.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Failure {
+    /// Why.
+    #[source]
+    pub error: NbufError,
+    /// What was done; its outputs are partial.
+    pub report: Box<Report>,
+}
+
+/// A panic of a processing function as an error.
+#[derive(Debug)]
+pub(crate) struct Panicked(String);
+
+impl Panicked {
+    pub(crate) fn new(payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        Self(text.unwrap_or_else(|| "something that is no text".to_owned()))
+    }
+}
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it panicked with: {}", self.0)
+    }
+}
+
+impl std::error::Error for Panicked {}
+
+/// What an output says to a function when nothing more will be written: to be handed on. What went wrong is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the run was stopped")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_says_what_where_and_how_to_mend_it() {
+        let full = || io::Error::from_raw_os_error(libc::ENOSPC);
+        let examples: [(NbufError, &[&str]); 9] = [
+            (
+                NbufError::Option {
+                    option: "stride",
+                    got: "0".into(),
+                    legal: "bytes from 1".into(),
+                },
+                &["stride=0", "bytes from 1"],
+            ),
+            (
+                NbufError::Memory {
+                    limit: 10,
+                    workers: 3,
+                    buffer: 8,
+                    needed: 24,
+                },
+                &["memory=10", "3 worker", "memory=24"],
+            ),
+            (
+                NbufError::Record {
+                    input: 1,
+                    offset: 77,
+                    length: Some(5000),
+                    buffer: 4096,
+                },
+                &["input 1", "byte 77", "5000 bytes", "4096", "more memory"],
+            ),
+            (
+                NbufError::Record {
+                    input: 0,
+                    offset: 0,
+                    length: None,
+                    buffer: 4096,
+                },
+                &["no end within", "check the framing"],
+            ),
+            (
+                NbufError::Read {
+                    input: 0,
+                    name: "pipe".into(),
+                    offset: 9,
+                    why: full(),
+                },
+                &["input 0 (pipe)", "byte 9", "No space"],
+            ),
+            (
+                NbufError::Process {
+                    offset: 10,
+                    length: 5,
+                    why: "bad".into(),
+                },
+                &["bytes 10 to 15", "bad"],
+            ),
+            (
+                NbufError::Write {
+                    output: 2,
+                    name: "file".into(),
+                    written: 11,
+                    why: full(),
+                },
+                &["output 2 (file)", "after 11 bytes", "No space"],
+            ),
+            (
+                NbufError::Thread {
+                    worker: 4,
+                    why: full(),
+                },
+                &["worker 4", "fewer workers"],
+            ),
+            (NbufError::Interrupted, &["interrupted", "part"]),
+        ];
+        let mut codes: Vec<_> = examples.iter().map(|(error, _)| error.code()).collect();
+        for (error, words) in &examples {
+            let text = error.to_string();
+            assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        }
+        codes.dedup();
+        assert_eq!(codes.len(), 8, "a code for each kind");
+    }
+}

@@ -1,0 +1,214 @@
+//! What a record is, so that none is split.
+
+use memchr::memmem;
+
+/// How a stream is divided into records. A record is passed whole, with its delimiter or prefix, so that records that are
+/// written again make a stream of the same framing. The last of a stream may be short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Framing {
+    /// Every record has so many bytes.
+    Stride(usize),
+    /// A record ends with these bytes.
+    Delimited(Vec<u8>),
+    /// A record begins with the number of the bytes that follow.
+    Prefixed(Prefix),
+}
+
+/// The number in front of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prefix {
+    /// Its bytes: 1, 2, 4 or 8.
+    pub bytes: usize,
+    /// Whether the most significant byte comes first.
+    pub big_endian: bool,
+}
+
+/// Where a record ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// After so many bytes.
+    At(usize),
+    /// Later; if its length is known already, after so many bytes.
+    Later(Option<u64>),
+}
+
+impl Prefix {
+    /// The length of the record that begins here, with the prefix; `u64::MAX` if that is more.
+    fn length(self, bytes: &[u8]) -> Option<u64> {
+        let digits = bytes.get(..self.bytes)?;
+        let add = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
+        let follow = if self.big_endian {
+            digits.iter().fold(0, add)
+        } else {
+            digits.iter().rev().fold(0, add)
+        };
+        Some(follow.saturating_add(self.bytes as u64))
+    }
+}
+
+impl Framing {
+    /// Bytes that a buffer needs to hold any record, as far as that is known.
+    pub(crate) fn least(&self) -> usize {
+        match self {
+            Self::Stride(stride) => *stride,
+            Self::Delimited(delimiter) => delimiter.len(),
+            Self::Prefixed(prefix) => prefix.bytes,
+        }
+    }
+
+    /// Whether the ends of records can be told without looking at bytes.
+    pub(crate) fn stride(&self) -> Option<usize> {
+        match self {
+            Self::Stride(stride) => Some(*stride),
+            _ => None,
+        }
+    }
+
+    fn end(&self, bytes: &[u8]) -> End {
+        let end = match self {
+            Self::Stride(stride) => Some(*stride as u64),
+            Self::Delimited(delimiter) => match delimiter.as_slice() {
+                [byte] => memchr::memchr(*byte, bytes).map(|at| at as u64 + 1),
+                _ => memmem::find(bytes, delimiter).map(|at| (at + delimiter.len()) as u64),
+            },
+            Self::Prefixed(prefix) => prefix.length(bytes),
+        };
+        match end {
+            Some(end) if end <= bytes.len() as u64 => End::At(end as usize),
+            end => End::Later(end),
+        }
+    }
+
+    /// Bytes up to the end of the last whole record in `bytes`, which begin with a record.
+    pub(crate) fn whole(&self, bytes: &[u8]) -> usize {
+        match self {
+            Self::Stride(stride) => bytes.len() - bytes.len() % stride,
+            // From behind: a delimiter may overlap itself ("aa" in "aaa"), and records are told from the front; but one
+            // of a single byte cannot.
+            Self::Delimited(delimiter) if delimiter.len() == 1 => {
+                memchr::memrchr(delimiter[0], bytes).map_or(0, |at| at + 1)
+            }
+            _ => {
+                let mut at = 0;
+                while at < bytes.len() {
+                    match self.end(&bytes[at..]) {
+                        End::At(length) => at += length,
+                        End::Later(_) => break,
+                    }
+                }
+                at
+            }
+        }
+    }
+
+    /// The length of the record that `bytes` begin with, if it is known before its end.
+    pub(crate) fn announced(&self, bytes: &[u8]) -> Option<u64> {
+        match self.end(bytes) {
+            End::At(length) => Some(length as u64),
+            End::Later(length) => length,
+        }
+    }
+
+    /// How many records `bytes` are, the last of them perhaps short.
+    pub(crate) fn count(&self, bytes: &[u8]) -> u64 {
+        match self {
+            Self::Stride(stride) => bytes.len().div_ceil(*stride) as u64,
+            Self::Delimited(delimiter) if delimiter.len() == 1 => {
+                let ends = memchr::memchr_iter(delimiter[0], bytes).count() as u64;
+                ends + u64::from(bytes.last().is_some_and(|last| *last != delimiter[0]))
+            }
+            _ => Records::new(self, bytes).count() as u64,
+        }
+    }
+}
+
+/// The records of a block, in order.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    framing: &'a Framing,
+    rest: &'a [u8],
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(framing: &'a Framing, bytes: &'a [u8]) -> Self {
+        Self {
+            framing,
+            rest: bytes,
+        }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let length = match self.framing.end(self.rest) {
+            // A length of nothing would never end; prefixes have a byte at least, and options refuse the rest.
+            End::At(length) => length.max(1),
+            End::Later(_) => self.rest.len(),
+        };
+        let (record, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records<'a>(framing: &'a Framing, bytes: &'a [u8]) -> Vec<&'a [u8]> {
+        Records::new(framing, bytes).collect()
+    }
+
+    #[test]
+    fn strides_end_with_a_short_one() {
+        let framing = Framing::Stride(3);
+        assert_eq!(records(&framing, b"abcdefgh"), [&b"abc"[..], b"def", b"gh"]);
+        assert_eq!(framing.whole(b"abcdefgh"), 6);
+        assert_eq!(framing.count(b"abcdefgh"), 3);
+    }
+
+    #[test]
+    fn delimited_records_keep_their_delimiter() {
+        let framing = Framing::Delimited(b"\n".to_vec());
+        assert_eq!(records(&framing, b"a\n\nbc"), [&b"a\n"[..], b"\n", b"bc"]);
+        assert_eq!(framing.whole(b"a\n\nbc"), 3);
+        assert_eq!(framing.count(b"a\n\nbc"), 3);
+        assert_eq!(framing.count(b"a\n"), 1);
+    }
+
+    #[test]
+    fn a_delimiter_that_overlaps_itself_is_told_from_the_front() {
+        let framing = Framing::Delimited(b"aa".to_vec());
+        assert_eq!(records(&framing, b"aaab"), [&b"aa"[..], b"ab"]);
+        assert_eq!(framing.whole(b"aaa"), 2);
+        assert_eq!(framing.count(b"xaaaaa"), 3);
+    }
+
+    #[test]
+    fn a_prefix_tells_the_length() {
+        let little = Framing::Prefixed(Prefix {
+            bytes: 2,
+            big_endian: false,
+        });
+        let bytes = [1, 0, 9, 0, 0, 3, 0, 7];
+        assert_eq!(
+            records(&little, &bytes),
+            [&bytes[..3], &bytes[3..5], &bytes[5..]]
+        );
+        assert_eq!(little.whole(&bytes), 5);
+        assert_eq!(little.announced(&bytes[5..]), Some(5));
+        assert_eq!(little.announced(&[1]), None);
+        let big = Framing::Prefixed(Prefix {
+            bytes: 8,
+            big_endian: true,
+        });
+        assert_eq!(big.announced(&[255; 8]), Some(u64::MAX));
+        assert_eq!(big.whole(&[255; 9]), 0);
+    }
+}

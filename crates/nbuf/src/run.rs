@@ -1,0 +1,198 @@
+//! The paper's master: makes what workers share, starts them, waits for them, and reports.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::{Failure, NbufError, Panicked};
+use crate::input::Input;
+use crate::options::Options;
+use crate::output::Output;
+use crate::process::Process;
+use crate::reading::Reading;
+use crate::report::{Progress, Report};
+use crate::sizes::{Needs, Sizes, sizes};
+use crate::turns::Gate;
+use crate::worker::{Crew, Left};
+use crate::writing::Writing;
+
+/// Between two calls of who watches.
+const WATCH_EVERY: Duration = Duration::from_millis(50);
+
+/// Reads, processes and writes until the inputs end.
+///
+/// Without inputs or outputs, there is nothing to read, or output is off. `watch` is called in this thread about twenty
+/// times a second and once at the end; if it gives false, the run is interrupted: at once, or where somebody else's
+/// `Read` or `Write` waits, when that returns.
+///
+/// # Errors
+/// The first error in stream order, after all workers have ended, with a report of what was done until then. Output in
+/// order holds all that comes before the buffer in which it happened.
+pub fn run<P: Process>(
+    options: &Options,
+    inputs: Vec<Input<'_>>,
+    process: &P,
+    outputs: Vec<Output<'_>>,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Result<Report, Failure> {
+    let begun = Instant::now();
+    let in_turn = options.order.executes_in_turn() && !process.order_does_not_show();
+    let sizes = match find_sizes(options, &inputs, process, !outputs.is_empty(), in_turn) {
+        Ok(sizes) => sizes,
+        Err(error) => {
+            let report = Box::default();
+            return Err(Failure { error, report });
+        }
+    };
+    let gate = || Gate::new(sizes.workers);
+    let outputs_count = outputs.len();
+    let reading = Reading::new(inputs, options, sizes);
+    let total = reading.size();
+    let crew = Crew {
+        process,
+        framing: &options.framing,
+        read: gate(),
+        reading: Mutex::new(reading),
+        execute: in_turn.then(gate),
+        lanes: (0..process.lanes()).map(|_| gate()).collect(),
+        writing: Writing::new(outputs, sizes.workers, options.order.writes_in_turn()),
+        staged: sizes.staged,
+        outputs: outputs_count,
+        trace: options.trace,
+        begun,
+        bytes: AtomicU64::new(0),
+        records: AtomicU64::new(0),
+    };
+    let left = staff(&crew, sizes.workers, total, watch);
+    let mut error = crew.writing.halt.take();
+    if error.is_none() {
+        error = finish(&crew).err();
+    }
+    let mut report = Report {
+        complete: error.is_none(),
+        bytes: crew.bytes.load(Ordering::Relaxed),
+        records: crew.records.load(Ordering::Relaxed),
+        buffer_bytes: sizes.fill,
+        outputs: crew.writing.reports(),
+        ..Report::default()
+    };
+    for (worker, peak) in left {
+        report.buffers += worker.buffers;
+        report.peak_bytes += (peak + process.worker_bytes(sizes.capacity)) as u64;
+        report.workers.push(worker);
+    }
+    report.peak_bytes += process.shared_bytes() as u64;
+    let reading = crew
+        .reading
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    report.inputs = reading.end();
+    report.elapsed = begun.elapsed();
+    match error {
+        None => Ok(report),
+        Some(error) => Err(Failure {
+            error,
+            report: Box::new(report),
+        }),
+    }
+}
+
+fn find_sizes<P: Process>(
+    options: &Options,
+    inputs: &[Input<'_>],
+    process: &P,
+    writes: bool,
+    in_turn: bool,
+) -> Result<Sizes, NbufError> {
+    let strides = options.framing.stride().is_some();
+    let carries = |input: &&Input<'_>| input.streams() || (input.waits() && !strides);
+    let needs = Needs {
+        owns: inputs.iter().any(Input::waits),
+        reads: inputs.iter().any(Input::waits),
+        carries: inputs.iter().filter(carries).count(),
+        stages: process.stages(),
+        writes,
+        in_turn,
+        worker_bytes: &|buffer| process.worker_bytes(buffer),
+        shared_bytes: process.shared_bytes(),
+    };
+    sizes(options, &needs)
+}
+
+/// Starts the workers, watches them, and gives what they leave.
+fn staff<P: Process>(
+    crew: &Crew<'_, P>,
+    workers: usize,
+    total: Option<u64>,
+    watch: &mut dyn FnMut(&Progress) -> bool,
+) -> Vec<Left> {
+    let progress = || Progress {
+        bytes: crew.bytes.load(Ordering::Relaxed),
+        total,
+        written: crew.writing.written(),
+    };
+    thread::scope(|scope| {
+        let (done, all_done) = channel::<()>();
+        let mut threads = Vec::with_capacity(workers);
+        for worker in 0..workers {
+            let done = done.clone();
+            let named = thread::Builder::new().name(format!("nbuf-{worker}"));
+            let started = named.spawn_scoped(scope, move || {
+                // Dropped at the end, which wakes the watcher when the last does.
+                let _done = done;
+                crew.work()
+            });
+            match started {
+                Ok(thread) => threads.push(thread),
+                Err(why) => {
+                    crew.stop(0, NbufError::Thread { worker, why });
+                    break;
+                }
+            }
+        }
+        drop(done);
+        while all_done.recv_timeout(WATCH_EVERY) == Err(RecvTimeoutError::Timeout) {
+            if !watch(&progress()) {
+                crew.stop(0, NbufError::Interrupted);
+            }
+        }
+        if !watch(&progress()) {
+            crew.stop(0, NbufError::Interrupted);
+        }
+        // What a worker runs of others is caught within it.
+        let left = threads.into_iter().map(|thread| thread.join());
+        left.map(Result::unwrap_or_default).collect()
+    })
+}
+
+/// When all buffers are written: what the processor still has, and what outputs keep back.
+fn finish<P: Process>(crew: &Crew<'_, P>) -> Result<(), NbufError> {
+    let mut failed = None;
+    let mut write = |bytes: &[u8]| {
+        if failed.is_none()
+            && let Err(error) = crew.writing.write_last(bytes)
+        {
+            failed = Some(error.unwrap_or(NbufError::Interrupted));
+        }
+    };
+    let done = catch_unwind(AssertUnwindSafe(|| crew.process.finish(&mut write)));
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let why = match done {
+        Ok(Ok(())) => return crew.writing.flush(),
+        Ok(Err(why)) => why,
+        Err(panic) => Box::new(Panicked::new(&*panic)),
+    };
+    let offset = crew.bytes.load(Ordering::Relaxed);
+    let length = 0;
+    Err(NbufError::Process {
+        offset,
+        length,
+        why,
+    })
+}

@@ -1,0 +1,294 @@
+//! A worker: one buffer, carried through the states of the paper's figures 6 to 9.
+//!
+//! ```text
+//! read wait -> read -> (execute wait ->) execute -> (join wait -> join)* -> (write wait -> write)* -> read wait
+//! ```
+//!
+//! Only one turn is held at a time, but for three nestings, none of which can be a ring:
+//! - an ordered execution, or a join, may take turns at outputs when its output is more than may be staged. Turns at
+//!   outputs that come as workers come are given up before the next turn in stream order is waited for; turns in stream
+//!   order are waited for in the same order by all, oldest buffer first;
+//! - turns at several outputs are taken in the order of outputs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Cause, NbufError, Panicked, Stopped};
+use crate::feed::ensure;
+use crate::framing::Framing;
+use crate::out::{Out, Place, Staged};
+use crate::process::{Block, Process};
+use crate::reading::{Claim, Found, Next, Reading, read_there};
+use crate::report::{State, Visit, WorkerReport};
+use crate::turns::Gate;
+use crate::writing::Writing;
+
+/// What workers share.
+pub(crate) struct Crew<'r, P> {
+    pub(crate) process: &'r P,
+    pub(crate) framing: &'r Framing,
+    pub(crate) read: Gate,
+    pub(crate) reading: Mutex<Reading<'r>>,
+    /// Where buffers are executed one after another.
+    pub(crate) execute: Option<Gate>,
+    pub(crate) lanes: Vec<Gate>,
+    pub(crate) writing: Writing<'r>,
+    pub(crate) staged: usize,
+    pub(crate) outputs: usize,
+    pub(crate) trace: usize,
+    pub(crate) begun: Instant,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) records: AtomicU64,
+}
+
+/// What one worker has.
+struct Worker<W> {
+    scratch: W,
+    buffer: Vec<u8>,
+    staged: Staged,
+    report: WorkerReport,
+    /// Most bytes that it held.
+    peak: usize,
+}
+
+/// What a worker leaves behind: what it did, and the most bytes that it held.
+pub(crate) type Left = (WorkerReport, usize);
+
+impl<P: Process> Crew<'_, P> {
+    /// Ends the run at a buffer; what comes before it is finished.
+    pub(crate) fn stop(&self, number: u64, error: NbufError) {
+        self.writing.stop(number, error);
+        self.read.stop(number);
+        for gate in self.execute.iter().chain(&self.lanes) {
+            gate.stop(number);
+        }
+    }
+
+    /// What a worker does from the beginning to the end of the run.
+    pub(crate) fn work(&self) -> Left {
+        let made = catch_unwind(AssertUnwindSafe(|| self.process.worker()));
+        let scratch = match made {
+            Ok(scratch) => scratch,
+            Err(panic) => {
+                let why = Box::new(Panicked::new(&*panic));
+                let (offset, length) = (0, 0);
+                self.stop(
+                    0,
+                    NbufError::Process {
+                        offset,
+                        length,
+                        why,
+                    },
+                );
+                return Left::default();
+            }
+        };
+        let mut worker = Worker {
+            scratch,
+            buffer: Vec::new(),
+            staged: Staged::new(self.outputs),
+            report: WorkerReport::default(),
+            peak: 0,
+        };
+        while self.carry(&mut worker).is_ok() {}
+        (worker.report, worker.peak)
+    }
+
+    /// One buffer from reading to writing; ends with the input, or when the run is stopped.
+    fn carry(&self, worker: &mut Worker<P::Worker>) -> Result<(), Stopped> {
+        let claim = self.claim(worker)?;
+        let Worker {
+            scratch,
+            buffer,
+            staged,
+            report,
+            peak,
+        } = worker;
+        let place = Place {
+            number: claim.number,
+            offset: claim.offset,
+        };
+        let bytes = match claim.found {
+            Found::Here(length) | Found::There { length, .. } => &buffer[..length],
+            Found::Lent(bytes) => bytes,
+        };
+        let block = Block {
+            number: claim.number,
+            bytes,
+            offset: claim.offset,
+            input: claim.input,
+            input_offset: claim.input_offset,
+            framing: self.framing,
+        };
+        let mut out = Out::new(&self.writing, staged, bytes, place, self.staged);
+        let done = self.process(&block, scratch, &mut out, report);
+        let states = &mut report.states;
+        states.write_wait += out.waited;
+        states.write += out.wrote;
+        drop(out);
+        *peak = (*peak).max(buffer.capacity() + staged.held());
+        done?;
+        report.buffers += 1;
+        report.bytes += bytes.len() as u64;
+        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.records
+            .fetch_add(self.framing.count(bytes), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The state *read*.
+    fn claim<'c>(&'c self, worker: &mut Worker<P::Worker>) -> Result<Claim<'c>, Stopped> {
+        let mut clock = Clock::new();
+        let turn = self.read.queue(None).ok_or(Stopped)?;
+        worker.report.states.read_wait += clock.lap();
+        let start = self.begun.elapsed();
+        // Only one worker is here; what the lock adds is that the compiler knows.
+        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = reading.number();
+        let buffer = &mut worker.buffer;
+        let next = catch_unwind(AssertUnwindSafe(|| {
+            reading.next(buffer, &|| self.writing.halt.any())
+        }));
+        let next = match next {
+            Ok(Ok(next)) => next,
+            Ok(Err(error)) => {
+                self.stop(number, error);
+                return Err(Stopped);
+            }
+            Err(panic) => {
+                let why = Box::new(Panicked::new(&*panic));
+                let (offset, length) = (0, 0);
+                self.stop(
+                    number,
+                    NbufError::Process {
+                        offset,
+                        length,
+                        why,
+                    },
+                );
+                return Err(Stopped);
+            }
+        };
+        drop(reading);
+        drop(turn);
+        let Next::Claim(claim) = next else {
+            worker.report.states.read += clock.lap();
+            return Err(Stopped);
+        };
+        if let Found::There { file, at, length } = &claim.found {
+            let read = ensure(buffer, *length)
+                .and_then(|()| read_there(file, *at, &mut buffer[..*length]));
+            if let Err(why) = read {
+                let name = "file".to_owned();
+                let (input, offset) = (claim.input, claim.input_offset);
+                self.stop(
+                    claim.number,
+                    NbufError::Read {
+                        input,
+                        name,
+                        offset,
+                        why,
+                    },
+                );
+                return Err(Stopped);
+            }
+        }
+        worker.report.states.read += clock.lap();
+        self.visit(&mut worker.report, claim.number, State::Read, start);
+        Ok(claim)
+    }
+
+    /// The states *execute* and *write*, with the joins between them.
+    fn process(
+        &self,
+        block: &Block<'_>,
+        scratch: &mut P::Worker,
+        out: &mut Out<'_>,
+        report: &mut WorkerReport,
+    ) -> Result<(), Stopped> {
+        let mut clock = Clock::new();
+        let turn = match &self.execute {
+            Some(gate) => Some(gate.ordered(block.number).ok_or(Stopped)?),
+            None => None,
+        };
+        report.states.execute_wait += clock.lap();
+        let start = self.begun.elapsed();
+        self.attempt(block, || self.process.execute(scratch, block, out))?;
+        out.release()?;
+        drop(turn);
+        report.states.execute += clock.lap().saturating_sub(out.waited + out.wrote);
+        self.visit(report, block.number, State::Execute, start);
+        for (lane, gate) in self.lanes.iter().enumerate() {
+            let turn = gate.ordered(block.number).ok_or(Stopped)?;
+            report.states.execute_wait += clock.lap();
+            let start = self.begun.elapsed();
+            let before = out.waited + out.wrote;
+            self.attempt(block, || self.process.join(lane, scratch, block, out))?;
+            out.release()?;
+            drop(turn);
+            let elsewhere = out.waited + out.wrote - before;
+            report.states.execute += clock.lap().saturating_sub(elsewhere);
+            self.visit(report, block.number, State::Join, start);
+        }
+        let start = self.begun.elapsed();
+        out.finish(self.process.output(scratch))?;
+        self.visit(report, block.number, State::Write, start);
+        Ok(())
+    }
+
+    /// What a processor does, which may fail or panic. The run is stopped before any turn is given up.
+    fn attempt(
+        &self,
+        block: &Block<'_>,
+        work: impl FnOnce() -> Result<(), Cause>,
+    ) -> Result<(), Stopped> {
+        let why = match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(why)) => why,
+            Err(panic) => Box::new(Panicked::new(&*panic)),
+        };
+        // That the run was stopped is known already.
+        if !why.is::<Stopped>() {
+            let (offset, length) = (block.offset, block.bytes.len() as u64);
+            self.stop(
+                block.number,
+                NbufError::Process {
+                    offset,
+                    length,
+                    why,
+                },
+            );
+        }
+        Err(Stopped)
+    }
+
+    fn visit(&self, report: &mut WorkerReport, buffer: u64, state: State, start: Duration) {
+        if report.trace.len() < self.trace {
+            let end = self.begun.elapsed();
+            report.trace.push(Visit {
+                buffer,
+                state,
+                start,
+                end,
+            });
+        }
+    }
+}
+
+/// Time from lap to lap.
+struct Clock(Instant);
+
+impl Clock {
+    fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    fn lap(&mut self) -> Duration {
+        let now = Instant::now();
+        let lap = now - self.0;
+        self.0 = now;
+        lap
+    }
+}

@@ -1,0 +1,112 @@
+//! What several tests need: streams of numbered records, sources and sinks that are slow, and runs that nobody watches.
+#![allow(dead_code)] // Not every test needs all of it.
+
+use std::io::{self, Read, Write};
+use std::time::Duration;
+
+use isochrony_nbuf::{Failure, Framing, Input, Options, Order, Output, Process, Report, run};
+
+pub(crate) const ORDERS: [Order; 4] = [Order::None, Order::Output, Order::Execution, Order::Both];
+
+/// Bytes of a numbered record.
+pub(crate) const RECORD: usize = 8;
+
+/// Records 0, 1, 2, ... of 8 bytes.
+pub(crate) fn numbered(records: u64) -> Vec<u8> {
+    (0..records).flat_map(u64::to_le_bytes).collect()
+}
+
+/// The numbers of records.
+pub(crate) fn numbers(bytes: &[u8]) -> Vec<u64> {
+    let records = bytes.chunks_exact(RECORD);
+    assert!(records.remainder().is_empty(), "a record was split");
+    records
+        .map(|record| u64::from_le_bytes(record.try_into().expect("8 bytes")))
+        .collect()
+}
+
+pub(crate) fn options(order: Order, workers: usize, records_per_buffer: usize) -> Options {
+    Options {
+        order,
+        workers: Some(workers),
+        buffer: Some(records_per_buffer * RECORD),
+        framing: Framing::Stride(RECORD),
+        ..Options::default()
+    }
+}
+
+pub(crate) fn ignored<P: Process>(
+    options: &Options,
+    inputs: Vec<Input<'_>>,
+    process: &P,
+    outputs: Vec<Output<'_>>,
+) -> Result<Report, Failure> {
+    run(options, inputs, process, outputs, &mut |_| true)
+}
+
+/// Small numbers that look random, the same in every run.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    pub(crate) fn pause(&mut self) {
+        match self.below(8) {
+            0 => std::thread::sleep(Duration::from_micros(self.below(300))),
+            1 | 2 => std::thread::yield_now(),
+            _ => {}
+        }
+    }
+}
+
+/// Gives bytes in pieces of any size, at any time.
+pub(crate) struct Unsteady<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) dice: Dice,
+}
+
+impl Read for Unsteady<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.dice.pause();
+        if self.dice.below(10) == 0 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let most = into.len().min(self.bytes.len());
+        let count = if most == 0 {
+            0
+        } else {
+            1 + self.dice.below(most as u64) as usize
+        };
+        into[..count].copy_from_slice(&self.bytes[..count]);
+        self.bytes = &self.bytes[count..];
+        Ok(count)
+    }
+}
+
+/// Takes bytes in pieces of any size, at any time.
+pub(crate) struct Reluctant<'a> {
+    pub(crate) bytes: &'a mut Vec<u8>,
+    pub(crate) dice: Dice,
+}
+
+impl Write for Reluctant<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.dice.pause();
+        let count = 1 + self.dice.below(bytes.len() as u64) as usize;
+        self.bytes.extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

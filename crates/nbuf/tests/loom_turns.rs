@@ -1,0 +1,190 @@
+//! The queue of n-buffering under every interleaving of a few threads: who is inside, in which order, and that all end.
+//! loom reports a deadlock itself.
+
+/// What `turns` finds as `crate::sync`.
+mod sync {
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use std::sync::PoisonError;
+}
+
+#[path = "../src/turns.rs"]
+mod turns;
+
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use loom::thread;
+
+use turns::Gate;
+
+/// How a stage of the model is ordered.
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    Free,
+    Queue,
+    Ordered,
+}
+
+struct Model {
+    read: Gate,
+    execute: Gate,
+    write: Gate,
+    next: AtomicU64,
+    buffers: u64,
+    inside: [AtomicUsize; 3],
+    /// The buffers that passed a stage, one digit each.
+    passed: [AtomicU64; 3],
+}
+
+impl Model {
+    fn new(workers: usize, buffers: u64) -> Self {
+        Self {
+            read: Gate::new(workers),
+            execute: Gate::new(workers),
+            write: Gate::new(workers),
+            next: AtomicU64::new(0),
+            buffers,
+            inside: [(); 3].map(|()| AtomicUsize::new(0)),
+            passed: [(); 3].map(|()| AtomicU64::new(0)),
+        }
+    }
+
+    fn stop(&self, from: u64) {
+        for gate in [&self.read, &self.execute, &self.write] {
+            gate.stop(from);
+        }
+    }
+
+    /// One buffer in one stage; alone there.
+    fn pass(&self, stage: usize, buffer: u64) {
+        assert_eq!(
+            self.inside[stage].fetch_add(1, Ordering::SeqCst),
+            0,
+            "two are inside"
+        );
+        let passed = self.passed[stage].load(Ordering::SeqCst);
+        self.passed[stage].store(passed * 10 + buffer + 1, Ordering::SeqCst);
+        self.inside[stage].fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn enter(gate: &Gate, stage: Stage, buffer: u64) -> Option<turns::Turn<'_>> {
+        match stage {
+            Stage::Free => None,
+            Stage::Queue => gate.queue(Some(buffer)),
+            Stage::Ordered => gate.ordered(buffer),
+        }
+    }
+
+    /// What a worker does, as `worker::work` has it; `fails` is the buffer that cannot be executed.
+    fn work(&self, execute: Stage, write: Stage, fails: Option<u64>) {
+        loop {
+            let buffer = {
+                let Some(_turn) = self.read.queue(None) else {
+                    return;
+                };
+                let buffer = self.next.load(Ordering::SeqCst);
+                if buffer == self.buffers {
+                    return;
+                }
+                self.next.store(buffer + 1, Ordering::SeqCst);
+                self.pass(0, buffer);
+                buffer
+            };
+            {
+                let turn = Self::enter(&self.execute, execute, buffer);
+                if execute != Stage::Free {
+                    if turn.is_none() {
+                        return;
+                    }
+                    self.pass(1, buffer);
+                }
+                if fails == Some(buffer) {
+                    // Before the turn is given up.
+                    self.stop(buffer);
+                    return;
+                }
+            }
+            let Some(_turn) = Self::enter(&self.write, write, buffer) else {
+                return;
+            };
+            self.pass(2, buffer);
+        }
+    }
+}
+
+fn check(workers: usize, buffers: u64, execute: Stage, write: Stage, fails: Option<u64>) {
+    let mut builder = loom::model::Builder::new();
+    // Every interleaving with so many preemptions, which is where such errors are.
+    builder.preemption_bound = Some(2);
+    builder.check(move || {
+        let model = Arc::new(Model::new(workers, buffers));
+        let others: Vec<_> = (1..workers)
+            .map(|_| {
+                let model = Arc::clone(&model);
+                thread::spawn(move || model.work(execute, write, fails))
+            })
+            .collect();
+        model.work(execute, write, fails);
+        for other in others {
+            other.join().expect("no worker panics");
+        }
+        let digits = |count: u64| (1..=count).fold(0, |all, digit| all * 10 + digit);
+        let read = model.passed[0].load(Ordering::SeqCst);
+        let executed = model.passed[1].load(Ordering::SeqCst);
+        let written = model.passed[2].load(Ordering::SeqCst);
+        let Some(failed) = fails else {
+            assert_eq!(read, digits(buffers));
+            if execute == Stage::Ordered {
+                assert_eq!(executed, digits(buffers));
+            }
+            if write == Stage::Ordered {
+                assert_eq!(written, digits(buffers));
+            } else {
+                let mut seen: Vec<_> = written.to_string().into_bytes();
+                seen.sort_unstable();
+                assert_eq!(seen, digits(buffers).to_string().into_bytes());
+            }
+            return;
+        };
+        // What comes before the error is done, nothing behind it where there is an order.
+        if execute == Stage::Ordered {
+            assert_eq!(executed, digits(failed + 1));
+        }
+        if write == Stage::Ordered {
+            assert_eq!(written, digits(failed));
+        }
+    });
+}
+
+#[test]
+fn no_order_serves_every_buffer_once() {
+    check(3, 2, Stage::Free, Stage::Queue, None);
+    check(2, 4, Stage::Free, Stage::Queue, None);
+}
+
+#[test]
+fn ordered_output_is_written_in_order() {
+    check(3, 2, Stage::Free, Stage::Ordered, None);
+    check(2, 4, Stage::Free, Stage::Ordered, None);
+}
+
+#[test]
+fn ordered_execution_takes_turns() {
+    check(3, 2, Stage::Ordered, Stage::Queue, None);
+    check(2, 4, Stage::Ordered, Stage::Queue, None);
+}
+
+#[test]
+fn both_orders_hold_together() {
+    check(3, 2, Stage::Ordered, Stage::Ordered, None);
+    check(2, 4, Stage::Ordered, Stage::Ordered, None);
+}
+
+#[test]
+fn after_an_error_all_end_and_what_came_before_is_written() {
+    for execute in [Stage::Free, Stage::Ordered] {
+        for write in [Stage::Queue, Stage::Ordered] {
+            check(2, 3, execute, write, Some(1));
+            check(3, 2, execute, write, Some(0));
+        }
+    }
+}
