@@ -152,8 +152,10 @@ def soak(seconds: float) -> dict[str, Any]:
     assert min(counts[kind] for kind in ("duplicate_frames", "reordered_frames", "malformed_frames")) > 0, found
     assert counts["lost_samples"] > 0, found
     assert counts["overrun_frames"] == 0, found
-    # A loaded machine may stop the sender for longer than late frames are waited for; they count as lost.
-    assert counts["late_frames"] <= counts["frames"] / 100_000, found
+    # Where the machine stops the sender or the reader for longer than late frames are waited for, those that were held
+    # back just then, some thirty, come late and count as lost. More than a few such halts are ours: an order that gave
+    # up early would lose a good part of all frames, since each is held back.
+    assert counts["late_frames"] <= counts["frames"] / 1000, found
     # Memory is flat.
     assert settled[-1] - settled[0] < 8e6, found
     return found
