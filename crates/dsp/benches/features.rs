@@ -5,8 +5,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use isochrony_dsp::features::{Haar, HaarOutput, Normalise, Score};
+use isochrony_dsp::features::{Haar, HaarOfCounts, HaarOutput, Normalise, Score};
 use isochrony_dsp::spectrum::{Detrend, Precision};
+use isochrony_segment::Calibration;
 
 /// Median time in ns for each sample.
 fn time(samples: usize, rounds: usize, mut work: impl FnMut()) -> f64 {
@@ -49,9 +50,25 @@ fn features<T: Precision>(name: &str, samples: usize, rounds: usize) {
     }
 }
 
+fn features_of_counts(samples: usize, rounds: usize) {
+    let counts: Vec<i16> = (0..samples).map(|n| (n * n % 7919) as i16).collect();
+    for (output, bins) in [(HaarOutput::Details, 32), (HaarOutput::Energies, 8)] {
+        let haar = HaarOfCounts::<i16>::new(4096, 7, output, &Calibration::default());
+        let mut haar = haar.expect("levels").expect("sums are exact");
+        let mut row = vec![0.0; bins];
+        let spent = time(samples, rounds, || {
+            for window in counts.chunks_exact(4096) {
+                haar.row(black_box(window), &mut row);
+            }
+        });
+        println!("features/haar {output:?}/i16: {spent:.3} ns a sample");
+    }
+}
+
 fn main() {
     let whole = std::env::args().any(|argument| argument == "--bench");
     let (samples, rounds) = if whole { (1 << 18, 51) } else { (1 << 13, 1) };
     features::<f32>("f32", samples, rounds);
     features::<f64>("f64", samples, rounds);
+    features_of_counts(samples, rounds);
 }

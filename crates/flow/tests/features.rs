@@ -106,6 +106,42 @@ proptest! {
 }
 
 #[test]
+fn haar_of_counts_is_haar_of_their_values() {
+    let samples: Vec<i32> = (0..400).map(|i| (i * i * 31) % 251 - 125).collect();
+    let plain = Stream::new("plain", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
+    fn rows<T: Sample>(counts: &[T], stream: StreamId, output: &str) -> (DType, Vec<f64>) {
+        let windows = scan(&[(counts, 0)], stream).rewindow_every(64, 24).unwrap();
+        let params = json!({"levels": 3, "output": output});
+        let haar = step(&windows, "haar", params, &[]).unwrap();
+        let gathered = haar.collect().unwrap();
+        let array = gathered.array().unwrap();
+        (array.dtype, array.to_vec::<f64>().unwrap_or_default())
+    }
+    for output in ["energies", "details", "coefficients"] {
+        let values: Vec<f64> = samples.iter().map(|&x| f64::from(x)).collect();
+        let want = rows(&values, plain, output);
+        assert!(!want.1.is_empty());
+        let long: Vec<i64> = samples.iter().map(|&x| i64::from(x)).collect();
+        let word: Vec<i16> = samples.iter().map(|&x| x as i16).collect();
+        let byte: Vec<i8> = samples.iter().map(|&x| x as i8).collect();
+        assert_eq!(rows(&byte, plain, output), want);
+        assert_eq!(rows(&word, plain, output), want);
+        assert_eq!(rows(&samples, plain, output), want);
+        assert_eq!(rows(&long, plain, output), want);
+        let positive: Vec<f64> = values.iter().map(|x| x + 125.0).collect();
+        let want = rows(&positive, plain, output);
+        let byte: Vec<u8> = positive.iter().map(|&x| x as u8).collect();
+        let word: Vec<u16> = positive.iter().map(|&x| x as u16).collect();
+        assert_eq!(rows(&byte, plain, output), want);
+        assert_eq!(rows(&word, plain, output), want);
+        // Halves of counts are exact, so the calibrated ones are, too.
+        let halves: Vec<f64> = values.iter().map(|x| x / 2.0).collect();
+        let word: Vec<i16> = samples.iter().map(|&x| x as i16).collect();
+        assert_eq!(rows(&word, stream(), output), rows(&halves, plain, output));
+    }
+}
+
+#[test]
 fn rows_say_their_length_type_and_unit() {
     let windows = scan(&[(&[1i16; 64], 0)], stream()).rewindow(32).unwrap();
     let said: Vec<(usize, DType, &str)> = every()

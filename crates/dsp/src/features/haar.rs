@@ -61,21 +61,7 @@ impl<T: Precision> Haar<T> {
     /// # Ok::<(), isochrony_dsp::DspError>(())
     /// ```
     pub fn new(width: usize, levels: usize, output: HaarOutput) -> Result<Self, DspError> {
-        let most = if width == 0 {
-            0
-        } else {
-            width.trailing_zeros() as usize
-        };
-        if levels == 0 || levels > most {
-            return Err(DspError::Parameter {
-                operator: "haar",
-                parameter: "levels",
-                got: levels.to_string(),
-                allowed: format!(
-                    "from 1 to {most} of windows of {width} samples (whose length it halves so often)"
-                ),
-            });
-        }
+        check_levels(width, levels)?;
         let zeros = |len| vec![T::zero(); len];
         Ok(Self {
             width,
@@ -91,11 +77,7 @@ impl<T: Precision> Haar<T> {
     /// Numbers of a row.
     #[must_use]
     pub fn bins(&self) -> usize {
-        match self.output {
-            HaarOutput::Energies => self.levels + 1,
-            HaarOutput::Details => self.width >> self.levels,
-            HaarOutput::Coefficients => self.width,
-        }
+        bins(self.output, self.width, self.levels)
     }
 
     /// The row of a window. A window or memory of another length leaves the memory as it is.
@@ -109,6 +91,41 @@ impl<T: Precision> Haar<T> {
             });
         }
     }
+}
+
+/// Refuses levels that windows of `width` samples cannot be halved into.
+pub(super) fn check_levels(width: usize, levels: usize) -> Result<(), DspError> {
+    let most = if width == 0 {
+        0
+    } else {
+        width.trailing_zeros() as usize
+    };
+    if (1..=most).contains(&levels) {
+        return Ok(());
+    }
+    Err(DspError::Parameter {
+        operator: "haar",
+        parameter: "levels",
+        got: levels.to_string(),
+        allowed: format!(
+            "from 1 to {most} of windows of {width} samples (whose length it halves so often)"
+        ),
+    })
+}
+
+/// Numbers of a row.
+pub(super) fn bins(output: HaarOutput, width: usize, levels: usize) -> usize {
+    match output {
+        HaarOutput::Energies => levels + 1,
+        HaarOutput::Details => width >> levels,
+        HaarOutput::Coefficients => width,
+    }
+}
+
+/// What makes sums and differences of a level orthonormal.
+#[inline(always)]
+pub(super) fn factor(level: usize) -> f64 {
+    0.5f64.powi(level as i32).sqrt()
 }
 
 struct Row<'a, T> {
@@ -149,7 +166,7 @@ fn sum<T: Precision>(samples: &[T]) -> T {
 #[inline(always)]
 fn details<T: Precision>(window: &[T], level: usize, out: &mut [T]) {
     let half = 1_usize << (level - 1);
-    let factor = T::of(0.5f64.powi(level as i32).sqrt());
+    let factor = T::of(factor(level));
     for (block, detail) in window.chunks_exact(2 * half).zip(out) {
         let (first, second) = block.split_at(half);
         *detail = (sum(first) - sum(second)) * factor;
@@ -166,7 +183,7 @@ fn energy<T: Precision>(numbers: &[T]) -> f64 {
 
 #[inline(always)]
 fn scaled<T: Precision>(from: &[T], level: usize, to: &mut [T]) {
-    let factor = T::of(0.5f64.powi(level as i32).sqrt());
+    let factor = T::of(factor(level));
     for (to, &from) in to.iter_mut().zip(from) {
         *to = from * factor;
     }

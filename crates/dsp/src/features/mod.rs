@@ -6,6 +6,7 @@
 
 mod envelope;
 mod haar;
+mod haar_of_counts;
 mod level;
 mod peaks;
 mod quantiles;
@@ -13,6 +14,7 @@ mod score;
 
 pub use envelope::Envelope;
 pub use haar::{Haar, HaarOutput};
+pub use haar_of_counts::{Count, HaarOfCounts, Wide};
 pub use level::{mean_square, rms, zero_crossings};
 pub use peaks::{Extreme, Peak, trim_peaks};
 pub use quantiles::Quantiles;

@@ -2,11 +2,13 @@
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::features::{
-    Envelope as EnvelopeRows, Haar as HaarRows, HaarOutput, Quantiles, rms, zero_crossings,
+    Count, Envelope as EnvelopeRows, Haar as HaarRows, HaarOfCounts, HaarOutput, Quantiles, rms,
+    zero_crossings,
 };
+use isochrony_segment::DType;
 
-use super::kernels::{kernel, real_windows};
-use super::rowwise::{Row, Rowwise, Windowed};
+use super::kernels::{EachRow, kernel, real_windows, refused};
+use super::rowwise::{Kernel, Row, Rowwise, Stored, Windowed};
 use super::spectrum::squared;
 use crate::{
     Bound, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json, operator,
@@ -148,12 +150,15 @@ impl Operator for Haar {
         let given = real_windows("haar", &inputs[0])?;
         let output = HaarOutput::named(&self.output).unwrap_or(HaarOutput::Energies);
         let (width, levels) = (given.width, self.levels as usize);
-        let kernel = kernel!(
-            given,
-            "haar",
-            |T| HaarRows::<T>::new(width, levels, output),
-            |haar, window, row| haar.row(window, row)
-        );
+        let kernel = match haar_of_counts(&given, levels, output)? {
+            Some(kernel) => kernel,
+            None => kernel!(
+                given,
+                "haar",
+                |T| HaarRows::<T>::new(width, levels, output),
+                |haar, window, row| haar.row(window, row)
+            ),
+        };
         let (numbers, unit) = match output {
             HaarOutput::Energies => (levels + 1, squared(given.unit(), false)),
             HaarOutput::Details => (width >> levels, given.unit().into()),
@@ -169,6 +174,35 @@ impl Operator for Haar {
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         self.rows.process(item, out)
+    }
+}
+
+/// The kernel of whole numbers as they are stored; None of other samples, and where sums might not be exact.
+fn haar_of_counts(
+    given: &Windowed,
+    levels: usize,
+    output: HaarOutput,
+) -> Result<Option<Kernel>, PlanError> {
+    fn kernel<T: Count>(
+        made: Result<Option<HaarOfCounts<T>>, DspError>,
+    ) -> Result<Option<Kernel>, PlanError> {
+        let made = made.map_err(|error| refused("haar", error))?;
+        Ok(made.map(|mut haar| {
+            let each = EachRow(move |window: &[T], row: &mut [f64]| haar.row(window, row));
+            Kernel::Stored(Box::new(Stored::new(each)))
+        }))
+    }
+    let Some((dtype, values)) = given.stored() else {
+        return Ok(None);
+    };
+    let width = given.width;
+    match dtype {
+        DType::I8 => kernel::<i8>(HaarOfCounts::new(width, levels, output, values)),
+        DType::U8 => kernel::<u8>(HaarOfCounts::new(width, levels, output, values)),
+        DType::I16 => kernel::<i16>(HaarOfCounts::new(width, levels, output, values)),
+        DType::U16 => kernel::<u16>(HaarOfCounts::new(width, levels, output, values)),
+        DType::I32 => kernel::<i32>(HaarOfCounts::new(width, levels, output, values)),
+        _ => Ok(None),
     }
 }
 

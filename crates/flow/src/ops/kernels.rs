@@ -10,8 +10,8 @@ use crate::{PlanError, PortType};
 /// A function of a window and of the row that it fills.
 pub(crate) struct EachRow<F>(pub(crate) F);
 
-impl<T, F: FnMut(&[T], &mut [T]) + Send> RowKernel<T> for EachRow<F> {
-    fn rows(&mut self, windows: Windows<'_, T>, results: &mut [T]) {
+impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for EachRow<F> {
+    fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]) {
         let each = results.len() / windows.count().max(1);
         for (window, result) in windows.iter().zip(results.chunks_exact_mut(each.max(1))) {
             (self.0)(window, result);

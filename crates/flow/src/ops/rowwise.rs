@@ -3,16 +3,18 @@
 //! A [`RowKernel`] computes rows of numbers from windows of numbers in one precision and knows nothing of items.
 //! [`Rowwise`] brings it to the engine: it checks that windows come in, turns their samples into values in their unit,
 //! a tile of windows at a time so that they stay in the first-level cache, and gives the rows the windows' places.
-//! Windows that are such values already are handed to the kernel where they lie.
+//! Windows that are such values already are handed to the kernel where they lie, and so are all windows to a kernel that
+//! computes with samples as they are stored ([`Stored`]).
 //!
 //! Precision is that of NumPy's transforms: single where samples are float32 or complex64, double for all else.
 //! Complex numbers are pairs, in windows as in rows.
 
+use std::marker::PhantomData;
 use std::slice::from_ref;
 
 use isochrony_dsp::Windows;
 use isochrony_expr::Expr;
-use isochrony_segment::{Calibration, DType, StreamId};
+use isochrony_segment::{Calibration, DType, Sample, StreamId};
 
 use super::compiled::Compiled;
 use super::wrong_input;
@@ -22,9 +24,33 @@ use crate::{Block, Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanErr
 const TILE_VALUES: usize = 2048;
 
 /// Computes rows of windows.
-pub(crate) trait RowKernel<T>: Send {
+pub(crate) trait RowKernel<T, R = T>: Send {
     /// Fills a row of `results` for each of `windows`, in order, each from its window alone; rows are equally long.
-    fn rows(&mut self, windows: Windows<'_, T>, results: &mut [T]);
+    fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]);
+}
+
+/// Computes rows of doubles from windows as they lie in memory.
+pub(crate) trait StoredRows: Send {
+    /// As [`RowKernel::rows`].
+    ///
+    /// # Errors
+    /// [`OpErrorKind::WrongItem`] of samples that are not those that it was made for.
+    fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError>;
+}
+
+/// A kernel of real samples of one type as they are stored; it knows their calibration.
+pub(crate) struct Stored<T, K>(K, PhantomData<fn(T)>);
+
+impl<T: Sample, K: RowKernel<T, f64>> Stored<T, K> {
+    pub(crate) fn new(kernel: K) -> Self {
+        Self(kernel, PhantomData)
+    }
+}
+
+impl<T: Sample, K: RowKernel<T, f64>> StoredRows for Stored<T, K> {
+    fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError> {
+        in_place(frames, 1, &mut self.0, results)
+    }
 }
 
 /// Windows of samples, as an operator finds them on its input.
@@ -70,11 +96,14 @@ impl Windowed {
         }
     }
 
+    /// Type of the samples as they are stored, and what makes values of them.
+    pub(crate) fn stored(&self) -> Option<(DType, &'static Calibration)> {
+        Some((self.port.dtype()?, &self.port.stream()?.calibration))
+    }
+
     /// The unit of the samples' values; empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
-        self.port
-            .stream()
-            .map_or("", |stream| stream.calibration.unit())
+        self.stored().map_or("", |(_, values)| values.unit())
     }
 }
 
@@ -82,6 +111,8 @@ impl Windowed {
 pub(crate) enum Kernel {
     Single(Box<dyn RowKernel<f32>>, Vec<f32>),
     Double(Box<dyn RowKernel<f64>>, Vec<f64>),
+    /// Of samples as they are stored to doubles.
+    Stored(Box<dyn StoredRows>),
 }
 
 /// What the rows are.
@@ -155,8 +186,8 @@ impl Rowwise {
             ));
         };
         let seen = dtype_of(given.single, given.complex);
-        let in_place = values.is_none() && own == seen && stream.get().calibration.is_identity();
-        let values = if in_place {
+        let plain = own == seen && stream.get().calibration.is_identity();
+        let values = if matches!(kernel, Kernel::Stored(_)) || (values.is_none() && plain) {
             None
         } else {
             let expr = values.cloned().unwrap_or_else(Expr::input).astype(seen);
@@ -239,8 +270,28 @@ impl Ready {
                 tile,
                 bytemuck::cast_slice_mut(block.bytes_mut()),
             ),
+            Kernel::Stored(kernel) => {
+                kernel.rows(frames, bytemuck::cast_slice_mut(block.bytes_mut()))
+            }
         }
     }
+}
+
+/// Hands windows to a kernel where they lie.
+fn in_place<T: bytemuck::Pod, R>(
+    frames: &Frames,
+    parts: usize,
+    kernel: &mut (impl RowKernel<T, R> + ?Sized),
+    results: &mut [R],
+) -> Result<(), OpError> {
+    let values = bytemuck::try_cast_slice(frames.buffer().bytes());
+    let values = values.map_err(|_| OpErrorKind::WrongItem {
+        expected: "aligned samples",
+        got: "samples that are not",
+    })?;
+    let (width, stride) = (parts * frames.width(), parts * frames.stride());
+    kernel.rows(Windows::new(values, width, stride), results);
+    Ok(())
 }
 
 /// Hands windows to a kernel, a tile of them at a time where their values have to be computed.
@@ -254,14 +305,7 @@ fn rows<T: bytemuck::Pod + Default>(
 ) -> Result<(), OpError> {
     let count = frames.count() as usize;
     let Some(values) = values else {
-        let values = bytemuck::try_cast_slice(frames.buffer().bytes());
-        let values = values.map_err(|_| OpErrorKind::WrongItem {
-            expected: "aligned samples",
-            got: "samples that are not",
-        })?;
-        let windows = Windows::new(values, parts * window, parts * frames.stride());
-        kernel.rows(windows, results);
-        return Ok(());
+        return in_place(frames, parts, kernel, results);
     };
     let each = results.len() / count.max(1);
     let most = (TILE_VALUES / window).max(1);

@@ -1,0 +1,296 @@
+//! The Haar wavelet transform of whole numbers as they are stored: exact sums in a wider integer, scaled once.
+//!
+//! Converting samples to doubles first takes three times as long as adding them up: it is what memory is then written
+//! and read for. Sums of integers need no order, so these loops give the same bits in any.
+
+use std::ops::{Add, Sub};
+
+use isochrony_segment::{Calibration, Sample};
+
+use super::haar::{HaarOutput, bins, check_levels, factor};
+use crate::DspError;
+use crate::isa::{Isa, Kernel, Level};
+use crate::sums::lanes;
+
+/// An integer in which sums of samples are exact.
+pub trait Wide: Copy + Default + Add<Output = Self> + Sub<Output = Self> + Send {
+    /// Sums are from `-2^BITS` on and below `2^BITS`; doubles hold them all.
+    const BITS: u32;
+
+    /// The same number; exact.
+    fn value(self) -> f64;
+
+    /// The same number.
+    fn long(self) -> i64;
+}
+
+impl Wide for i32 {
+    const BITS: u32 = 31;
+
+    #[inline(always)]
+    fn value(self) -> f64 {
+        f64::from(self)
+    }
+
+    #[inline(always)]
+    fn long(self) -> i64 {
+        i64::from(self)
+    }
+}
+
+impl Wide for i64 {
+    const BITS: u32 = 53;
+
+    #[inline(always)]
+    fn value(self) -> f64 {
+        self as f64
+    }
+
+    #[inline(always)]
+    fn long(self) -> i64 {
+        self
+    }
+}
+
+/// A whole number as it is stored.
+pub trait Count: Sample {
+    /// What they are added up in.
+    type Wide: Wide;
+    /// They are from `-2^BITS` on and below `2^BITS`.
+    const BITS: u32;
+
+    /// The same number.
+    fn wide(self) -> Self::Wide;
+}
+
+macro_rules! count {
+    ($($type:ty => $wide:ty, $bits:literal;)*) => {$(
+        impl Count for $type {
+            type Wide = $wide;
+            const BITS: u32 = $bits;
+
+            #[inline(always)]
+            fn wide(self) -> $wide {
+                <$wide>::from(self)
+            }
+        }
+    )*};
+}
+
+count! {
+    i8 => i32, 7;
+    u8 => i32, 8;
+    i16 => i32, 15;
+    u16 => i32, 16;
+    i32 => i64, 31;
+}
+
+/// As [`Haar`](super::Haar) of the counts' values in doubles, without converting each.
+///
+/// Of counts that are values already the results are those of `Haar<f64>`, bit for bit, as both are exact until they are
+/// scaled. With a calibration they are scaled by it once, where `Haar<f64>` rounds every value: they differ by what that
+/// loses, which is more the larger the offset.
+pub struct HaarOfCounts<T: Count> {
+    width: usize,
+    levels: usize,
+    output: HaarOutput,
+    scale: f64,
+    offset: f64,
+    sums: Vec<T::Wide>,
+    next: Vec<T::Wide>,
+    isa: Isa,
+}
+
+impl<T: Count> HaarOfCounts<T> {
+    /// For windows of `width` counts; None where sums of so many might not be exact.
+    ///
+    /// # Errors
+    /// As [`Haar::new`](super::Haar::new).
+    ///
+    /// ```
+    /// use isochrony_dsp::features::{HaarOfCounts, HaarOutput};
+    /// use isochrony_segment::Calibration;
+    /// let counts = Calibration::default();
+    /// let haar = HaarOfCounts::<i16>::new(4, 2, HaarOutput::Energies, &counts)?;
+    /// let mut energies = [0.0; 3];
+    /// haar.expect("few and small").row(&[1, 3, 5, 5], &mut energies);
+    /// assert_eq!(energies, [2.0, 9.0, 49.0]);
+    /// # Ok::<(), isochrony_dsp::DspError>(())
+    /// ```
+    pub fn new(
+        width: usize,
+        levels: usize,
+        output: HaarOutput,
+        calibration: &Calibration,
+    ) -> Result<Option<Self>, DspError> {
+        check_levels(width, levels)?;
+        let bits = T::BITS + levels as u32;
+        // A level has width / 2^level differences of bits + 1 - level bits and a square each of twice as many.
+        let squares = bits + T::BITS + width.next_power_of_two().ilog2();
+        let exact = match output {
+            HaarOutput::Energies => squares <= f64::MANTISSA_DIGITS,
+            HaarOutput::Details | HaarOutput::Coefficients => true,
+        };
+        if bits > T::Wide::BITS || !exact {
+            return Ok(None);
+        }
+        let room = match output {
+            HaarOutput::Details => 0,
+            HaarOutput::Energies | HaarOutput::Coefficients => width / 2,
+        };
+        Ok(Some(Self {
+            width,
+            levels,
+            output,
+            scale: calibration.scale(),
+            offset: calibration.offset(),
+            sums: vec![T::Wide::default(); room],
+            next: vec![T::Wide::default(); room],
+            isa: Isa::best(),
+        }))
+    }
+
+    /// The same on an instruction set: for tests.
+    #[must_use]
+    pub fn on(self, isa: Isa) -> Self {
+        Self { isa, ..self }
+    }
+
+    /// Numbers of a row.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        bins(self.output, self.width, self.levels)
+    }
+
+    /// The row of a window. A window or memory of another length leaves the memory as it is.
+    pub fn row(&mut self, window: &[T], out: &mut [f64]) {
+        if window.len() == self.width && out.len() == self.bins() {
+            let isa = self.isa;
+            isa.run(Row {
+                haar: self,
+                window,
+                out,
+            });
+        }
+    }
+}
+
+struct Row<'a, T: Count> {
+    haar: &'a mut HaarOfCounts<T>,
+    window: &'a [T],
+    out: &'a mut [f64],
+}
+
+/// Partial sums; a multiple of every vector width.
+const LANES: usize = 16;
+
+#[inline(always)]
+fn sum<T: Count>(counts: &[T]) -> T::Wide {
+    let (groups, rest) = counts.as_chunks::<LANES>();
+    let mut lanes = [T::Wide::default(); LANES];
+    for group in groups {
+        for (lane, &count) in lanes.iter_mut().zip(group) {
+            *lane = *lane + count.wide();
+        }
+    }
+    let all = lanes
+        .into_iter()
+        .fold(T::Wide::default(), |sum, lane| sum + lane);
+    rest.iter().fold(all, |sum, &count| sum + count.wide())
+}
+
+/// Sums of neighbours, and the sum of the squares of their differences.
+#[inline(always)]
+fn halve<F: Copy, W: Wide>(from: &[F], sums: &mut [W], wide: impl Fn(F) -> W) -> i64 {
+    let (groups, rest) = from.as_chunks::<2>().0.as_chunks::<LANES>();
+    let (sum_groups, sum_rest) = sums.as_chunks_mut::<LANES>();
+    let mut squares = [0_i64; LANES];
+    // As numbers of a lane and not one after the other: so compilers see vectors.
+    for (group, sums) in groups.iter().zip(sum_groups) {
+        for lane in 0..LANES {
+            let (a, b) = (wide(group[lane][0]), wide(group[lane][1]));
+            sums[lane] = a + b;
+            let difference = (a - b).long();
+            squares[lane] += difference * difference;
+        }
+    }
+    let mut all = squares.iter().sum();
+    for (pair, sum) in rest.iter().zip(sum_rest) {
+        let (a, b) = (wide(pair[0]), wide(pair[1]));
+        *sum = a + b;
+        let difference = (a - b).long();
+        all += difference * difference;
+    }
+    all
+}
+
+/// Sums of neighbours, and their differences times a factor.
+#[inline(always)]
+fn transform<F: Copy, W: Wide>(
+    from: &[F],
+    sums: &mut [W],
+    differences: &mut [f64],
+    factor: f64,
+    wide: impl Fn(F) -> W,
+) {
+    let pairs = from.as_chunks::<2>().0;
+    for ((pair, sum), difference) in pairs.iter().zip(sums).zip(differences) {
+        let (a, b) = (wide(pair[0]), wide(pair[1]));
+        *sum = a + b;
+        *difference = (a - b).value() * factor;
+    }
+}
+
+impl<T: Count> Kernel for Row<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) {
+        let Self { haar, window, out } = self;
+        let (levels, scale) = (haar.levels, haar.scale);
+        if haar.output == HaarOutput::Details {
+            let half = 1_usize << (levels - 1);
+            let factor = factor(levels) * scale;
+            for (block, detail) in window.chunks_exact(2 * half).zip(out) {
+                let (first, second) = block.split_at(half);
+                *detail = (sum(first) - sum(second)).value() * factor;
+            }
+            return;
+        }
+        for level in 1..=levels {
+            let half = haar.width >> level;
+            let (sums, next) = (&mut haar.sums, &mut haar.next);
+            if haar.output == HaarOutput::Energies {
+                let squares = if level == 1 {
+                    halve(window, &mut next[..half], T::wide)
+                } else {
+                    halve(&sums[..2 * half], &mut next[..half], |sum| sum)
+                };
+                // One after the other: the square of a scale may be beyond doubles where the energy is not.
+                out[level - 1] = squares as f64 * 0.5f64.powi(level as i32) * scale * scale;
+            } else {
+                let (details, factor) = (&mut out[half..2 * half], factor(level) * scale);
+                if level == 1 {
+                    transform(window, &mut next[..half], details, factor, T::wide);
+                } else {
+                    let from = &sums[..2 * half];
+                    transform(from, &mut next[..half], details, factor, |sum| sum);
+                }
+            }
+            std::mem::swap(sums, next);
+        }
+        // Each is of 2^levels counts, and has as many offsets.
+        let shift = haar.offset * (1_u64 << levels) as f64;
+        let value = |sum: T::Wide| sum.value() * scale + shift;
+        let last = &haar.sums[..haar.width >> levels];
+        if haar.output == HaarOutput::Energies {
+            let energy = lanes(last, |_, sum| value(sum) * value(sum));
+            out[levels] = energy * 0.5f64.powi(levels as i32);
+        } else {
+            let factor = factor(levels);
+            for (approximation, &sum) in out.iter_mut().zip(last) {
+                *approximation = value(sum) * factor;
+            }
+        }
+    }
+}
