@@ -872,7 +872,9 @@ class NativePusher:
 @final
 class NativePlan:
     @staticmethod
-    def scan(source: Signal | Selection, segment: int | None = None, clock: Signal | None = None) -> NativePlan: ...
+    def scan(
+        source: Signal | Selection, segment: int | None = None, clock: Signal | None = None, io: str | None = None
+    ) -> NativePlan: ...
     @staticmethod
     def array(array: _Array, rate: _Rate, unit: str, segment: int | None = None) -> NativePlan: ...
     def then(self, name: str, params: str = "{}", others: Sequence[NativePlan] = ...) -> NativePlan: ...
@@ -949,7 +951,7 @@ class NativePlan:
         progress: Callable[[int, int], object] | None = None,
         control: NativeControl | None = None,
     ) -> tuple[
-        list[tuple[Any, _Array | None]], tuple[list[tuple[str, int, int, int, float]], int, float, int, str]
+        list[tuple[Any, _Array | None]], tuple[list[tuple[str, int, int, int, float]], list[str], int, float, int, str]
     ]: ...
     def run(
         self,
@@ -958,7 +960,7 @@ class NativePlan:
         optimise: bool = True,
         progress: Callable[[int, int], object] | None = None,
         control: NativeControl | None = None,
-    ) -> tuple[list[tuple[str, int, int, int, float]], int, float, int, str]: ...
+    ) -> tuple[list[tuple[str, int, int, int, float]], list[str], int, float, int, str]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
 @final

@@ -32,12 +32,14 @@ class Report:
 
     Attributes:
         operators: in the order in which they ran.
+        reads: how each stored signal was read, as text: by which I/O strategy, and why not by the one asked for.
         bursts: that the sources gave.
         elapsed_s: seconds from start to end.
         peak_bytes: most bytes in pooled blocks and queues at once.
     """
 
     operators: tuple[OperatorReport, ...]
+    reads: tuple[str, ...]
     bursts: int
     elapsed_s: float
     peak_bytes: int

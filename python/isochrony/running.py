@@ -99,9 +99,9 @@ def _checked(workers: int, memory: int | None) -> int | None:
 
 
 def _done(parts: Any) -> RunResult:
-    operators, bursts, elapsed_s, peak_bytes, text = parts
+    operators, reads, bursts, elapsed_s, peak_bytes, text = parts
     operators_done = tuple(OperatorReport(*one) for one in operators)
-    return RunResult(Report(operators_done, bursts, elapsed_s, peak_bytes, text))
+    return RunResult(Report(operators_done, tuple(reads), bursts, elapsed_s, peak_bytes, text))
 
 
 def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:

@@ -28,6 +28,7 @@ def scan(
     rate: Any = None,
     unit: str = "",
     clock: Signal | None = None,
+    io: str | None = None,
 ) -> Plan:
     """A plan over a signal, over a part of it, over a feed, or over an array.
 
@@ -40,8 +41,15 @@ def scan(
         clock: another signal that was sampled by the same clock, index for index, as the channels of one converter
             are: plans of both can be zipped and synced then, without `align`. Times are that signal's. A saved plan
             looks for it in the store of `source`.
+        io: how samples of a stored signal come from the disk; the results are the same. Default: ``"mmap"``.
+            ``"read"`` copies them into a buffer that is used again; ``"mmap"`` maps the files; ``"readahead"`` maps
+            them and asks the system at each piece for twice its length; ``"readahead_all"`` asks for all at the
+            beginning; ``"populate"`` has the page tables of each piece filled at once; ``"direct"`` reads past the
+            page cache, ahead of the scan. Where it does not apply (a sealed signal, a file system that refuses),
+            `Plan.explain` and the report's `reads` say what is done instead.
 
     Raises:
+        StoreValueError: there is no such `io`.
         PlanError: anything else; `clock` is another clock: its rate differs, or its times, by half a sample or more.
         OptionError: `segment` is no whole number from 1.
     """
@@ -50,12 +58,14 @@ def scan(
     samples = None if segment is None else whole("scan segment=", segment, "samples")
     if clock is not None and not isinstance(source, Signal | Selection):
         raise PlanError("scan takes clock= for a signal of a store; leave it out")
+    if io is not None and not isinstance(source, Signal | Selection):
+        raise PlanError("scan takes io= for a signal of a store; leave it out")
     if isinstance(source, Signal | Selection | Listener | Followed):
         if rate is not None or unit:
             raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")
         if isinstance(source, Listener | Followed):
             return Plan(source._native.scan(samples))
-        return Plan(NativePlan.scan(source, samples, clock))
+        return Plan(NativePlan.scan(source, samples, clock, io))
     if not isinstance(source, np.ndarray):
         raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
     if rate is None:

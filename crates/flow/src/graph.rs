@@ -259,6 +259,11 @@ fn scanned(recording: &Live, range: Option<&Range<i64>>, segment: u64) -> String
     if segment != SEGMENT {
         text += &format!(", segment={segment}");
     }
+    let saved = recording.saved();
+    let io = saved.as_ref().and_then(|saved| saved.get("io")?.as_str());
+    if let Some(io) = io {
+        text += &format!(", io={io}");
+    }
     text + ")"
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use isochrony_store::Reading;
+
 /// What an operator did in a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -25,6 +27,8 @@ pub struct OperatorReport {
 pub struct Report {
     /// Operators in the order in which they ran.
     pub operators: Vec<OperatorReport>,
+    /// How signals were read, in the order of their scans.
+    pub reads: Vec<Reading>,
     /// Bursts that the sources gave.
     pub bursts: u64,
     /// Time from start to end.
@@ -48,6 +52,9 @@ impl fmt::Display for Report {
                 "{:<16}{:>12}{:>16}{:>8}{share:>9.1}%",
                 one.name, one.items, one.samples, one.gaps
             )?;
+        }
+        for one in &self.reads {
+            writeln!(f, "read {one}")?;
         }
         write!(
             f,

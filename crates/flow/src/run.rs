@@ -11,6 +11,7 @@ use crate::ops::{
     Passthrough, Power, Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
 };
 use crate::optimise::optimise;
+use crate::plan::Op;
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
 
 /// Parameters from a JSON object.
@@ -383,6 +384,17 @@ impl Plan {
                 types.join(", "),
                 node.bound.contract
             );
+        }
+        let reads: Vec<String> = (graph.nodes.iter())
+            .filter_map(|node| match &node.op {
+                Op::Scan {
+                    recording, range, ..
+                } => recording.0.reads(range.clone()),
+                _ => None,
+            })
+            .collect();
+        if !reads.is_empty() {
+            text += &format!("reads\n{}\n", indent(&reads.join("\n")));
         }
         text
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use isochrony_segment::{SigSeg, Stream};
+use isochrony_store::Reading;
 use serde_json::{Map, Value};
 
 use crate::cut::Cut;
@@ -50,6 +51,11 @@ pub trait Source: Send {
         let _ = thread;
     }
 
+    /// How it reads from a store, for the report.
+    fn reading(&self) -> Option<Reading> {
+        None
+    }
+
     /// Samples in all, where that is known: what progress is measured against.
     fn total(&self) -> Option<u64> {
         None
@@ -69,6 +75,12 @@ pub trait Recording: Send + Sync {
 
     /// What knows the civil times of its indices, if they are known. It must live as long as the recording does.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
+        None
+    }
+
+    /// In words, how a range of it (None: all) will be read from a store; reads no samples.
+    fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
+        let _ = range;
         None
     }
 

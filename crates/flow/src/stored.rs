@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::StreamId;
-use isochrony_store::{Mode, Signal, Store, StoreError, Stretch};
+use isochrony_store::{Mode, Reading, Signal, SignalReader, Store, StoreError, Strategy, Stretch};
 use isochrony_time::{Fixed, RunId, Stamp, TimeError, civil};
 use serde_json::{Map, Value, json};
 
@@ -22,9 +22,6 @@ use crate::cut::Cut;
 use crate::{
     Break, Cause, Clock, Live, OpError, OpErrorKind, PlanError, PortType, Pulled, Recording, Source,
 };
-
-/// Bytes of samples read at a time: few look-ups a second, and little memory where chunks are decoded.
-const PIECE: u64 = 4 << 20;
 
 /// A signal of a store, or ranges of it, that can be scanned.
 ///
@@ -48,6 +45,8 @@ pub struct Stored {
     clock: Option<Arc<StoredClock>>,
     /// The signal whose clock it is, where that is another.
     clocked_by: Option<Signal>,
+    /// How it is to be read; None: as is best.
+    io: Option<Strategy>,
 }
 
 impl Stored {
@@ -60,7 +59,15 @@ impl Stored {
             signal,
             ranges: None,
             clocked_by: None,
+            io: None,
         }
+    }
+
+    /// The same samples, read by a stated [`Strategy`] instead of what is held to be best.
+    #[must_use]
+    pub fn io(mut self, strategy: Strategy) -> Self {
+        self.io = Some(strategy);
+        self
     }
 
     /// The same samples on the timebase of another signal: the two were sampled by one clock, so that equal indices are
@@ -148,13 +155,16 @@ impl Stored {
             }
         }
         let cut = Cut::new(segment);
-        let wanted = (PIECE / signal.dtype().size() as u64) as i64;
+        let strategy = self.io.unwrap_or(Strategy::Mmap);
+        let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
+        // Whole segments, so that where they are cut does not depend on how they are read.
+        let piece = (wanted / cut.segment())
+            .max(1)
+            .saturating_mul(cut.segment());
         Ok(Pass {
             at: parts.first().map_or(0, |part| part.range.start),
-            // Whole segments, so that where they are cut does not depend on how they are read.
-            piece: (wanted / cut.segment())
-                .max(1)
-                .saturating_mul(cut.segment()),
+            reader: SignalReader::new(&signal, &parts, piece, strategy).map_err(failed)?,
+            piece,
             cut,
             stream: self.stream(),
             signal,
@@ -198,10 +208,42 @@ impl Stored {
         if let Some(Value::String(other)) = saved.get("clock") {
             stored = stored.with_clock_of(&store.signal(other).map_err(no_recording)?)?;
         }
+        if let Some(io) = saved.get("io") {
+            let name = io.as_str().unwrap_or_default();
+            let strategy = Strategy::parse(name).map_err(|why| PlanError::Unreadable {
+                why: format!("\"io\" of {}: {why}", stored.signal.name()),
+            })?;
+            stored = stored.io(strategy);
+        }
         Ok(Live::new(match ranges {
             Some(ranges) => stored.ranges(ranges.into_iter().map(|[a, b]| a..b)),
             None => stored,
         }))
+    }
+}
+
+impl Stored {
+    /// The shares of runs that a scan of a signal, within a range, reads.
+    fn parts(
+        &self,
+        signal: &Signal,
+        range: Option<Range<i64>>,
+    ) -> Result<Vec<Stretch>, StoreError> {
+        let whole = signal.start_index()..signal.end_index();
+        let within = range.unwrap_or(whole.clone());
+        let mut parts = Vec::new();
+        for asked in self.ranges.as_deref().unwrap_or(&[whole]) {
+            for part in signal.select(asked.clone())?.parts() {
+                let range = part.range.start.max(within.start)..part.range.end.min(within.end);
+                if !range.is_empty() {
+                    parts.push(Stretch {
+                        run: part.run,
+                        range,
+                    });
+                }
+            }
+        }
+        Ok(parts)
     }
 }
 
@@ -216,21 +258,16 @@ impl Recording for Stored {
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
         let mut signal = self.signal.clone();
         signal.refresh().map_err(failed)?;
-        let whole = signal.start_index()..signal.end_index();
-        let within = range.unwrap_or(whole.clone());
-        let mut parts = Vec::new();
-        for asked in self.ranges.as_deref().unwrap_or(&[whole]) {
-            for part in signal.select(asked.clone()).map_err(failed)?.parts() {
-                let range = part.range.start.max(within.start)..part.range.end.min(within.end);
-                if !range.is_empty() {
-                    parts.push(Stretch {
-                        run: part.run,
-                        range,
-                    });
-                }
-            }
-        }
+        let parts = self.parts(&signal, range).map_err(failed)?;
         Ok(Box::new(self.pass(signal, parts, None, segment)?))
+    }
+
+    fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
+        let mut signal = self.signal.clone();
+        let _ = signal.refresh();
+        let parts = self.parts(&signal, range).ok()?;
+        let strategy = self.io.unwrap_or(Strategy::Mmap);
+        Some(Reading::foresee(&signal, &parts, strategy).to_string())
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {
@@ -244,6 +281,9 @@ impl Recording for Stored {
         saved.insert("signal".into(), json!(self.signal.name()));
         if let Some(other) = &self.clocked_by {
             saved.insert("clock".into(), json!(other.name()));
+        }
+        if let Some(io) = self.io {
+            saved.insert("io".into(), json!(io.name()));
         }
         if let Some(ranges) = &self.ranges {
             let ranges: Vec<_> = ranges
@@ -328,6 +368,7 @@ fn failed(error: StoreError) -> OpError {
 /// One pass over the parts.
 struct Pass {
     signal: Signal,
+    reader: SignalReader,
     stream: StreamId,
     parts: Vec<Stretch>,
     /// The part that is read, and from where on.
@@ -403,9 +444,7 @@ impl Pass {
             let start = self.stretch.start;
             let stop = self.stretch.end.min(start.saturating_add(self.piece));
             self.stretch.start = stop;
-            let piece = self.signal.select(start..stop);
-            let piece = piece.and_then(|piece| piece.as_segment());
-            let piece = piece.map_err(failed)?;
+            let piece = self.reader.read(start..stop).map_err(failed)?;
             self.cut.put(piece.relabelled(start, self.stream)?);
         }
         self.cut.pull()
@@ -426,6 +465,10 @@ impl Source for Pass {
     fn time_of(&self, index: i64) -> Option<String> {
         let time = self.signal.time_of(index).ok()?;
         Some(civil::format(time.value))
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        Some(self.reader.reading().clone())
     }
 
     fn total(&self) -> Option<u64> {

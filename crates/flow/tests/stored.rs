@@ -299,3 +299,55 @@ fn another_clock_is_refused_by_name_and_difference() {
         assert!(error.to_string().contains(part), "{error}");
     }
 }
+
+#[test]
+fn every_strategy_gives_the_same_windows_and_the_report_names_it() {
+    let made = Made::new(&[
+        (90_000, Then::Gap(5_000)),
+        (70_001, Then::Step),
+        (1, Then::Gap(3)),
+        (150_000, Then::Step),
+    ]);
+    let expected = made.windows(&(0..made.signal().end_index()), 1_000, 300, true);
+    for strategy in isochrony_store::Strategy::ALL {
+        for segment in [SEGMENT, 777] {
+            let stored = isochrony_flow::Live::new(made.stored().io(strategy));
+            let plan = Plan::scan_part(stored, None, segment);
+            assert!(
+                plan.to_string().contains(&format!("io={strategy}")),
+                "{plan}"
+            );
+            let windows = plan.rewindow_every(1_000, 300).unwrap();
+            let (gathered, report) = windows.collect_with(&RunOptions::default()).unwrap();
+            assert_eq!(values(&gathered), expected, "{strategy}");
+            assert_eq!(report.reads.len(), 1);
+            assert_eq!(report.reads[0].asked, strategy);
+            assert!(report.to_string().contains(strategy.name()), "{report}");
+            assert!(
+                windows.explain().contains("reads\n  stn/p"),
+                "{}",
+                windows.explain()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_saved_plan_keeps_its_strategy_and_an_unknown_one_is_refused() {
+    let made = Made::new(&[(1_000, Then::Step)]);
+    let plan = Plan::scan(made.stored().io(isochrony_store::Strategy::Populate));
+    let mut saved = plan.to_json().unwrap();
+    let catalog = Catalog::standard();
+    let revived = |saved: &serde_json::Value| {
+        Plan::from_json(saved, &catalog, &|map| {
+            Stored::resolve(map, Some(&made.store))
+        })
+    };
+    assert_eq!(revived(&saved).unwrap().to_string(), plan.to_string());
+    saved["nodes"][0]["of"]["io"] = json!("fread");
+    let error = revived(&saved).unwrap_err().to_string();
+    assert!(
+        error.contains("fread") && error.contains("populate"),
+        "{error}"
+    );
+}

@@ -11,6 +11,7 @@ use isochrony_flow::{
 };
 use isochrony_live::ToWire;
 use isochrony_segment::{BufferMut, Calibration, DType, SigSeg, Stream};
+use isochrony_store::Strategy;
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -50,6 +51,7 @@ use running::{Asked, execute};
 /// Per operator name, items, samples, gaps and useful seconds; bursts, seconds, bytes at most; as a table.
 type ReportParts = (
     Vec<(&'static str, u64, u64, u64, f64)>,
+    Vec<String>,
     u64,
     f64,
     u64,
@@ -190,12 +192,13 @@ fn catalog(store: Option<&Arc<Shared>>) -> Catalog {
 impl NativePlan {
     /// Reads a signal or a selection, on the clock of another signal where one is given.
     #[staticmethod]
-    #[pyo3(signature = (source, segment=None, clock=None))]
+    #[pyo3(signature = (source, segment=None, clock=None, io=None))]
     fn scan(
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
         segment: Option<u64>,
         clock: Option<&Bound<'_, Signal>>,
+        io: Option<&str>,
     ) -> Result<Self> {
         let mut stored = match source.cast::<Selection>() {
             Ok(selection) => {
@@ -209,6 +212,9 @@ impl NativePlan {
         };
         if let Some(other) = clock {
             stored = stored.with_clock_of(&other.get().get(py)?)?;
+        }
+        if let Some(io) = io {
+            stored = stored.io(Strategy::parse(io)?);
         }
         let segment = segment.unwrap_or(SEGMENT);
         Ok(Plan::scan_part(Live::new(stored), None, segment).into())
@@ -483,6 +489,7 @@ fn parts(report: &Report) -> ReportParts {
     });
     (
         operators.collect(),
+        report.reads.iter().map(ToString::to_string).collect(),
         report.bursts,
         report.elapsed.as_secs_f64(),
         report.peak_bytes,

@@ -8,7 +8,7 @@ use isochrony_segment::Buffer;
 
 use crate::engine::{Engine, Reader, vanished};
 use crate::error::StoreError;
-use crate::media::Media;
+use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
 use crate::state::SignalState;
 
@@ -146,6 +146,15 @@ impl Backend {
     /// File of a shard of `data`.
     pub(crate) fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
         either!(self, "look up a shard", x => x.data_shard_path(id, shard))
+    }
+
+    /// The open file of a shard that was read from, to be read by other ways; None if it is not flat.
+    pub(crate) fn shard_file(
+        &self,
+        id: SignalId,
+        shard: u64,
+    ) -> Result<Option<Arc<dyn MediaFile>>, StoreError> {
+        Ok(either!(self, "read samples", x => x.shard_file(id, shard)))
     }
 
     /// Checksum of a full chunk, as committed.

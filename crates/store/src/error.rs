@@ -193,6 +193,13 @@ pub enum StoreError {
         got: String,
         legal: &'static str,
     },
+    /// A way to read that there is not.
+    #[error("there is no I/O strategy {name:?}; choose one of {known}")]
+    UnknownStrategy {
+        name: String,
+        /// Names of all, with commas.
+        known: String,
+    },
     /// More would be held in memory than is sensible.
     #[error(
         "{what} needs {bytes} bytes, more than {limit}; ask for a shorter span, a lower rate or fewer signals"

@@ -128,6 +128,7 @@ def _report(done: RunResult) -> dict[str, Any]:
             {"name": o.name, "items": o.items, "samples": o.samples, "gaps": o.gaps, "useful_s": o.useful_s}
             for o in report.operators
         ],
+        "reads": list(report.reads),
         "bursts": report.bursts,
         "elapsed_s": report.elapsed_s,
         "peak_bytes": report.peak_bytes,

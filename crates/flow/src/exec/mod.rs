@@ -294,6 +294,11 @@ impl Run {
         });
         Report {
             operators: operators.collect(),
+            reads: self
+                .feeds
+                .iter()
+                .filter_map(|feed| feed.source.reading())
+                .collect(),
             bursts: self.bursts,
             elapsed,
             peak_bytes: self.shared.pool.peak,

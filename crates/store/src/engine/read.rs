@@ -1,6 +1,7 @@
 //! Reading samples and checksums with the writer; where a range of samples lies.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use isochrony_segment::Buffer;
 
@@ -10,7 +11,7 @@ use super::{Engine, refuse_removed};
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
-use crate::media::Media;
+use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
 
 impl Engine {
@@ -54,6 +55,11 @@ impl Engine {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
         Ok(shard_samples(&slot.base.meta))
+    }
+
+    /// The open file of a flat shard that was read from lately.
+    pub(crate) fn shard_file(&self, id: SignalId, shard: u64) -> Option<Arc<dyn MediaFile>> {
+        self.shared.sources.file((id, shard))
     }
 
     /// Checksum of a full chunk of `data` as of the last commit, if known.

@@ -120,6 +120,15 @@ impl Sources {
         }
     }
 
+    /// The file of a shard that is open and flat.
+    pub(crate) fn file(&self, key: ShardKey) -> Option<Arc<dyn MediaFile>> {
+        match &*self.open.get(key)? {
+            Shard::Mapped(mapping) => Some(mapping.file.clone()),
+            Shard::File(file) => Some(file.clone()),
+            Shard::Foreign => None,
+        }
+    }
+
     /// Forgets a signal's shards: their files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
         self.decoders.forget(id);

@@ -31,6 +31,7 @@ impl StoreError {
             Self::WriteIntoGap { .. } => "write_into_gap",
             Self::InvalidAttributes { .. } => "invalid_attributes",
             Self::InvalidOption { .. } => "invalid_option",
+            Self::UnknownStrategy { .. } => "unknown_strategy",
             Self::TooLarge { .. } => "too_large",
             Self::CannotGather { .. } => "cannot_gather",
             Self::DamagedTable { .. } => "damaged_table",

@@ -216,6 +216,10 @@ fn examples() -> Vec<StoreError> {
             signal: "name".into(),
             path: "/a/store/b".into(),
         },
+        StoreError::UnknownStrategy {
+            name: "name".into(),
+            known: "read, mmap".into(),
+        },
         StoreError::Time(TimeError::Overflow { what: "a test" }),
         StoreError::Segment(SegmentError::OutOfMemory { bytes: 7 }),
     ]
@@ -271,8 +275,9 @@ fn position(error: &StoreError) -> usize {
         StoreError::MissingTable { .. } => 44,
         StoreError::NameOfView { .. } => 45,
         StoreError::MissingFolder { .. } => 46,
-        StoreError::Time(_) => 47,
-        StoreError::Segment(_) => 48,
+        StoreError::UnknownStrategy { .. } => 47,
+        StoreError::Time(_) => 48,
+        StoreError::Segment(_) => 49,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Samples, checksums and files of signals, as a reader finds them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isochrony_segment::Buffer;
@@ -10,6 +11,7 @@ use super::{PATIENCE, Reader};
 use crate::engine::{Bounds, shard_samples, stored_crc};
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat};
+use crate::media::MediaFile;
 use crate::op::SignalId;
 
 impl Reader {
@@ -101,6 +103,11 @@ impl Reader {
         Ok(self
             .sources
             .mapped((id, place.shard), place.offset, place.len))
+    }
+
+    /// As [`Engine::shard_file`].
+    pub(crate) fn shard_file(&self, id: SignalId, shard: u64) -> Option<Arc<dyn MediaFile>> {
+        self.sources.file((id, shard))
     }
 
     /// As [`Engine::shard_samples`].

@@ -1,0 +1,81 @@
+//! The shard files of a signal, as strategies that go past the mapping need them.
+
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::StoreError;
+use crate::layout::flat::{Flat, Span};
+use crate::media::MediaFile;
+use crate::signal::Signal;
+
+/// A shard that is flat, so that its payload can be read as it lies.
+#[derive(Debug, Clone)]
+pub(super) struct ShardFile {
+    pub(super) file: Arc<dyn MediaFile>,
+    /// Where the store keeps it.
+    pub(super) path: PathBuf,
+}
+
+/// Finds the files of a signal's samples; keeps the last one.
+#[derive(Debug)]
+pub(super) struct Files {
+    signal: Signal,
+    flat: Flat,
+    last: Option<(u64, Option<ShardFile>)>,
+}
+
+impl Files {
+    pub(super) fn new(signal: Signal) -> Self {
+        Self {
+            flat: Flat::data(&signal.state().meta),
+            signal,
+            last: None,
+        }
+    }
+
+    pub(super) fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    /// Where samples lie: a span per shard.
+    pub(super) fn spans(&self, range: &Range<i64>) -> impl Iterator<Item = Span> + use<> {
+        let size = self.signal.dtype().size() as u64;
+        let at = range.start.cast_unsigned() * size;
+        self.flat
+            .spans(at, (range.end - range.start).cast_unsigned() * size)
+    }
+
+    /// The file of a shard that has the samples of a span; None if it must be decoded.
+    pub(super) fn shard(&mut self, span: &Span) -> Result<Option<ShardFile>, StoreError> {
+        if let Some((shard, file)) = &self.last
+            && *shard == span.shard
+        {
+            return Ok(file.clone());
+        }
+        let backend = &self.signal.shared().backend;
+        let (id, size) = (self.signal.id(), self.signal.dtype().size() as u64);
+        let start = span.shard * self.flat.shard_bytes() + span.offset - self.flat.payload_start;
+        // Opens the shard and looks at its index; that the samples are there is for who reads them to see.
+        backend.read(id, (start / size).cast_signed(), 1)?;
+        let file = backend.shard_file(id, span.shard)?;
+        let file = match file {
+            Some(file) => Some(ShardFile {
+                file,
+                path: backend.data_shard_path(id, span.shard)?,
+            }),
+            None => None,
+        };
+        self.last = Some((span.shard, file.clone()));
+        Ok(file)
+    }
+}
+
+/// Whether a file that was opened again is the same one.
+pub(super) fn is_same(one: &std::fs::File, other: &std::fs::File) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
+}

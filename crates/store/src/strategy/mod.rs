@@ -1,0 +1,106 @@
+//! How the samples of a scan come from the disk into memory.
+//!
+//! A scan reads a signal piece by piece through a [`SignalReader`]. Whatever the strategy, the samples are the same; what
+//! differs is who waits for the disk, who copies, and what stays in the page cache. `docs/design.md`, section 19, has the
+//! reasons and what each costs on a Linux of today.
+
+mod ahead;
+mod direct;
+mod files;
+mod pieces;
+mod pool;
+mod reader;
+mod ring;
+pub(crate) mod system;
+
+use std::fmt;
+
+use crate::error::StoreError;
+
+pub use reader::{Reading, SignalReader};
+
+/// How samples come from the disk into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// `pread` into a buffer that is used again: one copy, no page faults, memory that does not grow.
+    Read,
+    /// The file as it lies in the page cache, mapped: no copy, a page fault where the process has not been yet.
+    Mmap,
+    /// Mapped, and at each piece the system is asked to read twice its length from there on (the paper's Ptr-Readahead).
+    Readahead,
+    /// Mapped, and at the beginning the system is asked for all that the scan will need (the paper's Long-Readahead), as
+    /// far ahead as half of the free memory.
+    ReadaheadAll,
+    /// Mapped, and the page tables of each piece are filled by one call before it is handed out.
+    Populate,
+    /// Past the page cache into a ring of aligned buffers, filled by threads ahead of the scan.
+    Direct,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Mmap,
+        Self::Readahead,
+        Self::ReadaheadAll,
+        Self::Populate,
+        Self::Direct,
+    ];
+
+    /// Its name: `"read"`, `"mmap"`, `"readahead"`, `"readahead_all"`, `"populate"`, `"direct"`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Mmap => "mmap",
+            Self::Readahead => "readahead",
+            Self::ReadaheadAll => "readahead_all",
+            Self::Populate => "populate",
+            Self::Direct => "direct",
+        }
+    }
+
+    /// The strategy of a name.
+    ///
+    /// ```
+    /// use isochrony_store::Strategy;
+    /// assert_eq!(Strategy::parse("readahead")?, Strategy::Readahead);
+    /// assert!(Strategy::parse("fread").is_err());
+    /// # Ok::<(), isochrony_store::StoreError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownStrategy`].
+    pub fn parse(name: &str) -> Result<Self, StoreError> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == name);
+        found.ok_or_else(|| StoreError::UnknownStrategy {
+            name: name.into(),
+            known: Self::ALL.map(Self::name).join(", "),
+        })
+    }
+
+    /// Bytes of samples that are best read at a time: what is copied is to be in the processor's cache still when it is
+    /// processed; past the page cache each request costs the disk's latency.
+    #[must_use]
+    pub const fn piece_bytes(self) -> u64 {
+        match self {
+            Self::Read => 512 << 10,
+            Self::Direct => 2 << 20,
+            _ => 4 << 20,
+        }
+    }
+
+    /// Whether samples are copied into buffers of the process.
+    #[must_use]
+    pub const fn copies(self) -> bool {
+        matches!(self, Self::Read | Self::Direct)
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
