@@ -65,6 +65,17 @@ impl<T: Integer> Default for Sums<T> {
     }
 }
 
+impl<T: Integer> Sums<T> {
+    /// Adds the sums of other samples; exact, so which were first cannot matter.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
 impl<T: Integer> Moments<T> for Sums<T> {
     type Extreme = T::Extreme;
 

@@ -206,6 +206,14 @@ impl<T: Statistic> Accumulator<T> {
     }
 }
 
+impl<T: Integer + Statistic<Moments = integer::Sums<T>>> Accumulator<T> {
+    /// Adds the samples that another accumulator was given, as if they had been pushed here: only for bools and integers up to
+    /// 32 bits, whose sums are exact. ([`Summary::merge`] is for all, and rounds.)
+    pub fn append(&mut self, other: &Self) {
+        self.moments.append(&other.moments);
+    }
+}
+
 impl<T: Statistic> Default for Accumulator<T> {
     fn default() -> Self {
         Self::new()

@@ -1,0 +1,105 @@
+//! Formats of which each buffer becomes a frame of its own.
+
+use crate::processor::{Joined, Needs, Output, Piece, Processor};
+use crate::{BytesError, Outcome, Sizes};
+
+/// A format whose frames may follow one another.
+pub(super) trait Format: Send + Sync + 'static {
+    const NAME: &'static str;
+    /// What compressing takes, reused for every frame.
+    type Context: Send + 'static;
+
+    fn context(&self) -> Self::Context;
+    /// Bytes of a context, at most.
+    fn context_bytes(&self, buffer: usize) -> usize;
+    /// Length of a frame of so many bytes, at most.
+    fn bound(bytes: usize) -> usize;
+    /// One frame at the end of `out`, which has room for it; or why not.
+    fn compress(context: &mut Self::Context, bytes: &[u8], out: &mut Vec<u8>)
+    -> Result<(), String>;
+}
+
+pub(super) struct Frames<F>(pub(super) F);
+
+impl<F: Format> Frames<F> {
+    fn frame(
+        context: &mut F::Context,
+        piece: Piece<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BytesError> {
+        out.clear();
+        out.reserve_exact(F::bound(piece.bytes.len()));
+        F::compress(context, piece.bytes, out).map_err(|reason| BytesError::Compress {
+            processor: F::NAME,
+            offset: piece.offset,
+            reason,
+        })
+    }
+}
+
+impl<F: Format> Processor for Frames<F> {
+    type Part = F::Context;
+    type State = Sizes;
+
+    fn needs(&self) -> Needs {
+        Needs {
+            scan: true,
+            output: true,
+            ..Needs::default()
+        }
+    }
+
+    fn part_bytes(&self, buffer: usize) -> usize {
+        F::bound(buffer).saturating_add(self.0.context_bytes(buffer))
+    }
+
+    fn state_bytes(&self) -> usize {
+        size_of::<Sizes>()
+    }
+
+    fn part(&self) -> F::Context {
+        self.0.context()
+    }
+
+    fn state(&self) -> Sizes {
+        Sizes::default()
+    }
+
+    fn scan(
+        &self,
+        piece: Piece<'_>,
+        _first: bool,
+        context: &mut F::Context,
+        out: &mut Output,
+    ) -> Result<(), BytesError> {
+        if piece.bytes.is_empty() {
+            return Ok(());
+        }
+        Self::frame(context, piece, &mut out.body)
+    }
+
+    fn join(
+        &self,
+        piece: Piece<'_>,
+        _context: &mut F::Context,
+        sizes: &mut Sizes,
+        out: &mut Output,
+    ) -> Result<Joined, BytesError> {
+        sizes.bytes_in = piece.end();
+        sizes.bytes_out += out.body.len() as u64;
+        Ok(Joined::Done)
+    }
+
+    fn finish(&self, sizes: &mut Sizes, out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
+        if sizes.bytes_in == 0 {
+            // Decoders take no bytes for a damaged file.
+            let nothing = Piece {
+                offset: 0,
+                bytes: &[],
+            };
+            Self::frame(&mut self.0.context(), nothing, out)?;
+            sizes.bytes_out = out.len() as u64;
+        }
+        Ok(Outcome::Sizes(*sizes))
+    }
+}

@@ -1,0 +1,66 @@
+//! zstd frames.
+
+use zstd_safe::{CCtx, CParameter};
+
+use super::frames::Format;
+
+pub(super) struct Zstd {
+    pub(super) level: i32,
+}
+
+/// A context, or why there is none: told at the first frame.
+pub(super) type Context = Result<CCtx<'static>, String>;
+
+impl Zstd {
+    fn open(&self) -> Context {
+        let mut context = CCtx::try_create().ok_or("no memory for a compression context")?;
+        let text = |code| zstd_safe::get_error_name(code).to_owned();
+        context
+            .set_parameter(CParameter::CompressionLevel(self.level))
+            .map_err(text)?;
+        context
+            .set_parameter(CParameter::ChecksumFlag(true))
+            .map_err(text)?;
+        Ok(context)
+    }
+}
+
+impl Format for Zstd {
+    const NAME: &'static str = "zstd";
+    type Context = Context;
+
+    fn context(&self) -> Context {
+        self.open()
+    }
+
+    /// Measured contexts for sources that fill the level's window (zstd 1.5.7), and a twentieth more; they shrink with shorter sources.
+    fn context_bytes(&self, buffer: usize) -> usize {
+        let largest = match self.level {
+            ..=1 => 1 << 20,
+            2 => 2 << 20,
+            3..=5 => 5 << 20,
+            6..=9 => 14 << 20,
+            10..=12 => 35 << 20,
+            13..=15 => 35 << 20,
+            16..=17 => 52 << 20,
+            18..=19 => 90 << 20,
+            20 => 190 << 20,
+            21 => 380 << 20,
+            _ => 760 << 20,
+        };
+        // Tables are at most eight times as long as what is compressed, and there is a workspace for any.
+        largest.min(buffer.saturating_mul(16).saturating_add(1 << 20))
+    }
+
+    fn bound(bytes: usize) -> usize {
+        zstd_safe::compress_bound(bytes)
+    }
+
+    fn compress(context: &mut Context, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), String> {
+        let context = context.as_mut().map_err(|reason| reason.clone())?;
+        context
+            .compress2(out, bytes)
+            .map(drop)
+            .map_err(|code| zstd_safe::get_error_name(code).to_owned())
+    }
+}

@@ -1,0 +1,387 @@
+//! Blocks of samples to numbers and back: eight loaders and eight writers for every pair of types, not sixty-four loops.
+
+use bytemuck::Pod;
+use isochrony_dsp::{Isa, Level};
+use isochrony_segment::{ByteOrder, DType};
+
+use super::Conversion;
+
+/// Samples converted at a time; what is in between stays in the first-level cache.
+const BLOCK: usize = 1024;
+
+/// The first sample that did not fit, and what it would have become.
+#[derive(Debug)]
+pub(super) struct Misfit {
+    pub(super) sample: usize,
+    pub(super) value: String,
+}
+
+/// A conversion that was looked up.
+pub(super) struct Kernel {
+    conversion: Conversion,
+    /// Between integers as they are; otherwise by way of f64.
+    exact: bool,
+    isa: Isa,
+}
+
+fn is_integer(dtype: DType) -> bool {
+    !matches!(dtype, DType::F32 | DType::F64)
+}
+
+/// Runs an expression with a type alias bound to a real type; other types were refused before.
+macro_rules! with_real {
+    ($dtype:expr, $name:ident => $run:expr) => {
+        match $dtype {
+            DType::I8 => {
+                type $name = i8;
+                $run
+            }
+            DType::I16 => {
+                type $name = i16;
+                $run
+            }
+            DType::I32 => {
+                type $name = i32;
+                $run
+            }
+            DType::I64 => {
+                type $name = i64;
+                $run
+            }
+            DType::U16 => {
+                type $name = u16;
+                $run
+            }
+            DType::F32 => {
+                type $name = f32;
+                $run
+            }
+            DType::F64 => {
+                type $name = f64;
+                $run
+            }
+            DType::U8 | DType::Bool | DType::C64 | DType::C128 => {
+                type $name = u8;
+                $run
+            }
+        }
+    };
+}
+
+impl Kernel {
+    pub(super) fn new(conversion: Conversion) -> Self {
+        Self {
+            conversion,
+            exact: conversion.scale == 1.0
+                && conversion.offset == 0.0
+                && is_integer(conversion.from.0)
+                && is_integer(conversion.to.0),
+            isa: Isa::best(),
+        }
+    }
+
+    /// Converts whole samples to the end of `out`.
+    pub(super) fn run(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit> {
+        if self.exact {
+            self.by_way_of::<i64>(bytes, out)
+        } else {
+            self.by_way_of::<f64>(bytes, out)
+        }
+    }
+
+    fn by_way_of<N: Between>(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit>
+    where
+        i8: Number<N>,
+        i16: Number<N>,
+        i32: Number<N>,
+        i64: Number<N>,
+        u8: Number<N>,
+        u16: Number<N>,
+        f32: Number<N>,
+        f64: Number<N>,
+    {
+        let Conversion { from, to, .. } = self.conversion;
+        let (size, wide) = (from.0.component_size(), to.0.component_size());
+        let mut numbers = [N::default(); BLOCK];
+        for (block, bytes) in bytes.chunks(BLOCK * size).enumerate() {
+            let numbers = &mut numbers[..bytes.len() / size];
+            with_real!(from.0, T => self.isa.run(Load::<T, N> { bytes, order: from.1, numbers: &mut *numbers, samples: std::marker::PhantomData }));
+            let finite = self.isa.run(Scale {
+                numbers: &mut *numbers,
+                conversion: &self.conversion,
+            });
+            if !finite {
+                with_real!(from.0, T => self.isa.run(Load::<T, N> { bytes, order: from.1, numbers: &mut *numbers, samples: std::marker::PhantomData }));
+                for (at, number) in numbers.iter_mut().enumerate() {
+                    if !number.scale(&self.conversion) {
+                        return Err(Misfit {
+                            sample: block * BLOCK + at,
+                            value: number.to_string(),
+                        });
+                    }
+                }
+            }
+            let start = out.len();
+            out.resize(start + numbers.len() * wide, 0);
+            let room = &mut out[start..];
+            let fits = with_real!(to.0, T => self.isa.run(Store::<T, N> { numbers, order: to.1, room, samples: std::marker::PhantomData }));
+            if !fits {
+                let bad = with_real!(to.0, T => misfit::<T, N>(numbers, self.conversion.saturate));
+                if let Some((at, number)) = bad {
+                    out.truncate(start);
+                    return Err(Misfit {
+                        sample: block * BLOCK + at,
+                        value: number.to_string(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first number that the type does not hold, and that saturating does not help.
+fn misfit<T: Number<N>, N: Between>(numbers: &[N], saturate: bool) -> Option<(usize, N)> {
+    numbers
+        .iter()
+        .copied()
+        .enumerate()
+        .find(|&(_, number)| !(T::holds(number) || saturate && number.is_number()))
+}
+
+/// What every sample is between its two types.
+trait Between: Copy + Default + Send + ToString + 'static {
+    /// Whether it stayed in range; it is brought back there if asked for, which counts as staying.
+    fn scale(&mut self, conversion: &Conversion) -> bool;
+    fn is_number(self) -> bool;
+}
+
+impl Between for i64 {
+    #[inline(always)]
+    fn scale(&mut self, _conversion: &Conversion) -> bool {
+        true
+    }
+
+    fn is_number(self) -> bool {
+        true
+    }
+}
+
+impl Between for f64 {
+    #[inline(always)]
+    fn scale(&mut self, conversion: &Conversion) -> bool {
+        let scaled = *self * conversion.scale + conversion.offset;
+        let beyond = scaled.is_infinite() & self.is_finite();
+        *self = if beyond & conversion.saturate {
+            f64::MAX.copysign(scaled)
+        } else {
+            scaled
+        };
+        !beyond | conversion.saturate
+    }
+
+    fn is_number(self) -> bool {
+        !self.is_nan()
+    }
+}
+
+/// A sample type by way of a number.
+trait Number<N>: Pod {
+    fn load(self) -> N;
+    /// Whether rounding the number gives a value of this type.
+    fn holds(number: N) -> bool;
+    /// The nearest value of this type; for NaN any.
+    fn store(number: N) -> Self;
+}
+
+macro_rules! integer {
+    ($($type:ident)*) => {$(
+        impl Number<i64> for $type {
+            #[inline(always)]
+            #[allow(clippy::cast_lossless)]
+            fn load(self) -> i64 {
+                self as i64
+            }
+
+            #[inline(always)]
+            #[allow(clippy::cast_lossless)]
+            fn holds(number: i64) -> bool {
+                (number >= $type::MIN as i64) & (number <= $type::MAX as i64)
+            }
+
+            #[inline(always)]
+            #[allow(clippy::cast_lossless)]
+            fn store(number: i64) -> Self {
+                number.clamp($type::MIN as i64, $type::MAX as i64) as $type
+            }
+        }
+
+        impl Number<f64> for $type {
+            #[inline(always)]
+            #[allow(clippy::cast_lossless)]
+            fn load(self) -> f64 {
+                self as f64
+            }
+
+            /// Ties go to even, so that half a step above an odd greatest value is beyond it.
+            #[inline(always)]
+            #[allow(clippy::cast_lossless)]
+            fn holds(number: f64) -> bool {
+                /// One above the greatest: a power of two, hence exact for every width.
+                const ABOVE: f64 = ($type::MAX / 2 + 1) as f64 * 2.0;
+                let rounded = number.round_ties_even();
+                (rounded >= $type::MIN as f64) & (rounded < ABOVE)
+            }
+
+            #[inline(always)]
+            fn store(number: f64) -> Self {
+                number.round_ties_even() as $type
+            }
+        }
+    )*};
+}
+
+integer!(i8 i16 i32 i64 u8 u16);
+
+/// Between integers no float is met.
+macro_rules! never_exact {
+    ($($type:ident)*) => {$(
+        impl Number<i64> for $type {
+            #[inline(always)]
+            fn load(self) -> i64 {
+                self as i64
+            }
+
+            #[inline(always)]
+            fn holds(_number: i64) -> bool {
+                true
+            }
+
+            #[inline(always)]
+            fn store(number: i64) -> Self {
+                number as $type
+            }
+        }
+    )*};
+}
+
+never_exact!(f32 f64);
+
+impl Number<f64> for f32 {
+    #[inline(always)]
+    fn load(self) -> f64 {
+        f64::from(self)
+    }
+
+    #[inline(always)]
+    fn holds(number: f64) -> bool {
+        (number as f32).is_finite() | !number.is_finite()
+    }
+
+    /// Infinite numbers stay infinite; finite ones stay finite.
+    #[inline(always)]
+    fn store(number: f64) -> f32 {
+        let rounded = number as f32;
+        if rounded.is_infinite() && number.is_finite() {
+            f32::MAX.copysign(rounded)
+        } else {
+            rounded
+        }
+    }
+}
+
+impl Number<f64> for f64 {
+    #[inline(always)]
+    fn load(self) -> f64 {
+        self
+    }
+
+    #[inline(always)]
+    fn holds(_number: f64) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn store(number: f64) -> f64 {
+        number
+    }
+}
+
+struct Load<'a, T, N> {
+    bytes: &'a [u8],
+    order: ByteOrder,
+    numbers: &'a mut [N],
+    samples: std::marker::PhantomData<T>,
+}
+
+impl<T: Number<N>, N> isochrony_dsp::Kernel for Load<'_, T, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) {
+        let samples = self.bytes.chunks_exact(size_of::<T>());
+        if self.order.is_native() {
+            for (number, bytes) in self.numbers.iter_mut().zip(samples) {
+                *number = bytemuck::pod_read_unaligned::<T>(bytes).load();
+            }
+        } else {
+            for (number, bytes) in self.numbers.iter_mut().zip(samples) {
+                let mut sample: T = bytemuck::pod_read_unaligned(bytes);
+                bytemuck::bytes_of_mut(&mut sample).reverse();
+                *number = sample.load();
+            }
+        }
+    }
+}
+
+struct Scale<'a, N> {
+    numbers: &'a mut [N],
+    conversion: &'a Conversion,
+}
+
+impl<N: Between> isochrony_dsp::Kernel for Scale<'_, N> {
+    /// Whether all numbers stayed in range.
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) -> bool {
+        let mut all = true;
+        for number in self.numbers {
+            all &= number.scale(self.conversion);
+        }
+        all
+    }
+}
+
+struct Store<'a, T, N> {
+    numbers: &'a [N],
+    order: ByteOrder,
+    room: &'a mut [u8],
+    samples: std::marker::PhantomData<T>,
+}
+
+impl<T: Number<N>, N: Copy> isochrony_dsp::Kernel for Store<'_, T, N> {
+    /// Whether all numbers fitted.
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) -> bool {
+        let mut fits = true;
+        let native = self.order.is_native();
+        for (&number, bytes) in self
+            .numbers
+            .iter()
+            .zip(self.room.chunks_exact_mut(size_of::<T>()))
+        {
+            fits &= T::holds(number);
+            let sample = T::store(number);
+            bytes.copy_from_slice(bytemuck::bytes_of(&sample));
+        }
+        if !native {
+            self.room
+                .chunks_exact_mut(size_of::<T>())
+                .for_each(<[u8]>::reverse);
+        }
+        fits
+    }
+}

@@ -1,0 +1,192 @@
+//! BLAKE3 in parts: aligned subtrees are hashed alone, and combined as the specification's tree is.
+//!
+//! The root is combined otherwise than every other node, so nothing is combined before it is known that more follows: not the first chunk, and not the
+//! halves of the first subtree.
+
+use blake3::hazmat::{
+    ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root,
+};
+use blake3::{CHUNK_LEN, Hasher};
+
+use crate::processor::{Joined, Needs, Output, Piece, Processor};
+use crate::samples::{round_down, round_up};
+use crate::tree::{MOST_NODES, Tree};
+use crate::{BytesError, Digest, Outcome};
+
+/// Bytes of a leaf.
+const CHUNK: u64 = CHUNK_LEN as u64;
+
+fn combine(left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
+    merge_subtrees_non_root(left, right, Mode::Hash)
+}
+
+pub(super) struct Blake3;
+
+/// Subtrees between the first and the last whole chunk of a buffer.
+pub(super) struct Part {
+    tree: Tree<ChainingValue>,
+    from: u64,
+    to: u64,
+}
+
+impl Part {
+    /// Hashes whole chunks from `self.to` on, in subtrees as great as alignment allows.
+    fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let chunks = bytes.len() as u64 / CHUNK;
+            let at = self.to / CHUNK;
+            let fits = 1 << chunks.ilog2();
+            let chunks = match at {
+                // Its halves, as it may be all there is.
+                0 => fits / 2,
+                at => fits.min(1 << at.trailing_zeros()),
+            };
+            let (subtree, rest) = bytes.split_at((chunks * CHUNK) as usize);
+            // A new one each time: `reset` keeps what is left of an input offset (blake3 1.8).
+            let value = Hasher::new()
+                .set_input_offset(self.to)
+                .update(subtree)
+                .finalize_non_root();
+            self.tree.push(at, chunks.ilog2(), value, combine);
+            self.to += subtree.len() as u64;
+            bytes = rest;
+        }
+    }
+}
+
+/// Subtrees so far, and the chunk after them.
+pub(super) struct State {
+    tree: Tree<ChainingValue>,
+    open: Hasher,
+    /// Where the open chunk begins, and how much of it is there; a whole one stays open until more comes.
+    at: u64,
+    have: usize,
+}
+
+impl State {
+    fn begin_chunk(&mut self, at: u64) {
+        self.open = Hasher::new();
+        self.open.set_input_offset(at);
+        self.at = at;
+        self.have = 0;
+    }
+
+    /// Ends a whole chunk because more follows.
+    fn close(&mut self) {
+        if self.have == CHUNK_LEN {
+            let value = self.open.finalize_non_root();
+            self.tree.push(self.at / CHUNK, 0, value, combine);
+            self.begin_chunk(self.at + CHUNK);
+        }
+    }
+
+    fn push(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            self.close();
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK_LEN - self.have));
+            self.open.update(now);
+            self.have += now.len();
+            bytes = later;
+        }
+    }
+}
+
+impl Processor for Blake3 {
+    type Part = Part;
+    type State = State;
+
+    fn needs(&self) -> Needs {
+        Needs {
+            scan: true,
+            ..Needs::default()
+        }
+    }
+
+    fn blockwise(&self) -> bool {
+        true
+    }
+
+    fn part_bytes(&self, _buffer: usize) -> usize {
+        size_of::<Part>() + MOST_NODES * (size_of::<ChainingValue>() + 16)
+    }
+
+    fn state_bytes(&self) -> usize {
+        size_of::<State>() + MOST_NODES * (size_of::<ChainingValue>() + 16)
+    }
+
+    fn part(&self) -> Part {
+        Part {
+            tree: Tree::new(),
+            from: 0,
+            to: 0,
+        }
+    }
+
+    fn state(&self) -> State {
+        State {
+            tree: Tree::new(),
+            open: Hasher::new(),
+            at: 0,
+            have: 0,
+        }
+    }
+
+    fn scan(
+        &self,
+        piece: Piece<'_>,
+        first: bool,
+        part: &mut Part,
+        _out: &mut Output,
+    ) -> Result<(), BytesError> {
+        if first || part.from == part.to {
+            part.tree.clear();
+            part.from = round_up(piece.offset, CHUNK);
+            part.to = part.from;
+        }
+        let to = round_down(piece.end(), CHUNK);
+        // The first chunk alone may be all there is; a piece that leaves a hole is left to `join`.
+        let alone = part.to == 0 && to == CHUNK;
+        if part.to >= piece.offset && to > part.to && !alone {
+            let bytes = &piece.bytes[(part.to - piece.offset) as usize..];
+            let count = (to - part.to) as usize;
+            part.push(&bytes[..count]);
+        }
+        Ok(())
+    }
+
+    fn join(
+        &self,
+        piece: Piece<'_>,
+        part: &mut Part,
+        state: &mut State,
+        _out: &mut Output,
+    ) -> Result<Joined, BytesError> {
+        if part.from < part.to {
+            let (head, rest) = piece.bytes.split_at((part.from - piece.offset) as usize);
+            state.push(head);
+            state.close();
+            state.tree.append(&part.tree, combine);
+            state.begin_chunk(part.to);
+            state.push(&rest[(part.to - part.from) as usize..]);
+        } else {
+            state.push(piece.bytes);
+        }
+        Ok(Joined::Done)
+    }
+
+    fn finish(&self, state: &mut State, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
+        let mut tree = state.tree.clone();
+        if !tree.is_empty() && state.have > 0 {
+            let value = state.open.finalize_non_root();
+            tree.push(state.at / CHUNK, 0, value, combine);
+        }
+        let root = |left: &_, right: &_| *merge_subtrees_root(left, right, Mode::Hash).as_bytes();
+        // Subtrees are never alone, so what is left is a stream of one chunk or none.
+        let bytes = tree
+            .fold(combine, root, |alone| *alone)
+            .unwrap_or_else(|| *state.open.finalize().as_bytes());
+        Ok(Outcome::Digest(Digest {
+            bytes: bytes.to_vec(),
+        }))
+    }
+}

@@ -1,0 +1,72 @@
+//! Hashes and checksums.
+//!
+//! | name | result | buffers |
+//! |---|---|---|
+//! | `md5` | RFC 1321, 16 bytes | in order |
+//! | `sha256`, `sha512` | FIPS 180-4, 32 and 64 bytes | in order |
+//! | `xxh3`, `xxh3-128` | XXH3 with seed 0, 8 and 16 bytes, big-endian as `xxhsum` writes | in order |
+//! | `crc32c` | RFC 3720 appendix B.4, 4 bytes, most significant first | in parts |
+//! | `blake3` | the BLAKE3 specification, 32 bytes | in parts |
+//!
+//! Parts of a checksum are shifted by the length of what follows and added; BLAKE3 is a binary tree over chunks of 1,024 bytes, whose aligned subtrees are hashed
+//! alone. MD5, SHA-2 and XXH3 carry a state from byte to byte, so their work is all in `join`. MD5 is for comparing with old checksums, not for safety.
+
+mod blake;
+mod crc;
+mod ordered;
+
+use crate::processor::AnyProcessor;
+
+/// A hash or checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Algorithm {
+    Md5,
+    Sha256,
+    Sha512,
+    Blake3,
+    Xxh3,
+    Xxh3Wide,
+    Crc32c,
+}
+
+impl Algorithm {
+    /// Every one there is.
+    pub const ALL: [Self; 7] = [
+        Self::Md5,
+        Self::Sha256,
+        Self::Sha512,
+        Self::Blake3,
+        Self::Xxh3,
+        Self::Xxh3Wide,
+        Self::Crc32c,
+    ];
+
+    /// The name of its processor.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Md5 => "md5",
+            Self::Sha256 => "sha256",
+            Self::Sha512 => "sha512",
+            Self::Blake3 => "blake3",
+            Self::Xxh3 => "xxh3",
+            Self::Xxh3Wide => "xxh3-128",
+            Self::Crc32c => "crc32c",
+        }
+    }
+}
+
+/// The digest of all bytes.
+#[must_use]
+pub fn digest(algorithm: Algorithm) -> AnyProcessor {
+    match algorithm {
+        Algorithm::Md5 => AnyProcessor::new(ordered::Ordered::<md5::Md5>::new()),
+        Algorithm::Sha256 => AnyProcessor::new(ordered::Ordered::<sha2::Sha256>::new()),
+        Algorithm::Sha512 => AnyProcessor::new(ordered::Ordered::<sha2::Sha512>::new()),
+        Algorithm::Xxh3 => AnyProcessor::new(ordered::Ordered::<twox_hash::XxHash3_64>::new()),
+        Algorithm::Xxh3Wide => AnyProcessor::new(ordered::Ordered::<twox_hash::XxHash3_128>::new()),
+        Algorithm::Crc32c => AnyProcessor::new(crc::Crc32c),
+        Algorithm::Blake3 => AnyProcessor::new(blake::Blake3),
+    }
+}

@@ -1,0 +1,290 @@
+//! What can go wrong with a stream of bytes.
+
+/// An error of this crate: what happened, where, and how to mend it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BytesError {
+    /// A name that no processor has.
+    #[error("{name:?} is no processor; give one of {known}")]
+    Unknown {
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A parameter of a processor outside what is allowed.
+    #[error("{processor}: {parameter}={got} must be {allowed}; change {parameter}")]
+    Parameter {
+        /// The processor.
+        processor: String,
+        /// The parameter.
+        parameter: String,
+        /// What was given.
+        got: String,
+        /// What may be given.
+        allowed: String,
+    },
+    /// Two processors whose results would have one name.
+    #[error(
+        "{name:?} is given twice; results are told apart by name, so give it once or name them yourself"
+    )]
+    NamedTwice {
+        /// The name.
+        name: String,
+    },
+    /// Two processors that both make output.
+    #[error(
+        "{first:?} and {second:?} both make output, and one stream has one; run them one after the other"
+    )]
+    TwoOutputs {
+        /// The first.
+        first: String,
+        /// The second.
+        second: String,
+    },
+    /// A part or a state that another chain made.
+    #[error(
+        "the part or state is of another chain; make both with the chain that they are given to"
+    )]
+    Foreign,
+    /// A buffer joined before those that precede it, or twice.
+    #[error(
+        "byte {got} was joined where byte {expected} was due; join buffers once each, in stream order"
+    )]
+    OutOfOrder {
+        /// Offset that was due.
+        expected: u64,
+        /// Offset that came.
+        got: u64,
+    },
+    /// A buffer joined with a part that did not scan it.
+    #[error(
+        "the buffer at byte {offset} is joined with a part that scanned another; scan it first, with the same part"
+    )]
+    NotScanned {
+        /// Offset of the buffer.
+        offset: u64,
+    },
+    /// A stream that ends inside a sample.
+    #[error(
+        "{processor}: the stream ends inside a sample, {bytes} of its {size} bytes at byte {offset}; check the dtype, or end the stream before"
+    )]
+    PartialSample {
+        /// The processor.
+        processor: &'static str,
+        /// Where the sample begins.
+        offset: u64,
+        /// Bytes that are there.
+        bytes: usize,
+        /// Bytes of a sample.
+        size: usize,
+    },
+    /// A sample that the new type cannot hold.
+    #[error(
+        "{processor}: the sample at byte {offset} becomes {value}, which {dtype} cannot hold; choose a wider type, change scale or offset, or ask to saturate"
+    )]
+    OutOfRange {
+        /// The processor.
+        processor: &'static str,
+        /// Where the sample begins.
+        offset: u64,
+        /// What it becomes, as text.
+        value: String,
+        /// The type.
+        dtype: &'static str,
+    },
+    /// Bytes that are not what they should be.
+    #[error(
+        "{processor}: the buffer at byte {offset} does not decompress: {reason}; check where the stream comes from"
+    )]
+    Corrupt {
+        /// The processor.
+        processor: &'static str,
+        /// Place in the compressed stream.
+        offset: u64,
+        /// What the format's library says.
+        reason: String,
+    },
+    /// Compressed bytes whose end is missing.
+    #[error(
+        "{processor}: the stream ends at byte {offset} inside a frame; it was cut off, fetch it again"
+    )]
+    CutOff {
+        /// The processor.
+        processor: &'static str,
+        /// Length of the compressed stream.
+        offset: u64,
+    },
+    /// A library that would not compress.
+    #[error(
+        "{processor}: the buffer at byte {offset} could not be compressed: {reason}; give less memory a buffer, or a lower level"
+    )]
+    Compress {
+        /// The processor.
+        processor: &'static str,
+        /// Offset of the buffer.
+        offset: u64,
+        /// What the format's library says.
+        reason: String,
+    },
+}
+
+impl BytesError {
+    /// Stable name of the kind of error, in snake_case.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "unknown_processor",
+            Self::Parameter { .. } => "parameter",
+            Self::NamedTwice { .. } => "named_twice",
+            Self::TwoOutputs { .. } => "two_outputs",
+            Self::Foreign => "foreign",
+            Self::OutOfOrder { .. } => "out_of_order",
+            Self::NotScanned { .. } => "not_scanned",
+            Self::PartialSample { .. } => "partial_sample",
+            Self::OutOfRange { .. } => "out_of_range",
+            Self::Corrupt { .. } => "corrupt",
+            Self::CutOff { .. } => "cut_off",
+            Self::Compress { .. } => "compress",
+        }
+    }
+
+    /// The byte of the stream where it happened, if it has one. Of several, the error with the smallest is the one to report.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Self::NotScanned { offset }
+            | Self::PartialSample { offset, .. }
+            | Self::OutOfRange { offset, .. }
+            | Self::Corrupt { offset, .. }
+            | Self::CutOff { offset, .. }
+            | Self::Compress { offset, .. }
+            | Self::OutOfOrder { got: offset, .. } => Some(*offset),
+            Self::Unknown { .. }
+            | Self::Parameter { .. }
+            | Self::NamedTwice { .. }
+            | Self::TwoOutputs { .. }
+            | Self::Foreign => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_says_what_where_and_how_to_mend_it() {
+        let processor = "stats";
+        let examples: [(BytesError, &[&str]); 12] = [
+            (
+                BytesError::Unknown {
+                    name: "sha3".into(),
+                    known: "sha256, md5".into(),
+                },
+                &["\"sha3\"", "sha256, md5", "give one of"],
+            ),
+            (
+                BytesError::Parameter {
+                    processor: "zstd".into(),
+                    parameter: "level".into(),
+                    got: "99".into(),
+                    allowed: "from -7 to 22".into(),
+                },
+                &["zstd", "level=99", "from -7 to 22", "change level"],
+            ),
+            (
+                BytesError::NamedTwice { name: "md5".into() },
+                &["\"md5\"", "twice", "give it once"],
+            ),
+            (
+                BytesError::TwoOutputs {
+                    first: "zstd".into(),
+                    second: "gzip".into(),
+                },
+                &["\"zstd\"", "\"gzip\"", "one after the other"],
+            ),
+            (BytesError::Foreign, &["another chain", "make both"]),
+            (
+                BytesError::OutOfOrder {
+                    expected: 4,
+                    got: 8,
+                },
+                &["byte 8", "byte 4 was due", "in stream order"],
+            ),
+            (
+                BytesError::NotScanned { offset: 8 },
+                &["byte 8", "scan it first"],
+            ),
+            (
+                BytesError::PartialSample {
+                    processor,
+                    offset: 12,
+                    bytes: 1,
+                    size: 4,
+                },
+                &["stats", "1 of its 4 bytes", "byte 12", "check the dtype"],
+            ),
+            (
+                BytesError::OutOfRange {
+                    processor: "convert",
+                    offset: 6,
+                    value: "300".into(),
+                    dtype: "uint8",
+                },
+                &["convert", "byte 6", "300", "uint8", "saturate"],
+            ),
+            (
+                BytesError::Corrupt {
+                    processor: "unzstd",
+                    offset: 5,
+                    reason: "Unknown frame descriptor".into(),
+                },
+                &["unzstd", "byte 5", "Unknown frame", "check where"],
+            ),
+            (
+                BytesError::CutOff {
+                    processor: "unzstd",
+                    offset: 9,
+                },
+                &["unzstd", "byte 9", "fetch it again"],
+            ),
+            (
+                BytesError::Compress {
+                    processor: "zstd",
+                    offset: 3,
+                    reason: "Allocation error".into(),
+                },
+                &["zstd", "byte 3", "Allocation error", "lower level"],
+            ),
+        ];
+        for (at, (error, parts)) in examples.iter().enumerate() {
+            // Fails to compile when a variant is added, and to pass until it has an example.
+            let position = match error {
+                BytesError::Unknown { .. } => 0,
+                BytesError::Parameter { .. } => 1,
+                BytesError::NamedTwice { .. } => 2,
+                BytesError::TwoOutputs { .. } => 3,
+                BytesError::Foreign => 4,
+                BytesError::OutOfOrder { .. } => 5,
+                BytesError::NotScanned { .. } => 6,
+                BytesError::PartialSample { .. } => 7,
+                BytesError::OutOfRange { .. } => 8,
+                BytesError::Corrupt { .. } => 9,
+                BytesError::CutOff { .. } => 10,
+                BytesError::Compress { .. } => 11,
+            };
+            assert_eq!(position, at);
+            let text = error.to_string();
+            for part in *parts {
+                assert!(text.contains(part), "{text:?} lacks {part:?}");
+            }
+            assert!(
+                error
+                    .code()
+                    .chars()
+                    .all(|c| c == '_' || c.is_ascii_lowercase())
+            );
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What processors find.
+
+/// A processor's result.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Of a hash or checksum.
+    Digest(Digest),
+    /// Of samples.
+    Statistics(Statistics),
+    /// Of a search.
+    Matches(Matches),
+    /// Of what made output: compression, conversion.
+    Sizes(Sizes),
+}
+
+/// A hash or checksum; the bytes in the order in which they are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Digest {
+    /// Lower-case hexadecimal digits, as `sha256sum` and the like print.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        use std::fmt::Write;
+        self.bytes.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}"); // Writing to a string does not fail.
+            text
+        })
+    }
+}
+
+/// Statistics of the finite samples of a stream.
+///
+/// Extremes are exact, in the samples' own type: `Int` or `Float`. Without a finite sample they and the mean are NaN.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statistics {
+    /// Finite samples.
+    pub count: u64,
+    /// Samples that are NaN or infinite, which nothing else here counts.
+    pub nonfinite: u64,
+    /// Smallest.
+    pub min: Value,
+    /// Largest.
+    pub max: Value,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sum of squared deviations from the mean.
+    pub m2: f64,
+}
+
+impl Statistics {
+    /// Population standard deviation, as NumPy's `std`; NaN without samples.
+    #[must_use]
+    pub fn std(&self) -> f64 {
+        (self.m2 / self.count as f64).sqrt()
+    }
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Matches {
+    /// Matches of all patterns.
+    pub total: u64,
+    /// Matches of each pattern, in the order in which patterns were given.
+    pub patterns: Vec<PatternCount>,
+    /// Where the first matches begin in the stream, ascending, and which pattern it was; as many as were asked for.
+    pub offsets: Vec<(u64, usize)>,
+}
+
+/// One pattern of a search.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatternCount {
+    /// The pattern.
+    pub pattern: Vec<u8>,
+    /// Its matches.
+    pub count: u64,
+}
+
+/// Bytes before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sizes {
+    /// Bytes that came.
+    pub bytes_in: u64,
+    /// Bytes that were made of them.
+    pub bytes_out: u64,
+}
+
+/// A field of a result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Int(i128),
+    /// A number.
+    Float(f64),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Several.
+    List(Vec<Value>),
+}
+
+impl Outcome {
+    /// Names and values of all fields, for a table, a dictionary or JSON.
+    ///
+    /// A digest has `hex`; statistics have `count`, `nonfinite`, `min`, `max`, `mean`, `std`, `m2`; a search has `total`, `patterns`
+    /// (pattern and count of each) and `offsets` (offset and number of the pattern); output has `bytes_in`, `bytes_out`.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(&'static str, Value)> {
+        let int = |value: u64| Value::Int(i128::from(value));
+        match self {
+            Self::Digest(digest) => vec![("hex", Value::Text(digest.hex()))],
+            Self::Statistics(s) => vec![
+                ("count", int(s.count)),
+                ("nonfinite", int(s.nonfinite)),
+                ("min", s.min.clone()),
+                ("max", s.max.clone()),
+                ("mean", Value::Float(s.mean)),
+                ("std", Value::Float(s.std())),
+                ("m2", Value::Float(s.m2)),
+            ],
+            Self::Matches(found) => {
+                let pair = |a, b| Value::List(vec![a, b]);
+                let patterns = found
+                    .patterns
+                    .iter()
+                    .map(|p| pair(Value::Bytes(p.pattern.clone()), int(p.count)));
+                let offsets = found
+                    .offsets
+                    .iter()
+                    .map(|&(offset, pattern)| pair(int(offset), int(pattern as u64)));
+                vec![
+                    ("total", int(found.total)),
+                    ("patterns", Value::List(patterns.collect())),
+                    ("offsets", Value::List(offsets.collect())),
+                ]
+            }
+            Self::Sizes(sizes) => vec![
+                ("bytes_in", int(sizes.bytes_in)),
+                ("bytes_out", int(sizes.bytes_out)),
+            ],
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The searchers underneath, each the fastest for what is looked for.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+use memchr::memmem::{Finder, FinderBuilder};
+
+use super::Search;
+
+/// A match in a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) start: usize,
+    /// Where the next may begin.
+    pub(super) next: usize,
+    pub(super) pattern: u32,
+}
+
+impl Hit {
+    /// What is found first; at one place there is only one, unless they overlap.
+    pub(super) fn order(&self) -> (usize, u32) {
+        (self.start, self.pattern)
+    }
+}
+
+#[derive(Debug)]
+enum Kind {
+    Byte(u8),
+    Literal(Box<Finder<'static>>),
+    /// Those that do not overlap, or one pattern that ignores case.
+    Many(AhoCorasick),
+    /// All matches of several patterns.
+    All(AhoCorasick),
+}
+
+#[derive(Debug)]
+pub(super) struct Engine {
+    kind: Kind,
+    lengths: Vec<usize>,
+    longest: usize,
+    overlapping: bool,
+    ordered: bool,
+}
+
+impl Engine {
+    pub(super) fn new(search: &Search) -> Result<Self, String> {
+        let build = |kind| {
+            AhoCorasick::builder()
+                .match_kind(kind)
+                .ascii_case_insensitive(search.ignore_case)
+                .build(&search.patterns)
+                .map_err(|error| error.to_string())
+        };
+        let kind = match &search.patterns[..] {
+            [pattern] if !search.ignore_case => match pattern[..] {
+                [byte] => Kind::Byte(byte),
+                _ => Kind::Literal(Box::new(
+                    FinderBuilder::new().build_forward(pattern).into_owned(),
+                )),
+            },
+            [_] => Kind::Many(build(MatchKind::LeftmostFirst)?),
+            _ if search.overlapping => Kind::All(build(MatchKind::Standard)?),
+            _ => Kind::Many(build(MatchKind::LeftmostFirst)?),
+        };
+        let lengths: Vec<usize> = search.patterns.iter().map(Vec::len).collect();
+        Ok(Self {
+            kind,
+            longest: lengths.iter().copied().max().unwrap_or(1),
+            lengths,
+            overlapping: search.overlapping,
+            ordered: search.keep > 0,
+        })
+    }
+
+    /// Bytes of the longest pattern.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// Bytes of the automaton.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.kind {
+            Kind::Byte(_) => 0,
+            Kind::Literal(finder) => size_of_val(&**finder) + finder.needle().len(),
+            Kind::Many(automaton) | Kind::All(automaton) => automaton.memory_usage(),
+        }
+    }
+
+    /// Bytes of matches that wait for earlier ones, at most.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        match self.kind {
+            Kind::All(_) if self.ordered => self
+                .longest
+                .saturating_mul(self.lengths.len())
+                .saturating_mul(2 * size_of::<(usize, u32)>()),
+            _ => 0,
+        }
+    }
+
+    /// The first match that begins at `from` or after; of several there, the first pattern's. Not for [`Kind::All`].
+    pub(super) fn find(&self, bytes: &[u8], from: usize) -> Option<Hit> {
+        let rest = bytes.get(from..)?;
+        let (start, end, pattern) = match &self.kind {
+            Kind::Byte(byte) => {
+                let start = from + memchr::memchr(*byte, rest)?;
+                (start, start + 1, 0)
+            }
+            Kind::Literal(finder) => {
+                let start = from + finder.find(rest)?;
+                (start, start + self.longest, 0)
+            }
+            Kind::Many(automaton) | Kind::All(automaton) => {
+                let hit = automaton.find(Input::new(bytes).range(from..))?;
+                (hit.start(), hit.end(), hit.pattern().as_u32())
+            }
+        };
+        Some(Hit {
+            start,
+            next: if self.overlapping { start + 1 } else { end },
+            pattern,
+        })
+    }
+
+    /// Matches that begin from `from` on and before `limit`, in order.
+    pub(super) fn walk(&self, bytes: &[u8], from: usize, limit: usize, mut each: impl FnMut(Hit)) {
+        if let Kind::All(automaton) = &self.kind {
+            self.walk_all(automaton, bytes, from, limit, each);
+            return;
+        }
+        let mut from = from;
+        while let Some(hit) = self.find(bytes, from)
+            && hit.start < limit
+        {
+            each(hit);
+            from = hit.next;
+        }
+    }
+
+    /// As [`walk`](Self::walk), every match of every pattern. The automaton finds them in the order of their ends.
+    fn walk_all(
+        &self,
+        automaton: &AhoCorasick,
+        bytes: &[u8],
+        from: usize,
+        limit: usize,
+        mut each: impl FnMut(Hit),
+    ) {
+        let mut waiting: BinaryHeap<Reverse<(usize, u32)>> = BinaryHeap::new();
+        let mut emit = |(start, pattern): (usize, u32)| {
+            each(Hit {
+                start,
+                next: start + 1,
+                pattern,
+            });
+        };
+        if from >= bytes.len() {
+            return;
+        }
+        for hit in automaton.find_overlapping_iter(Input::new(bytes).range(from..)) {
+            if hit.start() >= limit {
+                continue;
+            }
+            let now = (hit.start(), hit.pattern().as_u32());
+            if !self.ordered {
+                emit(now);
+                continue;
+            }
+            // What is found later ends later, hence does not begin before this.
+            let settled = hit.end().saturating_sub(self.longest);
+            while let Some(&Reverse(first)) = waiting.peek()
+                && first.0 < settled
+            {
+                waiting.pop();
+                emit(first);
+            }
+            waiting.push(Reverse(now));
+        }
+        while let Some(Reverse(first)) = waiting.pop() {
+            emit(first);
+        }
+    }
+
+    /// The number of matches of the one pattern in all bytes, and where the next might begin; if there is a faster way to it.
+    pub(super) fn count(&self, bytes: &[u8]) -> Option<(u64, usize)> {
+        match &self.kind {
+            Kind::Byte(byte) => Some((memchr::memchr_iter(*byte, bytes).count() as u64, 0)),
+            _ => None,
+        }
+    }
+}

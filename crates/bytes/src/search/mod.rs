@@ -1,0 +1,314 @@
+//! Search for one or several byte strings.
+//!
+//! Conventions, those of `grep` and of the `aho-corasick` crate:
+//! - matches do not overlap unless asked for: the next is looked for from the end of the one before, from the stream's first byte on. `aa` is found
+//!   twice in `aaaa`, with [`Search::overlapping`] three times;
+//! - of several patterns that match at one place, the first given is taken; when overlapping, all are;
+//! - a match may span any number of buffers and is found once, whatever the cuts.
+//!
+//! A match begins in one place, and whether there is one depends on as many bytes from there as the longest pattern has. So `scan` finds those that begin
+//! where their buffer still shows all of these; the few places at its end wait for the next buffer, whose `join` has both. What `scan` cannot know is
+//! where the match before ended; it assumes the buffer's beginning, and `join` corrects: two searches from different places agree for
+//! good from their first common match on, which is nearly always the first.
+
+mod engine;
+mod found;
+
+use crate::processor::{AnyProcessor, Joined, Needs, Output, Piece, Processor};
+use crate::{BytesError, Matches, Outcome, PatternCount};
+use engine::Engine;
+use found::Found;
+
+/// Longest pattern, in bytes.
+pub const LONGEST: usize = 64 << 10;
+
+/// Most patterns, and most bytes of all together: about what an automaton of 100 MB takes.
+pub const MOST_PATTERNS: usize = 10_000;
+/// See [`MOST_PATTERNS`].
+pub const MOST_BYTES: usize = 1 << 20;
+
+/// Most offsets that can be kept.
+pub const MOST_KEPT: usize = 1 << 20;
+
+/// What to look for, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Search {
+    /// The byte strings.
+    pub patterns: Vec<Vec<u8>>,
+    /// Whether to count matches that overlap one another.
+    pub overlapping: bool,
+    /// Whether upper and lower case of ASCII letters are the same.
+    pub ignore_case: bool,
+    /// How many of the first matches' places to keep.
+    pub keep: usize,
+}
+
+/// Counts matches, and keeps where the first are.
+///
+/// # Errors
+/// [`BytesError::Parameter`] for no pattern, an empty one, or more than [`LONGEST`], [`MOST_PATTERNS`], [`MOST_BYTES`] and [`MOST_KEPT`] allow.
+pub fn search(search: Search) -> Result<AnyProcessor, BytesError> {
+    let refuse = |parameter: &str, got: String, allowed: String| BytesError::Parameter {
+        processor: "search".into(),
+        parameter: parameter.into(),
+        got,
+        allowed,
+    };
+    let (count, bytes) = (
+        search.patterns.len(),
+        search.patterns.iter().map(Vec::len).sum::<usize>(),
+    );
+    if count == 0 || count > MOST_PATTERNS || bytes > MOST_BYTES {
+        let allowed = format!("1 to {MOST_PATTERNS}, of {MOST_BYTES} bytes together");
+        return Err(refuse(
+            "patterns",
+            format!("{count} of {bytes} bytes"),
+            allowed,
+        ));
+    }
+    for pattern in &search.patterns {
+        if pattern.is_empty() || pattern.len() > LONGEST {
+            let allowed = format!("1 to {LONGEST} bytes long");
+            return Err(refuse(
+                "pattern",
+                format!("{} bytes", pattern.len()),
+                allowed,
+            ));
+        }
+    }
+    if search.keep > MOST_KEPT {
+        return Err(refuse(
+            "keep",
+            search.keep.to_string(),
+            format!("up to {MOST_KEPT}"),
+        ));
+    }
+    let engine = Engine::new(&search)
+        .map_err(|reason| refuse("patterns", reason, "fewer or shorter".into()))?;
+    Ok(AnyProcessor::new(Searcher { search, engine }))
+}
+
+struct Searcher {
+    search: Search,
+    engine: Engine,
+}
+
+/// Matches that begin in a buffer, except for the last places.
+struct Part {
+    found: Found,
+    /// Place in the buffer where the search would go on.
+    cursor: usize,
+}
+
+struct State {
+    found: Found,
+    /// The stream's last bytes: those where a match may begin that they do not show whole.
+    carry: Vec<u8>,
+    /// `carry` and what follows it.
+    window: Vec<u8>,
+    /// Offset in the stream where the next match may begin.
+    cursor: u64,
+    end: u64,
+}
+
+impl Searcher {
+    /// Bytes beyond the first that deciding upon a place takes.
+    fn beyond(&self) -> usize {
+        self.engine.longest() - 1
+    }
+
+    fn found(&self) -> Found {
+        Found::new(self.search.patterns.len(), self.search.keep)
+    }
+
+    /// Matches that begin in the carried bytes before `to`, an offset in the stream, as the window shows them.
+    fn search_window(&self, state: &mut State, start: u64, to: u64) {
+        let from = state.cursor.saturating_sub(start) as usize;
+        let limit = to.saturating_sub(start) as usize;
+        let (found, cursor) = (&mut state.found, &mut state.cursor);
+        self.engine.walk(&state.window, from, limit, |hit| {
+            found.add(start + hit.start as u64, hit.pattern);
+            *cursor = start + hit.next as u64;
+        });
+    }
+
+    /// Turns what `scan` found from the buffer's beginning into what there is from the cursor on.
+    fn correct(&self, piece: Piece<'_>, limit: usize, part: &mut Part, state: &mut State) {
+        let begin = (state.cursor - piece.offset) as usize;
+        let next = |from: usize| {
+            self.engine
+                .find(piece.bytes, from)
+                .filter(|hit| hit.start < limit)
+        };
+        let (mut assumed, mut real) = (next(0), next(begin));
+        let mut dropped = 0;
+        while assumed != real {
+            match (assumed, real) {
+                (Some(wrong), right) if right.is_none_or(|right| wrong.order() < right.order()) => {
+                    part.found.uncount(wrong.pattern);
+                    dropped += 1;
+                    assumed = next(wrong.next);
+                }
+                (_, Some(right)) => {
+                    state
+                        .found
+                        .add(piece.offset + right.start as u64, right.pattern);
+                    state.cursor = piece.offset + right.next as u64;
+                    real = next(right.next);
+                }
+                _ => break, // Both are none, hence equal.
+            }
+        }
+        part.found.drop_first(dropped);
+        if real.is_none() {
+            part.cursor = 0; // The scan's last match is none.
+        }
+        // Where more was dropped than added, places that the scan did not keep are wanted.
+        let short = state.found.wants(&part.found);
+        if short > 0 {
+            let mut skip = part.found.kept();
+            let mut more = short;
+            let mut hit = real;
+            while let Some(now) = hit.filter(|_| more > 0) {
+                if skip > 0 {
+                    skip -= 1;
+                } else {
+                    part.found
+                        .keep(piece.offset + now.start as u64, now.pattern);
+                    more -= 1;
+                }
+                hit = next(now.next);
+            }
+        }
+    }
+}
+
+impl Processor for Searcher {
+    type Part = Part;
+    type State = State;
+
+    fn needs(&self) -> Needs {
+        Needs {
+            scan: true,
+            ..Needs::default()
+        }
+    }
+
+    fn part_bytes(&self, _buffer: usize) -> usize {
+        size_of::<Part>() + self.found().bytes() + self.engine.waiting_bytes()
+    }
+
+    fn state_bytes(&self) -> usize {
+        // The automaton is one for all.
+        size_of::<State>()
+            + self.found().bytes()
+            + 6 * self.beyond()
+            + self.engine.bytes()
+            + self.engine.waiting_bytes()
+    }
+
+    fn part(&self) -> Part {
+        Part {
+            found: self.found(),
+            cursor: 0,
+        }
+    }
+
+    fn state(&self) -> State {
+        State {
+            found: self.found(),
+            carry: Vec::with_capacity(2 * self.beyond()),
+            window: Vec::with_capacity(2 * self.beyond()),
+            cursor: 0,
+            end: 0,
+        }
+    }
+
+    fn scan(
+        &self,
+        piece: Piece<'_>,
+        _first: bool,
+        part: &mut Part,
+        _out: &mut Output,
+    ) -> Result<(), BytesError> {
+        part.found.clear();
+        part.cursor = 0;
+        let limit = piece.bytes.len().saturating_sub(self.beyond());
+        let Part { found, cursor } = part;
+        if self.search.keep == 0
+            && let Some((count, next)) = self.engine.count(piece.bytes)
+        {
+            found.count(0, count);
+            *cursor = next;
+            return Ok(());
+        }
+        self.engine.walk(piece.bytes, 0, limit, |hit| {
+            found.add(piece.offset + hit.start as u64, hit.pattern);
+            *cursor = hit.next;
+        });
+        Ok(())
+    }
+
+    fn join(
+        &self,
+        piece: Piece<'_>,
+        part: &mut Part,
+        state: &mut State,
+        _out: &mut Output,
+    ) -> Result<Joined, BytesError> {
+        let beyond = self.beyond();
+        let bytes = piece.bytes;
+        let limit = bytes.len().saturating_sub(beyond);
+        if !state.carry.is_empty() {
+            let start = piece.offset - state.carry.len() as u64;
+            state.window.clear();
+            state.window.extend_from_slice(&state.carry);
+            state
+                .window
+                .extend_from_slice(&bytes[..bytes.len().min(beyond)]);
+            // Places from which the window shows all that the longest pattern takes.
+            let shown = start + state.window.len().saturating_sub(beyond) as u64;
+            self.search_window(state, start, shown.min(piece.offset));
+        }
+        if limit > 0 {
+            if state.cursor > piece.offset {
+                self.correct(piece, limit, part, state);
+            }
+            state.found.append(&part.found);
+            state.cursor = state.cursor.max(piece.offset + part.cursor as u64);
+        }
+        if bytes.len() >= beyond {
+            state.carry.clear();
+        } else {
+            let keep = beyond - bytes.len();
+            let surplus = state.carry.len().saturating_sub(keep);
+            state.carry.drain(..surplus);
+        }
+        state
+            .carry
+            .extend_from_slice(&bytes[bytes.len().saturating_sub(beyond)..]);
+        state.end = piece.end();
+        Ok(Joined::Done)
+    }
+
+    fn finish(&self, state: &mut State, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
+        // Nothing follows: what the last bytes show is all there is.
+        state.window.clear();
+        let State { window, carry, .. } = state;
+        window.append(carry);
+        let start = state.end - state.window.len() as u64;
+        self.search_window(state, start, state.end);
+        let counts = state.found.counts();
+        let patterns = self.search.patterns.iter().zip(counts);
+        Ok(Outcome::Matches(Matches {
+            total: counts.iter().sum(),
+            patterns: patterns
+                .map(|(pattern, &count)| PatternCount {
+                    pattern: pattern.clone(),
+                    count,
+                })
+                .collect(),
+            offsets: state.found.offsets(),
+        }))
+    }
+}

@@ -1,0 +1,255 @@
+//! Processors by name: `NAME[,OPTION[=VALUE]]...[:ARGUMENT]`.
+//!
+//! | text | processor |
+//! |---|---|
+//! | `stats:DTYPE` | [statistics](crate::stats) of samples |
+//! | `md5` `sha256` `sha512` `blake3` `xxh3` `xxh3-128` `crc32c` | [digests](crate::digest) |
+//! | `zstd[:LEVEL]` `gzip[:LEVEL]` `unzstd` | [compression](crate::compress); level 3, and 6 |
+//! | `convert[,scale=X][,offset=X][,saturate]:DTYPE:DTYPE` | [conversion](crate::convert) |
+//! | `count[,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | [search](crate::search) |
+//! | `find[,keep=N][,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | the same, with the places of the first N (1,000) |
+//!
+//! A dtype is any of NumPy's spellings, `<i2` or `float32`. A pattern is all that follows the colon; in it `|` parts patterns and a
+//! backslash begins `\n`, `\r`, `\t`, `\0`, `\\`, `\|` and `\xHH`.
+
+use isochrony_segment::{ByteOrder, DType};
+
+use crate::convert::{Conversion, convert};
+use crate::digest::{Algorithm, digest};
+use crate::processor::AnyProcessor;
+use crate::search::{Search, search};
+use crate::{BytesError, compress, stats};
+
+/// What messages say of dtypes.
+pub(crate) const DTYPES: &str = "one of i1 i2 i4 i8 u1 u2 f4 f8, with < or > before it";
+
+const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN";
+
+/// Matches whose places `find` keeps if it is not told.
+const KEEP: usize = 1000;
+
+/// A text in its parts.
+struct Text<'a> {
+    name: &'a str,
+    options: Vec<(&'a str, Option<&'a str>)>,
+    argument: Option<&'a str>,
+}
+
+impl<'a> Text<'a> {
+    fn new(text: &'a str) -> Self {
+        let (head, argument) = match text.split_once(':') {
+            Some((head, argument)) => (head, Some(argument)),
+            None => (text, None),
+        };
+        let mut words = head.split(',');
+        Self {
+            name: words.next().unwrap_or_default().trim(),
+            options: words
+                .map(|word| match word.split_once('=') {
+                    Some((option, value)) => (option.trim(), Some(value.trim())),
+                    None => (word.trim(), None),
+                })
+                .collect(),
+            argument,
+        }
+    }
+
+    fn refuse(&self, parameter: &str, got: &str, allowed: &str) -> BytesError {
+        BytesError::Parameter {
+            processor: self.name.into(),
+            parameter: parameter.into(),
+            got: got.into(),
+            allowed: allowed.into(),
+        }
+    }
+
+    /// The argument, which must be there.
+    fn wanted(&self, parameter: &str, allowed: &str) -> Result<&'a str, BytesError> {
+        self.argument
+            .ok_or_else(|| self.refuse(parameter, "nothing", allowed))
+    }
+
+    /// That nothing is given which means nothing.
+    fn plain(&self) -> Result<(), BytesError> {
+        match self.options.first() {
+            Some((option, _)) => Err(self.refuse("option", option, "left out: there are none")),
+            None => Ok(()),
+        }
+    }
+
+    fn dtype(&self, text: &str) -> Result<(DType, ByteOrder), BytesError> {
+        match DType::parse(text) {
+            Ok((DType::Bool | DType::C64 | DType::C128, _)) | Err(_) => {
+                Err(self.refuse("dtype", text, DTYPES))
+            }
+            Ok(parsed) => Ok(parsed),
+        }
+    }
+
+    fn number<T: std::str::FromStr>(
+        &self,
+        parameter: &str,
+        text: Option<&str>,
+        allowed: &str,
+    ) -> Result<T, BytesError> {
+        let text = text.unwrap_or("nothing");
+        text.parse()
+            .map_err(|_| self.refuse(parameter, text, allowed))
+    }
+
+    /// An option that is there or not.
+    fn flag(&self, option: &str, value: Option<&str>) -> Result<bool, BytesError> {
+        match value {
+            None => Ok(true),
+            Some(value) => Err(self.refuse(option, value, "given without a value")),
+        }
+    }
+}
+
+/// The processor of a text.
+pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
+    let text = Text::new(text);
+    if let Some(algorithm) = Algorithm::ALL.into_iter().find(|a| a.name() == text.name) {
+        text.plain()?;
+        if let Some(argument) = text.argument {
+            return Err(text.refuse("argument", argument, "left out: there is none"));
+        }
+        return Ok(digest(algorithm));
+    }
+    match text.name {
+        "stats" => {
+            text.plain()?;
+            let (dtype, order) = text.dtype(text.wanted("dtype", DTYPES)?)?;
+            stats::statistics(dtype, order)
+        }
+        "zstd" => {
+            text.plain()?;
+            compress::zstd(level(&text, 3, &compress::ZSTD_LEVELS)?)
+        }
+        "gzip" => {
+            text.plain()?;
+            compress::gzip(level(&text, 6, &compress::GZIP_LEVELS)?)
+        }
+        "unzstd" => {
+            text.plain()?;
+            match text.argument {
+                Some(argument) => Err(text.refuse("argument", argument, "left out: there is none")),
+                None => Ok(compress::unzstd()),
+            }
+        }
+        "convert" => conversion(&text),
+        "count" | "find" => patterns(&text),
+        name => Err(BytesError::Unknown {
+            name: name.into(),
+            known: KNOWN.into(),
+        }),
+    }
+}
+
+fn level(
+    text: &Text<'_>,
+    usual: i32,
+    allowed: &std::ops::RangeInclusive<i32>,
+) -> Result<i32, BytesError> {
+    match text.argument {
+        None => Ok(usual),
+        Some(_) => text.number(
+            "level",
+            text.argument.map(str::trim),
+            &format!(
+                "a whole number from {} to {}",
+                allowed.start(),
+                allowed.end()
+            ),
+        ),
+    }
+}
+
+fn conversion(text: &Text<'_>) -> Result<AnyProcessor, BytesError> {
+    let allowed = "two dtypes, as in convert:<i2:<f4";
+    let argument = text.wanted("dtypes", allowed)?;
+    let (from, to) = argument
+        .split_once(':')
+        .ok_or_else(|| text.refuse("dtypes", argument, allowed))?;
+    let mut conversion = Conversion::new(text.dtype(from)?, text.dtype(to)?);
+    for &(option, value) in &text.options {
+        match option {
+            "scale" => conversion.scale = text.number(option, value, "a number")?,
+            "offset" => conversion.offset = text.number(option, value, "a number")?,
+            "saturate" => conversion.saturate = text.flag(option, value)?,
+            _ => return Err(text.refuse("option", option, "scale=X, offset=X or saturate")),
+        }
+    }
+    convert(conversion)
+}
+
+fn patterns(text: &Text<'_>) -> Result<AnyProcessor, BytesError> {
+    let allowed = "the bytes to look for, as in count:needle";
+    let mut wanted = Search {
+        patterns: unescape(text, text.wanted("pattern", allowed)?)?,
+        keep: if text.name == "find" { KEEP } else { 0 },
+        ..Search::default()
+    };
+    for &(option, value) in &text.options {
+        match option {
+            "overlapping" => wanted.overlapping = text.flag(option, value)?,
+            "ignore-case" => wanted.ignore_case = text.flag(option, value)?,
+            "keep" if text.name == "find" => {
+                wanted.keep = text.number(option, value, "a whole number")?;
+            }
+            _ if text.name == "find" => {
+                return Err(text.refuse("option", option, "keep=N, overlapping or ignore-case"));
+            }
+            _ => return Err(text.refuse("option", option, "overlapping or ignore-case")),
+        }
+    }
+    search(wanted)
+}
+
+/// The patterns of a text: parted by `|`, with escapes.
+fn unescape(text: &Text<'_>, argument: &str) -> Result<Vec<Vec<u8>>, BytesError> {
+    let refuse = |got: &str| {
+        text.refuse(
+            "escape",
+            got,
+            "one of \\n \\r \\t \\0 \\\\ \\| \\xHH (write \\\\ for a backslash)",
+        )
+    };
+    let (mut patterns, mut pattern) = (Vec::new(), Vec::new());
+    let mut rest = argument;
+    while let Some(next) = rest.chars().next() {
+        let (now, later) = rest.split_at(next.len_utf8());
+        rest = later;
+        match next {
+            '|' => patterns.push(std::mem::take(&mut pattern)),
+            '\\' => {
+                let escape = rest.chars().next().ok_or_else(|| refuse("\\"))?;
+                let (_, later) = rest.split_at(escape.len_utf8());
+                rest = later;
+                pattern.push(match escape {
+                    'n' => b'\n',
+                    'r' => b'\r',
+                    't' => b'\t',
+                    '0' => 0,
+                    '\\' => b'\\',
+                    '|' => b'|',
+                    'x' => {
+                        let digits: String = rest.chars().take(2).collect();
+                        // `from_str_radix` would take a sign, too.
+                        let hexadecimal = digits.len() == 2
+                            && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+                        if !hexadecimal {
+                            return Err(refuse(&format!("\\x{digits}")));
+                        }
+                        rest = &rest[2..];
+                        u8::from_str_radix(&digits, 16).map_err(|_| refuse(&digits))?
+                    }
+                    other => return Err(refuse(&format!("\\{other}"))),
+                });
+            }
+            _ => pattern.extend_from_slice(now.as_bytes()),
+        }
+    }
+    patterns.push(pattern);
+    Ok(patterns)
+}

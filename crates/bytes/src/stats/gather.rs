@@ -1,0 +1,154 @@
+//! Sums that may be begun anywhere on a grid and appended to those before, with the bits of one pass.
+
+use bytemuck::{Pod, Zeroable};
+use isochrony_dsp::stats::{Accumulator, Statistic, Summary};
+
+use crate::Value;
+use crate::tree::{MOST_NODES, Tree};
+
+/// Samples that floats are summed over in one go: wide enough that combining costs little.
+const LEAF: u64 = 4096;
+
+/// A sample type with statistics.
+pub(super) trait Gathered: Statistic<Extreme = Self> + Pod + Zeroable + Send + Sync {
+    type Gather: Gather<Self>;
+
+    /// The sample as a field of a result.
+    fn value(self) -> Value;
+}
+
+/// Sums of a stretch of the stream.
+pub(super) trait Gather<T: Statistic>: Default + Send + 'static {
+    /// Stretches that are appended begin and end at multiples of this many samples.
+    const GRAIN: u64;
+    /// Bytes on the heap, at most.
+    const HEAP: usize;
+
+    /// Forgets all; the next sample is the one with this number.
+    fn begin(&mut self, sample: u64);
+    fn push(&mut self, samples: &[T]);
+    /// Adds what was gathered from here on, between two lines of the grid.
+    fn append(&mut self, later: &Self);
+    fn summary(&self) -> Summary<T::Extreme>;
+}
+
+/// Integers up to 32 bits: exact, so there is no grid.
+#[derive(Default)]
+pub(super) struct Exact<T: Statistic>(Accumulator<T>);
+
+macro_rules! exact {
+    ($($type:ty)*) => {$(
+        impl Gathered for $type {
+            type Gather = Exact<Self>;
+
+            fn value(self) -> Value {
+                Value::Int(i128::from(self))
+            }
+        }
+
+        impl Gather<$type> for Exact<$type> {
+            const GRAIN: u64 = 1;
+            const HEAP: usize = 0;
+
+            fn begin(&mut self, _sample: u64) {
+                self.0.reset();
+            }
+
+            fn push(&mut self, samples: &[$type]) {
+                self.0.push(samples);
+            }
+
+            fn append(&mut self, later: &Self) {
+                self.0.append(&later.0);
+            }
+
+            fn summary(&self) -> Summary<$type> {
+                self.0.finish()
+            }
+        }
+    )*};
+}
+
+exact!(i8 i16 i32 u8 u16);
+
+/// Floats and 64-bit integers: leaves that combine as a binary tree over the stream.
+pub(super) struct Leaves<T: Statistic> {
+    /// Number of the next sample in the stream.
+    next: u64,
+    open: Accumulator<T>,
+    tree: Tree<Summary<T::Extreme>>,
+}
+
+impl<T: Statistic> Default for Leaves<T> {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            open: Accumulator::new(),
+            tree: Tree::new(),
+        }
+    }
+}
+
+impl<T: Statistic> Gather<T> for Leaves<T> {
+    const GRAIN: u64 = LEAF;
+    const HEAP: usize = MOST_NODES * (size_of::<Summary<T::Extreme>>() + 16);
+
+    fn begin(&mut self, sample: u64) {
+        self.next = sample;
+        self.open.reset();
+        self.tree.clear();
+    }
+
+    fn push(&mut self, mut samples: &[T]) {
+        while !samples.is_empty() {
+            let room = LEAF - self.next % LEAF;
+            let (now, later) = samples.split_at(samples.len().min(room as usize));
+            self.open.push(now);
+            self.next += now.len() as u64;
+            if self.next.is_multiple_of(LEAF) {
+                let leaf = self.next / LEAF - 1;
+                self.tree.push(leaf, 0, self.open.finish(), Summary::merge);
+                self.open.reset();
+            }
+            samples = later;
+        }
+    }
+
+    fn append(&mut self, later: &Self) {
+        self.tree.append(&later.tree, Summary::merge);
+        self.next = later.next;
+    }
+
+    fn summary(&self) -> Summary<T::Extreme> {
+        let mut tree = self.tree.clone();
+        if !self.next.is_multiple_of(LEAF) {
+            tree.push(self.next / LEAF, 0, self.open.finish(), Summary::merge);
+        }
+        tree.fold(Summary::merge, Summary::merge, |all| *all)
+            .unwrap_or(Summary::EMPTY)
+    }
+}
+
+impl Gathered for i64 {
+    type Gather = Leaves<Self>;
+
+    fn value(self) -> Value {
+        Value::Int(i128::from(self))
+    }
+}
+
+impl Gathered for f32 {
+    type Gather = Leaves<Self>;
+
+    fn value(self) -> Value {
+        Value::Float(f64::from(self))
+    }
+}
+
+impl Gathered for f64 {
+    type Gather = Leaves<Self>;
+
+    fn value(self) -> Value {
+        Value::Float(self)
+    }
+}

@@ -1,0 +1,226 @@
+//! Frames through other decoders, and back through our own.
+
+mod common;
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use common::{cuts, noise, run, run_cut};
+use isochrony_bytes::{Chain, Outcome, Sizes};
+use proptest::prelude::*;
+
+/// Half of it compresses well.
+fn sample(length: usize) -> Vec<u8> {
+    let mut bytes = noise(length);
+    for (i, byte) in bytes.iter_mut().enumerate() {
+        if i / 1000 % 2 == 0 {
+            *byte = b"a sentence, "[i % 12];
+        }
+    }
+    bytes
+}
+
+fn compressed(name: &str, bytes: &[u8], cuts: &[usize]) -> Vec<u8> {
+    let (outcomes, output) = run(&[name], bytes, cuts).unwrap();
+    assert_eq!(
+        outcomes,
+        [Outcome::Sizes(Sizes {
+            bytes_in: bytes.len() as u64,
+            bytes_out: output.len() as u64,
+        })]
+    );
+    output
+}
+
+/// What a program makes of bytes, if it is there.
+fn through(program: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
+    let Ok(mut child) = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+    else {
+        eprintln!("{program} is not there: skipped");
+        return None;
+    };
+    let mut input = child.stdin.take().unwrap();
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || input.write_all(&bytes));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success(), "{program}");
+    Some(output.stdout)
+}
+
+#[test]
+fn other_decoders_read_the_frames_one_after_another() {
+    let bytes = sample(700_000);
+    for cuts in [&[][..], &[1, 300_000, 300_000], &[350_000]] {
+        for level in ["gzip:1", "gzip", "gzip:12"] {
+            let output = compressed(level, &bytes, cuts);
+            assert!(output.len() < 450_000, "{level} {}", output.len());
+            if let Some(back) = through("gzip", &["-dc"], &output) {
+                assert!(back == bytes, "{level} {cuts:?}");
+            }
+        }
+        for level in ["zstd:-7", "zstd:1", "zstd", "zstd:19"] {
+            let output = compressed(level, &bytes, cuts);
+            assert!(output.len() < 480_000, "{level} {}", output.len());
+            // The library's own one-shot decoder, which knows nothing of steps.
+            let mut back = vec![0; bytes.len() + 1];
+            let length = zstd_safe::decompress(&mut back[..], &output).unwrap();
+            assert!(back[..length] == bytes, "{level} {cuts:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_nothing_becomes_an_empty_frame() {
+    for name in ["zstd", "gzip"] {
+        assert!(!compressed(name, &[], &[0]).is_empty());
+    }
+    if let Some(back) = through("gzip", &["-dc"], &compressed("gzip", &[], &[])) {
+        assert!(back.is_empty());
+    }
+    let (_, back) = run(&["unzstd"], &compressed("zstd", &[], &[]), &[]).unwrap();
+    assert!(back.is_empty());
+}
+
+#[test]
+fn decompression_takes_bounded_memory_whatever_comes_out() {
+    // 64 MiB of zeros in a few kilobytes, in one buffer.
+    let zeros = vec![0; 64 << 20];
+    let output = compressed("zstd", &zeros, &[]);
+    assert!(output.len() < 10_000);
+    let chain = Chain::parse(&["unzstd"]).unwrap();
+    let (mut part, mut state) = (chain.part(), chain.state());
+    let piece = isochrony_bytes::Piece {
+        offset: 0,
+        bytes: &output,
+    };
+    let (mut total, mut again) = (0, true);
+    while again {
+        again = chain.join(piece, &mut part, &mut state).unwrap() == isochrony_bytes::Joined::Again;
+        let [before, body] = part.output();
+        assert!(before.is_empty() && body.iter().all(|&byte| byte == 0));
+        assert!(body.len() <= isochrony_bytes::compress::STEP);
+        total += body.len();
+    }
+    assert_eq!(total, zeros.len());
+}
+
+#[test]
+fn damaged_and_shortened_frames_are_errors_with_their_place() {
+    let whole = compressed("zstd", &sample(10_000), &[]);
+    let error = run(&["unzstd"], &whole[..whole.len() - 1], &[100]).unwrap_err();
+    let end = whole.len() as u64 - 1;
+    assert_eq!((error.code(), error.offset()), ("cut_off", Some(end)));
+
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 0xff;
+    let error = run(&["unzstd"], &damaged, &[]).unwrap_err();
+    assert_eq!(error.code(), "corrupt");
+
+    // Rubbish after a frame is not taken for its end.
+    let mut longer = whole.clone();
+    longer.extend_from_slice(b"rubbish");
+    let error = run(&["unzstd"], &longer, &[]).unwrap_err();
+    assert_eq!(error.code(), "corrupt");
+    assert!(error.offset() >= Some(end), "{error}");
+
+    assert_eq!(
+        run(&["unzstd"], b"no frame at all", &[])
+            .unwrap_err()
+            .code(),
+        "corrupt"
+    );
+}
+
+#[test]
+fn levels_that_do_not_exist_are_refused() {
+    for name in [
+        "zstd:23",
+        "zstd:-8",
+        "gzip:0",
+        "gzip:13",
+        "zstd:three",
+        "zstd:",
+    ] {
+        let error = Chain::parse(&[name]).unwrap_err();
+        assert_eq!(error.code(), "parameter", "{name}");
+        assert!(error.to_string().contains("from "), "{error}");
+    }
+}
+
+/// A context is made once, its output's memory grows once.
+#[test]
+fn a_part_stays_within_what_it_says() {
+    let bytes = sample(1 << 20);
+    for name in ["zstd:-1", "zstd:1", "zstd:3", "zstd:9", "zstd:12"] {
+        let level: i32 = name[5..].parse().unwrap();
+        let chain = Chain::parse(&[name]).unwrap();
+        for length in [1000, 100_000, bytes.len()] {
+            let mut context = zstd_safe::CCtx::create();
+            context
+                .set_parameter(zstd_safe::CParameter::CompressionLevel(level))
+                .unwrap();
+            let mut out = Vec::with_capacity(zstd_safe::compress_bound(length));
+            context.compress2(&mut out, &bytes[..length]).unwrap();
+            let real = context.sizeof() + out.capacity();
+            let said = chain.part_bytes(length);
+            assert!(real <= said, "{name} {length}: {real} > {said}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_cutting_decompresses_to_the_stream(
+        first in cuts(30_000),
+        second in cuts(20_000),
+        level in prop::sample::select(vec!["zstd", "zstd:-3", "zstd:9"]),
+    ) {
+        let bytes = sample(30_000);
+        let output = compressed(level, &bytes, &first);
+        let (outcomes, back) = run(&["unzstd"], &output, &second).unwrap();
+        prop_assert!(back == bytes);
+        prop_assert_eq!(&outcomes[0], &Outcome::Sizes(Sizes {
+            bytes_in: output.len() as u64,
+            bytes_out: bytes.len() as u64,
+        }));
+    }
+
+    #[test]
+    fn any_cutting_becomes_gzip_members(cuts in cuts(20_000)) {
+        let bytes = sample(20_000);
+        let output = compressed("gzip:1", &bytes, &cuts);
+        let mut back = vec![];
+        let mut rest = &output[..];
+        // Each member on its own: their lengths are not told, so the next header's three bytes part them where they decode.
+        let mut decoder = libdeflater::Decompressor::new();
+        let mut room = vec![0; bytes.len()];
+        while !rest.is_empty() {
+            let mut ends = (18..=rest.len()).filter(|&end| {
+                end == rest.len() || rest[end..].starts_with(&[0x1f, 0x8b, 8])
+            });
+            let (end, length) = ends
+                .find_map(|end| Some((end, decoder.gzip_decompress(&rest[..end], &mut room).ok()?)))
+                .expect("a member");
+            back.extend_from_slice(&room[..length]);
+            rest = &rest[end..];
+        }
+        prop_assert!(back == bytes);
+    }
+}
+
+#[test]
+fn compressing_beside_a_hash_changes_neither() {
+    let bytes = sample(100_000);
+    let chain = Chain::parse(&["sha256", "zstd", "crc32c"]).unwrap();
+    let (together, output) = run_cut(&chain, &bytes, &[10, 50_000], 2).unwrap();
+    assert_eq!(output, compressed("zstd", &bytes, &[10, 50_000]));
+    assert_eq!(together[0], run(&["sha256"], &bytes, &[]).unwrap().0[0]);
+    assert_eq!(together[2], run(&["crc32c"], &bytes, &[]).unwrap().0[0]);
+}
