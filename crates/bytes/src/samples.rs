@@ -76,3 +76,9 @@ pub(crate) fn round_up(offset: u64, grain: u64) -> u64 {
 pub(crate) fn round_down(offset: u64, grain: u64) -> u64 {
     offset - offset % grain
 }
+
+/// Reverses the bytes of every sample; there are only whole ones.
+pub(crate) fn reverse_each(bytes: &mut [u8], size: usize) {
+    let swapped = isochrony_dsp::convert::swap_bytes(bytes, size);
+    debug_assert!(swapped.is_ok(), "{} bytes of {size} each", bytes.len());
+}

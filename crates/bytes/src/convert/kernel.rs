@@ -2,9 +2,10 @@
 
 use bytemuck::Pod;
 use isochrony_dsp::{Isa, Level};
-use isochrony_segment::{ByteOrder, DType};
+use isochrony_segment::DType;
 
 use super::Conversion;
+use crate::samples::reverse_each;
 
 /// Samples converted at a time; what is in between stays in the first-level cache.
 const BLOCK: usize = 1024;
@@ -21,6 +22,8 @@ pub(super) struct Kernel {
     conversion: Conversion,
     /// Between integers as they are; otherwise by way of f64.
     exact: bool,
+    /// Whether there is a scale or an offset.
+    scales: bool,
     isa: Isa,
 }
 
@@ -70,12 +73,11 @@ macro_rules! with_real {
 
 impl Kernel {
     pub(super) fn new(conversion: Conversion) -> Self {
+        let scales = conversion.scale != 1.0 || conversion.offset != 0.0;
         Self {
             conversion,
-            exact: conversion.scale == 1.0
-                && conversion.offset == 0.0
-                && is_integer(conversion.from.0)
-                && is_integer(conversion.to.0),
+            exact: !scales && is_integer(conversion.from.0) && is_integer(conversion.to.0),
+            scales,
             isa: Isa::best(),
         }
     }
@@ -103,37 +105,57 @@ impl Kernel {
         let Conversion { from, to, .. } = self.conversion;
         let (size, wide) = (from.0.component_size(), to.0.component_size());
         let mut numbers = [N::default(); BLOCK];
+        let mut samples = [0u64; BLOCK];
+        let samples: &mut [u8] = bytemuck::cast_slice_mut(&mut samples);
         for (block, bytes) in bytes.chunks(BLOCK * size).enumerate() {
             let numbers = &mut numbers[..bytes.len() / size];
-            with_real!(from.0, T => self.isa.run(Load::<T, N> { bytes, order: from.1, numbers: &mut *numbers, samples: std::marker::PhantomData }));
-            let finite = self.isa.run(Scale {
-                numbers: &mut *numbers,
-                conversion: &self.conversion,
-            });
-            if !finite {
-                with_real!(from.0, T => self.isa.run(Load::<T, N> { bytes, order: from.1, numbers: &mut *numbers, samples: std::marker::PhantomData }));
-                for (at, number) in numbers.iter_mut().enumerate() {
-                    if !number.scale(&self.conversion) {
-                        return Err(Misfit {
-                            sample: block * BLOCK + at,
-                            value: number.to_string(),
-                        });
-                    }
+            // Copies stay in the cache, and are aligned.
+            let copy = &mut samples[..bytes.len()];
+            copy.copy_from_slice(bytes);
+            if !from.1.is_native() {
+                reverse_each(copy, size);
+            }
+            let load = |numbers: &mut [N]| {
+                with_real!(from.0, T => self.isa.run(Load::<T, N> { samples: bytemuck::cast_slice(copy), numbers }));
+            };
+            load(numbers);
+            if self.scales {
+                let finite = self.isa.run(Scale {
+                    numbers: &mut *numbers,
+                    conversion: &self.conversion,
+                });
+                if !finite {
+                    load(numbers);
+                    self.scale_each(numbers).map_err(|(at, value)| Misfit {
+                        sample: block * BLOCK + at,
+                        value,
+                    })?;
                 }
             }
-            let start = out.len();
-            out.resize(start + numbers.len() * wide, 0);
-            let room = &mut out[start..];
-            let fits = with_real!(to.0, T => self.isa.run(Store::<T, N> { numbers, order: to.1, room, samples: std::marker::PhantomData }));
+            let room = &mut samples[..numbers.len() * wide];
+            let fits = with_real!(to.0, T => self.isa.run(Store::<T, N> { numbers, room: bytemuck::cast_slice_mut(room) }));
             if !fits {
                 let bad = with_real!(to.0, T => misfit::<T, N>(numbers, self.conversion.saturate));
                 if let Some((at, number)) = bad {
-                    out.truncate(start);
                     return Err(Misfit {
                         sample: block * BLOCK + at,
                         value: number.to_string(),
                     });
                 }
+            }
+            if !to.1.is_native() {
+                reverse_each(room, wide);
+            }
+            out.extend_from_slice(room);
+        }
+        Ok(())
+    }
+
+    /// Scales one after the other, to the first that leaves the range.
+    fn scale_each<N: Between>(&self, numbers: &mut [N]) -> Result<(), (usize, String)> {
+        for (at, number) in numbers.iter_mut().enumerate() {
+            if !number.scale(&self.conversion) {
+                return Err((at, number.to_string()));
             }
         }
         Ok(())
@@ -308,10 +330,8 @@ impl Number<f64> for f64 {
 }
 
 struct Load<'a, T, N> {
-    bytes: &'a [u8],
-    order: ByteOrder,
+    samples: &'a [T],
     numbers: &'a mut [N],
-    samples: std::marker::PhantomData<T>,
 }
 
 impl<T: Number<N>, N> isochrony_dsp::Kernel for Load<'_, T, N> {
@@ -319,17 +339,8 @@ impl<T: Number<N>, N> isochrony_dsp::Kernel for Load<'_, T, N> {
 
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
-        let samples = self.bytes.chunks_exact(size_of::<T>());
-        if self.order.is_native() {
-            for (number, bytes) in self.numbers.iter_mut().zip(samples) {
-                *number = bytemuck::pod_read_unaligned::<T>(bytes).load();
-            }
-        } else {
-            for (number, bytes) in self.numbers.iter_mut().zip(samples) {
-                let mut sample: T = bytemuck::pod_read_unaligned(bytes);
-                bytemuck::bytes_of_mut(&mut sample).reverse();
-                *number = sample.load();
-            }
+        for (number, sample) in self.numbers.iter_mut().zip(self.samples) {
+            *number = sample.load();
         }
     }
 }
@@ -355,9 +366,7 @@ impl<N: Between> isochrony_dsp::Kernel for Scale<'_, N> {
 
 struct Store<'a, T, N> {
     numbers: &'a [N],
-    order: ByteOrder,
-    room: &'a mut [u8],
-    samples: std::marker::PhantomData<T>,
+    room: &'a mut [T],
 }
 
 impl<T: Number<N>, N: Copy> isochrony_dsp::Kernel for Store<'_, T, N> {
@@ -367,20 +376,9 @@ impl<T: Number<N>, N: Copy> isochrony_dsp::Kernel for Store<'_, T, N> {
     #[inline(always)]
     fn run<L: Level>(self, _level: L) -> bool {
         let mut fits = true;
-        let native = self.order.is_native();
-        for (&number, bytes) in self
-            .numbers
-            .iter()
-            .zip(self.room.chunks_exact_mut(size_of::<T>()))
-        {
+        for (sample, &number) in self.room.iter_mut().zip(self.numbers) {
             fits &= T::holds(number);
-            let sample = T::store(number);
-            bytes.copy_from_slice(bytemuck::bytes_of(&sample));
-        }
-        if !native {
-            self.room
-                .chunks_exact_mut(size_of::<T>())
-                .for_each(<[u8]>::reverse);
+            *sample = T::store(number);
         }
         fits
     }

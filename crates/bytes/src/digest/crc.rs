@@ -1,10 +1,53 @@
 //! CRC-32C in parts: the checksum of two stretches from theirs and the second's length.
+//!
+//! A checksum is a remainder of polynomials over the field of two elements, so that of `n` bytes more is the first times `x^(8n)`, plus the second's (what is put in
+//! before and after cancels). The powers `x^(2^k)` are constants; a length takes one product a bit that it has. The `crc32c` crate's own
+//! combination squares matrices: 20 us a buffer, a tenth of what scanning 4 MiB takes.
 
 use crate::processor::{Joined, Needs, Output, Piece, Processor};
 use crate::{BytesError, Digest, Outcome};
 
-/// Bytes that are faster added than combined, which takes the time of a few thousand whatever the length.
-const SHORT: usize = 4096;
+/// Bytes that are faster added than combined.
+const SHORT: usize = 1024;
+
+/// The polynomial without its highest power, the lowest power in the highest bit.
+const POLYNOMIAL: u32 = 0x82f6_3b78;
+
+/// `x^(2^k)`, for every bit of a length in bits.
+const POWERS: [u32; 67] = {
+    let mut powers = [0; 67];
+    powers[0] = 1 << 30;
+    let mut k = 1;
+    while k < powers.len() {
+        powers[k] = multiply(powers[k - 1], powers[k - 1]);
+        k += 1;
+    }
+    powers
+};
+
+/// The remainder of a product.
+const fn multiply(a: u32, mut b: u32) -> u32 {
+    let mut product = 0;
+    let mut power = 0;
+    while power < 32 {
+        // Branches would be taken at random.
+        product ^= b & (a >> (31 - power) & 1).wrapping_neg();
+        b = (b >> 1) ^ (POLYNOMIAL & (b & 1).wrapping_neg());
+        power += 1;
+    }
+    product
+}
+
+/// The checksum of a stretch with checksum `first` followed by one of `bytes` bytes with checksum `second`.
+fn combine(mut first: u32, second: u32, bytes: u64) -> u32 {
+    let mut rest = bytes;
+    while rest != 0 {
+        // Bytes have eight bits each.
+        first = multiply(POWERS[rest.trailing_zeros() as usize + 3], first);
+        rest &= rest - 1;
+    }
+    first ^ second
+}
 
 pub(super) struct Crc32c;
 
@@ -70,7 +113,7 @@ impl Processor for Crc32c {
         *state = if piece.bytes.len() < SHORT || part.bytes != piece.bytes.len() {
             crc32c::crc32c_append(*state, piece.bytes)
         } else {
-            crc32c::crc32c_combine(*state, part.crc, part.bytes)
+            combine(*state, part.crc, part.bytes as u64)
         };
         Ok(Joined::Done)
     }
@@ -79,5 +122,27 @@ impl Processor for Crc32c {
         Ok(Outcome::Digest(Digest {
             bytes: state.to_be_bytes().to_vec(),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stretch of zeros can be appended byte by byte, and squares of its length checked against the crate's matrices.
+    #[test]
+    fn combining_is_appending() {
+        let zeros = vec![0; 1 << 17];
+        for first in [0, 1, 0x8000_0000, 0xdead_beef] {
+            for bytes in [0usize, 1, 2, 3, 255, 256, 4095, 100_001, 1 << 17] {
+                let second = crc32c::crc32c(&zeros[..bytes]);
+                let want = crc32c::crc32c_append(first, &zeros[..bytes]);
+                assert_eq!(combine(first, second, bytes as u64), want, "{bytes}");
+            }
+            for bytes in [1usize << 20, (1 << 33) + 5, (1 << 50) - 1] {
+                let want = crc32c::crc32c_combine(first, 0x1234_5678, bytes);
+                assert_eq!(combine(first, 0x1234_5678, bytes as u64), want, "{bytes}");
+            }
+        }
     }
 }

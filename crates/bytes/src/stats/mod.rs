@@ -5,7 +5,8 @@
 //! - only finite samples count; NaN and infinite ones are counted apart;
 //! - minimum and maximum are exact. Up to 32 bits, sums of integers and of their squares are exact, so mean and M2 are within one unit in
 //!   the last place. Floats and 64-bit integers are summed as [`isochrony_dsp::stats`] does within leaves of 4,096 samples from the stream's beginning, and
-//!   leaves combine in pairs as in a binary tree (Chan, Golub and LeVeque 1979), so errors grow with the logarithm of the count;
+//!   leaves combine in pairs as in a binary tree (Chan, Golub and LeVeque 1979), so errors grow with the logarithm of the count. Where
+//!   deviations beyond 1e154 overflow, M2 is infinite, and the mean may be NaN;
 //! - same bits however the stream is cut, whoever scans what, and whatever the CPU.
 
 mod gather;
@@ -16,7 +17,7 @@ use bytemuck::Pod;
 use isochrony_segment::{ByteOrder, DType};
 
 use crate::processor::{AnyProcessor, Joined, Needs, Output, Piece, Processor};
-use crate::samples::{Fragment, round_down, round_up};
+use crate::samples::{Fragment, reverse_each, round_down, round_up};
 use crate::{BytesError, Outcome, Statistics};
 use gather::{Gather, Gathered};
 
@@ -95,8 +96,7 @@ impl<T: Gathered> Sums<T> {
             let room: &mut [u8] = bytemuck::cast_slice_mut(tile);
             room.copy_from_slice(bytes);
             if self.swap {
-                room.chunks_exact_mut(size_of::<T>())
-                    .for_each(<[u8]>::reverse);
+                reverse_each(room, size_of::<T>());
             }
             self.gather.push(tile);
         }
