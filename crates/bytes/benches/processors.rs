@@ -245,6 +245,7 @@ fn searches(bench: &Bench) {
             |fields, _, &want| counts(fields, want),
         );
     }
+    against_ripgrep(bench, &text);
     let several = ["needle", "timer", "absent"];
     let automaton = aho_corasick::AhoCorasick::new(several).expect("an automaton");
     bench.against(
@@ -254,6 +255,36 @@ fn searches(bench: &Bench) {
         |bytes| automaton.find_iter(bytes).count(),
         |fields, _, &want| counts(fields, want),
     );
+}
+
+/// The same text in a file, counted by `rg` in one thread, if it is there; its start and its mapping of the file are its own.
+fn against_ripgrep(bench: &Bench, text: &[u8]) {
+    let there = std::process::Command::new("rg").arg("--version").output();
+    if !bench.measured || there.is_err() {
+        println!("bytes/count/ripgrep: skipped");
+        return;
+    }
+    let path = std::env::temp_dir().join(format!("isochrony-bytes-{}.txt", std::process::id()));
+    std::fs::write(&path, text).expect("a text");
+    for (name, pattern) in [
+        ("count:needle", "needle"),
+        ("count:station", "station"),
+        ("count:the", "the"),
+    ] {
+        let count = |_: &[u8]| {
+            let output = std::process::Command::new("rg")
+                .args(["-j1", "--no-config", "-F", "--count-matches", pattern])
+                .arg(&path)
+                .output()
+                .expect("rg");
+            let printed = String::from_utf8(output.stdout).expect("a number");
+            printed.trim().parse::<usize>().expect("a number")
+        };
+        bench.against("ripgrep", name, text, count, |fields, _, &want| {
+            counts(fields, want)
+        });
+    }
+    std::fs::remove_file(&path).expect("a text to remove");
 }
 
 fn outputs(bench: &Bench) {

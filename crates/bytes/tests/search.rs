@@ -117,6 +117,20 @@ fn places_beyond_those_to_keep_are_counted_only() {
     assert_eq!(matches.offsets, [(0, 0), (5, 0), (10, 0)]);
 }
 
+/// The buffer after the cut begins with more short matches than are kept, and all of them are inside one that began before.
+#[test]
+fn places_are_looked_for_again_where_those_kept_were_none() {
+    let wanted = looking_for(&[b"b", b"abbbbbb"], 4);
+    let text = b"abbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+    let matches = found(&wanted, text, &[1], 2);
+    assert_eq!(matches.offsets, [(0, 1), (7, 0), (8, 0), (9, 0)]);
+    for keep in 0..9 {
+        for cut in 0..text.len() {
+            check(&looking_for(&[b"b", b"abbbbbb"], keep), text, &[cut]);
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_looked_for_is_refused() {
     let code = |wanted: Search| search(wanted).unwrap_err().to_string();

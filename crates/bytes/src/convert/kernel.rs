@@ -115,22 +115,14 @@ impl Kernel {
             if !from.1.is_native() {
                 reverse_each(copy, size);
             }
-            let load = |numbers: &mut [N]| {
-                with_real!(from.0, T => self.isa.run(Load::<T, N> { samples: bytemuck::cast_slice(copy), numbers }));
-            };
-            load(numbers);
-            if self.scales {
-                let finite = self.isa.run(Scale {
-                    numbers: &mut *numbers,
-                    conversion: &self.conversion,
-                });
-                if !finite {
-                    load(numbers);
-                    self.scale_each(numbers).map_err(|(at, value)| Misfit {
-                        sample: block * BLOCK + at,
-                        value,
-                    })?;
-                }
+            let conversion = self.scales.then_some(&self.conversion);
+            let finite = with_real!(from.0, T => self.isa.run(Load::<T, N> { samples: bytemuck::cast_slice(copy), numbers: &mut *numbers, conversion }));
+            if !finite {
+                with_real!(from.0, T => self.isa.run(Load::<T, N> { samples: bytemuck::cast_slice(copy), numbers: &mut *numbers, conversion: None }));
+                self.scale_each(numbers).map_err(|(at, value)| Misfit {
+                    sample: block * BLOCK + at,
+                    value,
+                })?;
             }
             let room = &mut samples[..numbers.len() * wide];
             let fits = with_real!(to.0, T => self.isa.run(Store::<T, N> { numbers, room: bytemuck::cast_slice_mut(room) }));
@@ -332,33 +324,26 @@ impl Number<f64> for f64 {
 struct Load<'a, T, N> {
     samples: &'a [T],
     numbers: &'a mut [N],
+    /// Scales, too, if given.
+    conversion: Option<&'a Conversion>,
 }
 
-impl<T: Number<N>, N> isochrony_dsp::Kernel for Load<'_, T, N> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<L: Level>(self, _level: L) {
-        for (number, sample) in self.numbers.iter_mut().zip(self.samples) {
-            *number = sample.load();
-        }
-    }
-}
-
-struct Scale<'a, N> {
-    numbers: &'a mut [N],
-    conversion: &'a Conversion,
-}
-
-impl<N: Between> isochrony_dsp::Kernel for Scale<'_, N> {
+impl<T: Number<N>, N: Between> isochrony_dsp::Kernel for Load<'_, T, N> {
     /// Whether all numbers stayed in range.
     type Output = bool;
 
     #[inline(always)]
     fn run<L: Level>(self, _level: L) -> bool {
+        let pairs = self.numbers.iter_mut().zip(self.samples);
+        let Some(conversion) = self.conversion else {
+            pairs.for_each(|(number, sample)| *number = sample.load());
+            return true;
+        };
         let mut all = true;
-        for number in self.numbers {
-            all &= number.scale(self.conversion);
+        for (number, sample) in pairs {
+            let mut scaled = sample.load();
+            all &= scaled.scale(conversion);
+            *number = scaled;
         }
         all
     }

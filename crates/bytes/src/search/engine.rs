@@ -7,6 +7,7 @@ use aho_corasick::{AhoCorasick, Input, MatchKind};
 use memchr::memmem::{Finder, FinderBuilder};
 
 use super::Search;
+use super::vector::Counter;
 
 /// A match in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +28,8 @@ impl Hit {
 #[derive(Debug)]
 enum Kind {
     Byte(u8),
-    Literal(Box<Finder<'static>>),
+    /// Found by one, and counted by the other where the CPU can.
+    Literal(Box<Finder<'static>>, Option<Counter>),
     /// Those that do not overlap, or one pattern that ignores case.
     Many(AhoCorasick),
     /// All matches of several patterns.
@@ -55,9 +57,10 @@ impl Engine {
         let kind = match &search.patterns[..] {
             [pattern] if !search.ignore_case => match pattern[..] {
                 [byte] => Kind::Byte(byte),
-                _ => Kind::Literal(Box::new(
-                    FinderBuilder::new().build_forward(pattern).into_owned(),
-                )),
+                _ => Kind::Literal(
+                    Box::new(FinderBuilder::new().build_forward(pattern).into_owned()),
+                    Counter::new(pattern).filter(|_| !search.overlapping),
+                ),
             },
             [_] => Kind::Many(build(MatchKind::LeftmostFirst)?),
             _ if search.overlapping => Kind::All(build(MatchKind::Standard)?),
@@ -82,7 +85,7 @@ impl Engine {
     pub(super) fn bytes(&self) -> usize {
         match &self.kind {
             Kind::Byte(_) => 0,
-            Kind::Literal(finder) => size_of_val(&**finder) + finder.needle().len(),
+            Kind::Literal(finder, _) => size_of_val(&**finder) + finder.needle().len(),
             Kind::Many(automaton) | Kind::All(automaton) => automaton.memory_usage(),
         }
     }
@@ -106,7 +109,7 @@ impl Engine {
                 let start = from + memchr::memchr(*byte, rest)?;
                 (start, start + 1, 0)
             }
-            Kind::Literal(finder) => {
+            Kind::Literal(finder, _) => {
                 let start = from + finder.find(rest)?;
                 (start, start + self.longest, 0)
             }
@@ -185,6 +188,7 @@ impl Engine {
     pub(super) fn count(&self, bytes: &[u8]) -> Option<(u64, usize)> {
         match &self.kind {
             Kind::Byte(byte) => Some((memchr::memchr_iter(*byte, bytes).count() as u64, 0)),
+            Kind::Literal(finder, Some(counter)) => Some(counter.count(bytes, finder)),
             _ => None,
         }
     }

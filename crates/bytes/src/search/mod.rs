@@ -13,6 +13,7 @@
 
 mod engine;
 mod found;
+mod vector;
 
 use crate::processor::{AnyProcessor, Joined, Needs, Output, Piece, Processor};
 use crate::{BytesError, Matches, Outcome, PatternCount};
