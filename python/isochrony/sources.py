@@ -41,7 +41,8 @@ def scan(
         clock: another signal that was sampled by the same clock, index for index, as the channels of one converter
             are: plans of both can be zipped and synced then, without `align`. Times are that signal's. A saved plan
             looks for it in the store of `source`.
-        io: how samples of a stored signal come from the disk; the results are the same. Default: ``"mmap"``.
+        io: how samples of a stored signal come from the disk; the results are the same. Default: what is
+            predicted best on this machine if it was calibrated (``isochrony calibrate``), else ``"mmap"``.
             ``"read"`` copies them into a buffer that is used again; ``"mmap"`` maps the files; ``"readahead"`` maps
             them and asks the system at each piece for twice its length; ``"readahead_all"`` asks for all at the
             beginning; ``"populate"`` has the page tables of each piece filled at once; ``"direct"`` reads past the

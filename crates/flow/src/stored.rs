@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::StreamId;
+use isochrony_store::machine::Outlook;
 use isochrony_store::{Mode, Reading, Signal, SignalReader, Store, StoreError, Strategy, Stretch};
 use isochrony_time::{Fixed, RunId, Stamp, TimeError, civil};
 use serde_json::{Map, Value, json};
@@ -155,7 +156,7 @@ impl Stored {
             }
         }
         let cut = Cut::new(segment);
-        let strategy = self.io.unwrap_or(Strategy::Mmap);
+        let strategy = (self.io).unwrap_or_else(|| Outlook::choose(&signal, &parts));
         let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
         // Whole segments, so that where they are cut does not depend on how they are read.
         let piece = (wanted / cut.segment())
@@ -266,8 +267,13 @@ impl Recording for Stored {
         let mut signal = self.signal.clone();
         let _ = signal.refresh();
         let parts = self.parts(&signal, range).ok()?;
-        let strategy = self.io.unwrap_or(Strategy::Mmap);
-        Some(Reading::foresee(&signal, &parts, strategy).to_string())
+        let outlook = Outlook::of(&signal, &parts);
+        let strategy = (self.io).unwrap_or_else(|| Outlook::choose(&signal, &parts));
+        let reading = Reading::foresee(&signal, &parts, strategy);
+        Some(format!(
+            "{reading}\n  {}",
+            outlook.to_string().replace('\n', "\n  ")
+        ))
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

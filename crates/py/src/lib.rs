@@ -31,6 +31,7 @@ mod json;
 mod key;
 mod level;
 mod level_selection;
+mod machine;
 mod memory;
 mod network;
 mod numbers;
@@ -73,6 +74,11 @@ mod _native {
     use crate::level::Level;
     #[pymodule_export]
     use crate::level_selection::LevelSelection;
+    #[pymodule_export]
+    use crate::machine::{
+        calibrate_machine, load_machine_profile, machine_profile_path, predict_scan,
+        save_machine_profile,
+    };
     #[pymodule_export]
     use crate::plan::{NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher};
     #[pymodule_export]

@@ -200,6 +200,20 @@ pub enum StoreError {
         /// Names of all, with commas.
         known: String,
     },
+    /// A calibration that cannot be made so.
+    #[error("cannot calibrate with {option} {got}; {legal}")]
+    RefusedCalibration {
+        option: &'static str,
+        got: String,
+        legal: &'static str,
+    },
+    /// What is kept of this machine's costs cannot be used.
+    #[error("the machine's profile {} cannot be used: {reason}; make it again with `isochrony calibrate`, or remove it", path.display())]
+    BadProfile {
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// More would be held in memory than is sensible.
     #[error(
         "{what} needs {bytes} bytes, more than {limit}; ask for a shorter span, a lower rate or fewer signals"

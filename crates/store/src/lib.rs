@@ -23,6 +23,7 @@ pub mod interrupt;
 mod io_hint;
 #[doc(hidden)]
 pub mod layout;
+pub mod machine;
 #[doc(hidden)]
 pub mod media;
 pub mod meta;

@@ -191,3 +191,28 @@ fn an_unknown_strategy_names_those_that_there_are() {
     assert!(matches!(error, StoreError::UnknownStrategy { .. }));
     assert!(error.to_string().contains("readahead_all"), "{error}");
 }
+
+#[test]
+fn a_gap_of_whole_shards_is_no_place_to_look_for_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    let writer = store.create("p", &options).unwrap();
+    append(&writer, 30_000);
+    // A shard has 8 Mi samples.
+    writer.append_gap(100 << 20).unwrap();
+    append(&writer, 30_000);
+    store.commit(true).unwrap();
+    let reading = Store::open(store.path(), Mode::Read).unwrap();
+    let signal = reading.signal("p").unwrap();
+    let begun = std::time::Instant::now();
+    for strategy in Strategy::ALL {
+        let reader = compare(&signal, strategy, 20_000);
+        assert_ne!(reader.reading().used, None);
+    }
+    let all = parts(&signal);
+    let outlook = isochrony_store::machine::Outlook::of(&signal, &all);
+    assert_eq!(outlook.amount.bytes, 120_000.0);
+    // A reader waits for a file that may be on its way; of twelve shards that would be seconds for each strategy.
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+}

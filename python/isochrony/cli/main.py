@@ -34,6 +34,7 @@ COMMANDS = (
     "export",
     "send",
     "seal",
+    "calibrate",
     "completion",
 )
 

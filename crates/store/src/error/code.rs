@@ -32,6 +32,8 @@ impl StoreError {
             Self::InvalidAttributes { .. } => "invalid_attributes",
             Self::InvalidOption { .. } => "invalid_option",
             Self::UnknownStrategy { .. } => "unknown_strategy",
+            Self::RefusedCalibration { .. } => "refused_calibration",
+            Self::BadProfile { .. } => "bad_profile",
             Self::TooLarge { .. } => "too_large",
             Self::CannotGather { .. } => "cannot_gather",
             Self::DamagedTable { .. } => "damaged_table",

@@ -220,6 +220,15 @@ fn examples() -> Vec<StoreError> {
             name: "name".into(),
             known: "read, mmap".into(),
         },
+        StoreError::RefusedCalibration {
+            option: "what",
+            got: "7".into(),
+            legal: "it must be less",
+        },
+        StoreError::BadProfile {
+            path: "/a/store".into(),
+            reason: "name".into(),
+        },
         StoreError::Time(TimeError::Overflow { what: "a test" }),
         StoreError::Segment(SegmentError::OutOfMemory { bytes: 7 }),
     ]
@@ -276,8 +285,10 @@ fn position(error: &StoreError) -> usize {
         StoreError::NameOfView { .. } => 45,
         StoreError::MissingFolder { .. } => 46,
         StoreError::UnknownStrategy { .. } => 47,
-        StoreError::Time(_) => 48,
-        StoreError::Segment(_) => 49,
+        StoreError::RefusedCalibration { .. } => 48,
+        StoreError::BadProfile { .. } => 49,
+        StoreError::Time(_) => 50,
+        StoreError::Segment(_) => 51,
     }
 }
 

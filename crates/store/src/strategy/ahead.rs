@@ -32,8 +32,11 @@ impl Ahead {
     /// Asks for twice a piece from its beginning on: what it needs itself, and what comes behind it.
     pub(super) fn twice(&mut self, piece: &Range<i64>) {
         let len = piece.end - piece.start;
-        let end = self.files.signal().end_index();
-        let until = piece.start.saturating_add(2 * len).min(end);
+        let signal = self.files.signal();
+        let until = piece.start.saturating_add(2 * len).min(signal.end_index());
+        // Of a gap there is nothing to read, and if it is as long as a shard no file.
+        let gap = signal.gaps().first_within(piece.start..until);
+        let until = gap.map_or(until, |gap| gap.start);
         // What the last piece asked for need not be asked for again, unless the scan has jumped.
         let from = match self.asked {
             asked if piece.start <= asked && asked <= until => asked,

@@ -12,22 +12,22 @@ use crate::signal::Signal;
 
 /// A shard that is flat, so that its payload can be read as it lies.
 #[derive(Debug, Clone)]
-pub(super) struct ShardFile {
-    pub(super) file: Arc<dyn MediaFile>,
+pub(crate) struct ShardFile {
+    pub(crate) file: Arc<dyn MediaFile>,
     /// Where the store keeps it.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 /// Finds the files of a signal's samples; keeps the last one.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     signal: Signal,
     flat: Flat,
     last: Option<(u64, Option<ShardFile>)>,
 }
 
 impl Files {
-    pub(super) fn new(signal: Signal) -> Self {
+    pub(crate) fn new(signal: Signal) -> Self {
         Self {
             flat: Flat::data(&signal.state().meta),
             signal,
@@ -35,12 +35,12 @@ impl Files {
         }
     }
 
-    pub(super) fn signal(&self) -> &Signal {
+    pub(crate) fn signal(&self) -> &Signal {
         &self.signal
     }
 
     /// Where samples lie: a span per shard.
-    pub(super) fn spans(&self, range: &Range<i64>) -> impl Iterator<Item = Span> + use<> {
+    pub(crate) fn spans(&self, range: &Range<i64>) -> impl Iterator<Item = Span> + use<> {
         let size = self.signal.dtype().size() as u64;
         let at = range.start.cast_unsigned() * size;
         self.flat
@@ -48,7 +48,7 @@ impl Files {
     }
 
     /// The file of a shard that has the samples of a span; None if it must be decoded.
-    pub(super) fn shard(&mut self, span: &Span) -> Result<Option<ShardFile>, StoreError> {
+    pub(crate) fn shard(&mut self, span: &Span) -> Result<Option<ShardFile>, StoreError> {
         if let Some((shard, file)) = &self.last
             && *shard == span.shard
         {

@@ -218,10 +218,9 @@ fn foreseen(
         return (None, Some(why));
     }
     let backend = &signal.shared().backend;
-    let Some(first) = parts.iter().find(|part| !part.range.is_empty()) else {
+    let Some(first) = Pieces::new(signal.clone(), parts.to_vec(), 1).next() else {
         return (Some(asked), None);
     };
-    let first = first.range.start..first.range.start + 1;
     let mut files = Files::new(signal.clone());
     let file = files.spans(&first).next().map(|span| files.shard(&span));
     match file {

@@ -104,7 +104,7 @@ pub(super) fn open_direct(_path: &Path) -> io::Result<File> {
 }
 
 /// Memory that programs can still have, in bytes.
-pub(super) fn free_memory() -> u64 {
+pub(crate) fn free_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text
         .lines()

@@ -1,0 +1,232 @@
+//! From costs to the time of a scan.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::costs::{Costs, Path, State};
+use super::spread::Spread;
+use crate::strategy::Strategy;
+
+/// What is to be scanned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Amount {
+    /// Bytes of samples.
+    pub bytes: f64,
+    /// The part of them that is in the page cache, 0 to 1; None: not known.
+    pub cached: Option<f64>,
+}
+
+/// What scans from one disk cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Volume {
+    /// The folder in which it was measured.
+    pub folder: String,
+    /// The file system's kind.
+    pub filesystem: String,
+    /// The disk, as major and minor number.
+    pub device: String,
+    /// When it was measured, UTC.
+    pub made: String,
+    /// Bytes that each trial scanned.
+    pub bytes: u64,
+    /// How often.
+    pub repeats: u32,
+    /// What does not depend on the strategy.
+    pub costs: Costs,
+    /// By strategy.
+    pub paths: BTreeMap<String, Path>,
+    /// Seconds that a major page fault takes which nothing was read ahead for.
+    pub major_fault: Option<Spread>,
+}
+
+impl Volume {
+    /// Seconds that asking for and summarising `bytes` takes by a strategy, by where they are; None if that was not
+    /// measured.
+    ///
+    /// Cached: asking, touching, and a minor fault for each stretch that one maps. Cold: the wait for the disk on top,
+    /// and faults of the stretches that are mapped then. Past the page cache it does not matter what is in it.
+    #[must_use]
+    pub fn predict(&self, strategy: Strategy, state: State, bytes: f64) -> Option<Spread> {
+        let path = self.paths.get(strategy.name())?;
+        let touch = self.costs.touch(strategy);
+        let state = match (strategy, state) {
+            (Strategy::Direct, _) => State::Cold,
+            (_, state) => state,
+        };
+        let each = match state {
+            State::Mapped if strategy.copies() => path.ask?.plus(touch),
+            State::Mapped => touch,
+            State::Cached => (path.ask?.plus(touch)).plus(self.costs.faults(path.fault_bytes)),
+            State::Cold => {
+                let cold = path.cold?;
+                let ask = path.ask.unwrap_or(Spread::exact(0.0));
+                let ask = if strategy == Strategy::Direct {
+                    Spread::exact(0.0)
+                } else {
+                    ask
+                };
+                let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
+                known.plus(cold.wait)
+            }
+        };
+        Some(each.map(|each| each * bytes))
+    }
+
+    /// The same of an amount of which a part is cached.
+    #[must_use]
+    pub fn predict_now(&self, strategy: Strategy, amount: Amount) -> Option<Spread> {
+        let cached = amount.cached?.clamp(0.0, 1.0);
+        let part = |state, share: f64| match share {
+            0.0 => Some(Spread::exact(0.0)),
+            share => self.predict(strategy, state, amount.bytes * share),
+        };
+        Some(part(State::Cached, cached)?.plus(part(State::Cold, 1.0 - cached)?))
+    }
+
+    /// The strategy that is best for an amount: `mmap`, which copies nothing and needs nobody, unless one is faster by
+    /// more than both spread; of those that are allowed.
+    #[must_use]
+    pub fn best(&self, amount: Amount, allowed: impl Fn(Strategy) -> bool) -> Option<Strategy> {
+        let usual = self.predict_now(Strategy::Mmap, amount)?;
+        let predicted = Strategy::ALL
+            .into_iter()
+            .filter(|&one| allowed(one))
+            .filter_map(|one| Some((one, self.predict_now(one, amount)?)));
+        let better = predicted
+            .filter(|(_, time)| time.high < usual.low && time.median < 0.95 * usual.median);
+        let best = better.min_by(|one, other| one.1.median.total_cmp(&other.1.median));
+        Some(best.map_or(Strategy::Mmap, |(strategy, _)| strategy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::costs::Cold;
+    use super::*;
+
+    fn ns(value: f64) -> Spread {
+        Spread::exact(value * 1e-9)
+    }
+
+    /// A machine whose figures are easy to add: 0.1 ns a byte in the cache, 0.2 mapped; a minor fault of 10 us maps 1 MB.
+    fn volume() -> Volume {
+        let cold = |wait, fault_bytes| {
+            Some(Cold {
+                wait: ns(wait),
+                fault_bytes,
+                throughput: Spread::exact(1e9),
+                major_bytes: None,
+            })
+        };
+        let (mega, small) = (Some(Spread::exact(1e6)), Some(Spread::exact(1e5)));
+        let path = |ask: Option<f64>, fault_bytes, cold| Path {
+            ask: ask.map(ns),
+            fault_bytes,
+            cold,
+        };
+        let paths = [
+            (Strategy::Read, path(Some(0.3), None, cold(1.0, None))),
+            (Strategy::Mmap, path(Some(0.0), mega, cold(2.0, mega))),
+            (
+                Strategy::Readahead,
+                path(Some(0.05), mega, cold(0.5, small)),
+            ),
+            (Strategy::Direct, path(None, None, cold(0.9, None))),
+        ];
+        Volume {
+            folder: "/data".into(),
+            filesystem: "ext4".into(),
+            device: "8:1".into(),
+            made: String::new(),
+            bytes: 1 << 30,
+            repeats: 5,
+            costs: Costs {
+                summarise: ns(0.1),
+                summarise_mapped: ns(0.2),
+                minor_fault: Some(Spread::exact(10e-6)),
+                page: None,
+            },
+            paths: paths
+                .map(|(one, path)| (one.name().to_owned(), path))
+                .into(),
+            major_fault: None,
+        }
+    }
+
+    fn close(found: Option<Spread>, seconds: f64) {
+        let found = found.unwrap().median;
+        assert!((found - seconds).abs() < 1e-9, "{found} for {seconds}");
+    }
+
+    #[test]
+    fn times_are_those_added_by_hand() {
+        let volume = volume();
+        let predict = |strategy, state| volume.predict(strategy, state, 1e9);
+        close(predict(Strategy::Read, State::Cached), 0.3 + 0.1);
+        close(predict(Strategy::Read, State::Mapped), 0.3 + 0.1);
+        close(predict(Strategy::Read, State::Cold), 0.3 + 0.1 + 1.0);
+        // A thousand faults of 10 us.
+        close(predict(Strategy::Mmap, State::Cached), 0.2 + 0.01);
+        close(predict(Strategy::Mmap, State::Mapped), 0.2);
+        close(predict(Strategy::Mmap, State::Cold), 0.2 + 0.01 + 2.0);
+        // What is read ahead lies in smaller pages: ten thousand faults.
+        close(
+            predict(Strategy::Readahead, State::Cached),
+            0.05 + 0.2 + 0.01,
+        );
+        close(
+            predict(Strategy::Readahead, State::Cold),
+            0.05 + 0.2 + 0.1 + 0.5,
+        );
+        close(predict(Strategy::Direct, State::Cold), 0.1 + 0.9);
+        close(predict(Strategy::Direct, State::Cached), 0.1 + 0.9);
+        assert_eq!(
+            predict(Strategy::Populate, State::Cached),
+            None,
+            "not measured"
+        );
+    }
+
+    #[test]
+    fn a_part_that_is_cached_counts_as_such() {
+        let half = Amount {
+            bytes: 2e9,
+            cached: Some(0.5),
+        };
+        close(volume().predict_now(Strategy::Read, half), 0.4 + 1.4);
+        let unknown = Amount {
+            cached: None,
+            ..half
+        };
+        assert_eq!(volume().predict_now(Strategy::Read, unknown), None);
+    }
+
+    #[test]
+    fn the_best_is_faster_by_more_than_it_spreads() {
+        let cold = Amount {
+            bytes: 1e9,
+            cached: Some(0.0),
+        };
+        let warm = Amount {
+            cached: Some(1.0),
+            ..cold
+        };
+        let any = |_| true;
+        let mut volume = volume();
+        assert_eq!(volume.best(cold, any), Some(Strategy::Readahead));
+        assert_eq!(volume.best(warm, any), Some(Strategy::Mmap));
+        // Figures that overlap decide nothing.
+        for path in volume.paths.values_mut() {
+            if let Some(cold) = &mut path.cold {
+                cold.wait.high *= 10.0;
+                cold.wait.low /= 10.0;
+            }
+        }
+        assert_eq!(volume.best(cold, any), Some(Strategy::Mmap));
+        // A disk that was not measured cold tells nothing about what is cold.
+        volume.paths.values_mut().for_each(|path| path.cold = None);
+        assert_eq!(volume.best(cold, any), None);
+        assert_eq!(volume.best(warm, any), Some(Strategy::Mmap));
+    }
+}

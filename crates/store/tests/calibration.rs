@@ -1,0 +1,130 @@
+//! Calibrating at a tiny size: structure and invariants, no speeds.
+
+use isochrony_segment::DType;
+use isochrony_store::machine::{Calibration, Machine, Outlook, Profile, State, calibrate};
+use isochrony_store::{CreateOptions, Mode, Store, Strategy};
+use isochrony_time::Rate;
+
+fn wanted(folder: &std::path::Path) -> Calibration {
+    Calibration {
+        folder: folder.into(),
+        bytes: 4 << 20,
+        repeats: 2,
+    }
+}
+
+#[test]
+fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut told = Vec::new();
+    let profile = calibrate(&wanted(folder.path()), |done, of| told.push((done, of))).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(told.first(), Some(&(0, 24)));
+    assert_eq!(told.last(), Some(&(24, 24)));
+    assert!(profile.machine.is_like(&Machine::here()));
+    assert!(profile.timer_resolution > 0.0 && profile.system_call.median > 0.0);
+    let volume = &profile.volumes[0];
+    for strategy in Strategy::ALL {
+        // A file system may refuse to be read past the page cache.
+        if strategy != Strategy::Direct {
+            let time = volume.predict(strategy, State::Cached, 1e9).unwrap();
+            assert!(0.0 < time.low && time.low <= time.median && time.median <= time.high);
+            let mapped = volume.predict(strategy, State::Mapped, 1e9).unwrap();
+            assert!(mapped.median <= time.median, "{strategy}");
+        }
+        let cold = volume.predict(strategy, State::Cold, 1e9);
+        let path = volume.paths.get(strategy.name());
+        assert_eq!(cold.is_some(), path.is_some_and(|path| path.cold.is_some()));
+    }
+    let path = folder.path().join("deep").join("profile.json");
+    profile.save(&path).unwrap();
+    assert_eq!(Profile::load(&path).unwrap(), Some(profile.clone()));
+    assert_eq!(
+        std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
+        1
+    );
+    assert!(profile.volume(&volume.device).is_some());
+}
+
+#[test]
+fn a_calibration_that_makes_no_sense_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = wanted(folder.path());
+    let code = |wanted: Calibration| calibrate(&wanted, |_, _| {}).unwrap_err().code();
+    assert_eq!(
+        code(Calibration {
+            bytes: 1000,
+            ..good.clone()
+        }),
+        "refused_calibration"
+    );
+    assert_eq!(
+        code(Calibration {
+            repeats: 0,
+            ..good.clone()
+        }),
+        "refused_calibration"
+    );
+    assert_eq!(
+        code(Calibration {
+            bytes: 1 << 40,
+            ..good.clone()
+        }),
+        "disk_full"
+    );
+    let nowhere = folder.path().join("nowhere");
+    assert_eq!(
+        code(Calibration {
+            folder: nowhere,
+            ..good
+        }),
+        "io"
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_calibration_can_be_stopped_and_cleans_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = isochrony_store::interrupt::stoppable(&stop, || {
+        calibrate(&wanted(folder.path()), |done, _| {
+            stop.store(done == 3, std::sync::atomic::Ordering::Relaxed);
+        })
+    });
+    assert_eq!(stopped.unwrap_err().code(), "interrupted");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_profile_that_is_none_names_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.json");
+    assert_eq!(Profile::load(&path).unwrap(), None);
+    for text in ["", "{}", "[1]", "{\"format\": 2}"] {
+        std::fs::write(&path, text).unwrap();
+        let error = Profile::load(&path).unwrap_err();
+        assert_eq!(error.code(), "bad_profile");
+        assert!(error.to_string().contains("profile.json"), "{error}");
+    }
+}
+
+#[test]
+fn what_a_sealed_signal_takes_is_not_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    let writer = store.create("p", &options).unwrap();
+    writer.append(&vec![1i16; 100_000]).unwrap();
+    store.commit(true).unwrap();
+    store
+        .seal("p", isochrony_store::Codec::Zstd { level: 1 })
+        .unwrap();
+    let signal = store.signal("p").unwrap();
+    let parts = signal.select(0..100_000).unwrap().parts().to_vec();
+    let outlook = Outlook::of(&signal, &parts);
+    assert_eq!(outlook.best, None);
+    assert!(outlook.to_string().contains("sealed"), "{outlook}");
+    assert_eq!(outlook.amount.bytes, 200_000.0);
+    assert_eq!(Outlook::choose(&signal, &parts), Strategy::Mmap);
+}

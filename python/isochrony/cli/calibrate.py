@@ -1,0 +1,138 @@
+"""``isochrony calibrate``: measure this machine, so that scans choose how to read."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..errors import UsageError
+from ..progress import bytes_text
+from ..writing import writing
+from .exits import Exit
+from .tables import print_json, render
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run", "size_bytes"]
+
+HELP = "measure this machine and a disk, so that scans are read in the way that is best here"
+EXAMPLES = """examples:
+  isochrony calibrate --dir /data
+  isochrony calibrate --dir /data --size 256MB --repeats 10 --json
+  isochrony calibrate --out laptop.json
+
+Writes a scratch store to the folder, scans it by each I/O strategy by turns, with it in the
+page cache and without, and removes it; only the cache of its own files is dropped. What is
+found is kept in the user's settings, a disk at a time; `plan.explain()` then shows what each
+strategy would take, and scans read by the one predicted best. Leave the machine alone meanwhile.
+"""
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument("--dir", type=Path, default=Path(), metavar="D", help="folder on the disk (default: this one)")
+    parser.add_argument("--size", default="1GiB", metavar="N", help="of the scratch store (default: 1GiB)")
+    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="of each scan (default: 5)")
+    parser.add_argument("--out", type=Path, metavar="F", help="write F instead of the user's settings")
+    parser.add_argument("--json", action="store_true", help="print the profile as JSON")
+
+
+def size_bytes(text: str) -> int:
+    """A number of bytes from ``256MB``, ``1GiB`` or ``65536``.
+
+    Raises:
+        UsageError: it is none.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"--size {text!r} is no size; write 256MB, 1GiB or a number of bytes")
+    number, unit, binary = match.groups()
+    base: int = 1024 if binary else 1000
+    power: int = _POWERS[unit.lower()]
+    return round(float(number) * float(base) ** power)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, keep and print."""
+    from .. import machine
+
+    size = size_bytes(arguments.size)
+    if not arguments.dir.is_dir():
+        raise UsageError(f"--dir {arguments.dir} is no folder; name one on the disk to measure")
+    print(f"measuring with {bytes_text(size)} in {arguments.dir.absolute()}", file=sys.stderr)
+    profile = machine.calibrate(arguments.dir, size=size, repeats=arguments.repeats)
+    if arguments.out is None:
+        path = machine.save(profile)
+    else:
+        with writing(arguments.out) as part:
+            part.write_text(json.dumps(profile, indent=2) + "\n", encoding="utf-8")
+        path = arguments.out
+    if arguments.json:
+        print_json(profile)
+        print(f"kept in {path}", file=sys.stderr)
+    else:
+        print(_text(profile))
+        print(f"\nkept in {path}")
+    return Exit.OK
+
+
+Spread = tuple[float, float, float]
+
+
+def _text(profile: dict[str, Any]) -> str:
+    from .. import machine
+
+    here, volume = profile["machine"], profile["volumes"][0]
+    costs = volume["costs"]
+    figures = [
+        ("a look at the clock", _time(_of(profile["timer_cost"]))),
+        ("the least time that it tells", _time((profile["timer_resolution"],) * 3)),
+        ("a system call", _time(_of(profile["system_call"]))),
+        ("memory bandwidth of a core", _rate(_of(profile["memory_bandwidth"]))),
+        ("summarising what was just copied", _rate(_inverse(_of(costs["summarise"])))),
+        ("summarising what is mapped", _rate(_inverse(_of(costs["summarise_mapped"])))),
+        ("a minor page fault", _time(_of(costs["minor_fault"]))),
+        ("the same for each page that it maps", _time(_of(costs["page"]))),
+        ("a major page fault", _time(_of(volume["major_fault"]))),
+    ]
+    scans = [
+        (name, _rate(_inverse(states.get("cached"))), _rate(_inverse(states.get("cold"))))
+        for name, states in machine.predict(profile, 1.0).items()
+    ]
+    head = (
+        f"{here['cpu']}, {here['cores']} cores, {bytes_text(here['memory_bytes'])} memory, {here['kernel']}, "
+        f"pages of {here['page_bytes']} bytes\n"
+        f"disk {volume['device']}, {volume['filesystem']}, in {volume['folder']}; "
+        f"{volume['repeats']} scans of each kind\n"
+    )
+    table = render(["", "median (quartiles)"], figures)
+    return f"{head}\n{table}\n\n{render(['a scan by', 'in the page cache', 'on the disk'], scans)}"
+
+
+def _of(found: dict[str, float] | None) -> Spread | None:
+    return None if found is None else (found["low"], found["median"], found["high"])
+
+
+def _inverse(each: Spread | None) -> Spread | None:
+    """Bytes a second from seconds a byte, or the other way round."""
+    return None if each is None or min(each) <= 0 else (1 / each[2], 1 / each[1], 1 / each[0])
+
+
+def _rate(rate: Spread | None) -> str | None:
+    if rate is None:
+        return None
+    low, median, high = (bytes_text(each) for each in rate)
+    return f"{median}/s ({low} to {high})"
+
+
+def _time(seconds: Spread | None) -> str | None:
+    if seconds is None:
+        return None
+    unit, scale = next((one for one in (("s", 1), ("ms", 1e3), ("us", 1e6)) if seconds[1] * one[1] >= 1), ("ns", 1e9))
+    low, median, high = (f"{each * scale:.3g}" for each in seconds)
+    return f"{median} {unit} ({low} to {high})"
