@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `stats:DTYPE` | [statistics](crate::stats) of samples |
 //! | `md5` `sha256` `sha512` `blake3` `xxh3` `xxh3-128` `crc32c` | [digests](crate::digest) |
-//! | `zstd[:LEVEL]` `gzip[:LEVEL]` `unzstd` | [compression](crate::compress); level 3, and 6 |
+//! | `zstd[:LEVEL]` `gzip[:LEVEL]` `unzstd` `gunzip` | [compression](crate::compress); level 3, and 6 |
 //! | `convert[,scale=X][,offset=X][,saturate]:DTYPE:DTYPE` | [conversion](crate::convert) |
 //! | `count[,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | [search](crate::search) |
 //! | `find[,keep=N][,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | the same, with the places of the first N (1,000) |
@@ -23,7 +23,7 @@ use crate::{BytesError, compress, stats};
 /// What messages say of dtypes.
 pub(crate) const DTYPES: &str = "one of i1 i2 i4 i8 u1 u2 f4 f8, with < or > before it";
 
-const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN";
+const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, gunzip, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN";
 
 /// Matches whose places `find` keeps if it is not told.
 const KEEP: usize = 1000;
@@ -130,11 +130,12 @@ pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
             text.plain()?;
             compress::gzip(level(&text, 6, &compress::GZIP_LEVELS)?)
         }
-        "unzstd" => {
+        "unzstd" | "gunzip" => {
             text.plain()?;
             match text.argument {
                 Some(argument) => Err(text.refuse("argument", argument, "left out: there is none")),
-                None => Ok(compress::unzstd()),
+                None if text.name == "unzstd" => Ok(compress::unzstd()),
+                None => Ok(compress::gunzip()),
             }
         }
         "convert" => conversion(&text),

@@ -30,6 +30,7 @@ fn every_name_of_the_table_is_one() {
         "gzip",
         "gzip:9",
         "unzstd",
+        "gunzip",
         "stats:i2",
         "stats:>f8",
         "stats:float32",

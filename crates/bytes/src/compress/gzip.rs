@@ -1,8 +1,10 @@
-//! gzip members, by libdeflate: faster and smaller than zlib because it sees a whole buffer at once.
+//! gzip members: made by libdeflate, faster and smaller than zlib because it sees a whole buffer at once; taken apart by zlib-rs, which needs no whole.
 
+use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::frames::Format;
+use super::steps::Decoder;
 
 pub(super) struct Gzip {
     pub(super) level: i32,
@@ -43,5 +45,32 @@ impl Format for Gzip {
             .map_err(|error| error.to_string())?;
         out.truncate(length);
         Ok(())
+    }
+}
+
+/// A member's decoder; none before the first and between two.
+pub(super) struct Gunzip(Option<Decompress>);
+
+impl Decoder for Gunzip {
+    const NAME: &'static str = "gunzip";
+    /// A window of 32 KiB and tables.
+    const BYTES: usize = 128 << 10;
+
+    fn open() -> Result<Self, String> {
+        Ok(Self(None))
+    }
+
+    fn step(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), String> {
+        // gzip's window is 2^15.
+        let decoder = self.0.get_or_insert_with(|| Decompress::new_gzip(15));
+        let before = decoder.total_in();
+        let status = decoder
+            .decompress_vec(bytes, out, FlushDecompress::None)
+            .map_err(|error| error.to_string())?;
+        let taken = (decoder.total_in() - before) as usize;
+        if status == Status::StreamEnd {
+            self.0 = None;
+        }
+        Ok((taken, self.0.is_some()))
     }
 }

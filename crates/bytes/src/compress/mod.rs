@@ -5,11 +5,11 @@
 //! bytes becomes one empty frame or member. Compression ratios suffer below about 1 MiB a buffer, for zstd levels above 10 below about 8 MiB.
 //!
 //! Decompression takes the bytes in order and gives output in steps of [`STEP`] bytes, so however much they become, memory is bounded. zstd frames may ask for windows
-//! up to [`WINDOW_LOG`]; frames and skippable frames may follow one another.
+//! up to [`WINDOW_LOG`]; frames, skippable frames and members may follow one another, and nothing else may follow them.
 
 mod frames;
 mod gzip;
-mod unzstd;
+mod steps;
 mod zstd;
 
 use crate::BytesError;
@@ -48,7 +48,13 @@ pub fn gzip(level: i32) -> Result<AnyProcessor, BytesError> {
 /// Decompression of zstd frames.
 #[must_use]
 pub fn unzstd() -> AnyProcessor {
-    AnyProcessor::new(unzstd::Unzstd)
+    AnyProcessor::new(steps::Steps::<zstd::Unzstd>::new())
+}
+
+/// Decompression of gzip members.
+#[must_use]
+pub fn gunzip() -> AnyProcessor {
+    AnyProcessor::new(steps::Steps::<gzip::Gunzip>::new())
 }
 
 fn check(

@@ -1,8 +1,10 @@
 //! zstd frames.
 
-use zstd_safe::{CCtx, CParameter};
+use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer};
 
+use super::WINDOW_LOG;
 use super::frames::Format;
+use super::steps::Decoder;
 
 pub(super) struct Zstd {
     pub(super) level: i32,
@@ -62,5 +64,32 @@ impl Format for Zstd {
             .compress2(out, bytes)
             .map(drop)
             .map_err(|code| zstd_safe::get_error_name(code).to_owned())
+    }
+}
+
+pub(super) struct Unzstd(DCtx<'static>);
+
+impl Decoder for Unzstd {
+    const NAME: &'static str = "unzstd";
+    /// The window, and room for two blocks of 128 KiB with their tables.
+    const BYTES: usize = (1 << WINDOW_LOG) + (1 << 20);
+
+    fn open() -> Result<Self, String> {
+        let mut context = DCtx::try_create().ok_or("no memory for a decompression context")?;
+        context
+            .set_parameter(DParameter::WindowLogMax(WINDOW_LOG))
+            .map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
+        Ok(Self(context))
+    }
+
+    fn step(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), String> {
+        let filled = out.len();
+        let mut from = InBuffer::around(bytes);
+        let mut to = OutBuffer::around_pos(out, filled);
+        let hint = self
+            .0
+            .decompress_stream(&mut to, &mut from)
+            .map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
+        Ok((from.pos(), hint != 0))
     }
 }
