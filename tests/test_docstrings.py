@@ -23,6 +23,7 @@ MODULES = [
     "filters",
     "functions",
     "native_errors",
+    "nbuffering",
     "plan",
     "progress",
     "samples",

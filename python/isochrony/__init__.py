@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .native_errors import (
         GapError,
         ImportRefusedError,
+        NBufferError,
         OptionError,
         PlanError,
         RunError,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         StoreError,
         TimeError,
     )
+    from .nbuffering import NBufferReport, nbuffer
     from .plan import Plan
     from .running import collect, run
     from .sources import generate, scan
@@ -71,6 +73,8 @@ __all__ = [
     "IsochronyError",
     "Listener",
     "MissingExtraError",
+    "NBufferError",
+    "NBufferReport",
     "OptionError",
     "Plan",
     "PlanError",
@@ -98,6 +102,7 @@ __all__ = [
     "import_files",
     "jit",
     "listen",
+    "nbuffer",
     "open",
     "py",
     "run",
@@ -122,9 +127,10 @@ _HOMES = {
     ".importers": ("import_files",),
     ".live": ("Listener", "listen"),
     ".native_errors": (
-        "GapError", "ImportRefusedError", "OptionError", "PlanError", "RunError", "SegmentError", "StoreError",
-        "TimeError",
+        "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError", "SegmentError",
+        "StoreError", "TimeError",
     ),
+    ".nbuffering": ("NBufferReport", "nbuffer"),
     ".plan": ("Plan",),
     ".running": ("collect", "run"),
     ".sources": ("generate", "scan"),

@@ -54,6 +54,8 @@ __all__ = [
     "View",
     "_reopen",
     "adds_up",
+    "makes_output",
+    "nbuffer",
     "open",
     "span",
     "taper_factors",
@@ -984,6 +986,19 @@ def open(path: str | PathLike[str], mode: str = "r") -> Store: ...
 def verify(
     path: str | PathLike[str], *, signal: str | None = None, repair: bool = False, deep: bool = True
 ) -> dict[str, Any]: ...
+def nbuffer(
+    inputs: list[tuple[str, str, Any]],
+    outputs: Callable[[], list[tuple[str, str, Any]]],
+    writes: bool,
+    processors: list[str],
+    function: Callable[..., Any] | None,
+    batch: bool,
+    initial: Callable[[], Any] | None,
+    combine: Callable[[Any, Any], Any] | None,
+    asked: dict[str, Any],
+    progress: Callable[[int, int], object] | None,
+) -> dict[str, Any]: ...
+def makes_output(processors: list[str]) -> bool: ...
 def taper_factors(taper: str, width: int, symmetric: bool) -> list[float]: ...
 def adds_up(factors: list[float], hop: int, tolerance: float) -> bool: ...
 def _reopen(path: str | PathLike[str], name: str, sequence: int) -> Signal: ...

@@ -7,12 +7,17 @@ built-in exception that some of its errors are (so that ``except KeyError`` and
 
 from __future__ import annotations
 
+from typing import Any
+
 from .errors import IsochronyError
 
 __all__ = [
     "GapError",
     "ImportRefusedError",
     "LiveOSError",
+    "NBufferBrokenPipeError",
+    "NBufferError",
+    "NBufferOSError",
     "OptionError",
     "PlanError",
     "RunError",
@@ -187,3 +192,28 @@ class LiveOSError(IsochronyError, OSError):
     """The system does not let us listen or send there."""
 
     code = "live_socket"
+
+
+class NBufferError(IsochronyError, RuntimeError):
+    """A run of n-buffering that did not come to its end; outputs are partial.
+
+    Attributes:
+        offset: the byte of the stream (of the input or output that fails) where it happened; None if it has no place.
+        report: what was done until then, an `NBufferReport`; None if nothing was.
+    """
+
+    code = "nbuf"
+    offset: int | None = None
+    report: Any = None
+
+
+class NBufferOSError(NBufferError, OSError):
+    """The system refuses to read or write a stream: a full disk, a failing device, a closed connection."""
+
+    code = "nbuf_write"
+
+
+class NBufferBrokenPipeError(NBufferOSError, BrokenPipeError):
+    """Nobody reads an output any more."""
+
+    code = "nbuf_write"

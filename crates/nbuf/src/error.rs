@@ -68,9 +68,9 @@ pub enum NbufError {
         why: io::Error,
     },
     /// The processing function refuses, or panicked.
-    #[error("processing bytes {offset} to {}: {why}", offset + length)]
+    #[error("processing {}: {why}", span(*offset, *length))]
     Process {
-        /// Where the buffer begins in the stream.
+        /// Where in the stream the record begins, or the buffer where no record is to blame.
         offset: u64,
         /// Its bytes.
         length: u64,
@@ -112,6 +112,13 @@ fn known(length: Option<u64>) -> String {
     )
 }
 
+fn span(offset: u64, length: u64) -> String {
+    if length == 0 {
+        return format!("at byte {offset}");
+    }
+    format!("bytes {offset} to {}", offset + length)
+}
+
 impl NbufError {
     /// Stable name of the kind of error, in snake_case.
     #[must_use]
@@ -125,6 +132,18 @@ impl NbufError {
             Self::Write { .. } => "nbuf_write",
             Self::Thread { .. } => "nbuf_thread",
             Self::Interrupted => "nbuf_interrupted",
+        }
+    }
+
+    /// Where it happened: a byte of the stream, of the input that cannot be read, or of the output that cannot be written.
+    #[must_use]
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Self::Record { offset, .. }
+            | Self::Read { offset, .. }
+            | Self::Process { offset, .. } => Some(*offset),
+            Self::Write { written, .. } => Some(*written),
+            _ => None,
         }
     }
 
@@ -150,6 +169,25 @@ pub struct Failure {
     /// What was done; its outputs are partial.
     pub report: Box<Report>,
 }
+
+/// An error of a processor that knows better than by the buffer where it happened.
+#[derive(Debug)]
+pub struct Located {
+    /// Where in the stream.
+    pub offset: u64,
+    /// Bytes that are to blame, 0 if it is a place only.
+    pub length: u64,
+    /// What went wrong.
+    pub why: Cause,
+}
+
+impl fmt::Display for Located {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", span(self.offset, self.length), self.why)
+    }
+}
+
+impl std::error::Error for Located {}
 
 /// A panic of a processing function as an error.
 #[derive(Debug)]
@@ -190,7 +228,7 @@ mod tests {
     #[test]
     fn every_message_says_what_where_and_how_to_mend_it() {
         let full = || io::Error::from_raw_os_error(libc::ENOSPC);
-        let examples: [(NbufError, &[&str]); 9] = [
+        let examples: [(NbufError, &[&str]); 10] = [
             (
                 NbufError::Option {
                     option: "stride",
@@ -242,6 +280,14 @@ mod tests {
                     why: "bad".into(),
                 },
                 &["bytes 10 to 15", "bad"],
+            ),
+            (
+                NbufError::Process {
+                    offset: 10,
+                    length: 0,
+                    why: "bad".into(),
+                },
+                &["at byte 10: bad"],
             ),
             (
                 NbufError::Write {

@@ -88,6 +88,18 @@ impl<'o> Out<'o> {
         self.sinks.count()
     }
 
+    /// Whether so many bytes can be put without waiting for anybody.
+    #[must_use]
+    pub fn fits(&self, bytes: usize) -> bool {
+        self.sinks.count() == 0
+            || bytes + self.block.len() * usize::from(self.forwards()) <= self.limit - self.used
+    }
+
+    /// Whether the buffer itself may have to be staged before what is put next.
+    fn forwards(&self) -> bool {
+        self.staged.outputs.iter().any(|pieces| pieces.block)
+    }
+
     /// Writes bytes to an output, behind what was put there before.
     ///
     /// # Errors

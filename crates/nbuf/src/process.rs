@@ -1,6 +1,6 @@
 //! What is done to a buffer: the seam that processors are written against.
 
-use crate::error::Cause;
+use crate::error::{Cause, Located};
 use crate::framing::{Framing, Records};
 use crate::out::Out;
 
@@ -147,6 +147,16 @@ where
     fn worker(&self) {}
 
     fn execute(&self, (): &mut (), block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
-        block.records().try_for_each(|record| (self.0)(record, out))
+        let mut offset = block.offset;
+        for record in block.records() {
+            let length = record.len() as u64;
+            (self.0)(record, out).map_err(|why| Located {
+                offset,
+                length,
+                why,
+            })?;
+            offset += length;
+        }
+        Ok(())
     }
 }

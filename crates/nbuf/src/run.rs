@@ -101,6 +101,20 @@ pub fn run<P: Process>(
     }
 }
 
+/// Whether a run would begin, without touching any input or output.
+///
+/// # Errors
+/// What `run` says of options that cannot be, or of too little memory.
+pub fn check<P: Process>(
+    options: &Options,
+    inputs: &[Input<'_>],
+    process: &P,
+    writes: bool,
+) -> Result<(), NbufError> {
+    let in_turn = options.order.executes_in_turn() && !process.order_does_not_show();
+    find_sizes(options, inputs, process, writes, in_turn).map(drop)
+}
+
 fn find_sizes<P: Process>(
     options: &Options,
     inputs: &[Input<'_>],

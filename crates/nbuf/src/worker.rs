@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::{Cause, NbufError, Panicked, Stopped};
+use crate::error::{Cause, Located, NbufError, Panicked, Stopped};
 use crate::feed::ensure;
 use crate::framing::Framing;
 use crate::out::{Out, Place, Staged};
@@ -250,17 +250,22 @@ impl<P: Process> Crew<'_, P> {
             Err(panic) => Box::new(Panicked::new(&*panic)),
         };
         // That the run was stopped is known already.
-        if !why.is::<Stopped>() {
-            let (offset, length) = (block.offset, block.bytes.len() as u64);
-            self.stop(
-                block.number,
-                NbufError::Process {
-                    offset,
-                    length,
-                    why,
-                },
-            );
+        if why.is::<Stopped>() {
+            return Err(Stopped);
         }
+        let (offset, length, why) = match why.downcast::<Located>() {
+            Ok(located) if located.why.is::<Stopped>() => return Err(Stopped),
+            Ok(located) => (located.offset, located.length, located.why),
+            Err(why) => (block.offset, block.bytes.len() as u64, why),
+        };
+        self.stop(
+            block.number,
+            NbufError::Process {
+                offset,
+                length,
+                why,
+            },
+        );
         Err(Stopped)
     }
 

@@ -7,6 +7,7 @@
 use isochrony_flow::{OpErrorKind, PlanError, RunError};
 use isochrony_ingest::IngestError;
 use isochrony_live::LiveError;
+use isochrony_nbuf::NbufError;
 use isochrony_segment::SegmentError;
 use isochrony_store::StoreError;
 use isochrony_time::TimeError;
@@ -154,6 +155,44 @@ impl From<LiveError> for Error {
         let mut raised = Raised::new(class, error.code(), error.to_string());
         if let LiveError::Socket { why, .. } = &error {
             raised.errno = why.raw_os_error();
+        }
+        raised.into()
+    }
+}
+
+impl From<NbufError> for Error {
+    fn from(error: NbufError) -> Self {
+        let class = match &error {
+            NbufError::Option { .. } | NbufError::Memory { .. } => "OptionError",
+            NbufError::Write { why, .. } if why.kind() == std::io::ErrorKind::BrokenPipe => {
+                "NBufferBrokenPipeError"
+            }
+            NbufError::Read { .. } | NbufError::Write { .. } | NbufError::Thread { .. } => {
+                "NBufferOSError"
+            }
+            _ => "NBufferError",
+        };
+        let mut raised = Raised::new(class, error.code(), error.to_string());
+        let io = error.io();
+        raised.errno = io.and_then(std::io::Error::raw_os_error);
+        let python = match &error {
+            NbufError::Process { why, .. } => why.downcast_ref::<PyErr>(),
+            _ => io
+                .and_then(|io| io.get_ref())
+                .and_then(|inner| inner.downcast_ref::<PyErr>()),
+        };
+        if let Some(python) = python {
+            let (cause, asked_to_end) = Python::attach(|py| {
+                (
+                    python.clone_ref(py),
+                    !python.is_instance_of::<PyException>(py),
+                )
+            });
+            // Ctrl-C and exits are no errors of the function in which they came.
+            if asked_to_end {
+                return Self::Python(cause);
+            }
+            raised.cause = Some(cause);
         }
         raised.into()
     }

@@ -6,7 +6,7 @@
 //!
 //! Conventions that every binding keeps:
 //! - memory crosses without a copy and read-only; a view keeps its memory alive by itself ([`memory`],
-//!   the only module with `unsafe`);
+//!   with [`descriptor`] the only module with `unsafe`);
 //! - times cross as a whole number of nanoseconds and a fraction, never as a float ([`time`]);
 //! - every Rust error becomes one Python exception with a stable `code` ([`errors`]); a panic becomes
 //!   `pyo3_runtime.PanicException`, never a crash;
@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 mod attrs;
 mod conversion;
 mod counts;
+mod descriptor;
 mod errors;
 mod events;
 mod expr;
@@ -33,6 +34,7 @@ mod level;
 mod level_selection;
 mod machine;
 mod memory;
+mod nbuf;
 mod network;
 mod numbers;
 mod options;
@@ -79,6 +81,8 @@ mod _native {
         calibrate_machine, load_machine_profile, machine_profile_path, predict_scan,
         save_machine_profile,
     };
+    #[pymodule_export]
+    use crate::nbuf::{makes_output, nbuffer};
     #[pymodule_export]
     use crate::plan::{NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher};
     #[pymodule_export]

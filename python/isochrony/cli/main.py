@@ -34,6 +34,7 @@ COMMANDS = (
     "export",
     "send",
     "seal",
+    "pipe",
     "calibrate",
     "completion",
 )

@@ -1,0 +1,164 @@
+//! A Python function of records.
+//!
+//! A function sees a record as a read-only memoryview. Of memory that Python gave it looks into that memory; of all else
+//! into a copy of the buffer, made once a buffer: the worker's own memory is used again, and nobody could say when the last
+//! view of it that Python code keeps is gone.
+
+use std::sync::{Mutex, PoisonError};
+
+use isochrony_nbuf::{Block, Cause, Located, Out};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyTuple};
+
+use super::streams::bytes;
+
+pub(super) struct Function {
+    pub(super) function: Py<PyAny>,
+    /// Whether it is given whole buffers.
+    pub(super) batch: bool,
+    /// Makes the accumulator of a buffer, and adds it to the stream's.
+    pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
+    /// Of each input that is memory, a view.
+    pub(super) views: Vec<Option<Py<PyAny>>>,
+    pub(super) total: Mutex<Option<Py<PyAny>>>,
+}
+
+/// The accumulator of a worker's buffer.
+pub(super) type Sum = Option<Py<PyAny>>;
+
+impl Function {
+    pub(super) fn execute(
+        &self,
+        sum: &mut Sum,
+        block: &Block<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<(), Cause> {
+        Python::attach(|py| {
+            let all = self.view(py, block)?;
+            if let Some((initial, _)) = &self.sums {
+                *sum = Some(initial.call0(py)?);
+            }
+            if self.batch {
+                let returned = self.call(py, &all, sum)?;
+                return put(&returned, &all, block.bytes, out);
+            }
+            let mut at = 0;
+            for record in block.records() {
+                let place = |why: Cause| Located {
+                    offset: block.offset + at as u64,
+                    length: record.len() as u64,
+                    why,
+                };
+                let slice = PySlice::new(py, at as isize, (at + record.len()) as isize, 1);
+                let view = all.get_item(slice)?;
+                let returned = self.call(py, &view, sum).map_err(|why| place(why.into()))?;
+                put(&returned, &view, record, out).map_err(place)?;
+                at += record.len();
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds a buffer's accumulator to the stream's.
+    pub(super) fn join(&self, sum: &mut Sum) -> Result<(), Cause> {
+        let (Some((initial, combine)), Some(sum)) = (&self.sums, sum.take()) else {
+            return Ok(());
+        };
+        Python::attach(|py| {
+            let before = self.lock().take();
+            let before = before.map_or_else(|| initial.call0(py), Ok)?;
+            let total = combine.call1(py, (before, sum))?;
+            *self.lock() = Some(total);
+            Ok(())
+        })
+    }
+
+    /// The stream's accumulator; that of nothing if no buffer came.
+    pub(super) fn total(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let total = self.lock().as_ref().map(|total| total.clone_ref(py));
+        match (&self.sums, total) {
+            (Some((initial, _)), None) => initial.call0(py).map(Some),
+            (_, total) => Ok(total),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Py<PyAny>>> {
+        self.total.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn view<'py>(&self, py: Python<'py>, block: &Block<'_>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.views[block.input] {
+            Some(whole) => {
+                let start = block.input_offset as isize;
+                let slice = PySlice::new(py, start, start + block.bytes.len() as isize, 1);
+                whole.bind(py).get_item(slice)
+            }
+            None => Ok(PyMemoryView::from(&PyBytes::new(py, block.bytes))?.into_any()),
+        }
+    }
+
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        view: &Bound<'py, PyAny>,
+        sum: &Sum,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let function = self.function.bind(py);
+        match sum {
+            None => function.call1((view,)),
+            Some(sum) => function.call1((view, sum)),
+        }
+    }
+}
+
+/// Puts out what a function returned for `given`: bytes to output 0, nothing, or for each output one of both.
+fn put(
+    returned: &Bound<'_, PyAny>,
+    given: &Bound<'_, PyAny>,
+    record: &[u8],
+    out: &mut Out<'_>,
+) -> Result<(), Cause> {
+    if returned.is_none() {
+        return Ok(());
+    }
+    if !returned.is_instance_of::<PyTuple>() && !returned.is_instance_of::<PyList>() {
+        return put_one(returned, given, record, 0, out);
+    }
+    let count = returned.len()?;
+    if out.outputs() > 0 && count != out.outputs() {
+        let message = format!(
+            "the function returned {count} things for {} outputs; return bytes or None for each",
+            out.outputs()
+        );
+        return Err(PyTypeError::new_err(message).into());
+    }
+    for output in 0..count {
+        let one = returned.get_item(output)?;
+        if !one.is_none() {
+            put_one(&one, given, record, output, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn put_one(
+    returned: &Bound<'_, PyAny>,
+    given: &Bound<'_, PyAny>,
+    record: &[u8],
+    output: usize,
+    out: &mut Out<'_>,
+) -> Result<(), Cause> {
+    let made;
+    let bytes = if returned.is(given) {
+        record
+    } else {
+        made = bytes(returned, "the function")?;
+        made.as_bytes()
+    };
+    if out.fits(bytes.len()) {
+        return Ok(out.put(output, bytes)?);
+    }
+    // It may have to wait for a turn, whose holder may need the interpreter.
+    Ok(returned.py().detach(|| out.put(output, bytes))?)
+}

@@ -1,0 +1,230 @@
+//! `isochrony.nbuffer`: streams through Python functions and native processors, on all cores.
+//!
+//! Python's half opens what can be opened and gives descriptors; this half owns the run. Workers hold the interpreter only
+//! while they call Python code, never while they wait for a turn.
+
+mod function;
+mod outcome;
+mod process;
+mod streams;
+
+use std::time::Duration;
+
+use isochrony_nbuf::{
+    Failure, Framing, Input, Merge, Options, Order, Output, Prefix, Progress, Report, check, run,
+};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::errors::{Error, Result};
+use process::Processor;
+
+/// How a run is run, as Python has checked it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Asked {
+    order: String,
+    workers: Option<usize>,
+    memory: usize,
+    buffer: Option<usize>,
+    stride: Option<usize>,
+    delimiter: Option<Vec<u8>>,
+    prefix: Option<(usize, bool)>,
+    fair: bool,
+    ramp: bool,
+    eager: bool,
+    trace: usize,
+}
+
+impl Asked {
+    fn options(self) -> Options {
+        let framing = match (self.delimiter, self.prefix) {
+            (Some(delimiter), _) => Framing::Delimited(delimiter),
+            (None, Some((bytes, big_endian))) => Framing::Prefixed(Prefix { bytes, big_endian }),
+            (None, None) => Framing::Stride(self.stride.unwrap_or(1024)),
+        };
+        let order = match self.order.as_str() {
+            "none" => Order::None,
+            "output" => Order::Output,
+            "execution" => Order::Execution,
+            _ => Order::Both,
+        };
+        Options {
+            order,
+            workers: self.workers,
+            memory: self.memory,
+            buffer: self.buffer,
+            framing,
+            merge: if self.fair {
+                Merge::Fair
+            } else {
+                Merge::InOrder
+            },
+            ramp: self.ramp,
+            eager: self.eager,
+            trace: self.trace,
+        }
+    }
+}
+
+/// Reads, processes and writes; what `isochrony.nbuffer` calls. `outputs` gives the outputs when it is called, which it is
+/// only if the run can begin.
+#[pyfunction]
+#[pyo3(signature = (inputs, outputs, writes, processors, function, batch, initial, combine, asked, progress))]
+#[allow(clippy::too_many_arguments)] // Called from one place.
+pub(crate) fn nbuffer<'py>(
+    py: Python<'py>,
+    inputs: Vec<streams::Source<'py>>,
+    outputs: &Bound<'py, PyAny>,
+    writes: bool,
+    processors: Vec<String>,
+    function: Option<Py<PyAny>>,
+    batch: bool,
+    initial: Option<Py<PyAny>>,
+    combine: Option<Py<PyAny>>,
+    asked: Asked,
+    progress: Option<Py<PyAny>>,
+) -> Result<Bound<'py, PyDict>> {
+    let options = asked.options();
+    let mut memory = Vec::new();
+    let views = streams::views(&inputs, &mut memory)?;
+    let processor = Processor::new(&processors, function, batch, initial, combine, views)?;
+    let inputs = streams::inputs(inputs, &memory)?;
+    check(&options, &inputs, &processor, writes)?;
+    let outputs: Vec<streams::Sink<'py>> = outputs.call0()?.extract()?;
+    let outputs = streams::outputs(outputs)?;
+    let (done, raised) = watched(py, &options, inputs, &processor, outputs, progress.as_ref());
+    let report = match &done {
+        Ok(report) => report,
+        Err(failure) => &failure.report,
+    };
+    let report = described(py, report, &processor)?;
+    if let Some(error) = raised {
+        return Err(error.into());
+    }
+    match done {
+        Ok(_) => Ok(report),
+        Err(failure) => Err(failed(py, failure, &report)),
+    }
+}
+
+/// Whether one of these native processors makes output of its own.
+#[pyfunction]
+pub(crate) fn makes_output(processors: Vec<String>) -> Result<bool> {
+    Ok(process::parse(&processors)?.is_some_and(|native| native.makes_output()))
+}
+
+/// Runs detached; looks for signals and says how far it is meanwhile.
+fn watched(
+    py: Python<'_>,
+    options: &Options,
+    inputs: Vec<Input<'_>>,
+    processor: &Processor,
+    outputs: Vec<Output<'_>>,
+    progress: Option<&Py<PyAny>>,
+) -> (std::result::Result<Report, Failure>, Option<PyErr>) {
+    py.detach(|| {
+        let mut raised = None;
+        let mut watch = |so_far: &Progress| {
+            if raised.is_some() {
+                return false;
+            }
+            let looked = Python::attach(|py| -> PyResult<()> {
+                py.check_signals()?;
+                match progress {
+                    Some(progress) => {
+                        let total = so_far.total.unwrap_or(0);
+                        progress.call1(py, (so_far.bytes, total)).map(drop)
+                    }
+                    None => Ok(()),
+                }
+            });
+            raised = looked.err();
+            raised.is_none()
+        };
+        let done = run(options, inputs, processor, outputs, &mut watch);
+        (done, raised)
+    })
+}
+
+/// A run that failed as the exception that says so, with its report.
+fn failed(py: Python<'_>, failure: Failure, report: &Bound<'_, PyDict>) -> Error {
+    let offset = failure.error.offset();
+    let raised = match Error::from(failure.error) {
+        Error::Python(error) => return error.into(),
+        ours => PyErr::from(ours),
+    };
+    // Without its report the error still says what went wrong.
+    let value = raised.value(py);
+    let _ = value.setattr("_report", report);
+    let _ = value.setattr("offset", offset);
+    raised.into()
+}
+
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64()
+}
+
+/// A report as Python's half makes objects of it.
+fn described<'py>(
+    py: Python<'py>,
+    report: &Report,
+    processor: &Processor,
+) -> PyResult<Bound<'py, PyDict>> {
+    let described = PyDict::new(py);
+    described.set_item("complete", report.complete)?;
+    described.set_item("bytes", report.bytes)?;
+    described.set_item("records", report.records)?;
+    described.set_item("buffers", report.buffers)?;
+    described.set_item("buffer_bytes", report.buffer_bytes)?;
+    described.set_item("peak_bytes", report.peak_bytes)?;
+    described.set_item("elapsed_s", seconds(report.elapsed))?;
+    let inputs = report
+        .inputs
+        .iter()
+        .map(|input| (&input.name, input.bytes, input.short_record, input.ended));
+    described.set_item("inputs", inputs.collect::<Vec<_>>())?;
+    let outputs = report
+        .outputs
+        .iter()
+        .map(|output| (&output.name, output.bytes));
+    described.set_item("outputs", outputs.collect::<Vec<_>>())?;
+    let workers = PyList::empty(py);
+    for worker in &report.workers {
+        let states = &worker.states;
+        let times = [
+            states.read_wait,
+            states.read,
+            states.execute_wait,
+            states.execute,
+            states.write_wait,
+            states.write,
+        ];
+        let trace = worker.trace.iter().map(|visit| {
+            let state = format!("{:?}", visit.state).to_lowercase();
+            (
+                visit.buffer,
+                state,
+                seconds(visit.start),
+                seconds(visit.end),
+            )
+        });
+        let [read_wait, read, execute_wait, execute, write_wait, write] = times.map(seconds);
+        let waits_and_works = (
+            worker.buffers,
+            worker.bytes,
+            read_wait,
+            read,
+            execute_wait,
+            execute,
+            write_wait,
+            write,
+            PyTuple::new(py, trace.collect::<Vec<_>>())?,
+        );
+        workers.append(waits_and_works)?;
+    }
+    described.set_item("workers", workers)?;
+    described.set_item("results", outcome::results(py, &processor.outcomes())?)?;
+    described.set_item("result", processor.total(py)?)?;
+    Ok(described)
+}

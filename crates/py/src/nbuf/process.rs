@@ -1,0 +1,166 @@
+//! Native processors and a Python function, in one pass over the same bytes.
+
+use std::sync::Mutex;
+
+use isochrony_bytes::Outcome;
+use isochrony_nbuf::{Block, Cause, Copy, Native, Out, Process};
+use pyo3::prelude::*;
+
+use super::function::{Function, Sum};
+use crate::errors::{Raised, Result};
+
+pub(super) struct Processor {
+    native: Option<Native>,
+    function: Option<Function>,
+}
+
+/// Native processors by name, if there are any.
+pub(super) fn parse(names: &[String]) -> Result<Option<Native>> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let parsed = Native::parse(names);
+    Ok(Some(parsed.map_err(|error| {
+        Raised::new("OptionError", error.code(), error.to_string())
+    })?))
+}
+
+impl Processor {
+    pub(super) fn new(
+        names: &[String],
+        function: Option<Py<PyAny>>,
+        batch: bool,
+        initial: Option<Py<PyAny>>,
+        combine: Option<Py<PyAny>>,
+        views: Vec<Option<Py<PyAny>>>,
+    ) -> Result<Self> {
+        let mut native = parse(names)?;
+        let function = function.map(|function| Function {
+            function,
+            batch,
+            sums: initial.zip(combine),
+            views,
+            total: Mutex::new(None),
+        });
+        if function.is_some()
+            && let Some(processors) = native.take()
+        {
+            if processors.makes_output() {
+                let message = "both a function and a native processor make output; leave one of them out, or run twice";
+                return Err(Raised::new("OptionError", "bad_option", message.to_owned()).into());
+            }
+            native = Some(processors.without_copy());
+        }
+        Ok(Self { native, function })
+    }
+
+    /// What native processors found.
+    pub(super) fn outcomes(&self) -> Vec<(String, Outcome)> {
+        self.native
+            .as_ref()
+            .map(Native::outcomes)
+            .unwrap_or_default()
+    }
+
+    /// The sum over buffers that a function's accumulators make.
+    pub(super) fn total(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.function
+            .as_ref()
+            .map_or(Ok(None), |function| function.total(py))
+    }
+
+    fn native_lanes(&self) -> usize {
+        self.native.as_ref().map_or(0, Process::lanes)
+    }
+}
+
+/// What a worker has for both.
+pub(super) struct Scratch {
+    native: Option<<Native as Process>::Worker>,
+    sum: Sum,
+}
+
+impl Process for Processor {
+    type Worker = Scratch;
+
+    fn worker(&self) -> Scratch {
+        Scratch {
+            native: self.native.as_ref().map(Process::worker),
+            sum: None,
+        }
+    }
+
+    fn execute(
+        &self,
+        scratch: &mut Scratch,
+        block: &Block<'_>,
+        out: &mut Out<'_>,
+    ) -> std::result::Result<(), Cause> {
+        if let (Some(native), Some(parts)) = (&self.native, &mut scratch.native) {
+            native.execute(parts, block, out)?;
+        }
+        match (&self.function, &self.native) {
+            (Some(function), _) => function.execute(&mut scratch.sum, block, out),
+            (None, Some(_)) => Ok(()),
+            (None, None) => Copy.execute(&mut (), block, out),
+        }
+    }
+
+    fn lanes(&self) -> usize {
+        let sums = self
+            .function
+            .as_ref()
+            .is_some_and(|function| function.sums.is_some());
+        self.native_lanes() + usize::from(sums)
+    }
+
+    fn join(
+        &self,
+        lane: usize,
+        scratch: &mut Scratch,
+        block: &Block<'_>,
+        out: &mut Out<'_>,
+    ) -> std::result::Result<(), Cause> {
+        match (&self.native, &mut scratch.native, &self.function) {
+            (Some(native), Some(parts), _) if lane < native.lanes() => {
+                native.join(lane, parts, block, out)
+            }
+            (_, _, Some(function)) => function.join(&mut scratch.sum),
+            _ => Ok(()),
+        }
+    }
+
+    fn output<'w>(&self, scratch: &'w Scratch) -> [&'w [u8]; 2] {
+        match (&self.native, &scratch.native) {
+            (Some(native), Some(parts)) => native.output(parts),
+            _ => [&[], &[]],
+        }
+    }
+
+    fn finish(&self, write: &mut dyn FnMut(&[u8])) -> std::result::Result<(), Cause> {
+        self.native
+            .as_ref()
+            .map_or(Ok(()), |native| native.finish(write))
+    }
+
+    fn worker_bytes(&self, buffer: usize) -> usize {
+        let native = self
+            .native
+            .as_ref()
+            .map_or(0, |native| native.worker_bytes(buffer));
+        // The copy that a function sees.
+        native + if self.function.is_some() { buffer } else { 0 }
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.native.as_ref().map_or(0, Process::shared_bytes)
+    }
+
+    fn stages(&self) -> bool {
+        self.function.is_some() || self.native.as_ref().is_some_and(Process::stages)
+    }
+
+    fn order_does_not_show(&self) -> bool {
+        self.function.is_none()
+    }
+}

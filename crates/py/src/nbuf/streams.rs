@@ -1,0 +1,150 @@
+//! Inputs and outputs that Python gives: memory, descriptors, and objects with `read` or `write`.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use isochrony_nbuf::{Input, Output};
+use isochrony_segment::Buffer;
+use pyo3::exceptions::{PyBlockingIOError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::Result;
+use crate::{descriptor, memory};
+
+/// `(name, kind, object)` of an input.
+pub(super) type Source<'py> = (String, String, Bound<'py, PyAny>);
+
+/// `(name, kind, object)` of an output.
+pub(super) type Sink<'py> = (String, String, Bound<'py, PyAny>);
+
+/// Takes the memory of those inputs that are memory into `memory`, and gives a read-only view of each for functions that
+/// are to see it where it lies.
+pub(super) fn views(
+    inputs: &[Source<'_>],
+    memory: &mut Vec<Option<Buffer>>,
+) -> Result<Vec<Option<Py<PyAny>>>> {
+    let mut views = Vec::new();
+    for (_, kind, object) in inputs {
+        let lent = kind == "memory";
+        memory.push(if lent {
+            Some(memory::adopt(object, false)?.0)
+        } else {
+            None
+        });
+        views.push(if lent {
+            Some(object.getattr("data")?.call_method0("toreadonly")?.unbind())
+        } else {
+            None
+        });
+    }
+    Ok(views)
+}
+
+/// The inputs of a run.
+pub(super) fn inputs<'m>(
+    inputs: Vec<Source<'_>>,
+    memory: &'m [Option<Buffer>],
+) -> Result<Vec<Input<'m>>> {
+    let inputs = inputs
+        .into_iter()
+        .zip(memory)
+        .map(|((name, kind, object), memory)| {
+            let input = match (memory, kind.as_str()) {
+                (Some(memory), _) => Input::bytes(memory.bytes()),
+                (None, "descriptor") => Input::file(owned(&object)?).map_err(PyErr::from)?,
+                _ => Input::reader(Reader {
+                    read: object.unbind(),
+                }),
+            };
+            Ok(input.named(name))
+        });
+    inputs.collect()
+}
+
+/// The outputs of a run.
+pub(super) fn outputs<'m>(outputs: Vec<Sink<'_>>) -> Result<Vec<Output<'m>>> {
+    let outputs = outputs.into_iter().map(|(name, kind, object)| {
+        let output = match kind.as_str() {
+            "descriptor" => Output::file(owned(&object)?).map_err(PyErr::from)?,
+            _ => Output::writer(Writer {
+                write: object.unbind(),
+            }),
+        };
+        Ok(output.named(name))
+    });
+    outputs.collect()
+}
+
+/// A descriptor that Python's half has opened, or duplicated, for us.
+fn owned(number: &Bound<'_, PyAny>) -> PyResult<File> {
+    Ok(File::from(descriptor::adopt(number.extract()?)?))
+}
+
+/// Calls `read(count)`.
+struct Reader {
+    read: Py<PyAny>,
+}
+
+impl Read for Reader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let got = self.read.bind(py).call1((into.len(),))?;
+            if got.is_none() {
+                let message =
+                    "the source has nothing yet and does not wait; give one that waits for bytes";
+                return Err(PyBlockingIOError::new_err(message));
+            }
+            let bytes = bytes(&got, "the source's read")?;
+            let bytes = bytes.as_bytes();
+            let Some(room) = into.get_mut(..bytes.len()) else {
+                let message = format!(
+                    "the source gave {} bytes where {} were asked for",
+                    bytes.len(),
+                    into.len()
+                );
+                return Err(pyo3::exceptions::PyValueError::new_err(message));
+            };
+            room.copy_from_slice(bytes);
+            Ok(bytes.len())
+        })
+        .map_err(io::Error::other)
+    }
+}
+
+/// Calls `write(bytes)`.
+struct Writer {
+    write: Py<PyAny>,
+}
+
+impl Write for Writer {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let wrote = self.write.bind(py).call1((PyBytes::new(py, from),))?;
+            // Writers that are not told otherwise take all.
+            wrote
+                .extract::<Option<usize>>()
+                .map(|count| count.unwrap_or(from.len()))
+        })
+        .map_err(io::Error::other)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Something bytes-like as bytes, copied only if it is none.
+pub(super) fn bytes<'py>(object: &Bound<'py, PyAny>, who: &str) -> PyResult<Bound<'py, PyBytes>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(bytes.clone());
+    }
+    let view = pyo3::types::PyMemoryView::from(object).map_err(|_| {
+        let kind = object.get_type().to_string();
+        PyTypeError::new_err(format!(
+            "{who} returned {kind}; return something bytes-like, or None"
+        ))
+    })?;
+    let bytes = view.call_method0("tobytes")?;
+    bytes.cast_into::<PyBytes>().map_err(PyErr::from)
+}

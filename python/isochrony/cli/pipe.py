@@ -1,0 +1,123 @@
+"""``isochrony pipe``: standard input through processors to standard output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from .exits import Exit
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "hash, search, summarise, convert or compress any stream on all cores, in bounded memory"
+EXAMPLES = """examples:
+  isochrony pipe sha256 < big
+  isochrony pipe crc32c 'stats:<i2' < samples.raw
+  tar c folder | isochrony pipe zstd > folder.tar.zst
+  isochrony pipe --copy blake3 < big > copy
+  isochrony pipe --json 'count:needle' < text
+
+Processors see the same bytes in one pass. Results go to standard output; to standard error where that has the
+stream itself, which is compressed or converted, copied with --copy, or copied since no processor is named.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the command."""
+    parser.add_argument(
+        "processors",
+        metavar="PROCESSOR",
+        nargs="*",
+        help="such as sha256, crc32c, stats:<i2, zstd:3, gzip, count:TEXT, convert:<i2:<f4; a wrong one lists all",
+    )
+    parser.add_argument("--copy", action="store_true", help="write the input to standard output as well")
+    parser.add_argument("--memory", default="100MB", metavar="BYTES", help="most memory to use (default: 100MB)")
+    parser.add_argument(
+        "--workers", default="auto", metavar="N", help="threads to use (default: as many as can be busy)"
+    )
+    parser.add_argument("--buffer", metavar="BYTES", help="bytes that are processed at once (default: 1MiB)")
+    parser.add_argument(
+        "--order",
+        default="both",
+        choices=["none", "output", "execution", "both"],
+        help="which order of the input is kept (default: both)",
+    )
+    parser.add_argument("--eager", action="store_true", help="process what has come at once, without filling buffers")
+    parser.add_argument("--json", action="store_true", help="print JSON, with what each worker did")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Process standard input, print results."""
+    from .._native import makes_output
+    from ..nbuffering import nbuffer
+
+    names = arguments.processors
+    streams = arguments.copy or makes_output(names) or not names
+    if arguments.copy and makes_output(names):
+        from ..errors import UsageError
+
+        raise UsageError("--copy and a processor that makes output both write standard output; leave one of them out")
+    report = nbuffer(
+        0,
+        names or None,
+        1 if streams else None,
+        memory=_number(arguments.memory),
+        workers=_number(arguments.workers),
+        buffer=None if arguments.buffer is None else _number(arguments.buffer),
+        order=arguments.order,
+        eager=arguments.eager,
+    )
+    out = sys.stderr if streams else sys.stdout
+    if arguments.json:
+        print(json.dumps(_plain(report), indent=2), file=out)
+        return Exit.OK
+    for name, found in report.results.items():
+        print(f"{found}  {name}" if isinstance(found, str) else f"{name}  {_fields(found)}", file=out)
+    return Exit.OK
+
+
+def _number(text: str) -> Any:
+    """Digits as a number; anything else as it is, for `nbuffer` to judge."""
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def _fields(found: Any) -> str:
+    return " ".join(f"{name}={_text(value)}" for name, value in found.items())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return repr(value.decode("utf-8", "backslashreplace"))
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_text(one) for one in value) + "]"
+    return f"{value:.17g}" if isinstance(value, float) else str(value)
+
+
+def _plain(report: Any) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "backslashreplace")
+        if isinstance(value, list | tuple):
+            return [plain(one) for one in value]
+        if isinstance(value, float) and value - value != 0:
+            return None
+        return value
+
+    results = {
+        name: found if isinstance(found, str) else {field: plain(value) for field, value in found.items()}
+        for name, found in report.results.items()
+    }
+    workers = [
+        {field: getattr(worker, field) for field in worker.__slots__ if field != "trace"} for worker in report.workers
+    ]
+    return {
+        "bytes": report.bytes,
+        "written": sum(output.bytes for output in report.outputs),
+        "elapsed_s": report.elapsed_s,
+        "buffer_bytes": report.buffer_bytes,
+        "peak_bytes": report.peak_bytes,
+        "results": results,
+        "workers": workers,
+    }

@@ -1,0 +1,362 @@
+"""N-buffering: read, process and write any stream of bytes on all cores, in bounded memory."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from ._native import nbuffer as _nbuffer
+from .native_errors import NBufferError, OptionError
+from .options import choice
+from .progress import ImportProgress, bytes_text
+from .streams import Opened, open_destination, open_sources
+
+__all__ = ["NBufferReport", "Result", "StreamReport", "WorkerReport", "byte_count", "nbuffer"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What one worker did.
+
+    Attributes:
+        buffers: that it carried from reading to writing.
+        bytes: in them.
+        read_wait_s: seconds in which it waited for its turn to read.
+        read_s: in which it read.
+        execute_wait_s: in which it waited for its turn to execute, or to join what must be joined in stream order.
+        execute_s: in which it executed.
+        write_wait_s: in which it waited for its turn to write.
+        write_s: in which it wrote.
+        trace: (buffer, state, start, end) of its first visits of states, in seconds since the run began.
+    """
+
+    buffers: int
+    bytes: int
+    read_wait_s: float
+    read_s: float
+    execute_wait_s: float
+    execute_s: float
+    write_wait_s: float
+    write_s: float
+    trace: tuple[tuple[int, str, float, float], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """One input or output.
+
+    Attributes:
+        name: what errors call it.
+        bytes: that were read and processed, or written.
+        short_record: bytes of an input's last record if it is shorter than others, else None.
+        ended: whether an input was read to its end.
+    """
+
+    name: str
+    bytes: int
+    short_record: int | None = None
+    ended: bool = True
+
+
+class Result(Mapping[str, Any]):
+    """What a native processor found: fields as items and as attributes."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = dict(fields)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_fields"][name]
+        except KeyError:
+            raise AttributeError(f"there is no {name!r}: give one of {', '.join(self._fields)}") from None
+
+    def __repr__(self) -> str:
+        return f"Result({', '.join(f'{name}={value!r}' for name, value in self._fields.items())})"
+
+
+@dataclass(frozen=True, slots=True)
+class NBufferReport:
+    """What a run did; prints as a few lines.
+
+    Attributes:
+        results: of native processors, by name: a digest is its hexadecimal text, anything else a `Result`.
+        result: what `combine` made of the accumulators of all buffers; None without.
+        complete: whether the run came to the end of its input; if not, output is partial.
+        bytes: that were processed.
+        records: that were processed.
+        buffers: that were processed.
+        buffer_bytes: that a buffer is filled with once the run is under way.
+        peak_bytes: most bytes that buffers, staged output and processors held at once.
+        elapsed_s: seconds from start to end.
+        inputs: each of them.
+        outputs: each of them.
+        workers: each of them.
+    """
+
+    results: dict[str, Any]
+    result: Any
+    complete: bool
+    bytes: int
+    records: int
+    buffers: int
+    buffer_bytes: int
+    peak_bytes: int
+    elapsed_s: float
+    inputs: tuple[StreamReport, ...]
+    outputs: tuple[StreamReport, ...]
+    workers: tuple[WorkerReport, ...]
+
+    def __str__(self) -> str:
+        rate = self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
+        lines = [
+            f"{bytes_text(self.bytes)} in {self.elapsed_s:.3g} s ({bytes_text(rate)}/s), {self.records:,} records"
+            + ("" if self.complete else ", partial"),
+            f"{len(self.workers)} workers, buffers of {bytes_text(self.buffer_bytes)}, "
+            f"peak {bytes_text(self.peak_bytes)}",
+        ]
+        lines += [f"output {one.name}: {bytes_text(one.bytes)}" for one in self.outputs]
+        lines += [f"{name}: {found}" for name, found in self.results.items()]
+        return "\n".join(lines)
+
+
+def nbuffer(
+    src: Any,
+    process: Callable[..., Any] | str | Sequence[Callable[..., Any] | str] | None = None,
+    dst: Any = None,
+    *,
+    memory: int | str = "100MB",
+    stride: int = 1024,
+    order: Literal["none", "output", "execution", "both"] = "both",
+    workers: int | Literal["auto"] = "auto",
+    batch: bool = False,
+    delimiter: bytes | None = None,
+    prefix: str | None = None,
+    initial: Callable[[], Any] | None = None,
+    combine: Callable[[Any, Any], Any] | None = None,
+    buffer: int | str | None = None,
+    merge: Literal["order", "fair"] = "order",
+    ramp: bool = True,
+    eager: bool = False,
+    progress: bool | Callable[[int, int], object] = False,
+    log: Callable[[str], object] | None = None,
+    trace: int = 0,
+) -> NBufferReport:
+    r"""Read a stream, process it on all cores, and write what comes of it, in bounded memory.
+
+    Each worker owns a buffer: it reads whole records into it, processes them, writes, and begins again, while the
+    others are at something else. ``iso.nbuffer("big", "sha256").results["sha256"]`` hashes a file,
+    ``iso.nbuffer("big", ["crc32c", "stats:<i2"], "copy")`` copies it meanwhile, and
+    ``iso.nbuffer(sys.stdin.buffer, function, sys.stdout.buffer, delimiter=b"\\n")`` filters lines.
+
+    Inputs:
+        src: a path, anything bytes-like, an open binary file, a file descriptor, a socket, a signal, selection or
+            segment (its stored samples), an object with ``read``; or a list of those, which are merged. Memory is
+            looked at where it lies; regular files are read by several workers at once.
+
+    Outputs:
+        dst: a path (replaced), an open binary file, a file descriptor, a socket, a bytearray, a signal open for
+            writing, an object with ``write``; a list of those; or None: output is off, what is returned is dropped.
+        Returns an `NBufferReport`.
+
+    Parameters:
+        process: a function, names of native processors (``"sha256"``, ``"stats:<i2"``, ``"zstd:3"``,
+            ``"count:needle"``, ...; ``"stats"`` alone where src is an array or a signal), a list of both, or None to
+            copy. A function gets one record as a read-only
+            memoryview and returns bytes-like, None, or with several destinations a tuple with one of both for each.
+            Threads share the interpreter: functions run at once only where they let go of it, as NumPy does.
+        memory: bytes that buffers, staged output and processors may take: a number, or text such as "100MB", "64MiB".
+        stride: bytes of a record, from 1; the last of an input may be shorter.
+        order: what of the order of input holds: "execution" of the function, the "output", "both", or "none".
+            Native processors always see their bytes in order, on all cores.
+        workers: 1 to 4096, or "auto": as many as can be busy.
+        batch: the function gets as many whole records as a buffer has.
+        delimiter: records end with these bytes instead, and keep them.
+        prefix: records begin with the length of what follows instead, and keep it: "u1", "<u2", ">u4", "<u8", ...
+        initial: makes an accumulator for each buffer, which is the function's second argument.
+        combine: adds the second accumulator to the first and returns the sum; called in stream order, so that
+            `result` does not depend on `workers`.
+        buffer: bytes that a buffer is filled with, as `memory`; default 1 MiB, or less to keep to `memory`. Where the
+            stream is cut depends on it, not on `workers` (up to 8).
+        merge: several sources one after another in "order", or "fair": a buffer of each that has something.
+        ramp: fill the first buffers by 10, 20, 40 and 80 per cent only, so that work starts early.
+        eager: process what has come as soon as its source has no more yet, instead of filling buffers.
+        progress: draw a line, or call this with bytes done and in all (0 if unknown).
+        log: called with lines about the beginning and the end of the run.
+        trace: visits of states that each worker notes for the report.
+
+    Conventions:
+        A record is never split, nor made of two sources. What a function keeps of a record stays valid.
+        With more output than memory, a worker writes early in its turn: any amount goes through.
+
+    Errors:
+        The first error in stream order, after all workers have ended: `NBufferError` with `offset`, the exception of
+        a function or stream as its cause, and `report`; `NBufferOSError` where the system refuses (also an OSError,
+        with errno); `OptionError` before anything is read or written. Ordered output holds all that comes before.
+
+    Source: A. Thegler, Automatic n-buffering for Big Data processing, 2015.
+
+    >>> import isochrony as iso
+    >>> out = bytearray()
+    >>> report = iso.nbuffer(b"3 pears\\nan apple\\n4 figs\\n", lambda r: r if r[0] in b"34" else None, out,
+    ...                      delimiter=b"\\n")
+    >>> bytes(out), report.records
+    (b'3 pears\\n4 figs\\n', 3)
+    >>> iso.nbuffer(b"abc", "sha256").results["sha256"][:16]
+    'ba7816bf8f01cfea'
+    """
+    choice("order", order, ("none", "output", "execution", "both"))
+    choice("merge", merge, ("order", "fair"))
+    names, function = _processors(process)
+    if (initial is None) != (combine is None) or (initial is not None and function is None):
+        raise OptionError("initial and combine belong together, and to a function; give all three, or neither of both")
+    if delimiter is not None and prefix is not None:
+        raise OptionError("delimiter and prefix are given; records have one framing: leave one of them out")
+    asked = {
+        "order": order,
+        "workers": None if workers == "auto" else _whole("workers", workers, 1, "1 to 4096, or 'auto'"),
+        "memory": byte_count("memory", memory),
+        "buffer": None if buffer is None else byte_count("buffer", buffer),
+        "stride": _whole("stride", stride),
+        "delimiter": None if delimiter is None else list(bytes(delimiter)),
+        "prefix": None if prefix is None else _prefix(prefix),
+        "fair": merge == "fair",
+        "ramp": bool(ramp),
+        "eager": bool(eager),
+        "trace": _whole("trace", trace, 0, "visits from 0"),
+    }
+    spelled = _with_dtypes(names, src)
+    destinations = [] if dst is None else list(dst) if isinstance(dst, list | tuple) else [dst]
+    sources = open_sources(list(src) if isinstance(src, list | tuple) else [src])
+    outputs = Opened()
+
+    def begin() -> list[Any]:
+        for destination in destinations:
+            open_destination(destination, outputs, sources)
+        if log is not None:
+            log(f"begin: {len(sources.streams)} inputs, {len(outputs.streams)} outputs, {process or 'copy'}")
+        sources.taken()
+        return outputs.taken()
+
+    with _drawn(progress) as draw:
+        report: NBufferReport | None = None
+        try:
+            done = _nbuffer(
+                sources.streams, begin, bool(destinations), spelled, function, batch, initial, combine, asked, draw
+            )
+            report = _report(done, names)
+        except NBufferError as error:
+            found = getattr(error, "_report", None)
+            if found is not None:
+                report = error.report = _report(found, names)
+            if log is not None:
+                log(f"error: {error}")
+            raise
+        finally:
+            sources.close()
+            outputs.close()
+            if report is not None:
+                sources.finish([one.bytes for one in report.inputs])
+                outputs.finish([one.bytes for one in report.outputs])
+    if log is not None:
+        log(f"end: {report.bytes} bytes, {report.records} records, {report.elapsed_s:.3g} s")
+    return report
+
+
+class _drawn:  # noqa: N801 - used as a function
+    """What native code calls with bytes done and in all; draws a line, calls a function, or is None."""
+
+    def __init__(self, progress: bool | Callable[[int, int], object]) -> None:
+        self._line = ImportProgress("nbuffer") if progress is True else None
+        self._function = progress if callable(progress) else None
+
+    def __enter__(self) -> Callable[[int, int], object] | None:
+        line = self._line
+        if line is not None:
+            return lambda done, total: line(done, total, 0, 0)
+        return self._function
+
+    def __exit__(self, *_: object) -> None:
+        if self._line is not None:
+            self._line.close()
+
+
+def _processors(process: Any) -> tuple[list[str], Callable[..., Any] | None]:
+    if process is None:
+        return [], None
+    several = list(process) if isinstance(process, list | tuple) else [process]
+    names = [one for one in several if isinstance(one, str)]
+    functions = [one for one in several if not isinstance(one, str)]
+    refused = [one for one in functions if not callable(one)]
+    if refused or len(functions) > 1:
+        what = f"{len(functions)} functions" if not refused else repr(refused[0])
+        raise OptionError(f"process={what} is refused; give a function, names of native processors, or a list of both")
+    return names, functions[0] if functions else None
+
+
+def _whole(name: str, value: object, least: int = 1, legal: str = "a whole number of bytes, from 1") -> int:
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if not least <= number < 1 << 63:
+        raise OptionError(f"{name}={value!r} is refused; give {legal}")
+    return number
+
+
+_UNITS = {"": 1, "B": 1, "K": 1000, "KB": 1000, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9, "T": 10**12}
+_UNITS |= {"TB": 10**12, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+
+def byte_count(name: str, value: object) -> int:
+    """A number of bytes from 1: a whole number, or text such as "100MB" (powers of 1000) or "64MiB" (of 1024)."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+        unit = None if found is None else _UNITS.get(found[2].upper())
+        if found is not None and unit is not None:
+            count = int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
+            if 1 <= count < 1 << 63:
+                return count
+        raise OptionError(f'{name}={value!r} is refused; give bytes from 1, such as 1000000, "100MB" or "64MiB"')
+    return _whole(name, value)
+
+
+def _prefix(text: Any) -> tuple[int, bool]:
+    found = re.fullmatch(r"([<>]?)u([1248])", text) if isinstance(text, str) else None
+    if not found or (not found[1] and found[2] != "1"):
+        raise OptionError(f'prefix={text!r} is refused; give "u1", or "<u2", ">u2", "<u4", ">u4", "<u8" or ">u8"')
+    return int(found[2]), found[1] == ">"
+
+
+def _with_dtypes(names: list[str], src: Any) -> list[str]:
+    """Names as native code takes them: statistics of an array or a signal are of its own samples."""
+    dtype = getattr(src, "dtype", None)
+    if dtype is None:
+        return names
+    return [f"stats:{np.dtype(dtype).str.replace('|', '')}" if name.strip() == "stats" else name for name in names]
+
+
+def _report(done: dict[str, Any], names: list[str]) -> NBufferReport:
+    # In the order of names, which is the user's own spelling.
+    found = done.pop("results").values()
+    results = {name: Result(one) if isinstance(one, dict) else one for name, one in zip(names, found, strict=False)}
+    return NBufferReport(
+        results=results,
+        inputs=tuple(StreamReport(*one) for one in done.pop("inputs")),
+        outputs=tuple(StreamReport(*one) for one in done.pop("outputs")),
+        workers=tuple(WorkerReport(*one) for one in done.pop("workers")),
+        **done,
+    )

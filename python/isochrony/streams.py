@@ -1,0 +1,222 @@
+"""What `isochrony.nbuffer` reads from and writes to: descriptors where there are any, else memory and objects."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from ._native import Segment, Selection, Signal
+
+__all__ = ["Opened", "Writer", "open_destination", "open_sources"]
+
+# What native code takes: a name for errors, one of "memory", "descriptor" and "object", and that.
+Stream = tuple[str, str, Any]
+
+
+class Opened:
+    """Streams for one call: what was opened for it is closed after it unless native code took it over."""
+
+    def __init__(self) -> None:
+        self.streams: list[Stream] = []
+        self._held: list[int] = []
+        self._after: list[Callable[[int], None] | None] = []
+
+    def add(self, stream: Stream, after: Callable[[int], None] | None = None) -> None:
+        """One more; `after` is told how many bytes went through it."""
+        self.streams.append(stream)
+        self._after.append(after)
+        if stream[1] == "descriptor":
+            self._held.append(stream[2])
+
+    def taken(self) -> list[Stream]:
+        """Hands the streams to native code, which closes them."""
+        self._held.clear()
+        return self.streams
+
+    def finish(self, counts: list[int]) -> None:
+        """Leaves Python's file objects where the bytes ended."""
+        for after, count in zip(self._after, counts, strict=False):
+            if after is not None:
+                after(count)
+
+    def close(self) -> None:
+        """Closes what native code did not take."""
+        for descriptor in self._held:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        self._held.clear()
+
+
+def open_sources(sources: list[Any]) -> Opened:
+    """Opens each source."""
+    opened = Opened()
+    try:
+        for source in sources:
+            _open_source(source, opened)
+    except BaseException:
+        opened.close()
+        raise
+    return opened
+
+
+def _open_source(source: Any, opened: Opened) -> None:
+    if isinstance(source, str | os.PathLike):
+        descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise IsADirectoryError(21, "it is a folder: name a file", os.fspath(source))
+        opened.add((os.fspath(source), "descriptor", descriptor))
+    elif _is_number(source):
+        opened.add((f"descriptor {source}", "descriptor", os.dup(source)))
+    elif isinstance(source, socket.socket):
+        opened.add(("socket", "descriptor", os.dup(source.fileno())))
+    elif (samples := _samples(source)) is not None:
+        for name, array in samples:
+            opened.add((name, "memory", _memory(array)))
+    elif isinstance(source, io.FileIO | io.BufferedReader | io.BufferedRandom) and source.seekable():
+        # Python may have read ahead: what it gave so far ends at tell(), and seek() has it forget the rest.
+        start = source.tell()
+        source.seek(start)
+        os.lseek(source.fileno(), start, os.SEEK_SET)
+        opened.add((_name(source), "descriptor", os.dup(source.fileno())), lambda count: _seek(source, start + count))
+    elif isinstance(source, io.FileIO):
+        opened.add((_name(source), "descriptor", os.dup(source.fileno())))
+    elif callable(getattr(source, "read", None)):
+        # What has come, not all that was asked for: a pipe's writer may be slow.
+        opened.add((_name(source), "object", getattr(source, "read1", source.read)))
+    else:
+        opened.add(("memory", "memory", _memory(source)))
+
+
+def _seek(file: Any, to: int) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        file.seek(to)
+
+
+def _is_number(thing: Any) -> bool:
+    return isinstance(thing, int) and not isinstance(thing, bool)
+
+
+def _name(stream: Any) -> str:
+    name = getattr(stream, "name", None)
+    return name if isinstance(name, str) else type(stream).__name__
+
+
+def _memory(source: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    try:
+        view = memoryview(source)
+    except TypeError:
+        raise UsageError(
+            f"src={type(source).__name__} is refused; give a path, something bytes-like, an open file, a descriptor, "
+            "a socket, a signal, an object with read, or a list of those"
+        ) from None
+    if not view.c_contiguous:
+        raise UsageError("src has gaps in memory; give a contiguous array, for instance numpy.ascontiguousarray(src)")
+    return np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)
+
+
+def _samples(source: Any) -> Iterator[tuple[str, Any]] | None:
+    """The stored samples of a signal, a selection or a segment, stretch by stretch; None if it is something else."""
+    from ._native import Segment, Selection, Signal
+
+    if isinstance(source, Signal):
+        return _stretches(source.name, source[:])
+    if isinstance(source, Selection):
+        return _stretches("selection", source)
+    if isinstance(source, Segment):
+        return iter([("segment", np.asarray(source))])
+    return None
+
+
+def _stretches(name: str, selection: Selection) -> Iterator[tuple[str, Any]]:
+    for number, segment in enumerate(selection.segments):
+        yield f"{name}, stretch {number}", np.asarray(_counts(segment))
+
+
+def _counts(segment: Segment) -> Any:
+    return segment.counts
+
+
+class Writer:
+    """Appends bytes to a signal as its samples, whole ones; the beginning of one waits for its end."""
+
+    def __init__(self, signal: Signal) -> None:
+        self._signal = signal
+        self._dtype = np.dtype(signal.dtype)
+        self._rest = b""
+
+    def write(self, data: bytes) -> int:
+        """Takes all of it."""
+        data = self._rest + data
+        whole = len(data) - len(data) % self._dtype.itemsize
+        self._rest = data[whole:]
+        if whole:
+            self._signal.append(np.frombuffer(data[:whole], dtype=self._dtype))
+        return len(data)
+
+    def end(self) -> None:
+        """Says so if the beginning of a sample is left."""
+        if self._rest:
+            raise UsageError(
+                f"output ends with {len(self._rest)} bytes of a sample of {self._dtype.itemsize}; "
+                "write whole samples, or give another dst"
+            )
+
+
+def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
+    """Opens a destination; a file of its name is replaced."""
+    from ._native import Signal
+
+    if isinstance(destination, str | os.PathLike):
+        descriptor = os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        opened.add((os.fspath(destination), "descriptor", descriptor))
+        _refuse_the_same(descriptor, os.fspath(destination), sources)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.ftruncate(descriptor, 0)
+    elif _is_number(destination):
+        opened.add((f"descriptor {destination}", "descriptor", os.dup(destination)))
+    elif isinstance(destination, socket.socket):
+        opened.add(("socket", "descriptor", os.dup(destination.fileno())))
+    elif isinstance(destination, Signal):
+        writer = Writer(destination)
+        opened.add((destination.name, "object", writer.write), lambda _: writer.end())
+    elif isinstance(destination, bytearray):
+        opened.add(("bytearray", "object", _extend(destination)))
+    elif isinstance(destination, io.FileIO | io.BufferedWriter | io.BufferedRandom):
+        destination.flush()
+        start = destination.tell() if destination.seekable() else None
+        after = None if start is None else (lambda count: _seek(destination, start + count))
+        opened.add((_name(destination), "descriptor", os.dup(destination.fileno())), after)
+    elif isinstance(destination, io.TextIOBase):
+        raise UsageError("dst takes text, and output is bytes; open it in binary mode, or give dst.buffer")
+    elif callable(getattr(destination, "write", None)):
+        opened.add((_name(destination), "object", destination.write))
+    else:
+        raise UsageError(
+            f"dst={type(destination).__name__} is refused; give a path, an open file, a descriptor, a socket, a "
+            "bytearray, a signal open for writing, an object with write, a list of those, or None"
+        )
+
+
+def _extend(destination: bytearray) -> Callable[[bytes], None]:
+    def write(data: bytes) -> None:
+        destination.extend(data)
+
+    return write
+
+
+def _refuse_the_same(descriptor: int, path: str, sources: Opened) -> None:
+    about = os.fstat(descriptor)
+    for name, kind, source in sources.streams:
+        if kind == "descriptor" and stat.S_ISREG(about.st_mode) and os.path.samestat(about, os.fstat(source)):
+            raise UsageError(f"dst {path} is the same file as src {name}; write to another file, and rename it")
