@@ -22,7 +22,10 @@ pub(crate) const MOST_NODES: usize = 4 * 64;
 
 impl<N: Copy> Tree<N> {
     pub(crate) fn new() -> Self {
-        Self { nodes: Vec::new() }
+        // Enough for 2^30 leaves, so that what grows does so once.
+        Self {
+            nodes: Vec::with_capacity(64),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

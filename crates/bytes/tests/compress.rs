@@ -90,8 +90,8 @@ fn a_stream_of_nothing_becomes_an_empty_frame() {
 
 #[test]
 fn decompression_takes_bounded_memory_whatever_comes_out() {
-    // 64 MiB of zeros in few bytes, in one buffer.
-    let zeros = vec![0; 64 << 20];
+    // 16 MiB of zeros in few bytes, in one buffer.
+    let zeros = vec![0; 16 << 20];
     for (make, take) in [("zstd", "unzstd"), ("gzip", "gunzip")] {
         let output = compressed(make, &zeros, &[]);
         assert!(output.len() < 100_000);
@@ -158,14 +158,16 @@ fn levels_that_do_not_exist_are_refused() {
     }
 }
 
-/// A context is made once, its output's memory grows once.
+/// What compressing takes depends on the level and on the length, hardly on what is compressed.
 #[test]
 fn a_part_stays_within_what_it_says() {
-    let bytes = sample(1 << 20);
-    for name in ["zstd:-1", "zstd:1", "zstd:3", "zstd:9", "zstd:12"] {
-        let level: i32 = name[5..].parse().unwrap();
-        let chain = Chain::parse(&[name]).unwrap();
-        for length in [1000, 100_000, bytes.len()] {
+    let bytes = vec![0; 4 << 20];
+    for level in compress::ZSTD_LEVELS {
+        let chain = Chain::parse(&[format!("zstd:{level}")]).unwrap();
+        for length in [1, 1000, 16 << 10, 100_000, 256 << 10, 1 << 20, 4 << 20] {
+            if length > 1 << 20 && !matches!(level, 3 | 12 | 19 | 22) {
+                continue; // The others take their time, too.
+            }
             let mut context = zstd_safe::CCtx::create();
             context
                 .set_parameter(zstd_safe::CParameter::CompressionLevel(level))
@@ -174,7 +176,7 @@ fn a_part_stays_within_what_it_says() {
             context.compress2(&mut out, &bytes[..length]).unwrap();
             let real = context.sizeof() + out.capacity();
             let said = chain.part_bytes(length);
-            assert!(real <= said, "{name} {length}: {real} > {said}");
+            assert!(real <= said, "{level} {length}: {real} > {said}");
         }
     }
 }
@@ -199,8 +201,8 @@ proptest! {
     }
 
     #[test]
-    fn any_cutting_of_gzip_members_decompresses_to_the_stream(first in cuts(20_000), second in cuts(15_000)) {
-        let bytes = sample(20_000);
+    fn any_cutting_of_gzip_members_decompresses_to_the_stream(first in cuts(3_000), second in cuts(3_000)) {
+        let bytes = sample(3_000);
         let output = compressed("gzip:1", &bytes, &first);
         let (outcomes, back) = run(&["gunzip"], &output, &second).unwrap();
         prop_assert!(back == bytes);

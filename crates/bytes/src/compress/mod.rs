@@ -21,7 +21,7 @@ pub const STEP: usize = 1 << 20;
 /// Binary logarithm of the largest window that decompression holds: 128 MiB, as `zstd -d` allows.
 pub const WINDOW_LOG: u32 = 27;
 
-/// Levels of zstd; negative ones are faster. Levels above 19 take hundreds of MB a worker.
+/// Levels of zstd; negative ones are faster, and 0 is 3. Levels above 19 take hundreds of MB a worker.
 pub const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
 
 /// Levels of gzip: 1 to 9 as usual, up to 12 for smaller and slower.
