@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `stats:DTYPE` | [statistics](crate::stats) of samples |
 //! | `md5` `sha256` `sha512` `blake3` `xxh3` `xxh3-128` `crc32c` | [digests](crate::digest) |
-//! | `zstd[:LEVEL]` `gzip[:LEVEL]` `unzstd` `gunzip` | [compression](crate::compress); level 3, and 6 |
+//! | `zstd[:LEVEL]` `gzip[:LEVEL]` `unzstd[,window=LOG]` `gunzip` | [compression](crate::compress); level 3, and 6; windows of 2^LOG (26) bytes |
 //! | `convert[,scale=X][,offset=X][,saturate]:DTYPE:DTYPE` | [conversion](crate::convert) |
 //! | `count[,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | [search](crate::search) |
 //! | `find[,keep=N][,overlapping][,ignore-case]:PATTERN[\|PATTERN]...` | the same, with the places of the first N (1,000) |
@@ -77,6 +77,14 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// That there is no argument.
+    fn bare(&self) -> Result<(), BytesError> {
+        match self.argument {
+            Some(argument) => Err(self.refuse("argument", argument, "left out: there is none")),
+            None => Ok(()),
+        }
+    }
+
     fn dtype(&self, text: &str) -> Result<(DType, ByteOrder), BytesError> {
         match DType::parse(text) {
             Ok((DType::Bool | DType::C64 | DType::C128, _)) | Err(_) => {
@@ -111,9 +119,7 @@ pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
     let text = Text::new(text);
     if let Some(algorithm) = Algorithm::ALL.into_iter().find(|a| a.name() == text.name) {
         text.plain()?;
-        if let Some(argument) = text.argument {
-            return Err(text.refuse("argument", argument, "left out: there is none"));
-        }
+        text.bare()?;
         return Ok(digest(algorithm));
     }
     match text.name {
@@ -130,13 +136,21 @@ pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
             text.plain()?;
             compress::gzip(level(&text, 6, &compress::GZIP_LEVELS)?)
         }
-        "unzstd" | "gunzip" => {
-            text.plain()?;
-            match text.argument {
-                Some(argument) => Err(text.refuse("argument", argument, "left out: there is none")),
-                None if text.name == "unzstd" => Ok(compress::unzstd()),
-                None => Ok(compress::gunzip()),
+        "unzstd" => {
+            text.bare()?;
+            let mut window = compress::WINDOW_LOG;
+            for &(option, value) in &text.options {
+                match option {
+                    "window" => window = text.number(option, value, "a whole number")?,
+                    _ => return Err(text.refuse("option", option, "window=LOG")),
+                }
             }
+            compress::unzstd(window)
+        }
+        "gunzip" => {
+            text.plain()?;
+            text.bare()?;
+            Ok(compress::gunzip())
         }
         "convert" => conversion(&text),
         "count" | "find" => patterns(&text),

@@ -143,6 +143,35 @@ fn damaged_and_shortened_frames_are_errors_with_their_place() {
 }
 
 #[test]
+fn windows_beyond_what_was_said_are_refused_with_the_way_out() {
+    // A window of 8 MiB, which the content fills.
+    let bytes = sample(9 << 20);
+    let mut context = zstd_safe::CCtx::create();
+    context
+        .set_parameter(zstd_safe::CParameter::WindowLog(23))
+        .unwrap();
+    let mut frame = Vec::with_capacity(zstd_safe::compress_bound(bytes.len()));
+    context.compress2(&mut frame, &bytes).unwrap();
+    let error = run(&["unzstd,window=22"], &frame, &[]).unwrap_err();
+    assert_eq!(error.code(), "corrupt");
+    assert!(error.to_string().contains("window=LOG"), "{error}");
+    let (_, back) = run(&["unzstd,window=23"], &frame, &[]).unwrap();
+    assert!(back == bytes);
+    // The default fits the default limit of n-buffering.
+    let state = |name: &str| Chain::parse(&[name]).unwrap().state_bytes();
+    assert!(state("unzstd") < 70_000_000);
+    assert!(state("unzstd,window=23") < 10_000_000);
+    for name in [
+        "unzstd,window=9",
+        "unzstd,window=32",
+        "unzstd,window=x",
+        "unzstd,level=3",
+    ] {
+        assert_eq!(Chain::parse(&[name]).unwrap_err().code(), "parameter");
+    }
+}
+
+#[test]
 fn levels_that_do_not_exist_are_refused() {
     for name in [
         "zstd:23",

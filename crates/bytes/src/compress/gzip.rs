@@ -53,10 +53,14 @@ pub(super) struct Gunzip(Option<Decompress>);
 
 impl Decoder for Gunzip {
     const NAME: &'static str = "gunzip";
-    /// A window of 32 KiB and tables.
-    const BYTES: usize = 128 << 10;
+    type Options = ();
 
-    fn open() -> Result<Self, String> {
+    /// A window of 32 KiB and tables.
+    fn bytes((): ()) -> usize {
+        128 << 10
+    }
+
+    fn open((): ()) -> Result<Self, String> {
         Ok(Self(None))
     }
 

@@ -1,7 +1,5 @@
 //! Decompression, a step of output at a time.
 
-use std::marker::PhantomData;
-
 use super::STEP;
 use crate::processor::{Joined, Needs, Output, Piece, Processor};
 use crate::{BytesError, Outcome, Sizes};
@@ -9,23 +7,20 @@ use crate::{BytesError, Outcome, Sizes};
 /// A decoder of frames that follow one another.
 pub(super) trait Decoder: Sized + Send + 'static {
     const NAME: &'static str;
+    /// How it decodes.
+    type Options: Copy + Send + Sync + 'static;
+
     /// Bytes of a decoder, at most.
-    const BYTES: usize;
+    fn bytes(options: Self::Options) -> usize;
 
     /// A decoder before the first frame; or why there is none.
-    fn open() -> Result<Self, String>;
+    fn open(options: Self::Options) -> Result<Self, String>;
 
     /// Takes what it can and fills what `out` has room for; never makes it grow. Says how much it took, and whether it is inside a frame. Or says what is wrong.
     fn step(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), String>;
 }
 
-pub(super) struct Steps<D>(PhantomData<fn() -> D>);
-
-impl<D> Steps<D> {
-    pub(super) fn new() -> Self {
-        Self(PhantomData)
-    }
-}
+pub(super) struct Steps<D: Decoder>(pub(super) D::Options);
 
 pub(super) struct State<D> {
     /// Or why there is none: told with the first bytes.
@@ -55,14 +50,14 @@ impl<D: Decoder> Processor for Steps<D> {
     }
 
     fn state_bytes(&self) -> usize {
-        size_of::<State<D>>() + D::BYTES
+        size_of::<State<D>>() + D::bytes(self.0)
     }
 
     fn part(&self) {}
 
     fn state(&self) -> State<D> {
         State {
-            decoder: D::open(),
+            decoder: D::open(self.0),
             sizes: Sizes::default(),
             taken: 0,
             inside: false,

@@ -2,7 +2,6 @@
 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer};
 
-use super::WINDOW_LOG;
 use super::frames::Format;
 use super::steps::Decoder;
 
@@ -76,13 +75,18 @@ pub(super) struct Unzstd(DCtx<'static>);
 
 impl Decoder for Unzstd {
     const NAME: &'static str = "unzstd";
-    /// The window, and room for two blocks of 128 KiB with their tables.
-    const BYTES: usize = (1 << WINDOW_LOG) + (1 << 20);
+    /// Binary logarithm of the largest window.
+    type Options = u32;
 
-    fn open() -> Result<Self, String> {
+    /// The window, and room for two blocks of 128 KiB with their tables.
+    fn bytes(window: u32) -> usize {
+        (1 << window) + (1 << 20)
+    }
+
+    fn open(window: u32) -> Result<Self, String> {
         let mut context = DCtx::try_create().ok_or("no memory for a decompression context")?;
         context
-            .set_parameter(DParameter::WindowLogMax(WINDOW_LOG))
+            .set_parameter(DParameter::WindowLogMax(window))
             .map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
         Ok(Self(context))
     }
@@ -94,7 +98,13 @@ impl Decoder for Unzstd {
         let hint = self
             .0
             .decompress_stream(&mut to, &mut from)
-            .map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
+            .map_err(|code| match zstd_safe::get_error_name(code) {
+                // The one thing that whoever decompresses can mend.
+                name if name.contains("too much memory") => {
+                    format!("{name} (a greater window, see unzstd,window=LOG)")
+                }
+                name => name.to_owned(),
+            })?;
         Ok((from.pos(), hint != 0))
     }
 }
