@@ -7,6 +7,8 @@ import json
 import sys
 from typing import Any
 
+from ..errors import UsageError
+from ..native_errors import OptionError
 from .exits import Exit
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
@@ -54,10 +56,12 @@ def run(arguments: argparse.Namespace) -> int:
     from ..nbuffering import nbuffer
 
     names = arguments.processors
-    streams = arguments.copy or makes_output(names) or not names
-    if arguments.copy and makes_output(names):
-        from ..errors import UsageError
-
+    try:
+        makes = makes_output(names)
+    except OptionError as error:
+        raise UsageError(f"{error}; see isochrony pipe --help") from error
+    streams = arguments.copy or makes or not names
+    if arguments.copy and makes:
         raise UsageError("--copy and a processor that makes output both write standard output; leave one of them out")
     report = nbuffer(
         0,
