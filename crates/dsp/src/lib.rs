@@ -6,6 +6,7 @@
 //! - CPU features are chosen at run time, once a call ([`Isa`]), never per sample;
 //! - nothing is allocated, locked or copied per sample.
 
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 pub mod convert;

@@ -170,6 +170,36 @@ proptest! {
             from = peak.map_or(window.len(), |peak| peak.at + skip);
         }
     }
+
+    #[test]
+    fn the_first_extreme_of_many_is_found_among_equals_and_nan(
+        few in prop::collection::vec(prop::sample::select(vec![-2.0, -0.0, 0.0, 1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY]), 1..8),
+        places in prop::collection::vec(0usize..200, 0..40), len in 1usize..200, skip in 1usize..90,
+    ) {
+        // Mostly one value, with others here and there.
+        let mut window = vec![few[0]; len];
+        for (at, value) in places.iter().zip(few.iter().cycle()) {
+            window[at % len] = *value;
+        }
+        for (extreme, size) in [(Extreme::Max, 1.0), (Extreme::Min, -1.0), (Extreme::Abs, 0.0)] {
+            let mut peaks = [None; 3];
+            trim_peaks(&window, extreme, skip, &mut peaks);
+            let size = |x: f64| if size == 0.0 { x.abs() } else { size * x };
+            let mut from = 0;
+            for peak in peaks {
+                let mut want: Option<usize> = None;
+                for at in from..len {
+                    let better = want.is_none_or(|best| size(window[at]) > size(window[best]));
+                    if !window[at].is_nan() && better {
+                        want = Some(at);
+                    }
+                }
+                prop_assert_eq!(peak.map(|peak| peak.at), want);
+                prop_assert_eq!(peak.map(|peak| peak.value.to_bits()), want.map(|at| window[at].to_bits()));
+                from = want.map_or(len, |at| at + skip);
+            }
+        }
+    }
 }
 
 #[test]

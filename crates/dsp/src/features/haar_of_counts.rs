@@ -9,6 +9,7 @@ use isochrony_segment::{Calibration, Sample};
 
 use super::haar::{HaarOutput, bins, check_levels, factor};
 use crate::DspError;
+use crate::ahead::fetch_ahead;
 use crate::isa::{Isa, Kernel, Level};
 use crate::sums::lanes;
 
@@ -165,12 +166,17 @@ impl<T: Count> HaarOfCounts<T> {
     /// The row of a window. A window or memory of another length leaves the memory as it is.
     pub fn row(&mut self, window: &[T], out: &mut [f64]) {
         if window.len() == self.width && out.len() == self.bins() {
-            let isa = self.isa;
-            isa.run(Row {
+            let (isa, output) = (self.isa, self.output);
+            let row = Row {
                 haar: self,
                 window,
                 out,
-            });
+            };
+            // Measured: the same for details, half as long for energies, a quarter longer for coefficients.
+            match output {
+                HaarOutput::Details | HaarOutput::Energies => isa.run_narrow(row),
+                HaarOutput::Coefficients => isa.run(row),
+            }
         }
     }
 }
@@ -189,6 +195,7 @@ fn sum<T: Count>(counts: &[T]) -> T::Wide {
     let (groups, rest) = counts.as_chunks::<LANES>();
     let mut lanes = [T::Wide::default(); LANES];
     for group in groups {
+        fetch_ahead(group);
         for (lane, &count) in lanes.iter_mut().zip(group) {
             *lane = *lane + count.wide();
         }
@@ -205,13 +212,19 @@ fn halve<F: Copy, W: Wide>(from: &[F], sums: &mut [W], wide: impl Fn(F) -> W) ->
     let (groups, rest) = from.as_chunks::<2>().0.as_chunks::<LANES>();
     let (sum_groups, sum_rest) = sums.as_chunks_mut::<LANES>();
     let mut squares = [0_i64; LANES];
-    // As numbers of a lane and not one after the other: so compilers see vectors.
     for (group, sums) in groups.iter().zip(sum_groups) {
-        for lane in 0..LANES {
-            let (a, b) = (wide(group[lane][0]), wide(group[lane][1]));
-            sums[lane] = a + b;
+        // Loops of one thing each: of pairs that are worked on one by one compilers make no vectors here.
+        let (mut a, mut b) = ([W::default(); LANES], [W::default(); LANES]);
+        for ((pair, a), b) in group.iter().zip(&mut a).zip(&mut b) {
+            *a = wide(pair[0]);
+            *b = wide(pair[1]);
+        }
+        for ((sum, &a), &b) in sums.iter_mut().zip(&a).zip(&b) {
+            *sum = a + b;
+        }
+        for ((square, &a), &b) in squares.iter_mut().zip(&a).zip(&b) {
             let difference = (a - b).long();
-            squares[lane] += difference * difference;
+            *square += difference * difference;
         }
     }
     let mut all = squares.iter().sum();

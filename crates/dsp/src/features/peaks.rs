@@ -1,5 +1,6 @@
 //! Peaks of a row, one behind another.
 
+use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 
 /// Which value is the peak.
@@ -64,20 +65,59 @@ pub fn trim_peaks<T: Precision>(
 }
 
 fn first_extreme<T: Precision>(row: &[T], from: usize, extreme: Extreme) -> Option<Peak<T>> {
-    let size = |value: T| match extreme {
-        Extreme::Max => value,
-        Extreme::Min => -value,
-        Extreme::Abs => value.abs(),
+    let row = row.get(from..)?;
+    let isa = Isa::best();
+    let at = match extreme {
+        Extreme::Max => isa.run(FirstLargest(row, |value: T| value)),
+        Extreme::Min => isa.run(FirstLargest(row, |value: T| -value)),
+        Extreme::Abs => isa.run(FirstLargest(row, |value: T| value.abs())),
     };
-    let mut best: Option<Peak<T>> = None;
-    for (at, &value) in row.iter().enumerate().skip(from) {
-        let better = match best {
-            Some(best) => size(value) > size(best.value),
-            None => !value.is_nan(),
-        };
-        if better {
-            best = Some(Peak { at, value });
+    at.map(|at| Peak {
+        at: from + at,
+        value: row[at],
+    })
+}
+
+/// Values that are looked at side by side: as many as it takes for none to wait for another.
+const SIDE: usize = 32;
+
+/// The place of the first value of which a function is largest; None where it is NaN of all.
+struct FirstLargest<'a, T, F>(&'a [T], F);
+
+impl<T: Precision, F: Fn(T) -> T> Kernel for FirstLargest<'_, T, F> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) -> Option<usize> {
+        let Self(row, size) = self;
+        let (groups, rest) = row.as_chunks::<SIDE>();
+        // NaN is larger than nothing.
+        let larger = |best: T, value: T| if value > best { value } else { best };
+        let mut lanes = [T::neg_infinity(); SIDE];
+        for group in groups {
+            for (lane, &value) in lanes.iter_mut().zip(group) {
+                *lane = larger(*lane, size(value));
+            }
         }
+        let largest = lanes.into_iter().fold(T::neg_infinity(), larger);
+        let largest = rest
+            .iter()
+            .fold(largest, |best, &value| larger(best, size(value)));
+        // All of a group at once, as vectors do it; then the place in it.
+        let is_in = |group: &[T; SIDE]| {
+            let mut found = false;
+            for &value in group {
+                found |= size(value) == largest;
+            }
+            found
+        };
+        let before = match groups.iter().position(is_in) {
+            Some(group) => group * SIDE,
+            None => groups.len() * SIDE,
+        };
+        let place = row[before..]
+            .iter()
+            .position(|&value| size(value) == largest);
+        place.map(|place| before + place)
     }
-    best
 }

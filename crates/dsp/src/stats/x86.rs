@@ -8,6 +8,7 @@
 use std::arch::x86_64::*;
 
 use super::integer::Block;
+use crate::ahead::fetch_ahead;
 use crate::isa::Level;
 
 /// Signed samples, as they are.
@@ -118,16 +119,6 @@ fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
         // SAFETY: every x86-64 CPU has SSE2.
         unsafe { bytes_sse2(samples, flip) }
     }
-}
-
-/// What lies so many bytes ahead is asked for: these loops wait for memory, and the processor's own look-ahead ends with a page.
-const AHEAD: usize = 2 * 4096;
-
-#[inline(always)]
-fn fetch_ahead<T>(from: &T) {
-    let ahead = std::ptr::from_ref(from).cast::<i8>().wrapping_add(AHEAD);
-    // SAFETY: it is a hint that reads nothing and never faults, whatever the address; every x86-64 CPU has SSE.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead) }
 }
 
 /// One kernel in two vector widths: the name, what it needs, and its instructions.

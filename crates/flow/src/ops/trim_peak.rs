@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array};
 use arrow_schema::{DataType, Field};
+use isochrony_dsp::Windows;
 use isochrony_dsp::features::{Extreme, Peak, trim_peaks};
 use isochrony_expr::Expr;
 use isochrony_segment::DType;
@@ -44,7 +45,8 @@ operator! {
 /// Rows that wait to be given away.
 struct Ready {
     made: Made,
-    values: Compiled,
+    /// What makes values of samples; None: they are doubles in their unit already.
+    values: Option<Compiled>,
     tile: Vec<f64>,
     extreme: Extreme,
     skip: usize,
@@ -63,7 +65,18 @@ impl Ready {
     fn add(&mut self, frames: &Frames) -> Result<(), OpError> {
         self.made.add(frames);
         let (width, count) = (frames.width(), frames.count());
+        if self.values.is_none() {
+            let values = frames.values::<f64>().ok_or(OpErrorKind::WrongItem {
+                expected: "aligned doubles",
+                got: "others",
+            })?;
+            for (window, row) in (0..).zip(Windows::new(values, width, frames.stride()).iter()) {
+                self.trim(frames, window, row);
+            }
+            return Ok(());
+        }
         let most = (TILE_VALUES / width).max(1) as u64;
+        let mut tile = std::mem::take(&mut self.tile);
         let mut from = 0;
         while from < count {
             let to = count.min(from + most);
@@ -72,27 +85,33 @@ impl Ready {
             };
             // Grows to a tile once.
             let needed = (to - from) as usize * width;
-            if self.tile.len() < needed {
-                self.tile.resize(needed, 0.0);
+            if tile.len() < needed {
+                tile.resize(needed, 0.0);
             }
-            let tile = &mut self.tile[..needed];
-            self.values.run(&some, bytemuck::cast_slice_mut(tile))?;
-            for (window, row) in (from..to).zip(tile.chunks_exact(width)) {
-                trim_peaks(row, self.extreme, self.skip, &mut self.peaks);
-                let start = frames.window_start(window);
-                for (peak, column) in self.peaks.iter().zip(&mut self.columns) {
-                    column.values.push(peak.map(|peak| peak.value));
-                    // A window lies in memory, so that this does not overflow.
-                    let covers = |at: usize| {
-                        (at as u128 * u128::from(frames.window()) / width as u128) as u64
-                    };
-                    let place = peak.map(|peak| start.saturating_add_unsigned(covers(peak.at)));
-                    column.places.push(place);
-                }
+            if let Some(values) = &mut self.values {
+                values.run(&some, bytemuck::cast_slice_mut(&mut tile[..needed]))?;
+            }
+            for (window, row) in (from..to).zip(tile[..needed].chunks_exact(width)) {
+                self.trim(frames, window, row);
             }
             from = to;
         }
+        self.tile = tile;
         Ok(())
+    }
+
+    /// Adds the peaks of a window's row.
+    fn trim(&mut self, frames: &Frames, window: u64, row: &[f64]) {
+        trim_peaks(row, self.extreme, self.skip, &mut self.peaks);
+        let start = frames.window_start(window);
+        // A window lies in memory, so that this does not overflow.
+        let covers =
+            |at: usize| (at as u128 * u128::from(frames.window()) / row.len() as u128) as u64;
+        for (peak, column) in self.peaks.iter().zip(&mut self.columns) {
+            column.values.push(peak.map(|peak| peak.value));
+            let place = peak.map(|peak| start.saturating_add_unsigned(covers(peak.at)));
+            column.places.push(place);
+        }
     }
 }
 
@@ -109,9 +128,17 @@ impl Operator for TrimPeak {
                 mend,
             ));
         }
-        let mut values = Compiled::default();
-        let doubles = Expr::input().astype(DType::F64);
-        values.bind("trim_peak", Some(&doubles), from_ref(port))?;
+        let own = port
+            .stream()
+            .is_some_and(|stream| stream.calibration.is_identity());
+        let values = if own && port.dtype() == Some(DType::F64) {
+            None
+        } else {
+            let mut compiled = Compiled::default();
+            let doubles = Expr::input().astype(DType::F64);
+            compiled.bind("trim_peak", Some(&doubles), from_ref(port))?;
+            Some(compiled)
+        };
         let unit = port.stream().map_or("", |stream| stream.calibration.unit());
         let count = self.count as usize;
         let fields = (1..=count).flat_map(|nth| {
