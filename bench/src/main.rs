@@ -12,6 +12,7 @@ mod open;
 mod scan;
 mod serve;
 mod statfilter;
+mod strategies;
 mod view;
 
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std:
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
     let mut results = Results::default();
-    let benches: [(&str, Bench); 8] = [
+    let benches: [(&str, Bench); 9] = [
         ("statfilter", statfilter::run),
         ("chain", chain::run),
         ("fft", fft::run),
@@ -66,6 +67,7 @@ fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
         ("commit", commit::run),
         ("view", view::run),
         ("import", import::run),
+        ("strategies", strategies::run),
     ];
     for (name, bench) in benches {
         if setup.only.as_deref().is_none_or(|only| only == name) {
