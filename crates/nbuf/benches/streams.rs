@@ -52,8 +52,8 @@ fn main() {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(&data).expect("disk space");
     statistics(&size, &data);
-    table(&size, &data, &mut file);
     hash(&size, &data, &mut file);
+    table(&size, &data, &mut file);
 }
 
 /// Noise a few counts wide on a slow wave: what sensors give.
