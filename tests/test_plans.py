@@ -269,8 +269,11 @@ def test_plans_print_compare_explain_and_report(store: iso.Store) -> None:
     assert "rewindow" in repr(plan.run())
     assert plan.collect(progress=True).shape == (0, 100)
     for run in (plan.collect, plan.run):
-        with pytest.raises(iso.PlanError, match="workers"):
-            run(workers=2)
+        for bad in (0, -1, 2.5, "all", True, 5000):
+            with pytest.raises(iso.OptionError, match="workers"):
+                run(workers=bad)
+        with pytest.raises(iso.PlanError, match="control"):
+            run(workers=2, control=iso.Control())
 
 
 def test_plans_come_back_from_json(store: iso.Store) -> None:

@@ -876,6 +876,17 @@ class NativePusher:
     @property
     def stopped(self) -> bool: ...
 
+_Report: TypeAlias = tuple[
+    list[tuple[str, int, int, int, float]],
+    list[str],
+    list[tuple[int, int, float]],
+    list[tuple[int, int, int, float]],
+    int,
+    float,
+    int,
+    str,
+]
+
 @final
 class NativePlan:
     @staticmethod
@@ -957,9 +968,8 @@ class NativePlan:
         optimise: bool = True,
         progress: Callable[[int, int], object] | None = None,
         control: NativeControl | None = None,
-    ) -> tuple[
-        list[tuple[Any, _Array | None]], tuple[list[tuple[str, int, int, int, float]], list[str], int, float, int, str]
-    ]: ...
+        workers: tuple[int, bool] = (1, False),
+    ) -> tuple[list[tuple[Any, _Array | None]], _Report]: ...
     def run(
         self,
         others: Sequence[NativePlan] = ...,
@@ -967,7 +977,8 @@ class NativePlan:
         optimise: bool = True,
         progress: Callable[[int, int], object] | None = None,
         control: NativeControl | None = None,
-    ) -> tuple[list[tuple[str, int, int, int, float]], list[str], int, float, int, str]: ...
+        workers: tuple[int, bool] = (1, False),
+    ) -> _Report: ...
     def __eq__(self, other: object, /) -> bool: ...
 
 @final

@@ -273,16 +273,20 @@ class Plan(
     def collect(
         self,
         *,
-        workers: int = 1,
+        workers: int | Literal["auto"] = 1,
+        pin: bool = False,
         progress: bool = False,
         memory: int | None = None,
         optimise: bool = True,
         control: Control | None = None,
     ) -> Any:
-        """Run the plan in this thread and gather what comes out.
+        """Run the plan and gather what comes out.
 
         Parameters:
-            workers: 1; more is an error until parallel runs exist.
+            workers: threads that do what each window needs for itself, for a portion of the recording each; "auto": as
+                many as there are cores. What remembers, Python functions and sinks go on in this thread, in order.
+                Results are the same bits for any number; `explain` says what is done where. 1: all in this thread.
+            pin: keep each worker on a core of its own.
             progress: draw a progress line on a terminal.
             memory: most bytes that may wait in queues and pooled blocks; default 1 GiB. The result is not counted.
             optimise: rewrite the plan first; results are the same.
@@ -296,23 +300,27 @@ class Plan(
         Raises:
             RunError: an operator failed; the message names it, the samples and their time. What a Python function
                 raised is its `__cause__`.
-            PlanError: `workers` is not 1.
+            OptionError: `workers` is no number from 1 to 1024, nor "auto".
+            PlanError: `control` with more than one worker.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
         """
-        return collect(self, workers=workers, progress=progress, memory=memory, optimise=optimise, control=control)[0]
+        return collect(
+            self, workers=workers, pin=pin, progress=progress, memory=memory, optimise=optimise, control=control
+        )[0]
 
     def run(
         self,
         *,
-        workers: int = 1,
+        workers: int | Literal["auto"] = 1,
+        pin: bool = False,
         progress: bool = False,
         memory: int | None = None,
         optimise: bool = True,
         control: Control | None = None,
     ) -> RunResult:
-        """Run the plan in this thread and drop what comes out; parameters and errors are those of `collect`.
+        """Run the plan and drop what comes out; parameters and errors are those of `collect`.
 
         Returns:
             A `RunResult`: its `report` says what each operator did.
         """
-        return run(self, workers=workers, progress=progress, memory=memory, optimise=optimise, control=control)
+        return run(self, workers=workers, pin=pin, progress=progress, memory=memory, optimise=optimise, control=control)

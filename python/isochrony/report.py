@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["OperatorReport", "Report", "RunResult"]
+__all__ = ["OperatorReport", "Report", "RunResult", "TaskReport", "WorkerReport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,46 @@ class OperatorReport:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What one worker did in a run on several cores.
+
+    Attributes:
+        tasks: that it did.
+        samples: that it read for them; what completes windows of one task and begins the next counts twice.
+        busy_s: seconds spent on them.
+    """
+
+    tasks: int
+    samples: int
+    busy_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """One task of a run on several cores.
+
+    Attributes:
+        start: index of the first sample of its portion of the recording.
+        end: index behind the last.
+        worker: number of the worker that did it, an index into `Report.workers`.
+        elapsed_s: seconds that it took.
+    """
+
+    start: int
+    end: int
+    worker: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a run did; prints as a table.
 
     Attributes:
         operators: in the order in which they ran.
         reads: how each stored signal was read, as text: by which I/O strategy, and why not by the one asked for.
+        workers: what each did; none where all was done in the caller's thread.
+        tasks: theirs, scan by scan in the order of reading.
         bursts: that the sources gave.
         elapsed_s: seconds from start to end.
         peak_bytes: most bytes in pooled blocks and queues at once.
@@ -40,6 +74,8 @@ class Report:
 
     operators: tuple[OperatorReport, ...]
     reads: tuple[str, ...]
+    workers: tuple[WorkerReport, ...]
+    tasks: tuple[TaskReport, ...]
     bursts: int
     elapsed_s: float
     peak_bytes: int

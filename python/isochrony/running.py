@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
 from .failures import Failures, expected
-from .native_errors import PlanError
+from .native_errors import OptionError, PlanError
 from .options import whole
 from .progress import ImportProgress
-from .report import OperatorReport, Report, RunResult
+from .report import OperatorReport, Report, RunResult, TaskReport, WorkerReport
 from .table import Table
 
 if TYPE_CHECKING:
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
     from .control import Control
     from .plan import Plan
 
+# Threads beyond this only cost memory.
+MOST_WORKERS = 1024
+
 __all__ = ["collect", "collect_reported", "run"]
 
 
 def collect(
     *plans: Plan,
-    workers: int = 1,
+    workers: int | Literal["auto"] = 1,
+    pin: bool = False,
     progress: bool = False,
     memory: int | None = None,
     optimise: bool = True,
@@ -44,14 +49,15 @@ def collect(
            [5.]]))
     """
     gathered, _, _ = collect_reported(
-        plans, workers=workers, progress=progress, memory=memory, optimise=optimise, control=control
+        plans, workers=workers, pin=pin, progress=progress, memory=memory, optimise=optimise, control=control
     )
     return gathered
 
 
 def run(
     *plans: Plan,
-    workers: int = 1,
+    workers: int | Literal["auto"] = 1,
+    pin: bool = False,
     progress: bool = False,
     memory: int | None = None,
     optimise: bool = True,
@@ -65,16 +71,18 @@ def run(
         A `RunResult`: its `report` says what each operator did.
     """
     first, others = _natives(plans)
-    memory = _checked(workers, memory)
+    memory = None if memory is None else whole("memory=", memory, "bytes")
+    threads = (_threads(workers), pin)
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line, expected() as failures:
         looks = _looks(line if progress else None, failures)
-        return _done(first.run(others, memory, optimise, looks, _native(control)))
+        return _done(first.run(others, memory, optimise, looks, _native(control), threads))
 
 
 def collect_reported(
     plans: tuple[Plan, ...],
     *,
-    workers: int = 1,
+    workers: int | Literal["auto"] = 1,
+    pin: bool = False,
     progress: bool = False,
     memory: int | None = None,
     optimise: bool = True,
@@ -84,24 +92,36 @@ def collect_reported(
     the report.
     """
     first, others = _natives(plans)
-    memory = _checked(workers, memory)
+    memory = None if memory is None else whole("memory=", memory, "bytes")
+    threads = (_threads(workers), pin)
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line, expected() as failures:
         looks = _looks(line if progress else None, failures)
-        gathered, done = first.collect(others, memory, optimise, looks, _native(control))
+        gathered, done = first.collect(others, memory, optimise, looks, _native(control), threads)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
     return tuple(results), tuple(parts for _, parts in gathered), _done(done)
 
 
-def _checked(workers: int, memory: int | None) -> int | None:
-    if workers != 1:
-        raise PlanError(f"workers={workers!r} is refused: this version runs plans in one thread; leave it at 1")
-    return None if memory is None else whole("memory=", memory, "bytes")
+def _threads(workers: int | Literal["auto"]) -> int:
+    """How many workers; of "auto" as many as the process has cores."""
+    if workers == "auto":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = whole("workers=", workers, 'threads (or "auto")')
+    if threads > MOST_WORKERS:
+        raise OptionError(f'workers={workers!r} is refused; give at most {MOST_WORKERS}, or "auto" for a worker a core')
+    return threads
 
 
 def _done(parts: Any) -> RunResult:
-    operators, reads, bursts, elapsed_s, peak_bytes, text = parts
-    operators_done = tuple(OperatorReport(*one) for one in operators)
-    return RunResult(Report(operators_done, tuple(reads), bursts, elapsed_s, peak_bytes, text))
+    operators, reads, workers, tasks, *rest = parts
+    return RunResult(
+        Report(
+            tuple(OperatorReport(*one) for one in operators),
+            tuple(reads),
+            tuple(WorkerReport(*one) for one in workers),
+            tuple(TaskReport(*one) for one in tasks),
+            *rest,
+        )
+    )
 
 
 def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:

@@ -11,6 +11,14 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
+    /// Parameters of operators that run on several cores cannot be changed.
+    #[error(
+        "workers={workers}: parameters are changed while a plan runs in one thread only; leave out control, or set workers to 1"
+    )]
+    ControlNeedsOneWorker {
+        /// Workers that were asked for.
+        workers: usize,
+    },
     /// No operator has this name.
     #[error("no operator is called {name:?}; choose from {known}")]
     UnknownOperator {
@@ -249,6 +257,7 @@ impl PlanError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownOperator { .. } => "unknown_operator",
+            Self::ControlNeedsOneWorker { .. } => "control_needs_one_worker",
             Self::Inputs { .. } => "inputs",
             Self::InputType { .. } => "input_type",
             Self::InputsDiffer { .. } => "inputs_differ",
@@ -399,6 +408,11 @@ pub enum OpErrorKind {
         /// What it said.
         message: String,
     },
+    /// The system gave no thread to a run on several cores.
+    #[error(
+        "no thread could be begun for the run's workers; run it with workers=1, or raise the limit of threads"
+    )]
+    NoThread,
 }
 
 impl OpError {
@@ -416,6 +430,7 @@ impl OpError {
             OpErrorKind::Expression(error) => error.code(),
             OpErrorKind::WrongItem { .. } => "wrong_item",
             OpErrorKind::OutOfStep { .. } => "out_of_step",
+            OpErrorKind::NoThread => "no_thread",
             OpErrorKind::MemoryCap { .. } => "memory_cap",
             OpErrorKind::FanInStarved { .. } => "fan_in_starved",
             OpErrorKind::LoopSkipped { .. } => "loop_skipped",

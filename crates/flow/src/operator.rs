@@ -123,7 +123,9 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Stateless, one input, indices as they are.
+    /// Stateless, one input, indices as they are. On several cores such an operator is made once for each worker, given
+    /// portions of a recording between breaks, and never told of the end: one that remembers, or that gives something only
+    /// at the end, must say so by [`contract`](Self::contract).
     #[must_use]
     pub fn new(outputs: impl IntoIterator<Item = PortType>) -> Self {
         Self {

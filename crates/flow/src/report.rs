@@ -1,6 +1,7 @@
 //! What a run did: per operator and in all.
 
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use isochrony_store::Reading;
@@ -21,6 +22,45 @@ pub struct OperatorReport {
     pub useful: Duration,
 }
 
+impl OperatorReport {
+    /// Of an operator that was given nothing.
+    pub(crate) fn none(name: &'static str) -> Self {
+        Self {
+            name,
+            items: 0,
+            samples: 0,
+            gaps: 0,
+            useful: Duration::ZERO,
+        }
+    }
+}
+
+/// What a worker of a run on several cores did.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct WorkerReport {
+    /// Its number, from 0 on.
+    pub number: usize,
+    /// Tasks that it did.
+    pub tasks: u64,
+    /// Samples that it read for them; those that complete windows of one task at the beginning of the next count twice.
+    pub samples: u64,
+    /// Time spent on them.
+    pub busy: Duration,
+}
+
+/// A task of a run on several cores.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TaskReport {
+    /// Indices of the portion of the recording, with the gaps in it and before it.
+    pub range: Range<i64>,
+    /// Number of the worker that did it.
+    pub worker: usize,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
 /// What a run did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -35,6 +75,10 @@ pub struct Report {
     pub elapsed: Duration,
     /// Most bytes in pooled blocks and queues at once.
     pub peak_bytes: u64,
+    /// What workers did; none where all was done in the caller's thread.
+    pub workers: Vec<WorkerReport>,
+    /// Their tasks, scan by scan in the order of reading.
+    pub tasks: Vec<TaskReport>,
 }
 
 impl fmt::Display for Report {
@@ -55,6 +99,15 @@ impl fmt::Display for Report {
         }
         for one in &self.reads {
             writeln!(f, "read {one}")?;
+        }
+        for one in &self.workers {
+            let share = 100.0 * one.busy.as_secs_f64() / seconds.max(1e-9);
+            let name = format!("worker {}", one.number);
+            writeln!(
+                f,
+                "{name:<16}{:>6} tasks{:>16}{share:>17.1}%",
+                one.tasks, one.samples
+            )?;
         }
         write!(
             f,

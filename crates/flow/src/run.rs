@@ -11,6 +11,7 @@ use crate::ops::{
     Passthrough, Power, Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
 };
 use crate::optimise::optimise;
+use crate::parallel::{self, Ran};
 use crate::plan::Op;
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
 
@@ -42,16 +43,24 @@ fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError>
     Ok(graph)
 }
 
-/// Runs what was prepared.
-fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<(Run, Report), RunError> {
-    let ran = Run::new(graph, options).and_then(|mut run| {
+/// Runs what was prepared, on as many cores as is asked for and as it can be spread over.
+fn run(graph: Graph, options: &RunOptions<'_>) -> Result<Ran, RunError> {
+    if options.control.is_some() && options.workers > 1 {
+        let workers = options.workers;
+        return Err(PlanError::ControlNeedsOneWorker { workers }.into());
+    }
+    if let Some(ran) = parallel::run(&graph, options)? {
+        return Ok(ran);
+    }
+    let ran = Run::new(&graph, options).and_then(|mut run| {
         let report = run.run(options)?;
         Ok((run, report))
     });
     if let Some(control) = options.control {
         control.end();
     }
-    ran
+    let (run, report) = ran?;
+    Ok(Ran { run, graph, report })
 }
 
 fn indent(text: &str) -> String {
@@ -324,7 +333,11 @@ impl Plan {
         };
         let sinks: Vec<Self> = plans.iter().map(sink).collect();
         let graph = prepared(&sinks, options)?;
-        let (mut run, report) = run(&graph, options)?;
+        let Ran {
+            mut run,
+            graph,
+            report,
+        } = run(graph, options)?;
         let mut gathered: Vec<Gathered> = Vec::with_capacity(plans.len());
         for (at, &(node, _)) in graph.outputs.iter().enumerate() {
             // Equal plans end in one node, which gives its result once.
@@ -363,7 +376,7 @@ impl Plan {
     /// [`RunError`].
     pub fn run_all(plans: &[Self], options: &RunOptions<'_>) -> Result<Report, RunError> {
         let graph = prepared(plans, options)?;
-        run(&graph, options).map(|(_, report)| report)
+        run(graph, options).map(|ran| ran.report)
     }
 
     /// The plan as written and as it will run, and which rewrites lie between; reads nothing.
@@ -385,6 +398,10 @@ impl Plan {
                 node.bound.contract
             );
         }
+        text += &format!(
+            "on several workers\n{}\n",
+            indent(&parallel::explain(&graph))
+        );
         let reads: Vec<String> = (graph.nodes.iter())
             .filter_map(|node| match &node.op {
                 Op::Scan {

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::cut::Cut;
 use crate::rows::on_grid;
-use crate::{Break, Clock, Item, Needs, OpError, PortType};
+use crate::snapshot::InMemory;
+use crate::{Break, Clock, Item, Needs, OpError, PortType, Snapshot};
 
 /// What a source gives next.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub enum Pulled {
     Item(Item),
     /// Nothing for now, from a live source; it wakes the run when there is something ([`Source::wakes`]).
     Idle,
+    /// Nothing that begins before this index follows: where items alone do not say so.
+    Upto(i64),
     /// Nothing follows.
     End,
 }
@@ -60,6 +63,16 @@ pub trait Source: Send {
     fn total(&self) -> Option<u64> {
         None
     }
+
+    /// Samples given so far, towards the total; None: those of its items.
+    fn given(&self) -> Option<u64> {
+        None
+    }
+
+    /// Samples whose items will come, where that is known, so that a sink may set memory aside.
+    fn expects(&self) -> Option<u64> {
+        self.total()
+    }
 }
 
 /// Something that can be scanned: a stored signal, an array.
@@ -72,6 +85,20 @@ pub trait Recording: Send + Sync {
     /// # Errors
     /// Whatever opening meets.
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError>;
+
+    /// The recording as it is now, which several threads can read; None of what can only be read in one pass, as a feed.
+    ///
+    /// # Errors
+    /// Whatever opening meets.
+    fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
+        let _ = range;
+        Ok(None)
+    }
+
+    /// Whether [`snapshot`](Self::snapshot) gives something.
+    fn in_portions(&self) -> bool {
+        false
+    }
 
     /// What knows the civil times of its indices, if they are known. It must live as long as the recording does.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
@@ -179,6 +206,15 @@ impl Recording for Segments {
             cut: Cut::new(segment),
             anchor: 0,
         }))
+    }
+
+    fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
+        let all = InMemory::new(self.clone(), &self.segments, range);
+        Ok(Some(Arc::new(all)))
+    }
+
+    fn in_portions(&self) -> bool {
+        true
     }
 }
 

@@ -16,12 +16,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use isochrony_segment::StreamId;
 use isochrony_store::machine::Outlook;
 use isochrony_store::{Mode, Reading, Signal, SignalReader, Store, StoreError, Strategy, Stretch};
-use isochrony_time::{Fixed, RunId, Stamp, TimeError, civil};
+use isochrony_time::{RunId, civil};
 use serde_json::{Map, Value, json};
 
 use crate::cut::Cut;
+use crate::stored_clock::{StoredClock, differ};
+use crate::stored_portions::StoredPortions;
 use crate::{
-    Break, Cause, Clock, Live, OpError, OpErrorKind, PlanError, PortType, Pulled, Recording, Source,
+    Break, Cause, Clock, Live, OpError, OpErrorKind, PlanError, PortType, Pulled, Recording,
+    Snapshot, Source,
 };
 
 /// A signal of a store, or ranges of it, that can be scanned.
@@ -135,17 +138,12 @@ impl Stored {
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
         let parts = signal.select(range).map_err(failed)?.parts().to_vec();
-        Ok(Box::new(self.pass(signal, parts, before, segment)?))
+        self.read_as(&signal)?;
+        Ok(Box::new(self.pass_over(signal, parts, before, segment)?))
     }
 
-    /// A pass over parts of the signal as a handle shows it, which from now on is what times are looked up in.
-    fn pass(
-        &self,
-        signal: Signal,
-        parts: Vec<Stretch>,
-        before: Option<(i64, u32)>,
-        segment: u64,
-    ) -> Result<Pass, OpError> {
+    /// From now on times are looked up in the signal as a handle shows it.
+    fn read_as(&self, signal: &Signal) -> Result<(), OpError> {
         if let Some(clock) = &self.clock {
             let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);
             match &self.clocked_by {
@@ -155,6 +153,26 @@ impl Stored {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// The signal as it is now, and the parts of it that are asked for, in the order of reading.
+    fn now(&self, range: Option<Range<i64>>) -> Result<(Signal, Vec<Stretch>), OpError> {
+        let mut signal = self.signal.clone();
+        signal.refresh().map_err(failed)?;
+        let parts = self.parts(&signal, range).map_err(failed)?;
+        self.read_as(&signal)?;
+        Ok((signal, parts))
+    }
+
+    /// A pass over parts of the signal as a handle shows it.
+    pub(crate) fn pass_over(
+        &self,
+        signal: Signal,
+        parts: Vec<Stretch>,
+        before: Option<(i64, u32)>,
+        segment: u64,
+    ) -> Result<Pass, OpError> {
         let cut = Cut::new(segment);
         let strategy = (self.io).unwrap_or_else(|| Outlook::choose(&signal, &parts));
         let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
@@ -173,6 +191,7 @@ impl Stored {
             part: 0,
             stretch: 0..0,
             before,
+            tells_all: false,
         })
     }
 
@@ -257,10 +276,20 @@ impl Recording for Stored {
     }
 
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
-        let mut signal = self.signal.clone();
-        signal.refresh().map_err(failed)?;
-        let parts = self.parts(&signal, range).map_err(failed)?;
-        Ok(Box::new(self.pass(signal, parts, None, segment)?))
+        let (signal, parts) = self.now(range)?;
+        Ok(Box::new(self.pass_over(signal, parts, None, segment)?))
+    }
+
+    fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
+        let (signal, parts) = self.now(range)?;
+        // Chosen for all of it, not for each portion.
+        let strategy = (self.io).unwrap_or_else(|| Outlook::choose(&signal, &parts));
+        let stored = self.clone().io(strategy);
+        Ok(Some(StoredPortions::new(stored, signal, parts)))
+    }
+
+    fn in_portions(&self) -> bool {
+        true
     }
 
     fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
@@ -302,77 +331,12 @@ impl Recording for Stored {
     }
 }
 
-/// The signal as the last pass reads it.
-#[derive(Debug)]
-struct StoredClock(RwLock<Signal>);
-
-/// Times that are looked up together.
-const TIMES: usize = 1 << 12;
-
-impl Clock for StoredClock {
-    fn stamp(&self, index: i64) -> Option<Stamp> {
-        let signal = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let time = signal.time_of(index).ok()?;
-        Some(Stamp::new(time.value, Fixed::ZERO))
-    }
-
-    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
-        let signal = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut exact = vec![Fixed::ZERO; indices.len().min(TIMES)];
-        let ns = |time: Fixed| {
-            time.round_i64().ok_or(TimeError::Overflow {
-                what: "a time in ns since 1970",
-            })
-        };
-        for (indices, out) in indices.chunks(TIMES).zip(out.chunks_mut(TIMES)) {
-            match signal.civil_many(indices, &mut exact) {
-                Ok(()) => {
-                    for (out, &time) in out.iter_mut().zip(&exact) {
-                        *out = ns(time)?;
-                    }
-                }
-                // Some of the runs have no times: the others' are looked up one by one.
-                Err(StoreError::NoCivilTime { .. }) => {
-                    for (out, &index) in out.iter_mut().zip(indices) {
-                        *out = match signal.time_of(index) {
-                            Ok(time) => ns(time.value)?,
-                            Err(StoreError::NoCivilTime { .. }) => i64::MIN,
-                            Err(other) => return Err(other.into()),
-                        };
-                    }
-                }
-                Err(other) => return Err(other.into()),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// In what the clocks of two signals differ, where their indices are said to be the same times.
-fn differ(signal: &Signal, other: &Signal) -> Option<String> {
-    let rates = [signal, other].map(|signal| signal.stream().get().rate);
-    if rates[0] != rates[1] {
-        return Some(format!("its rate is {} Hz, not {} Hz", rates[0], rates[1]));
-    }
-    let begin = signal.start_index().max(other.start_index());
-    let end = signal.end_index().min(other.end_index());
-    let period = 1e9 / rates[0].to_f64();
-    // What has no civil time says nothing against it.
-    let time = |signal: &Signal, index| Some(signal.time_of(index).ok()?.value);
-    [begin, end - 1].into_iter().filter(|_| begin < end).find_map(|index| {
-        let apart = time(signal, index)?.checked_sub(time(other, index)?)?.to_f64();
-        (apart.abs() * 2.0 >= period).then(|| {
-            format!("sample {index} was taken {apart:+.0} ns beside it, and a sample takes {period:.0} ns")
-        })
-    })
-}
-
-fn failed(error: StoreError) -> OpError {
+pub(crate) fn failed(error: StoreError) -> OpError {
     OpErrorKind::Failed(Cause::from(error)).into()
 }
 
 /// One pass over the parts.
-struct Pass {
+pub(crate) struct Pass {
     signal: Signal,
     reader: SignalReader,
     stream: StreamId,
@@ -387,9 +351,19 @@ struct Pass {
     piece: i64,
     /// End and run of the stretch before.
     before: Option<(i64, u32)>,
+    /// Whether a stretch that continues what was before the pass is announced, too.
+    tells_all: bool,
 }
 
 impl Pass {
+    /// Announces its first stretch also where that continues what was before.
+    pub(crate) fn telling_all(self) -> Self {
+        Self {
+            tells_all: true,
+            ..self
+        }
+    }
+
     /// Enters the next stretch and says so, unless it continues the one before; then, and at the end, None.
     fn enter(&mut self) -> Option<Pulled> {
         while let Some(part) = self.parts.get(self.part) {
@@ -408,12 +382,14 @@ impl Pass {
                 continue;
             }
             let before = self.before.replace((stretch.end, run));
-            let why = before.map(|before| self.between(before, stretch.start, run));
             let continues = before == Some((stretch.start, run));
+            let why = before.filter(|_| !continues);
+            let why = why.map(|before| self.between(before, stretch.start, run));
+            let told = std::mem::take(&mut self.tells_all) || !continues;
             let anchor = self.anchor(stretch.start, run);
             self.stretch = stretch;
             // Ranges may touch inside a run: nothing to announce there.
-            return (!continues).then_some(Pulled::Stretch { anchor, why });
+            return told.then_some(Pulled::Stretch { anchor, why });
         }
         None
     }
@@ -478,10 +454,15 @@ impl Source for Pass {
     }
 
     fn total(&self) -> Option<u64> {
-        let gaps = self.signal.gaps();
-        let count = |part: &Stretch| {
-            part.range.end - part.range.start - gaps.missing_within(part.range.clone())
-        };
-        Some(self.parts.iter().map(count).sum::<i64>().unsigned_abs())
+        Some(samples_in(&self.signal, &self.parts))
     }
+}
+
+/// Samples of parts of a signal.
+pub(crate) fn samples_in(signal: &Signal, parts: &[Stretch]) -> u64 {
+    let gaps = signal.gaps();
+    let count = |part: &Stretch| {
+        part.range.end - part.range.start - gaps.missing_within(part.range.clone())
+    };
+    parts.iter().map(count).sum::<i64>().unsigned_abs()
 }

@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Gathered, Live, Plan, RunOptions, Segments};
+use isochrony_flow::ops::TrimPeak;
+use isochrony_flow::{Gathered, Live, Plan, RunOptions, Segments, Stat};
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
@@ -43,6 +44,8 @@ enum Step {
     Windows(u64, u64),
     Power,
     Fft,
+    Stats,
+    TrimPeak,
     Limit(u64),
     /// With what it was some steps ago.
     Zip(usize),
@@ -84,6 +87,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (1u64..40, 1u64..50).prop_map(|(window, hop)| Step::Windows(window, hop)),
         Just(Step::Power),
         Just(Step::Fft),
+        Just(Step::Stats),
+        Just(Step::TrimPeak),
         (0u64..60).prop_map(Step::Limit),
         (0usize..6).prop_map(Step::Zip),
         (0usize..6).prop_map(Step::Merge),
@@ -106,6 +111,8 @@ fn plan(scan: Plan, steps: &[Step]) -> Plan {
             Step::Windows(window, hop) => now.rewindow_every(*window, *hop),
             Step::Power => now.power(),
             Step::Fft => now.fft(),
+            Step::Stats => now.stats([Stat::Mean, Stat::Max]),
+            Step::TrimPeak => now.then::<TrimPeak>(serde_json::Map::new()),
             Step::Limit(count) => now.limit(*count),
             Step::Zip(back) => now.zip(&[earlier(back)]),
             Step::Merge(back) => now.merge(&[earlier(back)]),
@@ -145,6 +152,20 @@ proptest! {
         };
         let (one, plan) = of(cuts.0, segments.0);
         prop_assert_eq!(one, of(cuts.1, segments.1).0, "{}", plan);
+    }
+
+    #[test]
+    fn any_number_of_workers_gives_the_same_bits(
+        steps in steps(), gap in 0i64..60, len in 1i64..500, cut in 1i64..200, segment in 1u64..300, workers in 2usize..5,
+        task in 2u64..600, range in prop::option::of((0i64..700, 0i64..900)),
+    ) {
+        let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+        let range = range.map(|(from, wanted)| from..from + wanted);
+        let plan = plan(Plan::scan_part(recording(&stretches, cut), range, segment), &steps);
+        let mut options = RunOptions::default();
+        (options.workers, options.task) = (workers, task);
+        let (many, _) = plan.collect_with(&options).unwrap();
+        prop_assert_eq!(many, run(&plan, true), "{}", plan.explain());
     }
 
     #[test]

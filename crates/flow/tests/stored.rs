@@ -115,7 +115,7 @@ proptest! {
     #[test]
     fn windows_of_a_stored_signal_are_those_of_a_loop(
         history in history(), cut in (0.0f64..1.0, 0.0f64..1.0), window in 1i64..30, hop in 1i64..40,
-        segment in prop_oneof![Just(SEGMENT), 1u64..90], whole in any::<bool>(),
+        segment in prop_oneof![Just(SEGMENT), 1u64..90], whole in any::<bool>(), task in 2u64..400,
     ) {
         let made = Made::new(&history);
         let end = made.signal().end_index();
@@ -134,6 +134,28 @@ proptest! {
         let params = json!({"window": window, "hop": hop, "anchor": "range"});
         let ranged = selected.apply(&declaration, params.as_object().unwrap().clone(), &[]).unwrap();
         prop_assert_eq!(values(&ranged.collect().unwrap()), made.windows(&range, window, hop, false));
+        // On several cores, in portions; ranges that touch, are apart, or go back.
+        let at = |share: f64| (share * end as f64) as i64;
+        let middle = at((cut.0 + cut.1) / 2.0);
+        let ranges = [middle..end, a.min(b)..middle, 0..a.min(b)].map(|range| range.start..range.end.max(range.start));
+        let ordered = [0..middle, middle..end];
+        for ranges in [ranges.to_vec(), ordered.to_vec()] {
+            let plan = Plan::scan(made.stored().ranges(ranges)).rewindow_every(window as u64, hop as u64).unwrap();
+            let plan = plan.map(&(isochrony_expr::Expr::input() + 3)).unwrap();
+            let mut options = RunOptions::default();
+            (options.workers, options.task) = (3, task);
+            prop_assert_eq!(plan.collect_with(&options).unwrap().0, plan.collect().unwrap());
+        }
+        let mut options = RunOptions::default();
+        (options.workers, options.task) = (3, task);
+        let worked = windows.map(&(isochrony_expr::Expr::input() * 2)).unwrap();
+        let many = worked.collect_with(&options).unwrap().0;
+        prop_assert_eq!(many, worked.collect().unwrap());
+        let chosen = again.stats([Stat::Min, Stat::Count]).unwrap();
+        prop_assert_eq!(chosen.collect_with(&options).unwrap().0, chosen.collect().unwrap());
+        let marked = scan.passthrough().unwrap().map(&(isochrony_expr::Expr::input() + 1)).unwrap();
+        let marked = marked.rewindow_every(window as u64, hop as u64).unwrap();
+        prop_assert_eq!(marked.collect_with(&options).unwrap().0, marked.collect().unwrap());
         // Samples, and how many there are.
         let samples: Vec<i16> = made.windows(&range, 1, 1, true);
         let progress = isochrony_flow::Progress::default();

@@ -46,12 +46,15 @@ pub(crate) use follow::NativeFollowed;
 use function::{PythonOperator, Use};
 use jit::JitOperator;
 pub(crate) use listen::NativeListener;
-use running::{Asked, execute};
+use running::{Asked, Workers, execute};
 
-/// Per operator name, items, samples, gaps and useful seconds; bursts, seconds, bytes at most; as a table.
+/// Per operator name, items, samples, gaps and useful seconds; how signals were read; per worker tasks, samples and busy
+/// seconds; per task its first index, the one behind it, its worker and seconds; bursts, seconds, bytes at most; as a table.
 type ReportParts = (
     Vec<(&'static str, u64, u64, u64, f64)>,
     Vec<String>,
+    Vec<(u64, u64, f64)>,
+    Vec<(i64, i64, usize, f64)>,
     u64,
     f64,
     u64,
@@ -423,7 +426,7 @@ impl NativePlan {
 
     /// Runs this plan and others as one and gathers what comes out of each.
     #[allow(clippy::too_many_arguments)] // Called from one place.
-    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None, control=None))]
+    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None, control=None, workers=Workers::default()))]
     fn collect<'py>(
         &self,
         py: Python<'py>,
@@ -432,6 +435,7 @@ impl NativePlan {
         optimise: bool,
         progress: Option<Py<PyAny>>,
         control: Option<PyRef<'_, NativeControl>>,
+        workers: Workers,
     ) -> Result<(Vec<Collected<'py>>, ReportParts)> {
         let plans = self.all(&others);
         let asked = Asked {
@@ -439,6 +443,7 @@ impl NativePlan {
             optimise,
             progress,
             control: control.as_deref(),
+            workers,
         };
         let (gathered, report) = execute(py, &plans, asked, Plan::collect_all)?;
         let gathered = gathered.into_iter().zip(&plans);
@@ -448,7 +453,7 @@ impl NativePlan {
 
     /// Runs this plan and others as one and drops what comes out.
     #[allow(clippy::too_many_arguments)] // Called from one place.
-    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None, control=None))]
+    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None, control=None, workers=Workers::default()))]
     fn run(
         &self,
         py: Python<'_>,
@@ -457,6 +462,7 @@ impl NativePlan {
         optimise: bool,
         progress: Option<Py<PyAny>>,
         control: Option<PyRef<'_, NativeControl>>,
+        workers: Workers,
     ) -> Result<ReportParts> {
         let plans = self.all(&others);
         let asked = Asked {
@@ -464,6 +470,7 @@ impl NativePlan {
             optimise,
             progress,
             control: control.as_deref(),
+            workers,
         };
         let report = execute(py, &plans, asked, Plan::run_all)?;
         Ok(parts(&report))
@@ -490,6 +497,19 @@ fn parts(report: &Report) -> ReportParts {
     (
         operators.collect(),
         report.reads.iter().map(ToString::to_string).collect(),
+        (report.workers.iter())
+            .map(|one| (one.tasks, one.samples, one.busy.as_secs_f64()))
+            .collect(),
+        (report.tasks.iter())
+            .map(|one| {
+                (
+                    one.range.start,
+                    one.range.end,
+                    one.worker,
+                    one.elapsed.as_secs_f64(),
+                )
+            })
+            .collect(),
         report.bursts,
         report.elapsed.as_secs_f64(),
         report.peak_bytes,

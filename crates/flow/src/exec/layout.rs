@@ -55,6 +55,7 @@ impl Run {
                     seconds: rate.map_or(1.0, |rate| 1.0 / rate.to_f64()),
                     ended: false,
                     idle: false,
+                    counted: 0,
                 });
             }
             let op: Box<dyn crate::Operator> = match node.op.make(graph.reads(at)) {
@@ -146,7 +147,7 @@ fn expected(graph: &Graph, feeds: &[Feed], node: usize) -> Option<u64> {
         now = from;
     }
     let feed = feeds.iter().find(|feed| feed.node == now)?;
-    let total = (now != node).then(|| feed.source.total()).flatten()?;
+    let total = (now != node).then(|| feed.source.expects()).flatten()?;
     all.first_from(i64::try_from(total).ok()?)
         .map(i64::unsigned_abs)
 }

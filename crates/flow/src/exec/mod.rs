@@ -27,7 +27,7 @@ use marks::{Mark, mark_all};
 use shared::{NOWHERE, Shared};
 use slot::{Cold, Slot, To};
 
-pub use options::{MEMORY, Progress, RunOptions, Watch};
+pub use options::{MEMORY, Progress, RunOptions, TASK, Watch};
 
 use crate::control::{Change, Control};
 use crate::report::{OperatorReport, Report};
@@ -55,6 +55,8 @@ struct Feed {
     ended: bool,
     /// It had nothing when it was last asked.
     idle: bool,
+    /// What it gave, as it counts itself, when progress was last said.
+    counted: u64,
 }
 
 pub(crate) struct Run {
@@ -85,38 +87,7 @@ impl Run {
             feed.source.wakes(&std::thread::current());
         }
         while self.feeds.iter().any(|feed| !feed.ended) {
-            // The source that lags behind, of those that may have something; the first of equals.
-            let open = self.feeds.iter().enumerate();
-            let open = open.filter(|(_, feed)| !feed.ended && !feed.idle);
-            let feed = open.min_by(|a, b| a.1.time.total_cmp(&b.1.time));
-            let feed = feed.map(|(at, _)| at);
-            // One guard a burst: what a panic needs to know is in `shared`, which is only read after it.
-            let burst = catch_unwind(AssertUnwindSafe(|| match feed {
-                Some(feed) => self.burst(feed, options),
-                None => self.rest(),
-            }));
-            let error = match burst {
-                Ok(Ok(())) => {
-                    // While one gave, the others may have come to something.
-                    if feed.is_some_and(|at| !self.feeds[at].idle) {
-                        self.feeds.iter_mut().for_each(|feed| feed.idle = false);
-                    }
-                    continue;
-                }
-                Ok(Err(error)) if matches!(error.kind(), OpErrorKind::Interrupted) => {
-                    return Err(RunError::Interrupted { items: self.given });
-                }
-                Ok(Err(error)) => error,
-                Err(panic) => {
-                    let text = panic.downcast_ref::<String>().map(String::as_str);
-                    let text = text.or(panic.downcast_ref::<&str>().copied());
-                    OpErrorKind::Panicked {
-                        message: text.unwrap_or("no message").into(),
-                    }
-                    .into()
-                }
-            };
-            return Err(self.locate(error));
+            self.step(options)?;
         }
         match self.starved() {
             Some(error) => Err(error),
@@ -124,9 +95,21 @@ impl Run {
         }
     }
 
-    /// While all sources wait: lets what is held back go on, and waits, too, until one of them has something.
-    fn rest(&mut self) -> Result<(), OpError> {
-        self.shared.go_on()?;
+    /// Runs until its sources rest or have ended: one task of a worker.
+    pub(crate) fn task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
+        self.feeds.iter_mut().for_each(|feed| feed.idle = false);
+        while self.feeds.iter().any(|feed| !feed.ended && !feed.idle) {
+            self.step(options)?;
+        }
+        // What is held back only to go on together must not go on with another task's.
+        let gone_on = catch_unwind(AssertUnwindSafe(|| self.go_on()));
+        gone_on
+            .unwrap_or_else(|panic| Err(panicked(&*panic)))
+            .map_err(|error| self.locate(error))
+    }
+
+    /// Lets what is held back go on.
+    fn go_on(&mut self) -> Result<(), OpError> {
         self.shared.timed = false;
         for node in 0..self.slots.len() as u32 {
             self.shared.switch(node);
@@ -136,7 +119,42 @@ impl Run {
                 (slot.op).idle(&mut Out::of(node, later, &mut self.shared))?;
             }
         }
-        go_round(&mut self.slots, &mut self.shared)?;
+        go_round(&mut self.slots, &mut self.shared)
+    }
+
+    /// A burst of one source, or a rest.
+    fn step(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
+        // The source that lags behind, of those that may have something; the first of equals.
+        let open = self.feeds.iter().enumerate();
+        let open = open.filter(|(_, feed)| !feed.ended && !feed.idle);
+        let feed = open.min_by(|a, b| a.1.time.total_cmp(&b.1.time));
+        let feed = feed.map(|(at, _)| at);
+        // One guard a burst: what a panic needs to know is in `shared`, which is only read after it.
+        let burst = catch_unwind(AssertUnwindSafe(|| match feed {
+            Some(feed) => self.burst(feed, options),
+            None => self.rest(),
+        }));
+        let error = match burst {
+            Ok(Ok(())) => {
+                // While one gave, the others may have come to something.
+                if feed.is_some_and(|at| !self.feeds[at].idle) {
+                    self.feeds.iter_mut().for_each(|feed| feed.idle = false);
+                }
+                return Ok(());
+            }
+            Ok(Err(error)) if matches!(error.kind(), OpErrorKind::Interrupted) => {
+                return Err(RunError::Interrupted { items: self.given });
+            }
+            Ok(Err(error)) => error,
+            Err(panic) => panicked(&*panic),
+        };
+        Err(self.locate(error))
+    }
+
+    /// While all sources wait: lets what is held back go on, and waits, too, until one of them has something.
+    fn rest(&mut self) -> Result<(), OpError> {
+        self.shared.go_on()?;
+        self.go_on()?;
         std::thread::park_timeout(REST);
         for feed in &mut self.feeds {
             feed.idle = false;
@@ -247,6 +265,7 @@ impl Run {
                     mark_all(&mut slots[behind..], node, &mark, shared)?;
                     go_round(slots, shared)?;
                 }
+                Pulled::Upto(index) => feed.upto = feed.upto.max(index),
                 Pulled::Idle => feed.idle = true,
                 Pulled::End => feed.ended = true,
             }
@@ -257,6 +276,10 @@ impl Run {
             }
         }
         if let Some(progress) = options.progress {
+            let samples = match feed.source.given() {
+                Some(given) => given - std::mem::replace(&mut feed.counted, given),
+                None => samples,
+            };
             progress.done.fetch_add(samples, Ordering::Relaxed);
         }
         feed.time = feed.upto as f64 * feed.seconds;
@@ -275,7 +298,7 @@ impl Run {
         self.slots[node].op.result()
     }
 
-    fn report(&self, elapsed: Duration) -> Report {
+    pub(crate) fn report(&self, elapsed: Duration) -> Report {
         let counts = slot::counts(&self.slots, &self.shared.cold);
         let given: u64 = self.feeds.iter().map(|feed| counts[feed.node].1).sum();
         let share = given as f64 / self.timed_samples.max(1) as f64;
@@ -302,8 +325,20 @@ impl Run {
             bursts: self.bursts,
             elapsed,
             peak_bytes: self.shared.pool.peak,
+            workers: Vec::new(),
+            tasks: Vec::new(),
         }
     }
+}
+
+/// What somebody panicked with, as an error.
+pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> OpError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied());
+    OpErrorKind::Panicked {
+        message: text.unwrap_or("no message").into(),
+    }
+    .into()
 }
 
 /// Drives what was fed back, and what comes of it, until nothing more is.

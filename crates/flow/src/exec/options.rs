@@ -10,6 +10,9 @@ use crate::control::Control;
 /// Most bytes of queued and escaped memory, unless the caller says otherwise.
 pub const MEMORY: u64 = 1 << 30;
 
+/// Bytes that a task reads, unless the caller says otherwise: milliseconds of work.
+pub const TASK: u64 = 4 << 20;
+
 /// How a plan is run.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
@@ -26,6 +29,13 @@ pub struct RunOptions<'a> {
     pub progress: Option<&'a Progress>,
     /// By which parameters are changed between bursts.
     pub control: Option<&'a Control>,
+    /// Threads that do what each window needs for itself, beside the caller's, which does the rest; 1: all is done in the
+    /// caller's. Results are the same.
+    pub workers: usize,
+    /// Bytes of samples that a task of a worker reads, about, beside what completes its windows; less where memory is short.
+    pub task: u64,
+    /// Keeps each worker on a core of its own.
+    pub pin: bool,
 }
 
 /// Something that a run does now and then in its own thread: look for signals, say how far it is.
@@ -82,6 +92,9 @@ impl Default for RunOptions<'_> {
             optimise: true,
             progress: None,
             control: None,
+            workers: 1,
+            task: TASK,
+            pin: false,
         }
     }
 }

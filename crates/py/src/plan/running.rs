@@ -27,6 +27,17 @@ pub(super) struct Asked<'a> {
     /// Called with samples done and in all.
     pub(super) progress: Option<Py<PyAny>>,
     pub(super) control: Option<&'a NativeControl>,
+    pub(super) workers: Workers,
+}
+
+/// How many threads, and whether each stays on its core.
+#[derive(Clone, Copy, FromPyObject)]
+pub(super) struct Workers(usize, bool);
+
+impl Default for Workers {
+    fn default() -> Self {
+        Self(1, false)
+    }
 }
 
 /// Runs plans as one.
@@ -50,6 +61,7 @@ pub(super) fn execute<T: Send>(
     options.optimise = asked.optimise;
     options.watch = Some(&watch);
     options.progress = Some(&looks.done);
+    (options.workers, options.pin) = (asked.workers.0, asked.workers.1);
     options.control = asked.control.map(|control| &*control.control);
     let ran = py.detach(|| run(plans, &options));
     let raised = looks.raised.lock();

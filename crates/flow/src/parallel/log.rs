@@ -1,0 +1,58 @@
+//! What a task hands over: items, and the breaks between them, in order.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{
+    Bound, Break, Contract, Held, Item, Live, Next, OpError, Operator, Out, PlanError, Port,
+    PortType,
+};
+
+/// What came out of a front.
+#[derive(Debug)]
+pub(super) enum Event {
+    Item(Item),
+    Stretch { anchor: i64, why: Option<Break> },
+}
+
+/// What a worker's task under way has given; used by one thread, and shared by the ends of its run.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Log(Arc<Mutex<Vec<Event>>>);
+
+impl Log {
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn push(&self, event: Event) {
+        self.lock().push(event);
+    }
+
+    /// All of it, taken out.
+    pub(super) fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut self.lock())
+    }
+}
+
+/// The end of a front in a worker: hands items over.
+pub(super) struct HandOver(pub(super) Log);
+
+impl Held for HandOver {
+    fn name(&self) -> &'static str {
+        "hand_over"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Self(self.0.clone())))
+    }
+}
+
+impl Operator for HandOver {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        self.0.push(Event::Item(item.take()));
+        Ok(Next::Taken)
+    }
+}

@@ -1,0 +1,136 @@
+//! Plans on many cores.
+//!
+//! What an operator declares of itself is all that is needed. A graph is cut into *fronts* and the rest ([`split`]): a
+//! front is a scan and the operators behind it that make each window of itself alone, as far as they follow one another.
+//! The recording is cut into portions on a grid that the plan fixes ([`Snapshot`](crate::Snapshot)), so that nothing
+//! depends on how many workers there are, and each portion is a *task*: a worker drives it depth first through its own
+//! copy of the front ([`worker`]) and hands over what comes out, with the breaks in between ([`log`]). The rest of the plan
+//! runs in the caller's thread, as any plan does; its sources are what workers handed over, in the order of reading
+//! ([`gathering`]). So operators that remember, sinks and Python functions see what they would see in one thread, item by
+//! item, while the next tasks are under way.
+//!
+//! A window belongs to the task in whose portion it begins. A task reads as many samples behind its portion as a window may
+//! need; since operators in a front cut windows only from the run's own beginning, no window is made twice and none is left
+//! out, and none is made of samples that another cut would not have given it: results are the same bits for any number of
+//! workers, one included.
+//!
+//! Order and memory are one rule ([`dispatch`]): a task is handed out only while fewer than a few for each worker wait or are
+//! under way, and while what waits takes less than an eighth of the run's memory; the oldest is always handed out. An
+//! error is reported where it would have been met first.
+
+mod dispatch;
+mod gathering;
+mod log;
+mod split;
+mod worker;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::RunError;
+use crate::exec::{Run, RunOptions};
+use crate::graph::Graph;
+use crate::report::{Report, TaskReport};
+
+pub(crate) use split::explain;
+
+use split::Split;
+use worker::Worker;
+
+/// What a run on several cores leaves: the rest of the plan, with its results.
+pub(crate) struct Ran {
+    pub(crate) run: Run,
+    pub(crate) graph: Graph,
+    pub(crate) report: Report,
+}
+
+/// Runs a graph on as many workers as the options say; None if no part of it can be spread over them.
+pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>, RunError> {
+    let workers = options.workers;
+    if workers < 2 {
+        return Ok(None);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let Some(split) = Split::of(graph, options)? else {
+        return Ok(None);
+    };
+    let Split { fronts, rest, .. } = &split;
+    let dispatch = &split.dispatch;
+    let own = RunOptions {
+        memory: options.memory / 2,
+        ..*options
+    };
+    let theirs = RunOptions {
+        memory: options.memory / 2,
+        progress: None,
+        interrupt: Some(&stop),
+        watch: None,
+        control: None,
+        ..*options
+    };
+    let mut reports = Vec::new();
+    let mut done = None;
+    std::thread::scope(|scope| {
+        let begin = |number: usize| {
+            let theirs = &theirs;
+            let work = move || {
+                if options.pin {
+                    worker::pin(number);
+                }
+                Worker::new(number, fronts, theirs).work(dispatch)
+            };
+            let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
+            thread.spawn_scoped(scope, work)
+        };
+        let begun: Vec<_> = (0..workers)
+            .map_while(|number| begin(number).ok())
+            .collect();
+        let ran = match begun.is_empty() {
+            true => Ok(Err(dispatch.failed_to_begin())),
+            false => catch_unwind(AssertUnwindSafe(|| {
+                let mut run = Run::new(&rest.graph, &own)?;
+                let report = run.run(&own)?;
+                Ok((run, report))
+            })),
+        };
+        // Those that are at work look at it between operator calls.
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        dispatch.stop();
+        reports.extend(begun.into_iter().filter_map(|worker| worker.join().ok()));
+        done = Some(ran);
+    });
+    let ran = match done {
+        Some(Ok(ran)) => ran,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => Err(dispatch.failed_to_begin()),
+    };
+    // What a worker met is what ended the run, not that its results did not come.
+    if let Some(error) = dispatch.take_error() {
+        return Err(error);
+    }
+    let (run, mut report) = ran.map_err(|error| rest.located(error))?;
+    report.operators = split.operators(&reports, report.operators);
+    let of_front = |front: usize| reports.iter().find_map(|one| one.reads.get(front)?.clone());
+    let reads = (0..fronts.len()).filter_map(of_front);
+    report.reads.extend(reads);
+    report.tasks = tasks(&mut reports);
+    report.workers = reports.iter().map(|one| one.summary()).collect();
+    let peaks: u64 = reports.iter().map(|one| one.peak_bytes).sum();
+    report.peak_bytes += peaks;
+    Ok(Some(Ran {
+        run,
+        graph: split.rest.graph,
+        report,
+    }))
+}
+
+/// All tasks, in the order of reading.
+fn tasks(reports: &mut [worker::Done]) -> Vec<TaskReport> {
+    let all = reports
+        .iter_mut()
+        .flat_map(|one| std::mem::take(&mut one.tasks));
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|(order, _)| *order);
+    all.into_iter().map(|(_, task)| task).collect()
+}

@@ -1,0 +1,297 @@
+//! A worker: its own copy of every front, driven over one portion after another.
+//!
+//! Operators are made once a worker and front, not once a task: behind each portion comes a break, by which they forget
+//! what they know, and what they hold back goes on, so that the next portion meets them as they were made. Memory of one
+//! task is used again by the next.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use isochrony_store::Reading;
+
+use super::dispatch::{Dispatch, Parcel, Task};
+use super::log::{Event, Log};
+use super::split::Front;
+use crate::exec::{Run, RunOptions, panicked};
+use crate::report::{OperatorReport, TaskReport, WorkerReport};
+use crate::{Break, Clock, Live, OpError, PortType, Pulled, Recording, RunError, Source};
+
+/// What a worker reads now.
+#[derive(Default)]
+struct Current {
+    source: Option<Box<dyn Source>>,
+    /// Where the portion ends; what is read behind it only completes windows.
+    end: i64,
+    /// It is the first portion of all.
+    first: bool,
+    /// Samples of the portion that were read.
+    samples: u64,
+    begun: bool,
+    over: bool,
+    /// Announced to the operators; to be handed over once it has passed them.
+    stretch: Option<Event>,
+}
+
+/// A front's recording, as a worker's run opens it: once, for all portions.
+pub(super) struct Portions {
+    current: Arc<Mutex<Current>>,
+    log: Log,
+    reads: Live,
+}
+
+impl Portions {
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recording for Portions {
+    fn port(&self) -> PortType {
+        self.reads.0.port()
+    }
+
+    fn open(&self, _: Option<Range<i64>>, _: u64) -> Result<Box<dyn Source>, OpError> {
+        Ok(Box::new(Self {
+            current: self.current.clone(),
+            log: self.log.clone(),
+            reads: self.reads.clone(),
+        }))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.reads.clock()
+    }
+}
+
+impl Source for Portions {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        let mut current = self.lock();
+        if let Some(stretch) = current.stretch.take() {
+            self.log.push(stretch);
+        }
+        if current.over {
+            return Ok(Pulled::Idle);
+        }
+        let pulled = match &mut current.source {
+            Some(source) => source.pull()?,
+            None => Pulled::End,
+        };
+        match pulled {
+            // A break behind the portion is the next one's.
+            Pulled::Stretch { anchor, .. } if current.begun && anchor >= current.end => {}
+            Pulled::End => {}
+            Pulled::Stretch { anchor, why } => {
+                if why.is_some() || current.first && !current.begun {
+                    let why = why.clone();
+                    current.stretch = Some(Event::Stretch { anchor, why });
+                }
+                current.begun = true;
+                return Ok(Pulled::Stretch { anchor, why });
+            }
+            Pulled::Item(item) => {
+                if let Some((start, next)) = item.extent() {
+                    let end = next.min(current.end);
+                    current.samples += start.abs_diff(end.max(start));
+                }
+                return Ok(Pulled::Item(item));
+            }
+            other => return Ok(other),
+        }
+        current.over = true;
+        Ok(Pulled::Stretch {
+            anchor: current.end,
+            why: Some(Break::Removed),
+        })
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        self.lock().source.as_ref()?.time_of(index)
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        self.lock().source.as_ref()?.reading()
+    }
+}
+
+/// A front, laid out.
+struct Line {
+    run: Run,
+    current: Arc<Mutex<Current>>,
+    log: Log,
+}
+
+/// What a worker did.
+pub(super) struct Done {
+    number: usize,
+    busy: Duration,
+    samples: u64,
+    /// By front and number.
+    pub(super) tasks: Vec<((usize, u64), TaskReport)>,
+    count: u64,
+    /// Of each front, its operators.
+    pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
+    /// Of each front, how its signal was read.
+    pub(super) reads: Vec<Option<Reading>>,
+    pub(super) peak_bytes: u64,
+}
+
+impl Done {
+    pub(super) fn summary(&self) -> WorkerReport {
+        WorkerReport {
+            number: self.number,
+            tasks: self.count,
+            samples: self.samples,
+            busy: self.busy,
+        }
+    }
+}
+
+pub(super) struct Worker<'a> {
+    number: usize,
+    fronts: &'a [Front],
+    options: &'a RunOptions<'a>,
+    lines: Vec<Option<Line>>,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(number: usize, fronts: &'a [Front], options: &'a RunOptions<'a>) -> Self {
+        Self {
+            number,
+            fronts,
+            options,
+            lines: fronts.iter().map(|_| None).collect(),
+        }
+    }
+
+    /// Works until there is nothing more to do.
+    pub(super) fn work(mut self, dispatch: &Dispatch) -> Done {
+        let there = There(dispatch);
+        let mut done = Done {
+            number: self.number,
+            busy: Duration::ZERO,
+            samples: 0,
+            tasks: Vec::new(),
+            count: 0,
+            operators: Vec::new(),
+            reads: Vec::new(),
+            peak_bytes: 0,
+        };
+        while let Some(task) = dispatch.take() {
+            let begun = Instant::now();
+            let ran = catch_unwind(AssertUnwindSafe(|| self.task(&task)));
+            let ran = ran.unwrap_or_else(|panic| Err(self.located(&task, panicked(&*panic))));
+            let gave = self.parcel(&task, ran.err());
+            let elapsed = begun.elapsed();
+            done.busy += elapsed;
+            done.count += 1;
+            let report = TaskReport {
+                range: task.portion.range.clone(),
+                worker: self.number,
+                elapsed,
+            };
+            done.tasks.push(((task.front, task.number), report));
+            dispatch.give(&task, gave);
+        }
+        std::mem::forget(there);
+        for line in &self.lines {
+            let report = line.as_ref().map(|line| line.run.report(done.busy));
+            done.peak_bytes += report.as_ref().map_or(0, |report| report.peak_bytes);
+            done.samples += report
+                .iter()
+                .flat_map(|report| report.operators.first())
+                .map(|scan| scan.samples)
+                .sum::<u64>();
+            let reads = report.as_ref().and_then(|report| report.reads.first());
+            done.reads.push(reads.cloned());
+            done.operators.push(report.map(|report| report.operators));
+        }
+        done
+    }
+
+    fn located(&self, task: &Task, error: OpError) -> RunError {
+        let front = &self.fronts[task.front];
+        let start = task.portion.range.start;
+        RunError::Operator {
+            operator: "scan",
+            node: front.scan(),
+            time: front.snapshot.time_of(start),
+            range: Some(task.portion.range.clone()),
+            error,
+        }
+    }
+
+    /// What a task gave, all of it or up to an error; operators that failed are not called again.
+    fn parcel(&mut self, task: &Task, error: Option<RunError>) -> Parcel {
+        let upto = task.portion.range.end;
+        let place = &mut self.lines[task.front];
+        let (events, samples) = place.as_ref().map_or((Vec::new(), 0), |line| {
+            let current = line.current.lock();
+            let current = current.unwrap_or_else(PoisonError::into_inner);
+            (line.log.take(), current.samples)
+        });
+        if error.is_some() {
+            *place = None;
+        }
+        Parcel::new(events, upto, samples, error)
+    }
+
+    fn task(&mut self, task: &Task) -> Result<(), RunError> {
+        let front = &self.fronts[task.front];
+        let source = front
+            .snapshot
+            .open(&task.portion, front.after, front.segment)
+            .map_err(|error| self.located(task, error))?;
+        let line = match &mut self.lines[task.front] {
+            Some(line) => line,
+            none => none.insert(Self::line(front, self.options)?),
+        };
+        let end = task.portion.range.end;
+        *line.current.lock().unwrap_or_else(PoisonError::into_inner) = Current {
+            source: Some(source),
+            end,
+            first: task.portion.before.is_none(),
+            ..Current::default()
+        };
+        let ran = line.run.task(self.options);
+        ran.map_err(|error| front.located(error))
+    }
+
+    fn line(front: &Front, options: &RunOptions<'_>) -> Result<Line, RunError> {
+        let (current, log) = (Arc::default(), Log::default());
+        let portions = Portions {
+            current: Arc::clone(&current),
+            log: log.clone(),
+            reads: front.reads.clone(),
+        };
+        let graph = front.graph(Live::new(portions), log.clone());
+        let run = Run::new(&graph, options).map_err(|error| front.located(error))?;
+        Ok(Line { run, current, log })
+    }
+}
+
+/// Says that a worker is gone, unless it has come to its end.
+struct There<'a>(&'a Dispatch);
+
+impl Drop for There<'_> {
+    fn drop(&mut self) {
+        self.0.lose();
+    }
+}
+
+/// Keeps the thread on one core, of those that the process may use; where the system refuses, it goes anywhere.
+pub(super) fn pin(number: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&core| allowed.is_set(core))
+        .collect();
+    if let Some(&core) = cores.get(number % cores.len().max(1)) {
+        let mut one = CpuSet::new();
+        one.set(core);
+        let _ = sched_setaffinity(None, &one);
+    }
+}

@@ -1,0 +1,162 @@
+//! Recordings as they are at one moment, read in portions by several threads.
+//!
+//! A run on many cores cuts what a scan reads into [`Portion`]s, in the order of reading. Where they are cut depends on
+//! the recording and on a number of samples that the plan fixes, never on how many threads there are. A portion never
+//! ends inside a gap or behind one: what separates a portion from the one before is then known without reading that.
+
+use std::ops::Range;
+
+use isochrony_segment::SigSeg;
+
+use crate::{Break, OpError, Pulled, Segments, Source};
+
+/// A part of a recording: what one task reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Portion {
+    /// Its indices; gaps may lie in it and at its beginning.
+    pub range: Range<i64>,
+    /// The end of the last samples before it and their run; None: there were none. It is the portion's beginning where
+    /// samples of the same run go on from one to the other, or where a gap begins there.
+    pub before: Option<(i64, u32)>,
+    /// Which of the recording's parts it belongs to, in the order of reading.
+    pub part: usize,
+}
+
+/// A recording as it is at one moment.
+pub trait Snapshot: Send + Sync {
+    /// The portion behind another, or the first: of about `samples`, at least one. Inside a stretch it ends at a multiple of
+    /// `grain` samples from the stretch's first sample that is read, so that segments are cut as in one pass.
+    fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
+
+    /// A pass over a portion and as many as `after` samples behind it. It begins with [`Pulled::Stretch`], whose `why` is
+    /// what separates it from what was before the portion: None if nothing does, or if nothing was before.
+    ///
+    /// # Errors
+    /// Whatever opening meets.
+    fn open(&self, portion: &Portion, after: u64, segment: u64)
+    -> Result<Box<dyn Source>, OpError>;
+
+    /// Samples in all.
+    fn total(&self) -> u64;
+
+    /// Civil time of an index, for error messages.
+    fn time_of(&self, index: i64) -> Option<String> {
+        let _ = index;
+        None
+    }
+}
+
+/// An index of a stretch that begins at `stretch`, or the next behind it that lies a multiple of `grain` from there, but not
+/// behind `end`.
+pub(crate) fn on_grain(index: i64, stretch: i64, end: i64, grain: u64) -> i64 {
+    let into = index.abs_diff(stretch.min(index));
+    let rest = into % grain.max(1);
+    let ahead = if rest == 0 { 0 } else { grain - rest };
+    index.saturating_add_unsigned(ahead).min(end)
+}
+
+/// The stretches of segments in memory.
+#[derive(Debug)]
+pub(crate) struct InMemory {
+    segments: Segments,
+    stretches: Vec<Range<i64>>,
+}
+
+impl InMemory {
+    pub(crate) fn new(segments: Segments, all: &[SigSeg], range: Option<Range<i64>>) -> Self {
+        let range = range.unwrap_or(i64::MIN..i64::MAX);
+        let mut stretches: Vec<Range<i64>> = Vec::new();
+        for segment in all {
+            let part = segment.start().max(range.start)..segment.end().min(range.end);
+            if part.is_empty() {
+                continue;
+            }
+            match stretches.last_mut() {
+                Some(last) if last.end == part.start => last.end = part.end,
+                _ => stretches.push(part),
+            }
+        }
+        Self {
+            segments,
+            stretches,
+        }
+    }
+}
+
+impl Snapshot for InMemory {
+    fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion> {
+        let mut part = last.map_or(0, |last| last.part);
+        let mut from = last.map_or(i64::MIN, |last| last.range.end);
+        let before = last.map(|last| (last.range.end, 0));
+        if last.is_some_and(|last| self.stretches[last.part].end == last.range.end) {
+            part += 1;
+        }
+        let stretch = self.stretches.get(part)?;
+        from = from.max(stretch.start);
+        let end = from.saturating_add_unsigned(samples.max(1));
+        Some(Portion {
+            range: from..on_grain(end, stretch.start, stretch.end, grain),
+            before,
+            part,
+        })
+    }
+
+    fn open(
+        &self,
+        portion: &Portion,
+        after: u64,
+        segment: u64,
+    ) -> Result<Box<dyn Source>, OpError> {
+        let stretch = self.stretches.get(portion.part);
+        let most = stretch.map_or(portion.range.end, |stretch| stretch.end);
+        let end = portion.range.end.saturating_add_unsigned(after).min(most);
+        let range = Some(portion.range.start..end);
+        Ok(Box::new(Joined {
+            source: crate::Recording::open(&self.segments, range, segment)?,
+            before: portion.before.map(|(end, _)| end),
+            start: portion.range.start,
+        }))
+    }
+
+    fn total(&self) -> u64 {
+        let lengths = self.stretches.iter().map(|one| one.start.abs_diff(one.end));
+        lengths.sum()
+    }
+}
+
+/// A pass that says what lies before its first stretch.
+struct Joined {
+    source: Box<dyn Source>,
+    before: Option<i64>,
+    start: i64,
+}
+
+impl Source for Joined {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        let pulled = self.source.pull()?;
+        Ok(match (pulled, self.before.take()) {
+            (Pulled::Stretch { anchor, why: None }, Some(before)) if before != self.start => {
+                Pulled::Stretch {
+                    anchor,
+                    why: Some(Break::Gap(before..self.start)),
+                }
+            }
+            (pulled, _) => pulled,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_off_the_grain_goes_on_to_it_or_to_the_end() {
+        assert_eq!(on_grain(100, 0, 1000, 1), 100);
+        assert_eq!(on_grain(107, 7, 1000, 30), 127);
+        assert_eq!(on_grain(127, 7, 1000, 30), 127);
+        assert_eq!(on_grain(999, 7, 1000, 30), 1000);
+        assert_eq!(on_grain(-42, -50, 1000, 8), -42);
+        assert_eq!(on_grain(i64::MAX - 1, 0, i64::MAX, 1 << 20), i64::MAX);
+    }
+}

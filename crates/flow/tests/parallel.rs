@@ -1,0 +1,396 @@
+//! Runs on several cores: who does what, what fails, what is bounded. That results are the same bits is tested beside what
+//! makes plans by chance, in `rewrites.rs` and `stored.rs`.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use isochrony_expr::Expr;
+use isochrony_flow::{
+    Bound, Contract, Control, Held, Inputs, Item, Kept, Live, Next, OpError, OpErrorKind, Operator,
+    Out, Plan, PlanError, Port, PortType, Progress, RunOptions, Segments, Stat, json, operator,
+};
+use isochrony_segment::{SigSeg, Stream};
+use isochrony_time::{Rate, TimebaseId};
+
+const SAMPLES: i64 = 40_000;
+
+fn recording() -> Live {
+    let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
+    let piece = |range: Range<i64>| {
+        let samples: Vec<i16> = range.clone().map(|k| (k % 1000) as i16).collect();
+        SigSeg::from_slice(&samples, range.start, stream).unwrap()
+    };
+    // Two gaps, one of them of a single sample.
+    let pieces = [0..12_345, 12_346..30_000, 31_000..SAMPLES];
+    Live::new(Segments::new(pieces.map(piece)).unwrap())
+}
+
+fn windows() -> Plan {
+    Plan::scan_part(recording(), None, 500)
+        .rewindow(100)
+        .unwrap()
+}
+
+fn options(workers: usize) -> RunOptions<'static> {
+    let mut options = RunOptions::default();
+    (options.workers, options.task) = (workers, 2000);
+    options
+}
+
+operator! {
+    /// Fails or panics at a sample.
+    pub struct Fail = "fail" (Inputs::Exactly(1)) {
+        /// Indices of samples.
+        at: Vec<f64> = "numbers" {},
+        /// "error" or "panic".
+        how: String = "text" { choices: &["error", "panic"], default: || json!("error") },
+    }
+    state {}
+}
+
+impl Operator for Fail {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let hit = |at: &&f64| {
+            item.range()
+                .is_some_and(|range| range.contains(&(**at as i64)))
+        };
+        if let Some(at) = self.at.iter().find(hit) {
+            assert!(self.how == "error", "sample {at} is cursed");
+            return Err(OpErrorKind::Failed(format!("sample {at} is bad").into()).into());
+        }
+        Ok(Next::Tail)
+    }
+}
+
+fn failing(at: &[i64], how: &str) -> Plan {
+    let params = json!({"at": at, "how": how}).as_object().unwrap().clone();
+    let s = Expr::input();
+    let failing = windows().map(&(&s * 2)).unwrap().then::<Fail>(params);
+    failing.unwrap().map(&s.max()).unwrap()
+}
+
+#[test]
+fn an_error_of_a_worker_names_the_operator_by_its_number_in_the_plan() {
+    let plan = failing(&[35_010], "error");
+    let alone = plan.collect().unwrap_err();
+    let many = plan.collect_with(&options(3)).unwrap_err();
+    assert_eq!(many.code(), alone.code());
+    let text = many.to_string();
+    assert!(text.starts_with("fail (node 3, samples "), "{text}");
+    assert!(text.contains("sample 35010 is bad"), "{text}");
+}
+
+#[test]
+fn of_several_errors_that_counts_which_comes_first_in_the_recording() {
+    for _ in 0..20 {
+        let error = failing(&[38_000, 9_000, 31_500], "error")
+            .collect_with(&options(4))
+            .unwrap_err();
+        assert!(error.to_string().contains("sample 9000 is bad"), "{error}");
+    }
+}
+
+#[test]
+fn a_panic_in_a_worker_ends_the_run_and_not_the_process() {
+    let error = failing(&[20_000], "panic")
+        .collect_with(&options(2))
+        .unwrap_err();
+    assert_eq!(error.code(), "operator_panicked");
+    assert!(
+        error.to_string().contains("sample 20000 is cursed"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
+    let s = Expr::input();
+    let plan = windows().filter(&s.max().gt(500)).unwrap().count().unwrap();
+    let (one, alone) = plan.collect_with(&RunOptions::default()).unwrap();
+    let (many, report) = plan.collect_with(&options(3)).unwrap();
+    assert_eq!(one, many);
+    let names: Vec<_> = report.operators.iter().map(|one| one.name).collect();
+    assert_eq!(names, ["scan", "rewindow", "filter", "count"]);
+    // Windows are counted once each, though samples behind portions are read twice.
+    let samples = |report: &isochrony_flow::Report| report.operators[2].samples;
+    assert_eq!(samples(&report), samples(&alone));
+    assert_eq!(report.operators[1].gaps, 2);
+    // Portions follow one another and leave only gaps out.
+    let mut upto = 0;
+    let mut covered = 0;
+    for task in &report.tasks {
+        assert!(task.range.start == upto || [12_346, 31_000].contains(&task.range.start));
+        upto = task.range.end;
+        covered += task.range.end - task.range.start;
+        assert!(task.worker < 3);
+    }
+    assert_eq!((upto, covered), (SAMPLES, SAMPLES - 1001));
+    let done: u64 = report.workers.iter().map(|one| one.tasks).sum();
+    assert_eq!((report.workers.len(), done), (3, report.tasks.len() as u64));
+    assert!(report.to_string().contains("worker 0"), "{report}");
+    assert!(alone.workers.is_empty() && alone.tasks.is_empty());
+}
+
+/// Says how far the front is, and is slow to take.
+struct Slow(Arc<AtomicI64>, Arc<AtomicI64>);
+
+impl Held for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Self(self.0.clone(), self.1.clone())))
+    }
+}
+
+impl Operator for Slow {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let (_, next) = item.extent().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let ahead = FURTHEST.load(Ordering::SeqCst) - next;
+        self.1.fetch_max(ahead, Ordering::SeqCst);
+        self.0.store(next, Ordering::SeqCst);
+        Ok(Next::Tail)
+    }
+}
+
+/// The furthest sample that a worker was given.
+static FURTHEST: AtomicI64 = AtomicI64::new(0);
+
+operator! {
+    /// Says how far it is.
+    pub struct Far = "far" (Inputs::Exactly(1)) {}
+    state {}
+}
+
+impl Operator for Far {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let (_, next) = item.extent().unwrap();
+        FURTHEST.fetch_max(next, Ordering::SeqCst);
+        Ok(Next::Tail)
+    }
+}
+
+#[test]
+fn workers_wait_for_who_takes_what_they_gave() {
+    let (done, ahead) = (Arc::default(), Arc::default());
+    let slow = Slow(Arc::clone(&done), Arc::clone(&ahead));
+    let plan = windows()
+        .then::<Far>(serde_json::Map::new())
+        .unwrap()
+        .hold(Kept::new(slow), &[])
+        .unwrap();
+    let (_, report) = plan.collect_with(&options(2)).unwrap();
+    assert_eq!(done.load(Ordering::SeqCst), SAMPLES);
+    // Three tasks of 1000 samples for each worker, those under way among them, and one whose items are being taken.
+    let ahead = ahead.load(Ordering::SeqCst);
+    assert!(
+        report.tasks.len() > 30 && ahead <= 8 * 1100 + 1001,
+        "{ahead} samples ahead"
+    );
+}
+
+#[test]
+fn who_wants_no_more_ends_the_workers() {
+    let s = Expr::input();
+    let plan = windows().map(&(&s + 1)).unwrap().limit(3).unwrap();
+    let (some, report) = plan.collect_with(&options(4)).unwrap();
+    assert_eq!(some.array().unwrap().shape, [3, 100]);
+    // Those that wait or are under way, and one that was taken.
+    assert!(report.tasks.len() <= 13, "{}", report.tasks.len());
+}
+
+#[test]
+fn an_interrupt_stops_all_of_them() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut options = options(3);
+    options.interrupt = Some(&stop);
+    let (done, ahead) = (Arc::default(), Arc::default());
+    let slow = Kept::new(Slow(Arc::clone(&done), Arc::clone(&ahead)));
+    let s = Expr::input();
+    let plan = windows().map(&(&s + 1)).unwrap().hold(slow, &[]).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while done.load(Ordering::SeqCst) < 1000 {
+                std::thread::yield_now();
+            }
+            stop.store(true, Ordering::SeqCst);
+        });
+        let error = plan.collect_with(&options).unwrap_err();
+        assert_eq!(error.code(), "interrupted");
+    });
+    assert!(done.load(Ordering::SeqCst) < SAMPLES);
+}
+
+#[test]
+fn streams_meet_behind_workers_as_they_do_behind_scans() {
+    let s = Expr::input();
+    let loud = windows().filter(&s.max().gt(900)).unwrap();
+    let power = windows().map(&(&s * &s).sum()).unwrap();
+    let both = power
+        .map_with(
+            &(Expr::input() - Expr::input_at(1).mean()),
+            std::slice::from_ref(&loud),
+        )
+        .unwrap();
+    let merged = loud.merge(&[windows().map(&(&s * 1)).unwrap()]);
+    for plan in merged.into_iter().chain([both]) {
+        assert_eq!(
+            plan.collect_with(&options(3)).unwrap().0,
+            plan.collect().unwrap()
+        );
+    }
+}
+
+#[test]
+fn little_memory_makes_small_tasks_and_does_not_fail() {
+    let s = Expr::input();
+    let plan = Plan::scan_part(recording(), None, 100)
+        .rewindow(10)
+        .unwrap()
+        .map(&(&s * 1.5))
+        .unwrap();
+    let mut options = options(4);
+    options.memory = 512 << 10;
+    let (many, report) = plan.collect_with(&options).unwrap();
+    assert_eq!(many, plan.collect().unwrap());
+    assert!(report.peak_bytes <= 512 << 10, "{}", report.peak_bytes);
+    assert!(
+        report
+            .tasks
+            .iter()
+            .all(|task| task.range.end - task.range.start <= 800)
+    );
+}
+
+operator! {
+    /// Fails unless its thread may run on one core only.
+    pub struct Pinned = "pinned" (Inputs::Exactly(1)) {}
+    state {}
+}
+
+impl Operator for Pinned {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let cores = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
+        assert_eq!(cores, 1);
+        Ok(Next::Tail)
+    }
+}
+
+#[test]
+fn workers_may_stay_on_a_core_each() {
+    let plan = windows().then::<Pinned>(serde_json::Map::new()).unwrap();
+    let mut options = options(3);
+    options.pin = true;
+    assert_eq!(
+        plan.collect_with(&options).unwrap().0,
+        windows().collect().unwrap()
+    );
+}
+
+#[test]
+fn what_comes_before_an_error_in_its_task_still_comes() {
+    let plan = failing(&[900], "error").limit(3).unwrap();
+    let (some, _) = plan.collect_with(&options(3)).unwrap();
+    assert_eq!(
+        some.array().unwrap().to_vec::<i16>().unwrap(),
+        [198, 398, 598]
+    );
+}
+
+#[test]
+fn rows_that_wait_to_go_on_together_stay_in_their_task() {
+    let rows = windows().stats([Stat::Min, Stat::Max]).unwrap();
+    for workers in 2..5 {
+        let (many, _) = rows.collect_with(&options(workers)).unwrap();
+        assert_eq!(many, rows.collect().unwrap());
+    }
+}
+
+#[test]
+fn progress_ends_at_all_samples_and_counts_none_twice() {
+    let progress = Progress::default();
+    let mut options = options(3);
+    options.progress = Some(&progress);
+    let s = Expr::input();
+    let plan = Plan::scan_part(recording(), None, 500)
+        .rewindow_every(300, 7)
+        .unwrap();
+    plan.map(&s.max()).unwrap().run_with(&options).unwrap();
+    assert_eq!(
+        (progress.done(), progress.total()),
+        (SAMPLES as u64 - 1001, SAMPLES as u64 - 1001)
+    );
+}
+
+#[test]
+fn windows_that_overlap_too_much_for_tasks_go_in_order() {
+    let wide = Plan::scan_part(recording(), None, 500)
+        .rewindow_every(8192, 1)
+        .unwrap();
+    let powers = wide.power().unwrap();
+    let mut options = options(2);
+    options.memory = 64 << 20;
+    let report = powers.limit(5).unwrap().run_with(&options).unwrap();
+    assert!(report.workers.is_empty());
+}
+
+#[test]
+fn explain_says_what_is_done_in_tasks_and_why_not_more() {
+    let s = Expr::input();
+    let spread = |plan: &Plan| {
+        let text = plan.explain();
+        let (_, behind) = text.split_once("on several workers\n").unwrap();
+        behind.lines().next().unwrap().trim().to_owned()
+    };
+    let mapped = windows().map(&(&s + 1)).unwrap();
+    assert_eq!(
+        spread(&mapped.count().unwrap()),
+        "scan -> rewindow in order: count gathers"
+    );
+    let powers = mapped.power().unwrap();
+    assert_eq!(
+        spread(&powers.limit(4).unwrap()),
+        "scan -> rewindow -> map -> power in tasks of about 2097152 samples, then in order: limit remembers what came before"
+    );
+    assert!(spread(&powers.zip(&[mapped]).unwrap()).ends_with("several take what it gives"));
+    let kept = Plan::scan_live(recording()).apply(
+        isochrony_flow::Catalog::standard().get("rewindow").unwrap(),
+        json!({"window": 10, "tail": "keep"})
+            .as_object()
+            .unwrap()
+            .clone(),
+        &[],
+    );
+    assert!(spread(&kept.unwrap()).ends_with("rewindow keeps a short last window"));
+}
+
+#[test]
+fn parameters_are_changed_in_one_thread_only() {
+    let control = Control::default();
+    let mut options = options(2);
+    options.control = Some(&control);
+    let error = windows().run_with(&options).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "workers=2: parameters are changed while a plan runs in one thread only; leave out control, or set workers to 1"
+    );
+}

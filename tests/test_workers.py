@@ -1,0 +1,120 @@
+"""Plans on several cores: the same results, who did what, and what is told when something fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+
+pytestmark = pytest.mark.native
+
+RATE = 1000
+
+
+@pytest.fixture(scope="module")
+def pressure(tmp_path_factory: pytest.TempPathFactory) -> iso.Signal:
+    """Two million samples with gaps and a clock that was set back."""
+    store = iso.open(tmp_path_factory.mktemp("many") / "a.iso", mode="x")
+    writer = store.create("stn/p", dtype="i2", rate=RATE, unit="kPa", start="2010-03-01T00:00:00Z")
+    chance = np.random.default_rng(3)
+    for part in range(5):
+        writer.append((chance.normal(size=400_000) * 300).astype("i2"))
+        if part == 2:
+            writer.append(np.zeros(10, "i2"), at="2010-02-01T00:00:00Z")
+        writer.append_gap(samples=1 + 777 * part)
+    store.commit()
+    return store["stn/p"]
+
+
+def test_tables_arrays_and_counts_are_the_same_bits(pressure: iso.Signal) -> None:
+    windows = iso.scan(pressure).rewindow(512, hop=300)
+    plans = [
+        windows.stats("mean", "std", "min"),
+        windows.power().map(lambda p: p.max()),
+        windows.filter(lambda s: s.std() > 300).count(),
+        iso.scan(pressure).map(lambda s: s * 2.5).rewindow(1000).rms(),
+        # What remembers goes on in order.
+        iso.scan(pressure).map(lambda s: s * 2.5).iir("butter", "lowpass", 100.0).rewindow(1000).stats("max"),
+    ]
+    for plan in plans:
+        one, many = plan.collect(), plan.collect(workers=3)
+        if isinstance(one, iso.Table):
+            for name in one.columns:
+                np.testing.assert_array_equal(np.asarray(one[name]), np.asarray(many[name]))
+        else:
+            np.testing.assert_array_equal(one, many)
+
+
+def test_python_functions_see_what_they_see_in_one_thread(pressure: iso.Signal) -> None:
+    def seen(workers: int) -> tuple[np.ndarray, list[int]]:
+        sums: list[np.ndarray] = []
+        starts: list[int] = []
+        here = threading.current_thread()
+
+        def see(values: np.ndarray, start: int) -> None:
+            assert threading.current_thread() is here
+            sums.append(values.sum(axis=1))
+            starts.append(start)
+
+        iso.scan(pressure).rewindow(1000).power().each(see).run(workers=workers)
+        return np.concatenate(sums), starts
+
+    one, many = seen(1), seen(3)
+    np.testing.assert_array_equal(one[0], many[0])
+    assert len(many[1]) > 3
+
+
+def test_the_report_says_who_did_which_task(pressure: iso.Signal) -> None:
+    report = iso.scan(pressure).rewindow(1000).power().run(workers="auto", pin=True, memory=64 << 20).report
+    cores = len(os.sched_getaffinity(0))
+    if cores == 1:
+        assert report.workers == ()
+        return
+    assert len(report.workers) == cores
+    assert sum(worker.tasks for worker in report.workers) == len(report.tasks) > 4
+    assert {task.worker for task in report.tasks} <= set(range(cores))
+    assert [one.name for one in report.operators] == ["scan", "rewindow", "power"]
+    assert "worker 0" in str(report)
+    assert "in tasks of about" in iso.scan(pressure).rewindow(1000).power().explain()
+
+
+def test_what_python_raises_ends_the_workers(pressure: iso.Signal) -> None:
+    def fail(values: np.ndarray, start: int) -> None:
+        raise ValueError("enough")
+
+    before = threading.active_count()
+    with pytest.raises(iso.RunError, match="enough") as caught:
+        iso.scan(pressure).rewindow(1000).power().each(fail).run(workers=4)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert threading.active_count() == before
+
+
+def test_ctrl_c_stops_a_run_on_several_cores(pressure: iso.Signal) -> None:
+    # Overlapping so much that it would take minutes.
+    plan = iso.scan(pressure).rewindow(4096, hop=1).map(lambda s: (s * s.std()).max())
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        plan.run(workers=2)
+    assert "in tasks of" in plan.explain()
+    assert time.monotonic() - begun < 30
+
+
+def test_what_is_kept_is_what_one_thread_keeps(pressure: iso.Signal, tmp_path: Path) -> None:
+    peaks = iso.scan(pressure).rewindow(500).map(lambda s: (s - s.mean()).max())
+    store = iso.open(tmp_path / "kept.iso", mode="x")
+    for workers in (1, 3):
+        peaks.sink(store, f"by_{workers}").run(workers=workers)
+    one, many = store["by_1"], store["by_3"]
+    assert len(one.gaps) == len(many.gaps) > 2
+    assert [(gap.start, gap.length) for gap in one.gaps] == [(gap.start, gap.length) for gap in many.gaps]
+    np.testing.assert_array_equal(one[:].values(fill=0), many[:].values(fill=0))
+    times = [np.asarray(signal.time_of(np.arange(0, signal.sample_count, 50))) for signal in (one, many)]
+    np.testing.assert_array_equal(times[0], times[1])
