@@ -24,6 +24,14 @@ settings.register_profile("nightly", settings.get_profile("ci"), max_examples=20
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Settings of whoever runs the tests, as how this machine reads best, must not show in them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+        yield
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[iso.Store]:
     """A new store, open for writing."""

@@ -21,6 +21,7 @@ from ._native import (
     predict_scan,
     save_machine_profile,
 )
+from .native_errors import StoreValueError
 
 __all__ = ["calibrate", "load", "predict", "profile_path", "save"]
 
@@ -43,6 +44,10 @@ def calibrate(folder: str | os.PathLike[str] = ".", *, size: int = 1 << 30, repe
         StoreValueError: `size` or `repeats` out of range.
         StoreOSError: the folder cannot be written, or has no room for twice `size`.
     """
+    if not (0 <= size < 1 << 64 and 0 <= repeats < 1 << 32):
+        raise StoreValueError(
+            f"size={size} and repeats={repeats} are refused; size must be 4 MiB to 1 TiB, repeats 1 to 100"
+        )
     return cast("dict[str, Any]", json.loads(calibrate_machine(Path(folder), size, repeats)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,8 @@ def test_explain_predicts_only_what_was_calibrated(settings: Path, tmp_path: Pat
     (("--size", "lots"), "256MB"),
     (("--size", "1kB"), "4 MiB to 1 TiB"),
     (("--repeats", "0"), "1 to 100"),
+    (("--repeats", "-1"), "1 to 100"),
+    (("--size", "99999999TB"), "4 MiB to 1 TiB"),
     (("--dir", "nowhere"), "is no folder"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(
@@ -158,6 +161,8 @@ def test_what_makes_no_sense_is_refused(
 
 
 def test_a_disk_without_room_is_left_alone(disk: Path) -> None:
+    if shutil.disk_usage(disk).free >= 2 << 40:
+        pytest.skip("this disk has room for the largest calibration")
     with pytest.raises(StoreOSError, match="free some space"):
         machine.calibrate(disk, size=1 << 40, repeats=1)
     assert list(disk.iterdir()) == []

@@ -65,13 +65,16 @@ fn a_calibration_that_makes_no_sense_is_refused_before_anything_is_written() {
         }),
         "refused_calibration"
     );
-    assert_eq!(
-        code(Calibration {
-            bytes: 1 << 40,
-            ..good.clone()
-        }),
-        "disk_full"
-    );
+    let room = rustix::fs::statvfs(folder.path()).unwrap();
+    if room.f_bavail * room.f_frsize < 2 << 40 {
+        assert_eq!(
+            code(Calibration {
+                bytes: 1 << 40,
+                ..good.clone()
+            }),
+            "disk_full"
+        );
+    }
     let nowhere = folder.path().join("nowhere");
     assert_eq!(
         code(Calibration {

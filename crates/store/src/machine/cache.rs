@@ -15,15 +15,21 @@ pub(super) fn drop_cached(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of a range of a file that are in the page cache; None where the system does not say (before Linux 6.5, or for
-/// a file of somebody else).
+/// Bytes of a range of a file that are in the page cache; None where the system does not say (before Linux 6.5, for a
+/// file of somebody else, or of an overlay, which has no pages of its own and says that there are none).
 #[cfg(target_os = "linux")]
 pub(super) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     use std::os::fd::AsRawFd;
     /// Number of the call `cachestat`, the same on all machines but Alpha.
     const CACHESTAT: libc::c_long = 451;
+    /// Kind of file system of an overlay.
+    const OVERLAY: u64 = 0x794c_7630;
     if range.is_empty() {
         return Some(0);
+    }
+    let kind = rustix::fs::fstatfs(file).map(|found| found.f_type as u64 & 0xffff_ffff);
+    if kind.is_ok_and(|kind| kind == OVERLAY) {
+        return None;
     }
     let asked = [range.start, range.end - range.start];
     let mut told = [0u64; 5];

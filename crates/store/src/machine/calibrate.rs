@@ -25,6 +25,7 @@ use crate::interrupt;
 use crate::options::{CreateOptions, Mode};
 use crate::signal::Signal;
 use crate::store::Store;
+use crate::strategy::system::free_memory;
 use crate::strategy::{SignalReader, Strategy};
 
 /// What is to be measured.
@@ -73,8 +74,8 @@ pub fn calibrate(
         let mut order = Strategy::ALL;
         order.rotate_left(round % Strategy::ALL.len());
         for strategy in order {
-            if droppable {
-                drop_all(&files, wanted.bytes)?;
+            // What somebody else holds in the cache just then is no cold scan.
+            if droppable && drop_all(&files, wanted.bytes)? {
                 trials.extend(scan(&scratch.0, strategy, State::Cold)?);
             }
             count += 1;
@@ -198,7 +199,7 @@ fn write(folder: &FilePath, bytes: u64) -> Result<Vec<(File, u64)>, StoreError> 
     Ok(files)
 }
 
-/// Drops what is cached of the files; whether little is left.
+/// Drops what is cached of the files; whether it is known that little is left.
 fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, StoreError> {
     interrupt::look("calibrate")?;
     let mut left = 0;
@@ -206,7 +207,10 @@ fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, StoreError> {
         if drop_cached(file).is_err() {
             return Ok(false);
         }
-        left += cached(file, 0..*len).unwrap_or(0);
+        let Some(bytes) = cached(file, 0..*len) else {
+            return Ok(false);
+        };
+        left += bytes;
     }
     Ok(left * 20 <= bytes)
 }
@@ -294,7 +298,8 @@ fn timer_resolution() -> f64 {
 
 /// Bytes a second that one core summarises from memory.
 fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Spread, StoreError> {
-    let len = bytes.min(512 << 20) as usize / 2;
+    // Past any cache, but no more than is there to take.
+    let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;
     let mut memory: Vec<i16> = Vec::new();
     let too_large = |_| StoreError::TooLarge {
         what: "measuring memory",

@@ -103,11 +103,15 @@ impl Profile {
             path: path.to_owned(),
             reason,
         };
-        let profile: Self = serde_json::from_slice(&bytes).map_err(|why| bad(why.to_string()))?;
-        match profile.format {
-            1 => Ok(Some(profile)),
-            other => Err(bad(format!("its format is {other}, not 1"))),
+        let unread = |why: serde_json::Error| bad(why.to_string());
+        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unread)?;
+        // Of another format all else may be otherwise.
+        match value.get("format") {
+            None => {}
+            Some(format) if *format == 1 => {}
+            Some(other) => return Err(bad(format!("its format is {other}, not 1"))),
         }
+        serde_json::from_value(value).map(Some).map_err(unread)
     }
 
     /// The profile as JSON text.
