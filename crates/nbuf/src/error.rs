@@ -210,7 +210,9 @@ impl fmt::Display for Panicked {
 impl std::error::Error for Panicked {}
 
 /// What an output says to a function when nothing more will be written: to be handed on. What went wrong is known.
+/// Only a run makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stopped;
 
 impl fmt::Display for Stopped {

@@ -95,6 +95,11 @@ impl<'o> Out<'o> {
             || bytes + self.block.len() * usize::from(self.forwards()) <= self.limit - self.used
     }
 
+    /// Whether the processor was told that nothing more is written.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// Whether the buffer itself may have to be staged before what is put next.
     fn forwards(&self) -> bool {
         self.staged.outputs.iter().any(|pieces| pieces.block)

@@ -158,7 +158,8 @@ fn staff<P: Process>(
             let started = named.spawn_scoped(scope, move || {
                 // Dropped at the end, which wakes the watcher when the last does.
                 let _done = done;
-                crew.work()
+                let worked = catch_unwind(AssertUnwindSafe(|| crew.work()));
+                worked.unwrap_or_else(|panic| crew.lost(&*panic))
             });
             match started {
                 Ok(thread) => threads.push(thread),
@@ -177,9 +178,11 @@ fn staff<P: Process>(
         if !watch(&progress()) {
             crew.stop(0, NbufError::Interrupted);
         }
-        // What a worker runs of others is caught within it.
-        let left = threads.into_iter().map(|thread| thread.join());
-        left.map(Result::unwrap_or_default).collect()
+        let left = threads.into_iter().map(|thread| {
+            let joined = thread.join();
+            joined.unwrap_or_else(|panic| crew.lost(&*panic))
+        });
+        left.collect()
     })
 }
 

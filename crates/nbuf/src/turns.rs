@@ -17,7 +17,7 @@
 //! so that what comes before an error is still written.
 //!
 //! Nothing here knows threads' work or I/O; `tests/loom_turns.rs` runs this file through every interleaving of a few
-//! threads.
+//! threads with at most two preemptions.
 
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

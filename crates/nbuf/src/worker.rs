@@ -10,6 +10,7 @@
 //!   order are waited for in the same order by all, oldest buffer first;
 //! - turns at several outputs are taken in the order of outputs.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -60,6 +61,11 @@ impl<P: Process> Crew<'_, P> {
     /// Ends the run at a buffer; what comes before it is finished.
     pub(crate) fn stop(&self, number: u64, error: NbufError) {
         self.writing.stop(number, error);
+        self.bar(number);
+    }
+
+    /// Lets a buffer and later ones in nowhere any more: its worker ends, and nobody must wait for its turns.
+    fn bar(&self, number: u64) {
         self.read.stop(number);
         for gate in self.execute.iter().chain(&self.lanes) {
             gate.stop(number);
@@ -71,19 +77,7 @@ impl<P: Process> Crew<'_, P> {
         let made = catch_unwind(AssertUnwindSafe(|| self.process.worker()));
         let scratch = match made {
             Ok(scratch) => scratch,
-            Err(panic) => {
-                let why = Box::new(Panicked::new(&*panic));
-                let (offset, length) = (0, 0);
-                self.stop(
-                    0,
-                    NbufError::Process {
-                        offset,
-                        length,
-                        why,
-                    },
-                );
-                return Left::default();
-            }
+            Err(panic) => return self.lost(&*panic),
         };
         let mut worker = Worker {
             scratch,
@@ -94,6 +88,21 @@ impl<P: Process> Crew<'_, P> {
         };
         while self.carry(&mut worker).is_ok() {}
         (worker.report, worker.peak)
+    }
+
+    /// What is left of a worker that panicked where no buffer is to blame; the run ends at once.
+    pub(crate) fn lost(&self, panic: &(dyn Any + Send)) -> Left {
+        let why = Box::new(Panicked::new(panic));
+        let (offset, length) = (0, 0);
+        self.stop(
+            0,
+            NbufError::Process {
+                offset,
+                length,
+                why,
+            },
+        );
+        Left::default()
     }
 
     /// One buffer from reading to writing; ends with the input, or when the run is stopped.
@@ -215,8 +224,10 @@ impl<P: Process> Crew<'_, P> {
         };
         report.states.execute_wait += clock.lap();
         let start = self.begun.elapsed();
-        self.attempt(block, || self.process.execute(scratch, block, out))?;
-        out.release()?;
+        self.attempt(block, out, |out| {
+            self.process.execute(scratch, block, out)?;
+            Ok(out.release()?)
+        })?;
         drop(turn);
         report.states.execute += clock.lap().saturating_sub(out.waited + out.wrote);
         self.visit(report, block.number, State::Execute, start);
@@ -225,36 +236,43 @@ impl<P: Process> Crew<'_, P> {
             report.states.execute_wait += clock.lap();
             let start = self.begun.elapsed();
             let before = out.waited + out.wrote;
-            self.attempt(block, || self.process.join(lane, scratch, block, out))?;
-            out.release()?;
+            self.attempt(block, out, |out| {
+                self.process.join(lane, scratch, block, out)?;
+                Ok(out.release()?)
+            })?;
             drop(turn);
             let elsewhere = out.waited + out.wrote - before;
             report.states.execute += clock.lap().saturating_sub(elsewhere);
             self.visit(report, block.number, State::Join, start);
         }
         let start = self.begun.elapsed();
-        out.finish(self.process.output(scratch))?;
+        self.attempt(block, out, |out| {
+            Ok(out.finish(self.process.output(scratch))?)
+        })?;
         self.visit(report, block.number, State::Write, start);
         Ok(())
     }
 
     /// What a processor does, which may fail or panic. The run is stopped before any turn is given up.
-    fn attempt(
+    fn attempt<'o>(
         &self,
         block: &Block<'_>,
-        work: impl FnOnce() -> Result<(), Cause>,
+        out: &mut Out<'o>,
+        work: impl FnOnce(&mut Out<'o>) -> Result<(), Cause>,
     ) -> Result<(), Stopped> {
-        let why = match catch_unwind(AssertUnwindSafe(work)) {
+        let why = match catch_unwind(AssertUnwindSafe(|| work(out))) {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(why)) => why,
             Err(panic) => Box::new(Panicked::new(&*panic)),
         };
-        // That the run was stopped is known already.
-        if why.is::<Stopped>() {
+        // Why the run was stopped is known already, if it was: a processor may have kept what an earlier run told it.
+        let located = why.downcast_ref::<Located>();
+        let told = located.map_or(&why, |located| &located.why);
+        if out.is_stopped() && told.is::<Stopped>() {
+            self.bar(block.number);
             return Err(Stopped);
         }
         let (offset, length, why) = match why.downcast::<Located>() {
-            Ok(located) if located.why.is::<Stopped>() => return Err(Stopped),
             Ok(located) => (located.offset, located.length, located.why),
             Err(why) => (block.offset, block.bytes.len() as u64, why),
         };

@@ -1,10 +1,11 @@
 //! The outputs of a run: whose turn it is at each, and what stopped them.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::NbufError;
+use crate::error::{NbufError, Panicked};
 use crate::output::{Output, Wrote};
 use crate::report::OutputReport;
 use crate::turns::{Gate, Turn};
@@ -107,7 +108,8 @@ impl<'r> Writing<'r> {
         let wrote = |count: usize| {
             sink.written.fetch_add(count as u64, Ordering::Relaxed);
         };
-        match open.write_all(bytes, &wrote, &|| self.halt.at_once()) {
+        let done = caught(|| open.write_all(bytes, &wrote, &|| self.halt.at_once()));
+        match done {
             Ok(Wrote::All) => Ok(()),
             Ok(Wrote::Stopped) => Err(None),
             Err(why) => Err(Some(sink.failed(output, why))),
@@ -125,7 +127,7 @@ impl<'r> Writing<'r> {
     pub(crate) fn flush(&self) -> Result<(), NbufError> {
         for (output, sink) in self.sinks.iter().enumerate() {
             let mut open = sink.output.lock().unwrap_or_else(PoisonError::into_inner);
-            open.flush().map_err(|why| sink.failed(output, why))?;
+            caught(|| open.flush()).map_err(|why| sink.failed(output, why))?;
         }
         Ok(())
     }
@@ -150,6 +152,13 @@ impl Sink<'_> {
             why,
         }
     }
+}
+
+/// What somebody else's `Write` does; a panic of it is an error like others, so that turns are not given up before it is
+/// known.
+fn caught<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|panic| Err(io::Error::other(Panicked::new(&*panic))))
 }
 
 /// The outside of outputs that [`Out`] needs to know; without the lifetime of what they write to.

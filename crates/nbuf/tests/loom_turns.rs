@@ -1,5 +1,5 @@
-//! The queue of n-buffering under every interleaving of a few threads: who is inside, in which order, and that all end.
-//! loom reports a deadlock itself.
+//! The queue of n-buffering under every interleaving of a few threads with at most two preemptions: who is inside,
+//! in which order, and that all end. loom reports a deadlock itself.
 
 /// What `turns` finds as `crate::sync`.
 mod sync {
