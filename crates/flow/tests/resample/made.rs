@@ -1,0 +1,45 @@
+//! Signals and plans that the tests resample.
+
+use isochrony_flow::{Array, Live, Plan, PlanError, Segments, json, ops};
+use isochrony_segment::{Sample, SigSeg, Stream, StreamId};
+use isochrony_time::{Rate, TimebaseId};
+use serde_json::{Map, Value};
+
+pub(crate) fn stream() -> Stream {
+    Stream::new("stn/p", TimebaseId(0), Rate::new(1000, 1).unwrap())
+}
+
+/// Gap-free stretches from their first index on, cut into segments.
+pub(crate) fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: StreamId) -> Plan {
+    let segments = stretches.iter().flat_map(|(start, samples)| {
+        let pieces = samples.chunks(cut).enumerate();
+        pieces.map(move |(k, piece)| {
+            SigSeg::from_slice(piece, start + (k * cut) as i64, stream).unwrap()
+        })
+    });
+    let recording = Segments::new(segments.collect::<Vec<_>>()).unwrap();
+    Plan::scan_part(Live::new(recording), None, cut as u64)
+}
+
+pub(crate) fn params(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+pub(crate) fn resample(plan: &Plan, value: Value) -> Result<Plan, PlanError> {
+    plan.then::<ops::Resample>(params(value))
+}
+
+pub(crate) fn array(plan: &Plan) -> Array {
+    plan.collect().unwrap().array().unwrap().clone()
+}
+
+pub(crate) fn noise(count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|n| ((n * n) as f64 * 0.37).sin() + 0.2)
+        .collect()
+}
+
+/// Quick: short weights.
+pub(crate) fn quick(up: u64, down: u64, edges: &str) -> Value {
+    json!({"up": up, "down": down, "edges": edges, "attenuation_db": 50.0, "passband": 0.5})
+}
