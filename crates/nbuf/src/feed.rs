@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 use crate::descriptor;
 use crate::error::NbufError;
-use crate::framing::Framing;
+use crate::framing::{Framing, Records};
 use crate::input::{Input, Kind};
 use crate::sizes::Sizes;
 
@@ -61,15 +61,42 @@ impl Feed<'_> {
     }
 
     /// Bytes of whole records at the front of lent memory, of about `fill` bytes.
-    pub(crate) fn divide(&mut self, framing: &Framing, rest: &[u8], fill: usize) -> usize {
+    pub(crate) fn divide(
+        &mut self,
+        index: usize,
+        framing: &Framing,
+        sizes: Sizes,
+        rest: &[u8],
+        fill: usize,
+    ) -> Result<usize, NbufError> {
         if rest.len() <= fill {
-            return self.last(framing, rest);
+            return Ok(self.last(framing, rest));
         }
         let whole = framing.whole(&rest[..fill]);
         if whole > 0 {
-            return whole;
+            return Ok(whole);
         }
-        // A record that is larger: it lies there whole, whatever a buffer could hold.
+        // A record that is larger: it lies there whole, but processors may need memory for it.
+        let whole = self.larger(framing, rest, fill);
+        if whole <= sizes.lent {
+            return Ok(whole);
+        }
+        // Others came with it.
+        let first = Records::new(framing, &rest[..whole]).next();
+        let length = first.map_or(whole, <[u8]>::len);
+        if length <= sizes.lent {
+            return Ok(length);
+        }
+        Err(NbufError::Record {
+            input: index,
+            offset: self.position,
+            length: Some(length as u64),
+            buffer: sizes.lent,
+        })
+    }
+
+    /// Bytes of whole records, the first of which is larger than `fill`.
+    fn larger(&mut self, framing: &Framing, rest: &[u8], fill: usize) -> usize {
         let mut length = fill;
         while length < rest.len() {
             length = length.saturating_mul(2).min(rest.len());

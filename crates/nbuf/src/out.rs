@@ -15,6 +15,8 @@ use crate::writing::Sinks;
 #[derive(Default)]
 pub(crate) struct Staged {
     outputs: Vec<Pieces>,
+    /// Most bytes of memory for all of them.
+    room: usize,
 }
 
 #[derive(Default)]
@@ -25,10 +27,44 @@ struct Pieces {
 }
 
 impl Staged {
-    pub(crate) fn new(outputs: usize) -> Self {
+    pub(crate) fn new(outputs: usize, room: usize) -> Self {
         Self {
             outputs: (0..outputs).map(|_| Pieces::default()).collect(),
+            room,
         }
+    }
+
+    /// What may be staged. Where outputs share the room a little of it stays free, so that memory does not go back and
+    /// forth between them when it is nearly full.
+    fn limit(&self) -> usize {
+        if self.outputs.len() > 1 {
+            self.room - self.room / 64
+        } else {
+            self.room
+        }
+    }
+
+    /// Makes room for more bytes of an output, within the room of all. False if the system has no memory.
+    fn reserve(&mut self, output: usize, more: usize) -> bool {
+        let bytes = &self.outputs[output].bytes;
+        let needed = bytes.len() + more;
+        if needed <= bytes.capacity() {
+            return true;
+        }
+        let free = self.room - (self.held() - bytes.capacity()).min(self.room);
+        let wanted = if needed <= free {
+            needed.max(bytes.capacity().saturating_mul(2)).min(free)
+        } else {
+            // Others keep more than they use: each gets the same part of what is free.
+            let used: usize = self.outputs.iter().map(|one| one.bytes.len()).sum();
+            let each = self.room.saturating_sub(used + more) / self.outputs.len();
+            for (_, other) in (0..).zip(&mut self.outputs).filter(|(at, _)| *at != output) {
+                other.bytes.shrink_to(other.bytes.len() + each);
+            }
+            needed + each
+        };
+        let bytes = &mut self.outputs[output].bytes;
+        bytes.try_reserve_exact(wanted - bytes.len()).is_ok()
     }
 
     /// Bytes of memory that it holds.
@@ -66,8 +102,8 @@ impl<'o> Out<'o> {
         staged: &'o mut Staged,
         block: &'o [u8],
         place: Place,
-        limit: usize,
     ) -> Self {
+        let limit = staged.limit();
         Self {
             sinks,
             staged,
@@ -164,13 +200,13 @@ impl<'o> Out<'o> {
                 return self.timed(|out| out.sinks.put(output, bytes));
             }
         }
-        let pieces = &mut self.staged.outputs[output];
-        if pieces.bytes.try_reserve(bytes.len()).is_err() {
+        if !self.staged.reserve(output, bytes.len()) {
             // Written now, it needs no memory.
             self.hold()?;
             self.write_staged()?;
             return self.timed(|out| out.sinks.put(output, bytes));
         }
+        let pieces = &mut self.staged.outputs[output];
         pieces.bytes.extend_from_slice(bytes);
         self.used += bytes.len();
         Ok(())
@@ -301,5 +337,38 @@ impl fmt::Debug for Out<'_> {
             .field("outputs", &self.outputs())
             .field("buffer", &self.place.number)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_for_what_is_staged_stays_within_its_room() {
+        const ROOM: usize = 64_000;
+        for outputs in [1, 2, 7] {
+            let mut staged = Staged::new(outputs, ROOM);
+            // Whole buffers for one output, then for another, then for all.
+            for turn in 0..3 * outputs {
+                let mut used = 0;
+                let (mut at, mut grown) = (turn, 0);
+                while used + 10 <= staged.limit() {
+                    let output = at % outputs;
+                    let before = staged.outputs[output].bytes.capacity();
+                    assert!(staged.reserve(output, 10));
+                    let bytes = &mut staged.outputs[output].bytes;
+                    grown += usize::from(bytes.capacity() != before);
+                    bytes.extend_from_slice(&[7; 10]);
+                    assert!(staged.held() <= ROOM, "{} bytes", staged.held());
+                    used += 10;
+                    at += usize::from(turn >= 2 * outputs);
+                }
+                assert!(grown < 40 * outputs, "{grown} times for {outputs} outputs");
+                for one in &mut staged.outputs {
+                    one.bytes.clear();
+                }
+            }
+        }
     }
 }

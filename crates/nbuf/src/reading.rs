@@ -175,7 +175,10 @@ impl<'r> Reading<'r> {
         };
         let feed = &mut self.feeds[index];
         let whole = match feed.input.kind {
-            Kind::Lent(bytes) => feed.divide(framing, &bytes[feed.position as usize..], fill),
+            Kind::Lent(bytes) => {
+                let rest = &bytes[feed.position as usize..];
+                feed.divide(index, framing, sizes, rest, fill)?
+            }
             Kind::File { start, end, .. } if framing.stride().is_some() => {
                 let rest = end - start - feed.position;
                 usize::try_from(rest).map_or(fill, |rest| rest.min(fill))

@@ -48,6 +48,8 @@ pub(crate) struct Sizes {
     pub(crate) fill: usize,
     /// What it can hold, for a record that is larger.
     pub(crate) capacity: usize,
+    /// Most bytes of a record that is lent: what processors need for it fits into the limit.
+    pub(crate) lent: usize,
     /// What a worker may stage of output.
     pub(crate) staged: usize,
     ramp: bool,
@@ -82,6 +84,30 @@ impl Needs<'_> {
             .saturating_mul(workers)
             .saturating_add(capacity.saturating_mul(self.carries))
             .saturating_add(self.shared_bytes)
+    }
+
+    /// Most bytes of a lent record, for which processors need memory, but no buffer is needed.
+    fn lent(&self, workers: usize, fill: usize, capacity: usize, limit: usize) -> usize {
+        let rest = limit.saturating_sub(self.bytes(workers, fill, capacity));
+        let usual = (self.worker_bytes)(capacity);
+        let fits = |length| {
+            let more = (self.worker_bytes)(length).saturating_sub(usual);
+            more.saturating_mul(workers) <= rest
+        };
+        // The largest that fits, found by halves; no memory is larger than what it begins with, and sums of it are numbers.
+        let (mut least, mut most) = (capacity, usize::MAX >> 16);
+        if fits(most) {
+            return most;
+        }
+        while most - least > 1 {
+            let middle = least + (most - least) / 2;
+            if fits(middle) {
+                least = middle;
+            } else {
+                most = middle;
+            }
+        }
+        least
     }
 
     fn workers(&self) -> usize {
@@ -148,6 +174,7 @@ pub(crate) fn sizes(options: &Options, needs: &Needs<'_>) -> Result<Sizes, NbufE
         workers,
         fill,
         capacity,
+        lent: needs.lent(workers, fill, capacity, options.memory),
         staged: needs.staged(fill),
         ramp: options.ramp,
         stride,

@@ -82,7 +82,7 @@ impl<P: Process> Crew<'_, P> {
         let mut worker = Worker {
             scratch,
             buffer: Vec::new(),
-            staged: Staged::new(self.outputs),
+            staged: Staged::new(self.outputs, self.staged),
             report: WorkerReport::default(),
             peak: 0,
         };
@@ -131,7 +131,7 @@ impl<P: Process> Crew<'_, P> {
             input_offset: claim.input_offset,
             framing: self.framing,
         };
-        let mut out = Out::new(&self.writing, staged, bytes, place, self.staged);
+        let mut out = Out::new(&self.writing, staged, bytes, place);
         let done = self.process(&block, scratch, &mut out, report);
         let states = &mut report.states;
         states.write_wait += out.waited;

@@ -6,7 +6,10 @@ use std::io::Read;
 use std::sync::Mutex;
 
 use common::{Dice, Unsteady, ignored};
-use isochrony_nbuf::{Framing, Input, NbufError, Options, Order, Out, Output, PerRecord, Prefix};
+use isochrony_nbuf::{
+    Block, Cause, Framing, Input, NbufError, Options, Order, Out, Output, PerRecord, Prefix,
+    Process,
+};
 use proptest::prelude::*;
 
 /// The records of a stream, told byte by byte.
@@ -211,5 +214,53 @@ fn options_that_cannot_be_are_refused() {
             .expect_err("refused")
             .error;
         assert_eq!(error.code(), "nbuf_option", "{error}");
+    }
+}
+
+/// Needs as much memory as a buffer has bytes.
+struct Copying;
+
+impl Process for Copying {
+    type Worker = ();
+
+    fn worker(&self) {}
+
+    fn execute(&self, (): &mut (), block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+        assert!(block.bytes.len() <= 20_000, "{} bytes", block.bytes.len());
+        Ok(out.forward(0)?)
+    }
+
+    fn stages(&self) -> bool {
+        false
+    }
+
+    fn worker_bytes(&self, buffer: usize) -> usize {
+        buffer
+    }
+}
+
+#[test]
+fn a_lent_record_is_as_large_as_processors_have_memory_for() {
+    let options = Options {
+        workers: Some(2),
+        memory: 40_000,
+        buffer: Some(1000),
+        framing: Framing::Delimited(b"\n".to_vec()),
+        ..Options::default()
+    };
+    let line = |length: usize| [&vec![b'x'; length - 1][..], b"\n"].concat();
+    let lines = [line(10), line(20_000), line(500), line(800), line(19_000)].concat();
+    let report = ignored(&options, vec![Input::bytes(&lines)], &Copying, vec![]).expect("it fits");
+    assert_eq!(report.records, 5);
+    assert!(report.complete);
+    // Also where no end is found.
+    for end in [&b"\n"[..], b""] {
+        let lines = [&line(10)[..], &vec![b'x'; 20_001 - end.len()], end].concat();
+        let done = ignored(&options, vec![Input::bytes(&lines)], &Copying, vec![]);
+        let text = done.expect_err("it is too large").to_string();
+        assert!(
+            text.contains("the record at byte 10 has 20001 bytes and a buffer 20000"),
+            "{text}"
+        );
     }
 }
