@@ -79,10 +79,12 @@ class Result(Mapping[str, Any]):
         return len(self._fields)
 
     def __getattr__(self, name: str) -> Any:
+        # A copy that is being made has no fields yet.
+        fields: dict[str, Any] = self.__dict__.get("_fields", {})
         try:
-            return self.__dict__["_fields"][name]
+            return fields[name]
         except KeyError:
-            raise AttributeError(f"there is no {name!r}: give one of {', '.join(self._fields)}") from None
+            raise AttributeError(f"there is no {name!r}: give one of {', '.join(fields)}") from None
 
     def __repr__(self) -> str:
         return f"Result({', '.join(f'{name}={value!r}' for name, value in self._fields.items())})"
@@ -231,7 +233,7 @@ def nbuffer(
         "memory": byte_count("memory", memory),
         "buffer": None if buffer is None else byte_count("buffer", buffer),
         "stride": _whole("stride", stride),
-        "delimiter": None if delimiter is None else list(bytes(delimiter)),
+        "delimiter": None if delimiter is None else _delimiter(delimiter),
         "prefix": None if prefix is None else _prefix(prefix),
         "fair": merge == "fair",
         "ramp": bool(ramp),
@@ -248,8 +250,7 @@ def nbuffer(
             open_destination(destination, outputs, sources)
         if log is not None:
             log(f"begin: {len(sources.streams)} inputs, {len(outputs.streams)} outputs, {process or 'copy'}")
-        sources.taken()
-        return outputs.taken()
+        return outputs.streams
 
     with _drawn(progress) as draw:
         report: NBufferReport | None = None
@@ -269,8 +270,9 @@ def nbuffer(
             sources.close()
             outputs.close()
             if report is not None:
-                sources.finish([one.bytes for one in report.inputs])
-                outputs.finish([one.bytes for one in report.outputs])
+                failed = not report.complete
+                sources.finish([one.bytes for one in report.inputs], failed)
+                outputs.finish([one.bytes for one in report.outputs], failed)
     if log is not None:
         log(f"end: {report.bytes} bytes, {report.records} records, {report.elapsed_s:.3g} s")
     return report
@@ -332,6 +334,12 @@ def byte_count(name: str, value: object) -> int:
                 return count
         raise OptionError(f'{name}={value!r} is refused; give bytes from 1, such as 1000000, "100MB" or "64MiB"')
     return _whole(name, value)
+
+
+def _delimiter(value: Any) -> list[int]:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise OptionError(f'delimiter={value!r} is refused; give bytes, such as b"\\n" or b"\\r\\n"')
+    return list(bytes(value))
 
 
 def _prefix(text: Any) -> tuple[int, bool]:

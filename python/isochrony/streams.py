@@ -24,7 +24,7 @@ Stream = tuple[str, str, Any]
 
 
 class Opened:
-    """Streams for one call: what was opened for it is closed after it unless native code took it over."""
+    """Streams for one call: what was opened for it is closed after it. Native code duplicates what it keeps."""
 
     def __init__(self) -> None:
         self.streams: list[Stream] = []
@@ -38,19 +38,20 @@ class Opened:
         if stream[1] == "descriptor":
             self._held.append(stream[2])
 
-    def taken(self) -> list[Stream]:
-        """Hands the streams to native code, which closes them."""
-        self._held.clear()
-        return self.streams
-
-    def finish(self, counts: list[int]) -> None:
-        """Leaves Python's file objects where the bytes ended."""
+    def finish(self, counts: list[int], failed: bool) -> None:
+        """Leaves Python's file objects where the bytes ended. After a failure, that an output has no end is no news."""
+        refused: UsageError | None = None
         for after, count in zip(self._after, counts, strict=False):
-            if after is not None:
-                after(count)
+            try:
+                if after is not None:
+                    after(count)
+            except UsageError as error:
+                refused = refused or error
+        if refused is not None and not failed:
+            raise refused
 
     def close(self) -> None:
-        """Closes what native code did not take."""
+        """Closes what was opened."""
         for descriptor in self._held:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -197,6 +198,8 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
         start = destination.tell() if destination.seekable() else None
         after = None if start is None else (lambda count: _seek(destination, start + count))
         opened.add((_name(destination), "descriptor", os.dup(destination.fileno())), after)
+    elif isinstance(destination, io.RawIOBase):
+        opened.add((_name(destination), "object", _raw(destination)))
     elif isinstance(destination, io.TextIOBase):
         raise UsageError("dst takes text, and output is bytes; open it in binary mode, or give dst.buffer")
     elif callable(getattr(destination, "write", None)):
@@ -211,6 +214,16 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
 def _extend(destination: bytearray) -> Callable[[bytes], None]:
     def write(data: bytes) -> None:
         destination.extend(data)
+
+    return write
+
+
+def _raw(destination: io.RawIOBase) -> Callable[[bytes], int]:
+    def write(data: bytes) -> int:
+        count = destination.write(data)
+        if count is None:  # of other writers it means all
+            raise BlockingIOError(11, "it takes nothing now and does not wait; give a destination that waits")
+        return count
 
     return write
 

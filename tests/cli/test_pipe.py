@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import zlib
@@ -102,17 +104,49 @@ def test_a_reader_that_goes_away_is_no_error_and_a_full_disk_is(tmp_path: Path) 
 def test_what_comes_is_answered_at_once_if_eager() -> None:
     child = subprocess.Popen([*ISOCHRONY, "--eager"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None and child.stdout is not None
-    # Whole records, of 1,024 bytes.
-    for number in range(5):
-        record = bytes([number]) * 1024
-        child.stdin.write(record)
+    try:
+        for size in (1, 7, 1023, 1024, 3000):
+            record = bytes([size % 256]) * size
+            child.stdin.write(record)
+            child.stdin.flush()
+            got = b""
+            while len(got) < size:
+                assert select.select([child.stdout], [], [], 120)[0], f"{len(got)} of {size} bytes came"
+                part = os.read(child.stdout.fileno(), size - len(got))
+                assert part, "it ended"
+                got += part
+            assert got == record
+        child.stdin.write(b"short")
+        child.stdin.close()
+        assert select.select([child.stdout], [], [], 120)[0]
+        assert os.read(child.stdout.fileno(), 100) == b"short"
+        assert child.wait(60) == 0
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def test_ctrl_c_says_what_became_of_the_output() -> None:
+    child = subprocess.Popen(
+        [*ISOCHRONY, "--eager"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdin is not None and child.stdout is not None
+    try:
+        child.stdin.write(b"x")
         child.stdin.flush()
-        got = b""
-        while len(got) < len(record):
-            got += os.read(child.stdout.fileno(), len(record) - len(got))
-        assert got == record
-    child.stdin.write(b"short")
-    child.stdin.close()
-    assert child.stdout.read() == b"short"
-    assert child.wait(60) == 0
-    child.stdout.close()
+        # When this came, the run is under way.
+        assert select.select([child.stdout], [], [], 120)[0]
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=120)
+    finally:
+        child.kill()
+        child.wait()
+    assert child.returncode == 130
+    assert said == b"isochrony: interrupted; what was written is a part of the output\n"
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    done = subprocess.run([*ISOCHRONY, b"count:\xff"], input=b"abc", capture_output=True, timeout=120)
+    assert done.returncode == 2
+    assert b"give it as UTF-8 text" in done.stderr

@@ -57,22 +57,32 @@ def run(arguments: argparse.Namespace) -> int:
 
     names = arguments.processors
     try:
+        for name in names:
+            name.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"PROCESSOR {error.object!a} is not UTF-8; give it as UTF-8 text") from error
+    try:
         makes = makes_output(names)
     except OptionError as error:
         raise UsageError(f"{error}; see isochrony pipe --help") from error
     streams = arguments.copy or makes or not names
     if arguments.copy and makes:
         raise UsageError("--copy and a processor that makes output both write standard output; leave one of them out")
-    report = nbuffer(
-        0,
-        names or None,
-        1 if streams else None,
-        memory=_number(arguments.memory),
-        workers=_number(arguments.workers),
-        buffer=None if arguments.buffer is None else _number(arguments.buffer),
-        order=arguments.order,
-        eager=arguments.eager,
-    )
+    try:
+        report = nbuffer(
+            0,
+            names or None,
+            1 if streams else None,
+            memory=_number(arguments.memory),
+            stride=1 if arguments.eager else 1024,
+            workers=_number(arguments.workers),
+            buffer=None if arguments.buffer is None else _number(arguments.buffer),
+            order=arguments.order,
+            eager=arguments.eager,
+        )
+    except KeyboardInterrupt:
+        print("isochrony: interrupted; what was written is a part of the output", file=sys.stderr)
+        return Exit.INTERRUPTED
     out = sys.stderr if streams else sys.stdout
     if arguments.json:
         print(json.dumps(_plain(report), indent=2), file=out)

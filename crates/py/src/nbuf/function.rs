@@ -74,11 +74,12 @@ impl Function {
         })
     }
 
-    /// The stream's accumulator; that of nothing if no buffer came.
-    pub(super) fn total(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    /// The stream's accumulator; that of nothing if a run came to its end without a buffer. After an error nothing of the
+    /// function's is called, which could hide it behind its own.
+    pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         let total = self.lock().as_ref().map(|total| total.clone_ref(py));
         match (&self.sums, total) {
-            (Some((initial, _)), None) => initial.call0(py).map(Some),
+            (Some((initial, _)), None) if complete => initial.call0(py).map(Some),
             (_, total) => Ok(total),
         }
     }

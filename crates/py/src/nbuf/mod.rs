@@ -94,14 +94,14 @@ pub(crate) fn nbuffer<'py>(
     let outputs: Vec<streams::Sink<'py>> = outputs.call0()?.extract()?;
     let outputs = streams::outputs(outputs)?;
     let (done, raised) = watched(py, &options, inputs, &processor, outputs, progress.as_ref());
+    if let Some(error) = raised {
+        return Err(error.into());
+    }
     let report = match &done {
         Ok(report) => report,
         Err(failure) => &failure.report,
     };
     let report = described(py, report, &processor)?;
-    if let Some(error) = raised {
-        return Err(error.into());
-    }
     match done {
         Ok(_) => Ok(report),
         Err(failure) => Err(failed(py, failure, &report)),
@@ -225,6 +225,6 @@ fn described<'py>(
     }
     described.set_item("workers", workers)?;
     described.set_item("results", outcome::results(py, &processor.outcomes())?)?;
-    described.set_item("result", processor.total(py)?)?;
+    described.set_item("result", processor.total(py, report.complete)?)?;
     Ok(described)
 }

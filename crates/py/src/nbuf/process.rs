@@ -63,10 +63,10 @@ impl Processor {
     }
 
     /// The sum over buffers that a function's accumulators make.
-    pub(super) fn total(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         self.function
             .as_ref()
-            .map_or(Ok(None), |function| function.total(py))
+            .map_or(Ok(None), |function| function.total(py, complete))
     }
 
     fn native_lanes(&self) -> usize {

@@ -76,9 +76,9 @@ pub(super) fn outputs<'m>(outputs: Vec<Sink<'_>>) -> Result<Vec<Output<'m>>> {
     outputs.collect()
 }
 
-/// A descriptor that Python's half has opened, or duplicated, for us.
+/// A descriptor of our own of what Python's half has opened.
 fn owned(number: &Bound<'_, PyAny>) -> PyResult<File> {
-    Ok(File::from(descriptor::adopt(number.extract()?)?))
+    Ok(File::from(descriptor::duplicate(number.extract()?)?))
 }
 
 /// Calls `read(count)`.
