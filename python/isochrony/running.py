@@ -101,14 +101,14 @@ def collect_reported(
     return tuple(results), tuple(parts for _, parts in gathered), _done(done)
 
 
-def _threads(workers: int | Literal["auto"]) -> int:
+def _threads(workers: object) -> int:
     """How many workers; of "auto" as many as the process has cores."""
     if workers == "auto":
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = whole("workers=", workers, 'threads (or "auto")')
-    if threads > MOST_WORKERS:
-        raise OptionError(f'workers={workers!r} is refused; give at most {MOST_WORKERS}, or "auto" for a worker a core')
-    return threads
+    if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and 1 <= workers <= MOST_WORKERS:
+        return int(workers)
+    legal = f'a whole number from 1 to {MOST_WORKERS}, or "auto" for a worker a core'
+    raise OptionError(f"workers={workers!r} is refused; give {legal}")
 
 
 def _done(parts: Any) -> RunResult:

@@ -1,7 +1,7 @@
 //! Plans of operators over signal segments, and how they run.
 //!
 //! A [`Plan`] is data: operators and how they are connected, with types checked as it is built, printed and compared
-//! without running. [`Plan::collect`] and [`Plan::run`] run it in one thread, depth first: an item goes through all
+//! without running. [`Plan::collect`] and [`Plan::run`] run it depth first, in one thread unless [`RunOptions`] give more workers: an item goes through all
 //! operators before the next is asked for, so that samples stay in the cache and memory stays flat. The words and
 //! rules are in `docs/design.md` 15; [`Operator`] is the contract, and [`operator!`] declares one, also in a crate of
 //! the user's own.

@@ -2,8 +2,8 @@
 //!
 //! What an operator declares of itself is all that is needed. A graph is cut into *fronts* and the rest ([`split`]): a
 //! front is a scan and the operators behind it that make each window of itself alone, as far as they follow one another.
-//! The recording is cut into portions on a grid that the plan fixes ([`Snapshot`](crate::Snapshot)), so that nothing
-//! depends on how many workers there are, and each portion is a *task*: a worker drives it depth first through its own
+//! The recording is cut into portions ([`Snapshot`](crate::Snapshot)), smaller ones where memory is short or much comes of
+//! a sample, and each portion is a *task*: a worker drives it depth first through its own
 //! copy of the front ([`worker`]) and hands over what comes out, with the breaks in between ([`log`]). The rest of the plan
 //! runs in the caller's thread, as any plan does; its sources are what workers handed over, in the order of reading
 //! ([`gathering`]). So operators that remember, sinks and Python functions see what they would see in one thread, item by
