@@ -1,8 +1,8 @@
 //! Recordings as they are at one moment, read in portions by several threads.
 //!
-//! A run on many cores cuts what a scan reads into [`Portion`]s, in the order of reading. Where they are cut depends on
-//! the recording and on a number of samples that the plan fixes, never on how many threads there are. A portion never
-//! ends inside a gap or behind one: what separates a portion from the one before is then known without reading that.
+//! A run on many cores cuts what a scan reads into [`Portion`]s, in the order of reading, of about as many samples as it is
+//! asked for. A portion never ends inside a gap or behind one: what separates a portion from the one before is then known
+//! without reading that.
 
 use std::ops::Range;
 
