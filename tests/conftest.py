@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     import isochrony as iso
 
-# 100 cases at least; more at night: HYPOTHESIS_PROFILE=nightly.
+# 100 new cases each time; HYPOTHESIS_PROFILE=nightly: more of them, repeated: the same ones each time.
 settings.register_profile(
     "ci",
     max_examples=100,
@@ -21,6 +21,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=2000)
+settings.register_profile("repeated", settings.get_profile("ci"), derandomize=True, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

@@ -107,6 +107,72 @@ fn stamps(steps: &[Step], resolution: i64, hz: u64) -> Vec<(Stamp, u64)> {
     out
 }
 
+/// A clock at 1 Hz fed with steps that are no leap seconds, and its metric.
+fn metric_of(steps: &[(i64, u64)]) -> Empirical {
+    let steps: Vec<Step> = steps.iter().map(|&(off, n)| (off, n, false)).collect();
+    let config = ClockConfig::new(isochrony_time::Rate::from_hz(1).unwrap());
+    let mut fed = Fed {
+        clock: Clock::new(config, RunId(0)).unwrap(),
+        pieces: vec![],
+        points: vec![],
+    };
+    feed(&mut fed, &stamps(&steps, 0, 1), false);
+    let mut pieces = fed.pieces.clone();
+    pieces.extend(fed.clock.pieces().unwrap());
+    let end = fed.clock.end().unwrap();
+    Empirical::from_runs(pieces)
+        .unwrap()
+        .closed_at(end)
+        .unwrap()
+}
+
+/// Near misses behind the gap had drawn its end before its beginning.
+#[test]
+fn a_gap_keeps_its_duration_whatever_the_stamps_behind_it_say() {
+    let year = -1_000_000_000_000_000_000;
+    let steps = [
+        (-3_007_000_001, 67_975),
+        (year, 1),
+        (0, 27_197),
+        (-1_826_165_076, 41_206),
+    ];
+    let after = [(0, 47_298), (0, 1), (0, 1020), (0, 1)];
+    metric_of(&[&steps[..], &after[..]].concat());
+}
+
+/// Sums about a mean that is rounded had become negative, and the uncertainty no number.
+#[test]
+fn a_line_that_goes_on_far_from_its_origin_has_an_uncertainty() {
+    let ticks = [(0, 1); 7];
+    let steps = [
+        (143, 1),
+        (0, 1),
+        (191, 1),
+        (0, 1),
+        (0, 1),
+        (0, 1),
+        (0, 1),
+        (-2499854509, 4425),
+        (2500000181, 1),
+        (0, 1),
+        (21718, 1),
+        (-2496826289, 97427),
+        (22716, 43877),
+        (44250, 1),
+        (0, 1344),
+        (0, 3),
+        (0, 16329),
+        (-54784509, 1),
+        (-107445, 2),
+        (-273680, 3),
+        (137786, 55161),
+        (-443752725, 1),
+        (-290560291, 1),
+        (0, 1),
+    ];
+    metric_of(&[&ticks[..], &steps[..]].concat());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 

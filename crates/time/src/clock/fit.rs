@@ -93,11 +93,14 @@ impl Sums {
             let leverage = 1.0 / self.weight + dx * dx / self.xx;
             self.sse += off * off / (1.0 / weight + leverage);
         }
+        // A square of one distance, never a product of two: means far from zero are rounded.
+        let before = self.weight;
         self.weight += weight;
-        self.x += dx * weight / self.weight;
-        self.y += dy * weight / self.weight;
-        self.xx += weight * dx * (x - self.x);
-        self.xy += weight * dx * (y - self.y);
+        let share = weight / self.weight;
+        self.x += dx * share;
+        self.y += dy * share;
+        self.xx += before * share * dx * dx;
+        self.xy += before * share * dx * dy;
     }
 }
 
@@ -217,11 +220,14 @@ impl Fit {
             self.sums.y - slope.value * self.sums.x
         };
         // Where rounding lets the ends cross, their middle is as good as either.
-        let offset = if low <= high {
+        let chosen = if low <= high {
             free.clamp(low, high)
         } else {
             (low + high) / 2.0
         };
+        // Corridors may be widened for near misses; that time goes on may not.
+        let offset = self.floor.map_or(chosen, |floor| chosen.max(floor));
+        let raised = offset - chosen;
         let stamps = self.sums.n.max(1.0);
         let residual = self.residual(slope.value, offset);
         let uncertainty = if self.coarse(scatter) {
@@ -245,7 +251,7 @@ impl Fit {
         FitLine {
             offset,
             slope,
-            uncertainty,
+            uncertainty: uncertainty + raised,
             residual,
         }
     }
