@@ -15,6 +15,7 @@ mod decode;
 #[doc(hidden)]
 pub mod engine;
 mod error;
+mod fill;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gather;

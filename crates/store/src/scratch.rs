@@ -2,19 +2,27 @@
 //!
 //! A scratch signal is the only one of a store of its own, which lies in the `tmp/` of the store that it was asked of (in
 //! the system's temporary folder if that is open for reading only). It is never committed and its folder is removed when
-//! the last handle is dropped; what a crash leaves behind, recovery removes.
+//! the last handle is dropped; what a crash leaves behind, recovery removes (in the system's folder, the next scratch
+//! signal there).
 
-use std::ops::Deref;
-use std::path::PathBuf;
+use std::fs::File;
+use std::ops::{Deref, Range};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::append::SignalWriter;
 use crate::backend::Backend;
+use crate::engine::io::failed;
+use crate::engine::lock::is_held;
 use crate::engine::{Engine, OpenMode};
 use crate::error::StoreError;
+use crate::layout::flat::Flat;
+use crate::media;
 use crate::options::{CreateOptions, Mode};
 use crate::store::{Shared, Store};
+use crate::strategy::system::punch_hole;
 
 /// A temporary signal: written and read as any other, zero-copy too, but never listed nor committed.
 ///
@@ -45,7 +53,10 @@ impl Scratch {
     pub(crate) fn new(shared: &Arc<Shared>, options: &CreateOptions) -> Result<Self, StoreError> {
         let folder = match shared.backend.engine_in_place("make a scratch signal") {
             Ok(engine) => engine.new_tmp().1,
-            Err(StoreError::ReadOnly { .. }) => system_folder(),
+            Err(StoreError::ReadOnly { .. }) => {
+                remove_abandoned(&std::env::temp_dir());
+                system_folder()
+            }
             Err(error) => return Err(error),
         };
         let engine = Engine::open(&folder, OpenMode::CreateNew)?;
@@ -57,7 +68,39 @@ impl Scratch {
             _store: store,
         })
     }
+
+    /// Makes a range a gap and gives its blocks back to the disk, where the file system can do that: blocks that the range
+    /// covers as a whole. Segments taken before then show zeros there. Gives the bytes that were given back.
+    ///
+    /// # Errors
+    /// As [`SignalWriter::mark_invalid`], and [`StoreError::Io`].
+    pub fn release(&self, range: Range<i64>) -> Result<u64, StoreError> {
+        self.writer.mark_invalid(range.clone())?;
+        let engine = self.writer.shared.backend.engine("release samples")?;
+        let state = engine.state(self.writer.id)?;
+        let size = state.meta.dtype.size() as u64;
+        let start = range.start.max(0).cast_unsigned() * size;
+        let bytes = (range.end - range.start).max(0).cast_unsigned() * size;
+        let mut given_back = 0;
+        for span in Flat::data(&state.meta).spans(start, bytes) {
+            let path = engine.data_shard_path(state.id, span.shard)?;
+            let io = |source| failed(source, "release blocks of", &path);
+            let whole =
+                span.offset.next_multiple_of(BLOCK)..(span.offset + span.len) / BLOCK * BLOCK;
+            if whole.is_empty() || !path.exists() {
+                continue;
+            }
+            let file = File::options().write(true).open(&path).map_err(io)?;
+            if punch_hole(&file, whole.clone()).map_err(io)? {
+                given_back += whole.end - whole.start;
+            }
+        }
+        Ok(given_back)
+    }
 }
+
+/// Bytes of a block of common file systems.
+const BLOCK: u64 = 4096;
 
 impl Deref for Scratch {
     type Target = SignalWriter;
@@ -67,9 +110,66 @@ impl Deref for Scratch {
     }
 }
 
+const PREFIX: &str = "isochrony-scratch-";
+
 fn system_folder() -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("isochrony-scratch-{}-{count}", std::process::id());
+    let name = format!("{PREFIX}{}-{count}", std::process::id());
     std::env::temp_dir().join(name)
+}
+
+/// Younger ones may be about to be made.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// Removes scratch signals whose process ended without doing so: nobody holds their lock. Process numbers would not do:
+/// containers share folders, not numbers.
+fn remove_abandoned(temporary: &Path) {
+    let Ok(found) = std::fs::read_dir(temporary) else {
+        return;
+    };
+    for entry in found.flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let age = entry
+            .metadata()
+            .ok()
+            .and_then(|about| about.modified().ok());
+        let settled = age
+            .and_then(|made| made.elapsed().ok())
+            .is_some_and(|age| age > SETTLED);
+        let path = entry.path();
+        if ours
+            && settled
+            && crate::layout::lock_file(&path).exists()
+            && is_held(&*media::disk(), &path).is_ok_and(|held| !held)
+        {
+            // Best effort: the next one tries again.
+            let _ = std::fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_crash_left_in_the_systems_folder_is_removed_and_what_is_used_is_not() {
+        let temporary = tempfile::tempdir().unwrap();
+        let [left, used, young] =
+            ["left", "used", "young"].map(|name| temporary.path().join(format!("{PREFIX}{name}")));
+        for path in [&left, &used, &young] {
+            Engine::open(path, OpenMode::CreateNew)
+                .unwrap()
+                .close()
+                .unwrap();
+        }
+        let _writer = Engine::open(&used, OpenMode::CreateIfMissing).unwrap();
+        let old = std::time::SystemTime::now() - 2 * SETTLED;
+        for path in [&left, &used] {
+            File::open(path).unwrap().set_modified(old).unwrap();
+        }
+        remove_abandoned(temporary.path());
+        assert!(!left.exists() && used.exists() && young.exists());
+    }
 }

@@ -169,7 +169,7 @@ fn set_meta(state: &SignalState, change: &mut Change<'_>, meta: crate::meta::Sig
     });
 }
 
-fn check_bounds(state: &SignalState, range: &Range<i64>) -> Result<(), StoreError> {
+pub(crate) fn check_bounds(state: &SignalState, range: &Range<i64>) -> Result<(), StoreError> {
     if range.start > range.end {
         return Err(StoreError::InvalidRange {
             signal: (*state.name).into(),

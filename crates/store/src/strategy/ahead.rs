@@ -12,7 +12,7 @@ use super::system;
 
 /// Requests for ranges of samples.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     files: Files,
     /// Index up to which was asked.
     asked: i64,
@@ -21,7 +21,7 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    pub(super) fn new(files: Files) -> Self {
+    pub(crate) fn new(files: Files) -> Self {
         Self {
             files,
             asked: 0,
@@ -42,12 +42,13 @@ impl Ahead {
             asked if piece.start <= asked && asked <= until => asked,
             _ => piece.start,
         };
-        self.ask(from..until);
+        let _ = self.ask(from..until);
         self.asked = until;
     }
 
-    /// Asks for a range. It is advice: whoever reads says what is wrong with the samples.
-    fn ask(&mut self, range: Range<i64>) {
+    /// Asks for a range, of how many bytes with success. It is advice: whoever reads says what is wrong with the samples.
+    pub(crate) fn ask(&mut self, range: Range<i64>) -> u64 {
+        let mut bytes = 0;
         for span in self.files.spans(&range) {
             let Ok(Some(shard)) = self.files.shard(&span) else {
                 continue;
@@ -56,8 +57,11 @@ impl Ahead {
                 continue;
             };
             let step = *(self.step).get_or_insert_with(|| system::read_ahead_window(file));
-            let _ = system::will_need(file, span.offset..span.offset + span.len, step);
+            if system::will_need(file, span.offset..span.offset + span.len, step).is_ok() {
+                bytes += span.len;
+            }
         }
+        bytes
     }
 }
 
@@ -100,7 +104,7 @@ impl AllAhead {
                     if shared.stop.load(Ordering::Acquire) {
                         return;
                     }
-                    ahead.ask(piece);
+                    let _ = ahead.ask(piece);
                     asked += bytes;
                 }
             })?;

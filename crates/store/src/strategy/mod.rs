@@ -17,6 +17,7 @@ use std::fmt;
 
 use crate::error::StoreError;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use files::Files;
 pub use reader::{Reading, SignalReader};
 

@@ -30,6 +30,24 @@ pub(super) fn will_need(_file: &File, _range: Range<u64>, _step: u64) -> io::Res
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
+/// Gives the blocks of a range of a file back to the disk; its bytes are zeros from then on. `Ok(false)`: the file system
+/// cannot, and keeps them.
+#[cfg(target_os = "linux")]
+pub(crate) fn punch_hole(file: &File, range: Range<u64>) -> io::Result<bool> {
+    use rustix::fs::FallocateFlags;
+    let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, how, range.start, range.end - range.start) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(false),
+        Err(other) => Err(other.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
+    Ok(false)
+}
+
 /// Bytes that one such request may ask for: the window of the file's disk where it is known, else what all have.
 pub(super) fn read_ahead_window(file: &File) -> u64 {
     const LEAST: u64 = 128 << 10;

@@ -1,5 +1,6 @@
 //! The public API, one behaviour a test.
 
+mod fills;
 mod names;
 mod ranges;
 mod samples;

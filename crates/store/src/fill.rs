@@ -1,0 +1,93 @@
+//! Samples whose place is known before they are: a stretch of the axis is reserved, then filled in any order.
+//!
+//! What is reserved and not yet filled is a gap, so a reader never takes it for samples, whatever crash comes between;
+//! filling is a gap that shrinks. Several threads may fill disjoint ranges of one signal.
+
+use std::ops::Range;
+
+use isochrony_segment::Sample;
+
+use crate::append::{SignalWriter, checked_end, sample_count};
+use crate::error::StoreError;
+use crate::op::Op;
+use crate::signal::Signal;
+use crate::strategy::{Ahead, Files};
+use crate::write::check_bounds;
+
+impl SignalWriter {
+    /// Makes samples of a range that is a gap so far, such as one of [`append_gap`](Self::append_gap). Seen here at once,
+    /// by others with the next commit; whole or not at all.
+    ///
+    /// ```
+    /// use isochrony_segment::DType;
+    /// use isochrony_store::{CreateOptions, Mode, Store};
+    /// use isochrony_time::Rate;
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let store = Store::open(folder.path().join("sums.iso"), Mode::Create)?;
+    /// let sums = store.create("sums", &CreateOptions::new(DType::F64, Rate::from_hz(10)?))?;
+    /// sums.append_gap(6)?;
+    /// sums.fill(4, &[5.0, 6.0])?;
+    /// sums.fill(0, &[1.0, 2.0])?;
+    /// assert_eq!(sums.signal()?.gaps().iter().map(|gap| gap.range()).collect::<Vec<_>>(), [2..4]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::Occupied`]: a sample of the range is there already; [`StoreError::OutOfBounds`],
+    /// [`StoreError::DTypeMismatch`], [`StoreError::ReadOnly`], [`StoreError::Sealed`], [`StoreError::Io`].
+    pub fn fill<T: Sample>(&self, index: i64, samples: &[T]) -> Result<(), StoreError> {
+        self.check_dtype(T::DTYPE)?;
+        self.fill_bytes(index, bytemuck::cast_slice(samples))
+    }
+
+    /// As [`fill`](Self::fill), from bytes in this machine's order.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill), and [`StoreError::PartialSample`].
+    pub fn fill_bytes(&self, index: i64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.change("fill a gap", |state, _, change| {
+            let (start, end) = (index, checked_end(index, sample_count(state, bytes)?)?);
+            check_bounds(state, &(start..end))?;
+            if state.gaps.missing_within(start..end) < end - start {
+                let first = state.gaps.first_within(start..end);
+                let at = first.map_or(
+                    start,
+                    |gap| if gap.start > start { start } else { gap.end() },
+                );
+                return Err(StoreError::Occupied {
+                    signal: (*state.name).into(),
+                    start,
+                    end,
+                    at,
+                });
+            }
+            if start < end {
+                change.write(index, bytes);
+                let id = state.id;
+                change.ops.push(Op::Valid { id, start, end });
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Signal {
+    /// Asks the system to read these samples into the page cache; gives for how many bytes it was asked. It is advice:
+    /// nothing is waited for, and what cannot be read ahead (sealed signals, other programs' shards, other systems than
+    /// Linux) is left out.
+    #[must_use]
+    pub fn prefetch(&self, range: Range<i64>) -> u64 {
+        let within = range.start.max(0)..range.end.min(self.end_index());
+        let mut ahead = Ahead::new(Files::new(self.clone()));
+        let mut asked = 0;
+        let mut from = within.start;
+        while from < within.end {
+            let gap = self.gaps().first_within(from..within.end);
+            let until = gap.map_or(within.end, |gap| gap.start);
+            asked += ahead.ask(from..until);
+            from = gap.map_or(within.end, |gap| gap.end());
+        }
+        asked
+    }
+}
