@@ -1,0 +1,176 @@
+//! What can go wrong with tasklets: what happened, where, and how to mend it.
+
+use std::io;
+use std::path::PathBuf;
+
+use isochrony_store::StoreError;
+
+/// What a tasklet's function says went wrong; any error.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// An error of this crate. Ranges are half open, in samples.
+#[allow(missing_docs)] // Fields whose names and messages tell all that there is to say.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskletError {
+    /// A parameter has none of its legal values.
+    #[error("{option}={got} is refused; give {legal}")]
+    Option {
+        option: &'static str,
+        got: String,
+        legal: &'static str,
+    },
+    /// Two tasklets of one name.
+    #[error(
+        "two tasklets are called {name:?}; give each a name of its own, by which a run can be resumed"
+    )]
+    DuplicateName { name: String },
+    /// A tasklet is to run after one that there is not.
+    #[error(
+        "tasklet {name:?} is to run after {after:?}, which was not added; add it, or correct the name"
+    )]
+    UnknownTasklet { name: String, after: String },
+    /// Two tasklets write one sample.
+    #[error(
+        "tasklets {first:?} and {second:?} both write samples {start}..{end} of {signal}; let one of them write, or write to different ranges"
+    )]
+    TwoWriters {
+        first: String,
+        second: String,
+        signal: String,
+        start: i64,
+        end: i64,
+    },
+    /// Tasklets that wait for one another.
+    #[error("tasklets wait for one another: {path}; take one of these dependencies away")]
+    Cycle {
+        /// Names in a circle, each with why it waits for the next.
+        path: String,
+    },
+    /// An input without samples that no tasklet writes.
+    #[error(
+        "tasklet {name:?} reads samples {start}..{end} of {signal}, which are not there and which no tasklet writes; add the tasklet that does, or read within what is written"
+    )]
+    NobodyWrites {
+        name: String,
+        signal: String,
+        start: i64,
+        end: i64,
+    },
+    /// The budget of scratch cannot be met by this order.
+    #[error(
+        "scratch={budget} bytes are too few: at tasklet {name:?} {needed} bytes of scratch are in use, even one tasklet at a time{order}; give scratch={needed} or more, or smaller tasklets"
+    )]
+    ScratchTooSmall {
+        budget: u64,
+        needed: u64,
+        name: String,
+        /// Empty, or what another order would change.
+        order: &'static str,
+    },
+    /// Samples are there where a tasklet is to write some.
+    #[error(
+        "tasklet {name:?} is to write samples {start}..{end} of {signal}, but {at} holds a sample already; mark the range invalid, write elsewhere, or go on with the run that wrote it by resume"
+    )]
+    OutputOccupied {
+        name: String,
+        signal: String,
+        start: i64,
+        end: i64,
+        at: i64,
+    },
+    /// A tasklet ended without having written what it declared.
+    #[error(
+        "tasklet {name:?} ended without writing samples {start}..{end} of {signal}, which it declares as an output; write them, or declare less"
+    )]
+    MissingOutput {
+        name: String,
+        signal: String,
+        start: i64,
+        end: i64,
+    },
+    /// A tasklet wrote what it did not declare.
+    #[error(
+        "tasklet {name:?} writes {got}, but its output {output} is {expected}; write what is declared"
+    )]
+    WrongOutput {
+        name: String,
+        output: usize,
+        got: String,
+        expected: String,
+    },
+    /// An output in a store that cannot be written, or a signal that cannot be an output.
+    #[error("tasklet {name:?} cannot write to {signal}: {why}")]
+    NotWritable {
+        name: String,
+        signal: String,
+        why: &'static str,
+    },
+    /// At least one tasklet failed; the report tells of each.
+    #[error(
+        "tasklet {name:?} failed: {why}{}; what was finished is kept: mend it and run again with resume", others(*failed, *not_run)
+    )]
+    Failed {
+        name: String,
+        /// How many failed.
+        failed: usize,
+        /// How many were not run because of them.
+        not_run: usize,
+        #[source]
+        why: Cause,
+    },
+    /// The caller wanted it to end.
+    #[error(
+        "interrupted after {done} of {total} tasklets; what was finished is kept: run again with resume"
+    )]
+    Interrupted { done: usize, total: usize },
+    /// The journal cannot be read or written.
+    #[error("cannot {action} the journal {}: {source}; without it a run cannot be resumed: free some space or choose another place by journal", path.display())]
+    Journal {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// The system gives no thread.
+    #[error("starting worker {worker}: {source}; ask for fewer workers")]
+    Thread { worker: usize, source: io::Error },
+    /// An error of a store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn others(failed: usize, not_run: usize) -> String {
+    let more = match failed {
+        0 | 1 => String::new(),
+        n => format!(" (and {} others failed)", n - 1),
+    };
+    match not_run {
+        0 => more,
+        n => format!("{more}; {n} that need what failed were not run"),
+    }
+}
+
+impl TaskletError {
+    /// Stable name of the kind of error, in `snake_case`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Option { .. } => "bad_option",
+            Self::DuplicateName { .. } => "duplicate_name",
+            Self::UnknownTasklet { .. } => "unknown_tasklet",
+            Self::TwoWriters { .. } => "two_writers",
+            Self::Cycle { .. } => "tasklet_cycle",
+            Self::NobodyWrites { .. } => "nobody_writes",
+            Self::ScratchTooSmall { .. } => "scratch_too_small",
+            Self::OutputOccupied { .. } => "output_occupied",
+            Self::MissingOutput { .. } => "missing_output",
+            Self::WrongOutput { .. } => "wrong_output",
+            Self::NotWritable { .. } => "not_writable",
+            Self::Failed { .. } => "tasklet_failed",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Journal { .. } => "journal",
+            Self::Thread { .. } => "thread",
+            Self::Store(error) => error.code(),
+        }
+    }
+}

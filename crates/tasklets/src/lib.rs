@@ -1,0 +1,18 @@
+//! Tasklets: explicit units of work over ranges of signals.
+//!
+//! A tasklet says what it reads, what it writes and what it does. From that follow who waits for whom ([`Graph`]), an order
+//! by the place of inputs on the disk in which scratch stays within a budget ([`Serial`]), and, while workers run it, what
+//! may begin next ([`Roster`]): all of it without threads, stores or time, so that it is tested as what it is.
+//! J. E. Smith's Access Scheduler and Multiprocessor (2010) is where this comes from; `docs/design.md`, section 23,
+//! says what is done otherwise.
+
+mod error;
+mod graph;
+mod ledger;
+mod order;
+mod roster;
+
+pub use error::{Cause, TaskletError};
+pub use graph::{Extent, Graph, Input, SignalSpec, Spec};
+pub use order::{Order, Serial, Why};
+pub use roster::{Next, Roster, State};

@@ -1,0 +1,391 @@
+//! Any tasklets, any number of workers, any failures: each is run once, after what it needs, within the budget.
+
+use std::ops::Range;
+
+use isochrony_tasklets::{
+    Extent, Graph, Input, Next, Order, Roster, Serial, SignalSpec, Spec, State, TaskletError,
+};
+use proptest::prelude::*;
+
+/// Two stored signals, one of output and two of scratch.
+fn signals() -> Vec<SignalSpec> {
+    let signal = |name: &str, scratch| SignalSpec {
+        name: name.into(),
+        scratch,
+    };
+    vec![
+        signal("a", None),
+        signal("b", None),
+        signal("sum", None),
+        signal("scratch 0", Some(4)),
+        signal("scratch 1", Some(2)),
+    ]
+}
+
+fn extent(signal: usize, range: Range<i64>) -> Extent {
+    Extent { signal, range }
+}
+
+fn stored(signal: usize, range: Range<i64>) -> Input {
+    Input {
+        extent: extent(signal, range),
+        absent: vec![],
+    }
+}
+
+fn written(signal: usize, range: Range<i64>) -> Input {
+    Input {
+        absent: vec![range.clone()],
+        extent: extent(signal, range),
+    }
+}
+
+fn spec(name: &str, inputs: Vec<Input>, outputs: Vec<Extent>) -> Spec {
+    Spec {
+        name: name.into(),
+        inputs,
+        outputs,
+        after: vec![],
+    }
+}
+
+/// The FFT Adder: spectra of two signals to scratch, added to an output.
+fn fft_adder(parts: i64) -> Vec<Spec> {
+    let mut specs = Vec::new();
+    let range = |part: i64| part * 100..part * 100 + 100;
+    for (signal, scratch) in [(0, 3), (1, 4)] {
+        for part in 0..parts {
+            let name = format!("fft {signal} {part}");
+            specs.push(spec(
+                &name,
+                vec![stored(signal, range(part))],
+                vec![extent(scratch, range(part))],
+            ));
+        }
+    }
+    for part in 0..parts {
+        let inputs = vec![written(3, range(part)), written(4, range(part))];
+        specs.push(spec(
+            &format!("add {part}"),
+            inputs,
+            vec![extent(2, range(part))],
+        ));
+    }
+    specs
+}
+
+fn refused(specs: &[Spec]) -> TaskletError {
+    Graph::new(&signals(), specs).unwrap_err()
+}
+
+fn order(specs: &[Spec], how: Order, budget: u64) -> Result<Vec<String>, TaskletError> {
+    let graph = Graph::new(&signals(), specs)?;
+    let serial = Serial::new(&graph, &vec![false; specs.len()], how, budget)?;
+    Ok(serial
+        .tasklets
+        .iter()
+        .map(|at| graph.names[*at].clone())
+        .collect())
+}
+
+#[test]
+fn a_backward_scan_is_read_forward() {
+    let specs: Vec<Spec> = (0..4)
+        .rev()
+        .map(|part| {
+            spec(
+                &part.to_string(),
+                vec![stored(0, part * 10..part * 10 + 10)],
+                vec![],
+            )
+        })
+        .collect();
+    assert_eq!(order(&specs, Order::Disk, 0).unwrap(), ["0", "1", "2", "3"]);
+    assert_eq!(
+        order(&specs, Order::Given, 0).unwrap(),
+        ["3", "2", "1", "0"]
+    );
+}
+
+#[test]
+fn scratch_is_drained_before_more_of_it_is_written() {
+    // One part takes 400 bytes of one scratch signal and 200 of the other.
+    assert_eq!(
+        order(&fft_adder(3), Order::Disk, 600).unwrap(),
+        [
+            "fft 0 0", "fft 1 0", "add 0", "fft 0 1", "fft 1 1", "add 1", "fft 0 2", "fft 1 2",
+            "add 2"
+        ]
+    );
+    // Half of the budget holds two parts: they are read side by side.
+    assert_eq!(
+        order(&fft_adder(3), Order::Disk, 2400).unwrap(),
+        [
+            "fft 0 0", "fft 0 1", "fft 1 0", "fft 1 1", "add 0", "add 1", "fft 0 2", "fft 1 2",
+            "add 2"
+        ]
+    );
+}
+
+#[test]
+fn a_budget_that_cannot_be_met_is_refused_before_the_run() {
+    let error = order(&fft_adder(3), Order::Disk, 599).unwrap_err();
+    assert_eq!(error.code(), "scratch_too_small");
+    assert_eq!(
+        error.to_string(),
+        "scratch=599 bytes are too few: at tasklet \"fft 1 0\" 600 bytes of scratch are in use, even one tasklet at a time; give scratch=600 or more, or smaller tasklets"
+    );
+    let given = order(&fft_adder(3), Order::Given, 1000)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        given.contains("1800 bytes of scratch are in use")
+            && given.contains("by disk position frees scratch early"),
+        "{given}"
+    );
+}
+
+#[test]
+fn tasklets_that_wait_for_one_another_are_named() {
+    let mut specs = vec![
+        spec("a", vec![written(3, 0..10)], vec![extent(4, 0..10)]),
+        spec("b", vec![written(4, 0..10)], vec![extent(3, 0..10)]),
+        spec("c", vec![written(3, 0..10)], vec![]),
+    ];
+    let error = refused(&specs);
+    assert_eq!(error.code(), "tasklet_cycle");
+    assert!(
+        error.to_string().contains("\"a\" needs \"b\" needs \"a\""),
+        "{error}"
+    );
+    specs.truncate(1);
+    specs[0].inputs = vec![written(4, 5..6)];
+    assert!(refused(&specs).to_string().contains("\"a\" needs \"a\""));
+}
+
+#[test]
+fn two_writers_nobody_who_writes_and_unknown_names_are_told_with_their_samples() {
+    let two = [
+        spec("a", vec![], vec![extent(2, 0..10)]),
+        spec("b", vec![], vec![extent(2, 9..12)]),
+    ];
+    let error = refused(&two);
+    assert_eq!(
+        (error.code(), error.to_string().contains("9..10 of sum")),
+        ("two_writers", true),
+        "{error}"
+    );
+    let none = [
+        spec("a", vec![], vec![extent(3, 0..10)]),
+        spec("b", vec![written(3, 5..15)], vec![]),
+    ];
+    let error = refused(&none);
+    assert_eq!(
+        (
+            error.code(),
+            error.to_string().contains("10..15 of scratch 0")
+        ),
+        ("nobody_writes", true),
+        "{error}"
+    );
+    let mut after = vec![spec("a", vec![], vec![])];
+    after[0].after = vec!["b".into()];
+    assert_eq!(refused(&after).code(), "unknown_tasklet");
+    assert_eq!(
+        refused(&[spec("a", vec![], vec![]), spec("a", vec![], vec![])]).code(),
+        "duplicate_name"
+    );
+}
+
+#[test]
+fn a_long_chain_and_a_wide_sum_take_no_stack_and_no_time() {
+    const LONG: usize = 100_000;
+    let mut specs: Vec<Spec> = (0..LONG as i64)
+        .map(|at| spec(&at.to_string(), vec![], vec![extent(3, at..at + 1)]))
+        .collect();
+    for at in 1..LONG {
+        specs[at].after = vec![(at - 1).to_string()];
+    }
+    specs.push(spec("sum", vec![written(3, 0..LONG as i64)], vec![]));
+    let names = order(&specs, Order::Disk, 1 << 30).unwrap();
+    assert_eq!(names.last().unwrap(), "sum");
+    assert_eq!(
+        names[..LONG],
+        (0..LONG).map(|at| at.to_string()).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_slow_tasklet_at_the_front_does_not_hold_others_up() {
+    let mut specs = vec![spec("slow", vec![stored(0, 0..1)], vec![])];
+    specs.extend(fft_adder(50));
+    let graph = Graph::new(&signals(), &specs).unwrap();
+    let serial = Serial::new(&graph, &vec![false; specs.len()], Order::Disk, 1200).unwrap();
+    let mut roster = Roster::new(graph, serial, 1200);
+    let slow = roster.take();
+    assert_eq!(slow, Next::Run(0));
+    for _ in 1..specs.len() {
+        let Next::Run(tasklet) = roster.take() else {
+            panic!("held up")
+        };
+        roster.done(tasklet);
+    }
+    assert_eq!(roster.take(), Next::Wait);
+    roster.done(0);
+    assert_eq!(roster.take(), Next::End);
+}
+
+/// Any tasklets: each writes a range of scratch, of the output or nothing, reads ranges that earlier ones wrote and of what
+/// is stored, and is to run after some; and they are added in any order.
+fn any_specs() -> impl Strategy<Value = Vec<Spec>> {
+    let one = (
+        0usize..5,
+        0usize..3,
+        0i64..40,
+        1i64..12,
+        prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        prop::option::of(any::<prop::sample::Index>()),
+    );
+    prop::collection::vec(one, 1..40).prop_flat_map(|made| {
+        let mut specs: Vec<Spec> = Vec::new();
+        for (at, (to, from, start, length, reads, after)) in made.into_iter().enumerate() {
+            let own = at as i64 * 12..at as i64 * 12 + length;
+            let mut inputs = Vec::new();
+            if from < 2 {
+                inputs.push(stored(from, start..start + length));
+            }
+            for read in reads {
+                if at > 0
+                    && let Some(output) = specs[read.index(at)].outputs.first().cloned()
+                {
+                    inputs.push(written(output.signal, output.range.start..output.range.end));
+                }
+            }
+            let outputs = if to >= 2 {
+                vec![extent(to, own)]
+            } else {
+                vec![]
+            };
+            let mut spec = spec(&format!("t{at}"), inputs, outputs);
+            if at > 0
+                && let Some(after) = after
+            {
+                spec.after.push(format!("t{}", after.index(at)));
+            }
+            specs.push(spec);
+        }
+        Just(specs).prop_shuffle()
+    })
+}
+
+/// What each tasklet needs, from its words alone.
+fn needs(specs: &[Spec], at: usize) -> Vec<usize> {
+    (0..specs.len())
+        .filter(|other| {
+            let reads = specs[at].inputs.iter().any(|input| {
+                specs[*other].outputs.iter().any(|output| {
+                    let (a, b) = (&input.extent.range, &output.range);
+                    input.extent.signal == output.signal && a.start < b.end && b.start < a.end
+                })
+            });
+            reads || specs[at].after.contains(&specs[*other].name)
+        })
+        .collect()
+}
+
+fn scratch_bytes(spec: &Spec) -> u64 {
+    let bytes = |output: &Extent| {
+        signals()[output.signal].scratch.unwrap_or(0)
+            * (output.range.end - output.range.start) as u64
+    };
+    spec.outputs.iter().map(bytes).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn every_tasklet_is_run_once_after_what_it_needs_within_the_budget(
+        specs in any_specs(), workers in 1usize..6, given in any::<bool>(), spare in 0u64..200,
+        choices in prop::collection::vec(any::<prop::sample::Index>(), 1..80),
+        fails in prop::collection::vec(0usize..12, 40),
+        kept in prop::collection::vec(0usize..4, 40), failing in any::<bool>(),
+    ) {
+        let how = if given { Order::Given } else { Order::Disk };
+        let graph = Graph::new(&signals(), &specs).unwrap();
+        let all: Vec<Vec<usize>> = (0..specs.len()).map(|at| needs(&specs, at)).collect();
+        prop_assert_eq!(&graph.needs, &all);
+        // Kept is what writes no scratch and needs nothing that is run again.
+        let mut keep = vec![false; specs.len()];
+        for at in 0..specs.len() {
+            keep[at] = kept[at] == 0 && scratch_bytes(&specs[at]) == 0 && all[at].is_empty();
+        }
+        // The least budget that the order can do with, and a little.
+        let mut budget = spare;
+        if let Err(TaskletError::ScratchTooSmall { needed, .. }) = Serial::new(&graph, &keep, how, 0) {
+            budget += needed;
+        }
+        let serial = Serial::new(&graph, &keep, how, budget).unwrap();
+        let mut listed = serial.tasklets.clone();
+        listed.sort_unstable();
+        prop_assert_eq!(listed, (0..specs.len()).filter(|at| !keep[*at]).collect::<Vec<_>>());
+        let mut roster = Roster::new(graph, serial, budget);
+        let (mut running, mut over): (Vec<usize>, Vec<usize>) = (vec![], vec![]);
+        let mut begun = vec![0; specs.len()];
+        let (mut live, mut peak) = (0, 0);
+        let mut choices = choices.iter().cycle();
+        loop {
+            while running.len() < workers {
+                match roster.take() {
+                    Next::Run(at) => {
+                        begun[at] += 1;
+                        prop_assert!(all[at].iter().all(|need| keep[*need] || over.contains(need)));
+                        live += scratch_bytes(&specs[at]);
+                        peak = u64::max(peak, live);
+                        prop_assert!(live <= budget, "{live} of {budget}");
+                        running.push(at);
+                    }
+                    Next::Wait => {
+                        prop_assert!(!running.is_empty(), "blocked");
+                        break;
+                    }
+                    Next::End => break,
+                }
+            }
+            if running.is_empty() {
+                break;
+            }
+            let at = running.swap_remove(choices.next().unwrap().index(running.len()));
+            let released = if failing && fails[at] == 0 {
+                roster.failed(at)
+            } else {
+                over.push(at);
+                roster.done(at)
+            };
+            live -= released.iter().map(|at| scratch_bytes(&specs[*at])).sum::<u64>();
+        }
+        prop_assert_eq!((roster.take(), live), (Next::End, 0));
+        prop_assert_eq!(roster.peak(), peak);
+        for at in 0..specs.len() {
+            // The same tasklets for any number of workers: all but those that failed and whoever needs them.
+            let mut lost = failing && fails[at] == 0 && !keep[at];
+            let (mut before, mut seen) = (all[at].clone(), vec![]);
+            let mut cut_off = false;
+            while let Some(need) = before.pop() {
+                if !seen.contains(&need) {
+                    seen.push(need);
+                    cut_off |= failing && fails[need] == 0 && !keep[need];
+                    before.extend(&all[need]);
+                }
+            }
+            lost &= !cut_off;
+            prop_assert_eq!(begun[at], usize::from(!keep[at] && !cut_off));
+            match roster.state(at) {
+                State::Kept => prop_assert!(keep[at]),
+                State::Done => prop_assert!(!lost && !cut_off),
+                State::Failed => prop_assert!(lost),
+                State::NotRun(_) => prop_assert!(cut_off),
+                other => prop_assert!(false, "left {other:?}"),
+            }
+        }
+    }
+}
