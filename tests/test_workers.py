@@ -40,6 +40,10 @@ def test_tables_arrays_and_counts_are_the_same_bits(pressure: iso.Signal) -> Non
         windows.power().map(lambda p: p.max()),
         windows.filter(lambda s: s.std() > 300).count(),
         iso.scan(pressure).map(lambda s: s * 2.5).rewindow(1000).rms(),
+        # What needs samples around each.
+        iso.scan(pressure).fir(np.hanning(31).tolist(), delay="centred").rewindow(500).stats("max"),
+        iso.scan(pressure).decimate(10),
+        iso.scan(pressure).decimate(4).spectrogram(256, hop=64),
         # What remembers goes on in order.
         iso.scan(pressure).map(lambda s: s * 2.5).iir("butter", "lowpass", 100.0).rewindow(1000).stats("max"),
     ]
@@ -50,6 +54,21 @@ def test_tables_arrays_and_counts_are_the_same_bits(pressure: iso.Signal) -> Non
                 np.testing.assert_array_equal(np.asarray(one[name]), np.asarray(many[name]))
         else:
             np.testing.assert_array_equal(one, many)
+
+
+def test_what_settles_is_done_by_workers_where_a_tolerance_is_granted(pressure: iso.Signal) -> None:
+    plan = iso.scan(pressure).iir("butter", "lowpass", 100.0)
+    assert "tolerance=" in plan.explain()
+    exact = plan.collect()
+    one = plan.run(tolerance=1e-9)
+    assert len(one.report.workers) == 1
+    few, many = (plan.collect(workers=workers, tolerance=1e-9) for workers in (1, 3))
+    np.testing.assert_array_equal(few, many)
+    assert np.abs(many - exact).max() < 1e-9 * 1500
+    assert not plan.run(tolerance=1e-10).report.workers
+    for refused in (-1e-9, 1.0, float("nan"), True, "much"):
+        with pytest.raises(iso.OptionError, match=r"tolerance=.* number from 0 to below 1"):
+            plan.run(workers=2, tolerance=refused)  # type: ignore[arg-type]
 
 
 def test_python_functions_see_what_they_see_in_one_thread(pressure: iso.Signal) -> None:

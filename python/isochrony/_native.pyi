@@ -968,7 +968,7 @@ class NativePlan:
         optimise: bool = True,
         progress: Callable[[int, int], object] | None = None,
         control: NativeControl | None = None,
-        workers: tuple[int, bool] = ...,
+        workers: tuple[int, bool, float] = ...,
     ) -> tuple[list[tuple[Any, _Array | None]], _Report]: ...
     def run(
         self,
@@ -977,7 +977,7 @@ class NativePlan:
         optimise: bool = True,
         progress: Callable[[int, int], object] | None = None,
         control: NativeControl | None = None,
-        workers: tuple[int, bool] = ...,
+        workers: tuple[int, bool, float] = ...,
     ) -> _Report: ...
     def __eq__(self, other: object, /) -> bool: ...
 

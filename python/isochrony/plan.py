@@ -274,6 +274,7 @@ class Plan(
         self,
         *,
         workers: int | Literal["auto"] = 1,
+        tolerance: float = 0.0,
         pin: bool = False,
         progress: bool = False,
         memory: int | None = None,
@@ -283,9 +284,17 @@ class Plan(
         """Run the plan and gather what comes out.
 
         Parameters:
-            workers: threads that do what each window needs for itself, for a portion of the recording each; "auto": as
-                many as there are cores. What remembers, Python functions and sinks go on in this thread, in order.
-                Results are the same bits for any number; `explain` says what is done where. 1: all in this thread.
+            workers: threads that do what can be done for a portion of the recording at a time: what each window or
+                sample needs for itself or of a stated number of samples around, as `fir` of some taps, `resample`,
+                `decimate`; "auto": as many as there are cores. What remembers, Python functions and sinks go on in
+                this thread, in order. Results are the same bits for any number; `explain` says what is done where. 1:
+                all in this thread.
+            tolerance: by how much results may differ from those of one pass, against the largest values that go into
+                them and beside a rounding of their type: from 0 to below 1. What settles with time (`iir`,
+                `zero_phase`, `fir` of many taps, running means) is done by workers where it is granted the error that
+                `explain` states, as 1e-9. NaN and infinities then reach as far as the portion that they are in, where
+                in one pass they reach to the end of the stretch. Bits are the same for any number of workers, one
+                included. 0: such operators go on in order.
             pin: keep each worker on a core of its own.
             progress: draw a progress line on a terminal.
             memory: most bytes that may wait in queues and pooled blocks; default 1 GiB. The result is not counted.
@@ -300,18 +309,26 @@ class Plan(
         Raises:
             RunError: an operator failed; the message names it, the samples and their time. What a Python function
                 raised is its `__cause__`.
-            OptionError: `workers` is no number from 1 to 1024, nor "auto".
+            OptionError: `workers` is no number from 1 to 1024, nor "auto"; `tolerance` is none from 0 to below 1.
             PlanError: `control` with more than one worker.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
         """
         return collect(
-            self, workers=workers, pin=pin, progress=progress, memory=memory, optimise=optimise, control=control
+            self,
+            workers=workers,
+            tolerance=tolerance,
+            pin=pin,
+            progress=progress,
+            memory=memory,
+            optimise=optimise,
+            control=control,
         )[0]
 
     def run(
         self,
         *,
         workers: int | Literal["auto"] = 1,
+        tolerance: float = 0.0,
         pin: bool = False,
         progress: bool = False,
         memory: int | None = None,
@@ -323,4 +340,13 @@ class Plan(
         Returns:
             A `RunResult`: its `report` says what each operator did.
         """
-        return run(self, workers=workers, pin=pin, progress=progress, memory=memory, optimise=optimise, control=control)
+        return run(
+            self,
+            workers=workers,
+            tolerance=tolerance,
+            pin=pin,
+            progress=progress,
+            memory=memory,
+            optimise=optimise,
+            control=control,
+        )

@@ -31,6 +31,7 @@ __all__ = ["collect", "collect_reported", "run"]
 def collect(
     *plans: Plan,
     workers: int | Literal["auto"] = 1,
+    tolerance: float = 0.0,
     pin: bool = False,
     progress: bool = False,
     memory: int | None = None,
@@ -49,7 +50,14 @@ def collect(
            [5.]]))
     """
     gathered, _, _ = collect_reported(
-        plans, workers=workers, pin=pin, progress=progress, memory=memory, optimise=optimise, control=control
+        plans,
+        workers=workers,
+        tolerance=tolerance,
+        pin=pin,
+        progress=progress,
+        memory=memory,
+        optimise=optimise,
+        control=control,
     )
     return gathered
 
@@ -57,6 +65,7 @@ def collect(
 def run(
     *plans: Plan,
     workers: int | Literal["auto"] = 1,
+    tolerance: float = 0.0,
     pin: bool = False,
     progress: bool = False,
     memory: int | None = None,
@@ -72,7 +81,7 @@ def run(
     """
     first, others = _natives(plans)
     memory = None if memory is None else whole("memory=", memory, "bytes")
-    threads = (_threads(workers), pin)
+    threads = (_threads(workers), pin, _granted(tolerance))
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line, expected() as failures:
         looks = _looks(line if progress else None, failures)
         return _done(first.run(others, memory, optimise, looks, _native(control), threads))
@@ -82,6 +91,7 @@ def collect_reported(
     plans: tuple[Plan, ...],
     *,
     workers: int | Literal["auto"] = 1,
+    tolerance: float = 0.0,
     pin: bool = False,
     progress: bool = False,
     memory: int | None = None,
@@ -93,7 +103,7 @@ def collect_reported(
     """
     first, others = _natives(plans)
     memory = None if memory is None else whole("memory=", memory, "bytes")
-    threads = (_threads(workers), pin)
+    threads = (_threads(workers), pin, _granted(tolerance))
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line, expected() as failures:
         looks = _looks(line if progress else None, failures)
         gathered, done = first.collect(others, memory, optimise, looks, _native(control), threads)
@@ -109,6 +119,14 @@ def _threads(workers: object) -> int:
         return int(workers)
     legal = f'a whole number from 1 to {MOST_WORKERS}, or "auto" for a worker a core'
     raise OptionError(f"workers={workers!r} is refused; give {legal}")
+
+
+def _granted(tolerance: object) -> float:
+    """By how much results of what settles may differ."""
+    number = isinstance(tolerance, int | float | np.integer | np.floating) and not isinstance(tolerance, bool)
+    if number and 0.0 <= float(tolerance) < 1.0:  # type: ignore[arg-type]
+        return float(tolerance)  # type: ignore[arg-type]
+    raise OptionError(f"tolerance={tolerance!r} is refused; give a number from 0 to below 1, such as 1e-9")
 
 
 def _done(parts: Any) -> RunResult:

@@ -42,14 +42,17 @@ pub enum Applied {
 pub enum Contract {
     /// Each sample or window from itself alone.
     Stateless,
-    /// Exact given so many samples before and after.
+    /// Exact given so many samples, or of windows so many of these, before and after. Where a stretch goes on that long,
+    /// what comes out does not depend on where reading it begins or ends; it has the indices of its input, or by
+    /// [`Bound::ratio`] others.
     Overlap {
         /// Samples of context before.
         before: u64,
         /// Samples of context after.
         after: u64,
     },
-    /// A recursive filter: after so many samples its result is within this relative error.
+    /// A recursive filter: after so many samples, or windows, its result is within this relative error, given as many
+    /// behind as [`Bound::delay`] says.
     Settling {
         /// Samples of warm-up.
         before: u64,
@@ -125,7 +128,7 @@ pub struct Bound {
 impl Bound {
     /// Stateless, one input, indices as they are. On several cores such an operator is made once for each worker, given
     /// portions of a recording between breaks, and never told of the end: one that remembers, or that gives something only
-    /// at the end, must say so by [`contract`](Self::contract).
+    /// at the end, must say so by [`contract`](Self::contract). At a break it must forget all that it knows of samples.
     #[must_use]
     pub fn new(outputs: impl IntoIterator<Item = PortType>) -> Self {
         Self {

@@ -22,19 +22,40 @@ pub struct Portion {
     pub part: usize,
 }
 
+/// How far what comes of a portion reaches beyond it, in samples; never across a gap or a clock step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// So many before it.
+    pub before: u64,
+    /// So many behind it.
+    pub after: u64,
+}
+
+impl Reach {
+    /// Samples on both sides.
+    pub(crate) fn samples(self) -> u64 {
+        self.before.saturating_add(self.after)
+    }
+}
+
 /// A recording as it is at one moment.
 pub trait Snapshot: Send + Sync {
     /// The portion behind another, or the first: of about `samples`, at least one. Inside a stretch it ends at a multiple of
     /// `grain` samples from the stretch's first sample that is read, so that segments are cut as in one pass.
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
-    /// A pass over a portion and as many as `after` samples behind it. It begins with [`Pulled::Stretch`], whose `why` is
-    /// what separates it from what was before the portion: None if nothing does, or if nothing was before.
+    /// A pass over a portion and as many samples around it as `reach` says and its first and last stretch have. It begins
+    /// with [`Pulled::Stretch`], whose `why` is what separates it from what was before the portion: None if nothing does,
+    /// as where what is read before it continues in it, or if nothing was before.
     ///
     /// # Errors
     /// Whatever opening meets.
-    fn open(&self, portion: &Portion, after: u64, segment: u64)
-    -> Result<Box<dyn Source>, OpError>;
+    fn open(
+        &self,
+        portion: &Portion,
+        reach: Reach,
+        segment: u64,
+    ) -> Result<Box<dyn Source>, OpError>;
 
     /// Samples in all.
     fn total(&self) -> u64;
@@ -104,17 +125,19 @@ impl Snapshot for InMemory {
     fn open(
         &self,
         portion: &Portion,
-        after: u64,
+        reach: Reach,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
-        let stretch = self.stretches.get(portion.part);
-        let most = stretch.map_or(portion.range.end, |stretch| stretch.end);
-        let end = portion.range.end.saturating_add_unsigned(after).min(most);
-        let range = Some(portion.range.start..end);
+        let stretch = self.stretches.get(portion.part).unwrap_or(&portion.range);
+        let Range { start, end } = portion.range;
+        let from = start.saturating_sub_unsigned(reach.before);
+        let to = end.saturating_add_unsigned(reach.after);
+        let range = from.max(stretch.start)..to.min(stretch.end);
         Ok(Box::new(Joined {
-            source: crate::Recording::open(&self.segments, range, segment)?,
-            before: portion.before.map(|(end, _)| end),
-            start: portion.range.start,
+            // What is read before the portion continues in it.
+            before: portion.before.map(|(end, _)| end.min(range.start)),
+            start: range.start,
+            source: crate::Recording::open(&self.segments, Some(range), segment)?,
         }))
     }
 

@@ -100,6 +100,11 @@ pub trait Recording: Send + Sync {
         false
     }
 
+    /// Whether it leaves samples out between others that it gives, as a selection of several ranges.
+    fn leaves_out(&self) -> bool {
+        false
+    }
+
     /// What knows the civil times of its indices, if they are known. It must live as long as the recording does.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None

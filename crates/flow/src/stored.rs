@@ -292,6 +292,10 @@ impl Recording for Stored {
         true
     }
 
+    fn leaves_out(&self) -> bool {
+        self.ranges.as_ref().is_some_and(|ranges| ranges.len() > 1)
+    }
+
     fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
         let mut signal = self.signal.clone();
         let _ = signal.refresh();

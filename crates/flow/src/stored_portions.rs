@@ -8,7 +8,7 @@ use isochrony_time::civil;
 
 use crate::snapshot::on_grain;
 use crate::stored::samples_in;
-use crate::{OpError, Portion, Snapshot, Source, Stored};
+use crate::{OpError, Portion, Reach, Snapshot, Source, Stored};
 
 /// A stored signal as it was when a run began.
 pub(crate) struct StoredPortions {
@@ -94,19 +94,30 @@ impl Snapshot for StoredPortions {
     fn open(
         &self,
         portion: &Portion,
-        after: u64,
+        reach: Reach,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
         let part = &self.parts[portion.part];
-        let end = portion.range.end.saturating_add_unsigned(after);
-        let range = portion.range.start..end.min(part.range.end);
+        let Range { start, end } = portion.range;
+        let end = end.saturating_add_unsigned(reach.after).min(part.range.end);
+        let mut before = portion.before;
+        let mut from = start;
+        // The samples before the portion belong to it as far as they go on in it.
+        let goes_on = start > part.range.start && self.first_sample(start) == start;
+        if goes_on && before == Some((start, part.run)) {
+            let stretch = self.stretch(start, part);
+            from = start
+                .saturating_sub_unsigned(reach.before)
+                .max(stretch.start);
+            before = Some((from, part.run));
+        }
         let parts = vec![Stretch {
             run: part.run,
-            range,
+            range: from..end,
         }];
         let pass = self
             .stored
-            .pass_over(self.signal.clone(), parts, portion.before, segment)?;
+            .pass_over(self.signal.clone(), parts, before, segment)?;
         Ok(Box::new(pass.telling_all()))
     }
 

@@ -67,6 +67,12 @@ impl Operator for Fail {
     }
 }
 
+fn named(plan: &Plan, name: &str, params: serde_json::Value) -> Plan {
+    let declaration = *isochrony_flow::Catalog::standard().get(name).unwrap();
+    let params = params.as_object().unwrap().clone();
+    plan.apply(&declaration, params, &[]).unwrap()
+}
+
 fn failing(at: &[i64], how: &str) -> Plan {
     let params = json!({"at": at, "how": how}).as_object().unwrap().clone();
     let s = Expr::input();
@@ -372,6 +378,33 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
         "scan -> rewindow -> map -> power in tasks of about 2097152 samples, then in order: limit remembers what came before"
     );
     assert!(spread(&powers.zip(&[mapped]).unwrap()).ends_with("several take what it gives"));
+    let scan = Plan::scan_live(recording());
+    let taps = named(&scan, "fir", json!({"taps": [1, 2, 1], "delay": "centred"}));
+    let halved = named(
+        &taps,
+        "resample",
+        json!({"down": 2, "attenuation_db": 20.0, "passband": 0.3}),
+    );
+    // Around a place 3 samples before and 4 behind, and a tap more on both sides.
+    assert_eq!(
+        spread(&halved.count().unwrap()),
+        "scan -> fir -> resample in tasks of about 2097152 samples, read with 4 before and 5 behind them, then in order: count gathers"
+    );
+    let low = named(&taps, "iir", json!({"band": "lowpass", "cutoff_hz": 100.0}));
+    assert_eq!(
+        spread(&low.count().unwrap()),
+        "scan -> fir in tasks of about 1398101 samples, read with 1 before and 1 behind them, then in order: iir settles: in tasks it would be within 1e-9 of one pass, which tolerance= has to grant"
+    );
+    let long = named(
+        &scan,
+        "running_quantile",
+        json!({"window": 100_000.0, "q": 0.5}),
+    );
+    let text = spread(&long.count().unwrap());
+    assert!(
+        text.starts_with("scan in order: for running_quantile a task needs 199999999 samples beside its own and has memory for "),
+        "{text}"
+    );
     let kept = Plan::scan_live(recording()).apply(
         isochrony_flow::Catalog::standard().get("rewindow").unwrap(),
         json!({"window": 10, "tail": "keep"})

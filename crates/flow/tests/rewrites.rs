@@ -7,10 +7,11 @@ use std::ops::Range;
 
 use isochrony_expr::Expr;
 use isochrony_flow::ops::TrimPeak;
-use isochrony_flow::{Gathered, Live, Plan, RunOptions, Segments, Stat};
+use isochrony_flow::{Catalog, Gathered, Live, Plan, PlanError, RunOptions, Segments, Stat};
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
@@ -47,6 +48,10 @@ enum Step {
     Stats,
     TrimPeak,
     Limit(u64),
+    /// An operator that needs what is around: its name and parameters.
+    Around(usize),
+    /// One that settles.
+    Settling(usize),
     /// With what it was some steps ago.
     Zip(usize),
     Merge(usize),
@@ -76,6 +81,64 @@ fn filters(s: &Expr) -> Vec<Expr> {
     ]
 }
 
+/// Exact, given what is around.
+fn around() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "fir",
+            json!({"taps": [0.5, -1.0, 0.25], "method": "direct"}),
+        ),
+        (
+            "fir",
+            json!({"taps": [0.1, 0.3, 0.5, 1.0, 0.5, 0.3, 0.1], "method": "direct", "delay": "centred"}),
+        ),
+        (
+            "resample",
+            json!({"down": 10, "attenuation_db": 20.0, "passband": 0.3}),
+        ),
+        (
+            "resample",
+            json!({"up": 2, "down": 5, "attenuation_db": 20.0, "passband": 0.4, "edges": "steady"}),
+        ),
+        (
+            "resample",
+            json!({"up": 3, "down": 2, "attenuation_db": 20.0, "passband": 0.3, "edges": "zeros"}),
+        ),
+        (
+            "stream_envelope",
+            json!({"low_hz": 300.0, "attenuation_db": 30.0}),
+        ),
+        ("running_quantile", json!({"window": 0.008, "q": 0.4})),
+        (
+            "ca_cfar",
+            json!({"pfa": 0.01, "training": 3, "guard": 1, "order": 0.7}),
+        ),
+    ]
+}
+
+/// Within what it declares, given what is before.
+fn settling() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "iir",
+            json!({"band": "lowpass", "cutoff_hz": 300.0, "order": 2}),
+        ),
+        (
+            "iir",
+            json!({"band": "bandpass", "cutoff_hz": [200.0, 700.0], "order": 1, "initial": "steady"}),
+        ),
+        ("notch", json!({"hz": 400.0, "q": 1.0})),
+        (
+            "fir",
+            json!({"taps": [0.1, 0.3, 0.5, 1.0, 0.5, 0.3, 0.1], "method": "fft", "delay": "centred"}),
+        ),
+        ("running_mean", json!({"window": 0.006})),
+        ("running_rms", json!({"window": 0.02})),
+        ("stalta", json!({"sta": 0.002, "lta": 0.006})),
+        ("ca_cfar", json!({"pfa": 0.01, "training": 3, "guard": 1})),
+    ]
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         Just(Step::Pass),
@@ -90,10 +153,26 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Step::Stats),
         Just(Step::TrimPeak),
         (0u64..60).prop_map(Step::Limit),
+        (0usize..8).prop_map(Step::Around),
+        (0usize..8).prop_map(Step::Around),
+        (0usize..8).prop_map(Step::Settling),
         (0usize..6).prop_map(Step::Zip),
         (0usize..6).prop_map(Step::Merge),
     ];
     prop::collection::vec(step, 1..10)
+}
+
+fn named(plan: &Plan, (name, params): &(&'static str, Value)) -> Result<Plan, PlanError> {
+    let declaration = *Catalog::standard().get(name).unwrap();
+    plan.apply(&declaration, params.as_object().unwrap().clone(), &[])
+}
+
+#[test]
+fn all_that_is_chosen_from_by_chance_fits_samples() {
+    let scan = Plan::scan_part(recording(&[0..400], 400), None, 64);
+    for one in around().iter().chain(&settling()) {
+        named(&scan, one).unwrap_or_else(|error| panic!("{}: {error}", one.0));
+    }
 }
 
 /// The plan of the steps that fit one another; those that do not are left out.
@@ -114,6 +193,8 @@ fn plan(scan: Plan, steps: &[Step]) -> Plan {
             Step::Stats => now.stats([Stat::Mean, Stat::Max]),
             Step::TrimPeak => now.then::<TrimPeak>(serde_json::Map::new()),
             Step::Limit(count) => now.limit(*count),
+            Step::Around(k) => named(&now, &around()[*k]),
+            Step::Settling(k) => named(&now, &settling()[*k]),
             Step::Zip(back) => now.zip(&[earlier(back)]),
             Step::Merge(back) => now.merge(&[earlier(back)]),
         };
@@ -166,6 +247,60 @@ proptest! {
         (options.workers, options.task) = (workers, task);
         let (many, _) = plan.collect_with(&options).unwrap();
         prop_assert_eq!(many, run(&plan, true), "{}", plan.explain());
+    }
+
+    #[test]
+    fn what_needs_what_is_around_is_done_in_tasks_to_the_same_bits(
+        first in (0usize..8, 0usize..9), steps in steps(), gap in 0i64..60, len in 1i64..500, cut in 1i64..200,
+        segment in 1u64..300, workers in 2usize..5, task in 2u64..600, range in prop::option::of((0i64..700, 0i64..900)),
+    ) {
+        let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+        let range = range.map(|(from, wanted)| from..from + wanted);
+        let scan = Plan::scan_part(recording(&stretches, cut), range, segment);
+        let steps = [&[Step::Map(first.1), Step::Around(first.0)], &steps[..]].concat();
+        let plan = plan(scan, &steps);
+        let mut options = RunOptions::default();
+        (options.workers, options.task) = (workers, task);
+        let (many, _) = plan.collect_with(&options).unwrap();
+        prop_assert_eq!(many, run(&plan, true), "{}", plan.explain());
+    }
+
+    /// Of steps that carry an error on without making it larger.
+    #[test]
+    fn what_settles_is_within_its_tolerance_and_the_same_bits_for_any_number_of_workers(
+        first in 0usize..8, second in (any::<bool>(), 0usize..8), window in 1u64..30, hop in 1u64..40, gap in 0i64..60,
+        len in 1i64..500, cut in 1i64..200, segment in 1u64..300, tasks in (2u64..600, 1usize..5),
+        range in prop::option::of((0i64..700, 0i64..900)),
+    ) {
+        let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+        let range = range.map(|(from, wanted)| from..from + wanted);
+        let scan = Plan::scan_part(recording(&stretches, cut), range, segment);
+        // Powers, since ratios of sums that cancel are of no use.
+        let plan = named(&scan.map(&(Expr::input().abs() + 1.5)).unwrap(), &settling()[first]).unwrap();
+        let more = match second.0 {
+            true => around()[second.1].clone(),
+            false => settling()[second.1].clone(),
+        };
+        // Ratios of what is nearly nothing carry no error on as it is.
+        let plan = match more.0 {
+            "ca_cfar" | "stalta" => plan,
+            _ => named(&plan, &more).unwrap(),
+        };
+        let plan = plan.rewindow_every(window, hop).unwrap().map(&(Expr::input() * 2)).unwrap();
+        let mut options = RunOptions::default();
+        (options.task, options.tolerance, options.workers) = (tasks.0, 1e-8, 1);
+        let (one, report) = plan.collect_with(&options).unwrap();
+        prop_assert!(report.workers.len() == 1, "{}", plan.explain());
+        options.workers = tasks.1;
+        prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
+        let Gathered::Array(exact) = run(&plan, true) else { panic!("no array") };
+        let Gathered::Array(one) = one else { panic!("no array") };
+        prop_assert_eq!(&one.parts, &exact.parts);
+        // Two of them, and samples of up to 2048.
+        let most = 2.0 * 2048.0 * 1e-8;
+        for (a, b) in one.to_vec::<f64>().unwrap().iter().zip(&exact.to_vec::<f64>().unwrap()) {
+            prop_assert!((a - b).abs() < most, "{} {}: {}", a, b, plan.explain());
+        }
     }
 
     #[test]

@@ -104,6 +104,23 @@ fn values(gathered: &Gathered) -> Vec<i16> {
     gathered.array().unwrap().to_vec::<i16>().unwrap()
 }
 
+/// Operators that need samples around each, and the tolerance that they are granted.
+fn around() -> [(&'static str, serde_json::Value, f64); 4] {
+    let centred =
+        json!({"taps": [0.5, 1.0, 0.5, 1.0, 0.5], "method": "direct", "delay": "centred"});
+    let thinned = json!({"down": 4, "attenuation_db": 20.0, "passband": 0.3, "edges": "steady"});
+    [
+        ("fir", centred, 0.0),
+        ("resample", thinned, 0.0),
+        ("running_quantile", json!({"window": 0.07, "q": 0.5}), 0.0),
+        (
+            "iir",
+            json!({"band": "highpass", "cutoff_hz": 20.0, "order": 2}),
+            1e-9,
+        ),
+    ]
+}
+
 fn history() -> impl Strategy<Value = Vec<(usize, Then)>> {
     let then = prop_oneof![(1i64..40).prop_map(Then::Gap), Just(Then::Step),];
     prop::collection::vec((1usize..120, then), 1..6)
@@ -156,6 +173,18 @@ proptest! {
         let marked = scan.passthrough().unwrap().map(&(isochrony_expr::Expr::input() + 1)).unwrap();
         let marked = marked.rewindow_every(window as u64, hop as u64).unwrap();
         prop_assert_eq!(marked.collect_with(&options).unwrap().0, marked.collect().unwrap());
+        // What needs samples around each, of all that is read and of a selection.
+        for (name, params, tolerance) in around() {
+            for scan in [&scan, &Plan::scan(made.stored().ranges(ordered.clone())), &selected] {
+                let plan = scan.apply(Catalog::standard().get(name).unwrap(), params.as_object().unwrap().clone(), &[]);
+                let plan = plan.unwrap();
+                let mut options = RunOptions::default();
+                (options.workers, options.task, options.tolerance) = (3, task, tolerance);
+                let many = plan.collect_with(&options).unwrap().0;
+                options.workers = 1;
+                prop_assert_eq!(many, plan.collect_with(&options).unwrap().0, "{}", plan);
+            }
+        }
         // Samples, and how many there are.
         let samples: Vec<i16> = made.windows(&range, 1, 1, true);
         let progress = isochrony_flow::Progress::default();
@@ -165,6 +194,27 @@ proptest! {
         prop_assert_eq!(values(&gathered), &samples[..]);
         prop_assert_eq!((progress.done(), progress.total()), (samples.len() as u64, samples.len() as u64));
     }
+}
+
+#[test]
+fn what_a_selection_leaves_out_is_told_by_resampling_on_several_workers_too() {
+    let made = Made::new(&[(100, Then::Gap(5))]);
+    let scan = Plan::scan(made.stored().ranges([0..25, 26..100]));
+    let (name, params, _) = &around()[1];
+    let params = params.as_object().unwrap().clone();
+    let catalog = Catalog::standard();
+    let plan = scan.apply(catalog.get(name).unwrap(), params, &[]).unwrap();
+    let mut options = RunOptions::default();
+    (options.workers, options.task) = (2, 10);
+    let many = plan.collect_with(&options).unwrap().0;
+    // The place 28 continues 24, but not what was read: it is left out.
+    assert_eq!(many.array().unwrap().parts, [(0, 7), (8, 17)]);
+    assert_eq!(many, plan.collect().unwrap());
+    let text = plan.count().unwrap().explain();
+    assert!(
+        text.contains("resample must know what it gave before what the selection leaves out"),
+        "{text}"
+    );
 }
 
 #[test]

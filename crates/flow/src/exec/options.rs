@@ -34,6 +34,12 @@ pub struct RunOptions<'a> {
     pub workers: usize,
     /// Bytes of samples that a task of a worker reads, about, beside what completes its windows; less where memory is short.
     pub task: u64,
+    /// By how much results may differ from those of one pass, against the largest values that go into them, beside a rounding
+    /// of their type: what operators that settle ([`Contract::Settling`](crate::Contract)) need so that tasks can do them.
+    /// NaN and infinities then reach as far as the task that they are in, where they would have reached to the end of the
+    /// stretch. 0: not at all. Whatever it is, results are the same bits for any number of workers, one included: where it lets
+    /// such an operator into tasks, one worker works in tasks, too.
+    pub tolerance: f64,
     /// Keeps each worker on a core of its own.
     pub pin: bool,
 }
@@ -94,6 +100,7 @@ impl Default for RunOptions<'_> {
             control: None,
             workers: 1,
             task: TASK,
+            tolerance: 0.0,
             pin: false,
         }
     }

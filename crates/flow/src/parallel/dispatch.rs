@@ -31,6 +31,8 @@ pub(super) struct Cutting {
     pub(super) snapshot: Arc<dyn Snapshot>,
     pub(super) samples: u64,
     pub(super) grain: u64,
+    /// What comes out of a portion, about.
+    pub(super) bytes: u64,
 }
 
 /// What a task gave.
@@ -91,6 +93,14 @@ struct Front {
     bytes: u64,
 }
 
+impl Front {
+    /// Bytes that wait, and about those that will.
+    fn waiting(&self, cutting: &Cutting) -> u64 {
+        let under_way = self.parcels.iter().filter(|place| place.is_none()).count();
+        self.bytes + under_way as u64 * cutting.bytes
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     fronts: Vec<Front>,
@@ -142,7 +152,8 @@ impl Dispatch {
             if state.stopped || state.fronts.iter().all(|front| front.exhausted) {
                 return None;
             }
-            let waiting: u64 = state.fronts.iter().map(|front| front.bytes).sum();
+            let fronts = state.fronts.iter().zip(&self.cuttings);
+            let waiting: u64 = fronts.map(|(front, cut)| front.waiting(cut)).sum();
             let open = state.fronts.iter().enumerate().filter(|(_, front)| {
                 let room = front.parcels.len() < self.window && waiting < self.memory;
                 !front.exhausted && (room || front.parcels.is_empty())
@@ -294,7 +305,12 @@ mod tests {
             })
         }
 
-        fn open(&self, _: &Portion, _: u64, _: u64) -> Result<Box<dyn Source>, crate::OpError> {
+        fn open(
+            &self,
+            _: &Portion,
+            _: crate::Reach,
+            _: u64,
+        ) -> Result<Box<dyn Source>, crate::OpError> {
             Err(OpErrorKind::Interrupted.into())
         }
 
@@ -322,6 +338,7 @@ mod tests {
             snapshot: Arc::new(Tens(portions)),
             samples: 10,
             grain: 1,
+            bytes: 0,
         };
         Dispatch::new(fronts.iter().map(cutting).collect(), workers, 1 << 20)
     }

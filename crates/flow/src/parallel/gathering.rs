@@ -19,8 +19,8 @@ pub(super) struct Gathering {
     /// What it reads.
     pub(super) reads: Live,
     pub(super) snapshot: Arc<dyn Snapshot>,
-    /// Whether all that is read comes out of the front.
-    pub(super) whole: bool,
+    /// Samples that come out of the front, where that is known.
+    pub(super) expects: Option<u64>,
 }
 
 impl Recording for Gathering {
@@ -33,7 +33,7 @@ impl Recording for Gathering {
             dispatch: self.dispatch.clone(),
             front: self.front,
             snapshot: self.snapshot.clone(),
-            whole: self.whole,
+            expects: self.expects,
             ready: VecDeque::new(),
             given: 0,
         }))
@@ -52,7 +52,7 @@ struct Gathered {
     dispatch: Arc<Dispatch>,
     front: usize,
     snapshot: Arc<dyn Snapshot>,
-    whole: bool,
+    expects: Option<u64>,
     ready: VecDeque<Pulled>,
     given: u64,
 }
@@ -103,6 +103,6 @@ impl Source for Gathered {
     }
 
     fn expects(&self) -> Option<u64> {
-        self.whole.then(|| self.snapshot.total())
+        self.expects
     }
 }

@@ -1,7 +1,8 @@
 //! Plans on many cores.
 //!
 //! What an operator declares of itself is all that is needed. A graph is cut into *fronts* and the rest ([`split`]): a
-//! front is a scan and the operators behind it that make each window of itself alone, as far as they follow one another.
+//! front is a scan and the operators behind it, as far as they follow one another and make what belongs to a portion of
+//! the recording of the samples in and around it ([`chain`]).
 //! The recording is cut into portions ([`Snapshot`](crate::Snapshot)), smaller ones where memory is short or much comes of
 //! a sample, and each portion is a *task*: a worker drives it depth first through its own
 //! copy of the front ([`worker`]) and hands over what comes out, with the breaks in between ([`log`]). The rest of the plan
@@ -9,19 +10,24 @@
 //! ([`gathering`]). So operators that remember, sinks and Python functions see what they would see in one thread, item by
 //! item, while the next tasks are under way.
 //!
-//! A window belongs to the task in whose portion it begins. A task reads as many samples behind its portion as a window may
-//! need; since operators in a front cut windows only from the run's own beginning, no window is made twice and none is left
-//! out, and none is made of samples that another cut would not have given it: results are the same bits for any number of
-//! workers, one included.
+//! A window belongs to the task in whose portion it begins, a sample to that in whose portion it, or the place that it was
+//! computed for, lies. A task reads as many samples around its portion as operators need, never across a break, and what
+//! they give too much is cut off behind the last of them ([`trim`]); they know nothing of it. Windows are counted from the
+//! run's own beginning. So nothing is made twice and nothing left out, and nothing is made of other samples than in one
+//! pass: results are the same bits for any number of workers, one included. What only settles (a recursive filter) is in a
+//! front where a tolerance is granted. It shows where the recording was cut, so that one worker then works in tasks, too.
 //!
 //! Order and memory are one rule ([`dispatch`]): a task is handed out only while fewer than a few for each worker wait or are
 //! under way, and while what waits takes less than an eighth of the run's memory; the oldest is always handed out. An
 //! error is reported where it would have been met first.
 
+mod chain;
 mod dispatch;
 mod gathering;
+mod indices;
 mod log;
 mod split;
+mod trim;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -33,7 +39,7 @@ use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::report::{Report, TaskReport};
 
-pub(crate) use split::explain;
+pub(crate) use chain::explain;
 
 use split::Split;
 use worker::Worker;
@@ -47,8 +53,9 @@ pub(crate) struct Ran {
 
 /// Runs a graph on as many workers as the options say; None if no part of it can be spread over them.
 pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>, RunError> {
-    let workers = options.workers;
-    if workers < 2 {
+    let workers = options.workers.max(1);
+    // Nothing else shows where a recording is cut, and looking takes time in a plan of many operators.
+    if options.control.is_some() || workers < 2 && options.tolerance <= 0.0 {
         return Ok(None);
     }
     let stop = Arc::new(AtomicBool::new(false));

@@ -1,48 +1,35 @@
-//! Which part of a graph workers do, each for itself: pure but for asking recordings for their snapshots.
-//!
-//! A front begins with a scan and goes on along a chain, as long as an operator has one input, is the only one to take
-//! what comes before it, and makes each sample or window of itself alone. Windows are cut in it where they are counted
-//! from a run's own beginning and only whole ones are given. What needs the interpreter, holds something of this
-//! process, remembers or gathers is not in it.
+//! A graph in two: what workers do, each for itself, and the rest. Pure but for asking recordings for their snapshots.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::dispatch::{Cutting, Dispatch, WINDOW};
+use isochrony_time::Ratio;
+
+use super::chain::{Chain, Cutoff, TaskSize, chains};
+use super::dispatch::{Cutting, Dispatch};
 use super::gathering::Gathering;
+use super::indices::Indices;
 use super::log::{HandOver, Log};
+use super::trim::{self, Trim};
 use super::worker::Done;
 use crate::exec::RunOptions;
-use crate::graph::{Edge, Graph, GraphNode};
-use crate::ops::{Between, Calibrate, Passthrough, Rewindow};
+use crate::graph::{Graph, GraphNode};
 use crate::plan::Op;
 use crate::report::OperatorReport;
-use crate::{Align, Bound, Contract, Declared, Kept, Live, Needs, PortType, RunError, Snapshot};
-
-/// Of the run's memory, one part in so many is what a task reads at most.
-const OF_MEMORY: u64 = 256;
-
-/// Bytes of a row, about.
-const ROW: f64 = 128.0;
-
-/// A chain from a scan on, before anything is read.
-#[derive(Debug, PartialEq)]
-struct Chain {
-    /// The scan, and the operators behind it.
-    nodes: Vec<usize>,
-    /// Samples behind its portion that a task needs.
-    after: u64,
-    /// Why it does not go on.
-    why: String,
-}
+use crate::{Bound, Contract, Live, PortType, Portion, Reach, RunError, Snapshot};
 
 /// A chain that workers do.
 pub(super) struct Front {
     /// Numbers of its nodes in the whole graph, the scan's first.
     origin: Vec<usize>,
     nodes: Vec<GraphNode>,
-    pub(super) after: u64,
-    /// Samples of a portion, about.
-    samples: u64,
+    /// Samples around its portion that a task reads.
+    pub(super) reach: Reach,
+    /// What is given of them too much, and where it is cut off.
+    pub(super) trim: Option<Cutoff>,
+    /// Indices of what comes out, of those that are read.
+    pub(super) indices: Indices,
+    task: TaskSize,
     pub(super) segment: u64,
     pub(super) reads: Live,
     pub(super) snapshot: Arc<dyn Snapshot>,
@@ -69,23 +56,40 @@ impl Front {
         self.origin[0]
     }
 
-    /// A graph of its own, over a recording of portions, that hands over to a log.
-    pub(super) fn graph(&self, portions: Live, log: Log) -> Graph {
+    /// A graph of its own, over a recording of portions, that hands over to a log what it is to keep of each task.
+    pub(super) fn graph(&self, portions: Live, kept: trim::Kept, log: Log) -> Graph {
         let mut nodes = self.nodes.clone();
         if let Op::Scan { recording, .. } = &mut nodes[0].op {
             *recording = portions;
         }
-        let port = self.port();
-        let last = nodes.len() - 1;
-        nodes.push(GraphNode {
-            op: Op::Hold(Kept::new(HandOver(log))),
-            inputs: vec![(last, 0)],
-            bound: Bound::new([port]).contract(Contract::Sequential),
-        });
+        if let Some(trim) = self.trim {
+            let held = Op::Hold(crate::Kept::new(Trim(kept)));
+            nodes.insert(trim.behind + 1, end(held, &nodes[trim.behind]));
+        }
+        nodes.push(end(
+            Op::Hold(crate::Kept::new(HandOver(log))),
+            &nodes[nodes.len() - 1],
+        ));
+        for (place, node) in nodes.iter_mut().enumerate().skip(1) {
+            node.inputs = vec![(place - 1, 0)];
+        }
         Graph {
             outputs: vec![(nodes.len() - 1, 0)],
             nodes,
         }
+    }
+
+    /// Places of its nodes, without what cuts off, in a worker's run.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let trim = self.trim.map_or(usize::MAX, |trim| trim.behind);
+        (0..self.nodes.len()).map(move |place| place + usize::from(place > trim))
+    }
+
+    /// What a task hands over, in indices of what the place is given where it is cut off.
+    pub(super) fn kept(&self, portion: &Portion) -> Range<i64> {
+        let after = self.trim.map_or(0, |trim| trim.after);
+        let end = self.indices.of(portion.range.end);
+        self.indices.of(portion.range.start)..end.saturating_add_unsigned(after)
     }
 
     /// What comes out of it.
@@ -95,7 +99,21 @@ impl Front {
 
     /// An error of a worker's run, by the numbers of the whole graph.
     pub(super) fn located(&self, error: RunError) -> RunError {
-        renumbered(error, &self.origin)
+        let mut origin = self.origin.clone();
+        if let Some(trim) = self.trim {
+            origin.insert(trim.behind + 1, origin[trim.behind]);
+        }
+        renumbered(error, &origin)
+    }
+}
+
+/// A node behind another that gives what it takes.
+fn end(op: Op, before: &GraphNode) -> GraphNode {
+    let port = before.bound.outputs[0];
+    GraphNode {
+        op,
+        inputs: Vec::new(),
+        bound: Bound::new([port]).contract(Contract::Sequential),
     }
 }
 
@@ -121,8 +139,13 @@ impl Split {
     /// Cuts a graph; None if nothing of it is worth being spread, or can be read by several.
     pub(super) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Self>, RunError> {
         let mut fronts = Vec::new();
-        for chain in chains(graph) {
-            let Ok(samples) = chain.task(graph, options) else {
+        let chains = chains(graph, options);
+        // What several workers would give is what one gives.
+        if options.workers < 2 && !chains.iter().any(Chain::shows_cuts) {
+            return Ok(None);
+        }
+        for chain in chains {
+            let Some(task) = chain.task(graph, options) else {
                 continue;
             };
             let scan = chain.nodes[0];
@@ -144,23 +167,18 @@ impl Split {
             let Some(snapshot) = recording.0.snapshot(range.clone()).map_err(failed)? else {
                 continue;
             };
-            let nodes = chain
-                .nodes
-                .iter()
-                .enumerate()
-                .map(|(place, &node)| GraphNode {
-                    inputs: place
-                        .checked_sub(1)
-                        .map(|before| (before, 0))
-                        .into_iter()
-                        .collect(),
-                    ..graph.nodes[node].clone()
-                });
+            let nodes = chain.nodes.iter().map(|&node| graph.nodes[node].clone());
+            let ratios = chain.nodes.iter().filter_map(|&node| {
+                let (up, down) = graph.nodes[node].bound.ratio?;
+                Ratio::new(up, down).ok()
+            });
             fronts.push(Front {
                 nodes: nodes.collect(),
+                indices: Indices::new(ratios),
                 origin: chain.nodes,
-                after: chain.after,
-                samples,
+                reach: chain.reach,
+                trim: chain.trim,
+                task,
                 segment: *segment,
                 reads: recording.clone(),
                 snapshot,
@@ -171,7 +189,8 @@ impl Split {
         }
         let cuttings = fronts.iter().map(|front| Cutting {
             snapshot: front.snapshot.clone(),
-            samples: front.samples,
+            samples: front.task.samples,
+            bytes: front.task.bytes,
             grain: front.segment,
         });
         let dispatch = Arc::new(Dispatch::new(
@@ -203,8 +222,11 @@ impl Split {
                 all[node] = Some(OperatorReport::none(self.names[node]));
             }
             for done in workers {
-                let theirs = done.operators.get(at).and_then(Option::as_ref);
-                for (report, &node) in theirs.into_iter().flatten().zip(&front.origin) {
+                let Some(Some(theirs)) = done.operators.get(at) else {
+                    continue;
+                };
+                let theirs = front.places().map(|place| &theirs[place]);
+                for (report, &node) in theirs.zip(&front.origin) {
                     match &mut all[node] {
                         Some(sum) => {
                             sum.items += report.items;
@@ -221,47 +243,6 @@ impl Split {
     }
 }
 
-impl Chain {
-    /// Samples of a task, or why the chain is not worth being spread.
-    fn task(&self, graph: &Graph, options: &RunOptions<'_>) -> Result<u64, String> {
-        let nodes = || self.nodes[1..].iter().map(|&node| &graph.nodes[node]);
-        if nodes().all(is_free) {
-            return Err(self.why.clone());
-        }
-        let port = graph.nodes[self.nodes[0]].bound.outputs[0];
-        let size = port.dtype().map_or(8, |dtype| dtype.size() as u64);
-        let wanted = options.task.min(options.memory / OF_MEMORY) / size;
-        // What all tasks that may wait give takes an eighth of the memory.
-        let outputs = nodes().filter_map(|node| node.bound.outputs.first());
-        let tasks = (WINDOW * options.workers.max(2)) as u64;
-        let most = options.memory / 8 / tasks;
-        let most = (most as f64 / bytes_of_sample(outputs)) as u64;
-        if most <= self.after {
-            return Err("windows overlap so much that what comes of a task would not fit".into());
-        }
-        Ok(wanted.max(4 * self.after).min(most).max(1))
-    }
-}
-
-/// Bytes that come out of a chain of a sample, about.
-fn bytes_of_sample<'a>(outputs: impl Iterator<Item = &'a PortType>) -> f64 {
-    let (mut last, mut every) = (1.0, 1.0);
-    for port in outputs {
-        last = match *port {
-            PortType::Samples { dtype, .. } => dtype.size() as f64,
-            PortType::Frames {
-                dtype, hop, width, ..
-            } => {
-                every = hop as f64;
-                (dtype.size() * width) as f64 / every
-            }
-            PortType::Rows { .. } => ROW / every,
-            PortType::Ranges { .. } | PortType::Count => 0.0,
-        };
-    }
-    last.max(1e-9)
-}
-
 /// The graph with each front's last node in the place of a scan of what workers hand over, and without the others.
 fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
     let mut whole = graph.clone();
@@ -274,7 +255,9 @@ fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
             port: front.port(),
             reads: front.reads.clone(),
             snapshot: front.snapshot.clone(),
-            whole: front.nodes.iter().all(|node| node.bound.ratio.is_some()),
+            expects: (front.nodes.iter())
+                .all(|node| node.bound.ratio.is_some())
+                .then(|| front.indices.count(front.snapshot.total())),
         };
         whole.nodes[last] = GraphNode {
             bound: Bound::new([gathering.port]),
@@ -297,101 +280,4 @@ fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
         graph: whole,
         origin,
     }
-}
-
-/// Whether an operator only says where things are, so that it is done sooner than handed over.
-fn is_free(node: &GraphNode) -> bool {
-    let name = node.op.name();
-    let free = [
-        Between::DECLARATION.name,
-        Calibrate::DECLARATION.name,
-        Passthrough::DECLARATION.name,
-        Rewindow::DECLARATION.name,
-    ];
-    free.contains(&name)
-}
-
-/// The chain of each scan.
-fn chains(graph: &Graph) -> Vec<Chain> {
-    let scans = (0..graph.nodes.len()).filter(|&node| graph.nodes[node].op.recording().is_some());
-    scans.map(|scan| chain(graph, scan)).collect()
-}
-
-fn chain(graph: &Graph, scan: usize) -> Chain {
-    let mut nodes = vec![scan];
-    let mut after = 0;
-    let once = graph.nodes[scan].op.recording();
-    if once.is_some_and(|recording| !recording.0.in_portions()) {
-        let why = "it can be read only once".into();
-        return Chain { nodes, after, why };
-    }
-    let why = loop {
-        let last: Edge = (nodes[nodes.len() - 1], 0);
-        let takes = |node: &GraphNode| node.inputs.contains(&last);
-        let mut consumers = (0..graph.nodes.len()).filter(|&at| takes(&graph.nodes[at]));
-        let Some(next) = consumers.next() else {
-            break "nothing takes what it gives".to_owned();
-        };
-        if consumers.next().is_some() || graph.outputs.contains(&last) {
-            break "several take what it gives".to_owned();
-        }
-        match joins(&graph.nodes[next]) {
-            Ok(more) => after += more,
-            Err(why) => break format!("{} {why}", graph.nodes[next].op.name()),
-        }
-        nodes.push(next);
-    };
-    Chain { nodes, after, why }
-}
-
-/// Whether an operator can be done for each window alone: how many samples behind a portion it needs, or why not.
-fn joins(node: &GraphNode) -> Result<u64, &'static str> {
-    let Op::Apply { params, .. } = &node.op else {
-        return Err("holds something of this process");
-    };
-    let bound = &node.bound;
-    if node.inputs.len() != 1 || bound.align != Align::Single {
-        return Err("takes several inputs");
-    }
-    if bound.needs == Needs::Interpreter {
-        return Err("needs the Python interpreter");
-    }
-    if bound.outputs.len() != 1
-        || bound.delay != 0
-        || bound.ratio.is_some_and(|(up, down)| up != down)
-    {
-        return Err("gives other indices than it takes");
-    }
-    if node.op.name() == Rewindow::DECLARATION.name {
-        let text = |name| params.get(name).and_then(|value| value.as_str());
-        return match (text("anchor"), text("tail"), bound.outputs[0]) {
-            (Some("range"), ..) => Err("counts windows from where reading begins"),
-            (_, Some("keep"), _) => Err("keeps a short last window"),
-            (_, _, PortType::Frames { window, .. }) => Ok(window - 1),
-            _ => Err("gives no windows"),
-        };
-    }
-    match bound.contract {
-        Contract::Stateless => Ok(0),
-        Contract::Overlap { .. } => Err("needs samples around each"),
-        Contract::Settling { .. } => Err("is recursive"),
-        Contract::Reducible => Err("gathers"),
-        Contract::Sequential => Err("remembers what came before"),
-    }
-}
-
-/// What workers would do of a graph, and why not more.
-pub(crate) fn explain(graph: &Graph) -> String {
-    let line = |chain: Chain| {
-        let names = chain.nodes.iter().map(|&node| graph.nodes[node].op.name());
-        let names = names.collect::<Vec<_>>().join(" -> ");
-        match chain.task(graph, &RunOptions::default()) {
-            Err(why) => format!("{names} in order: {why}\n"),
-            Ok(samples) => format!(
-                "{names} in tasks of about {samples} samples, then in order: {}\n",
-                chain.why
-            ),
-        }
-    };
-    chains(graph).into_iter().map(line).collect()
 }

@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 use isochrony_store::Reading;
 
 use super::dispatch::{Dispatch, Parcel, Task};
+use super::indices::Indices;
 use super::log::{Event, Log};
 use super::split::Front;
+use super::trim::Kept;
 use crate::exec::{Run, RunOptions, panicked};
 use crate::report::{OperatorReport, TaskReport, WorkerReport};
 use crate::{Break, Clock, Live, OpError, PortType, Pulled, Recording, RunError, Source};
@@ -22,8 +24,8 @@ use crate::{Break, Clock, Live, OpError, PortType, Pulled, Recording, RunError, 
 #[derive(Default)]
 struct Current {
     source: Option<Box<dyn Source>>,
-    /// Where the portion ends; what is read behind it only completes windows.
-    end: i64,
+    /// The portion; what is read around it only completes what belongs to it.
+    range: Range<i64>,
     /// It is the first portion of all.
     first: bool,
     /// Samples of the portion that were read.
@@ -39,6 +41,7 @@ pub(super) struct Portions {
     current: Arc<Mutex<Current>>,
     log: Log,
     reads: Live,
+    indices: Indices,
 }
 
 impl Portions {
@@ -57,6 +60,7 @@ impl Recording for Portions {
             current: self.current.clone(),
             log: self.log.clone(),
             reads: self.reads.clone(),
+            indices: self.indices.clone(),
         }))
     }
 
@@ -80,19 +84,19 @@ impl Source for Portions {
         };
         match pulled {
             // A break behind the portion is the next one's.
-            Pulled::Stretch { anchor, .. } if current.begun && anchor >= current.end => {}
+            Pulled::Stretch { anchor, .. } if current.begun && anchor >= current.range.end => {}
             Pulled::End => {}
             Pulled::Stretch { anchor, why } => {
                 if why.is_some() || current.first && !current.begun {
-                    let why = why.clone();
-                    current.stretch = Some(Event::Stretch { anchor, why });
+                    current.stretch = Some(self.indices.stretch(anchor, why.clone()));
                 }
                 current.begun = true;
                 return Ok(Pulled::Stretch { anchor, why });
             }
             Pulled::Item(item) => {
                 if let Some((start, next)) = item.extent() {
-                    let end = next.min(current.end);
+                    let start = start.max(current.range.start);
+                    let end = next.min(current.range.end);
                     current.samples += start.abs_diff(end.max(start));
                 }
                 return Ok(Pulled::Item(item));
@@ -100,9 +104,11 @@ impl Source for Portions {
             other => return Ok(other),
         }
         current.over = true;
+        // Operators forget; that something was removed may be told by what is given next, and nothing was.
+        let end = current.range.end;
         Ok(Pulled::Stretch {
-            anchor: current.end,
-            why: Some(Break::Removed),
+            anchor: end,
+            why: Some(Break::Dropped(end..end)),
         })
     }
 
@@ -119,6 +125,7 @@ impl Source for Portions {
 struct Line {
     run: Run,
     current: Arc<Mutex<Current>>,
+    kept: Kept,
     log: Log,
 }
 
@@ -224,7 +231,7 @@ impl<'a> Worker<'a> {
 
     /// What a task gave, all of it or up to an error; operators that failed are not called again.
     fn parcel(&mut self, task: &Task, error: Option<RunError>) -> Parcel {
-        let upto = task.portion.range.end;
+        let upto = self.fronts[task.front].indices.of(task.portion.range.end);
         let place = &mut self.lines[task.front];
         let (events, samples) = place.as_ref().map_or((Vec::new(), 0), |line| {
             let current = line.current.lock();
@@ -241,16 +248,16 @@ impl<'a> Worker<'a> {
         let front = &self.fronts[task.front];
         let source = front
             .snapshot
-            .open(&task.portion, front.after, front.segment)
+            .open(&task.portion, front.reach, front.segment)
             .map_err(|error| self.located(task, error))?;
         let line = match &mut self.lines[task.front] {
             Some(line) => line,
             none => none.insert(Self::line(front, self.options)?),
         };
-        let end = task.portion.range.end;
+        line.kept.set(front.kept(&task.portion));
         *line.current.lock().unwrap_or_else(PoisonError::into_inner) = Current {
             source: Some(source),
-            end,
+            range: task.portion.range.clone(),
             first: task.portion.before.is_none(),
             ..Current::default()
         };
@@ -259,15 +266,21 @@ impl<'a> Worker<'a> {
     }
 
     fn line(front: &Front, options: &RunOptions<'_>) -> Result<Line, RunError> {
-        let (current, log) = (Arc::default(), Log::default());
+        let (current, kept, log) = (Arc::default(), Kept::default(), Log::default());
         let portions = Portions {
             current: Arc::clone(&current),
             log: log.clone(),
             reads: front.reads.clone(),
+            indices: front.indices.clone(),
         };
-        let graph = front.graph(Live::new(portions), log.clone());
+        let graph = front.graph(Live::new(portions), kept.clone(), log.clone());
         let run = Run::new(&graph, options).map_err(|error| front.located(error))?;
-        Ok(Line { run, current, log })
+        Ok(Line {
+            run,
+            current,
+            kept,
+            log,
+        })
     }
 }
 

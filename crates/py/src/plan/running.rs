@@ -30,13 +30,13 @@ pub(super) struct Asked<'a> {
     pub(super) workers: Workers,
 }
 
-/// How many threads, and whether each stays on its core.
+/// How many threads, whether each stays on its core, and what tolerance is granted to what settles.
 #[derive(Clone, Copy, FromPyObject)]
-pub(super) struct Workers(usize, bool);
+pub(super) struct Workers(usize, bool, f64);
 
 impl Default for Workers {
     fn default() -> Self {
-        Self(1, false)
+        Self(1, false, 0.0)
     }
 }
 
@@ -61,7 +61,8 @@ pub(super) fn execute<T: Send>(
     options.optimise = asked.optimise;
     options.watch = Some(&watch);
     options.progress = Some(&looks.done);
-    (options.workers, options.pin) = (asked.workers.0, asked.workers.1);
+    let Workers(workers, pin, tolerance) = asked.workers;
+    (options.workers, options.pin, options.tolerance) = (workers, pin, tolerance);
     options.control = asked.control.map(|control| &*control.control);
     let ran = py.detach(|| run(plans, &options));
     let raised = looks.raised.lock();
