@@ -30,6 +30,8 @@ MODULES = [
     "spectra",
     "table",
     "tapers",
+    "tasklet_report",
+    "tasklets",
     "times",
     "views",
 ]

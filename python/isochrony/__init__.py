@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Time,
         Timebase,
         open,
+        prefetch,
         span,
         verify,
     )
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         RunError,
         SegmentError,
         StoreError,
+        TaskletError,
         TimeError,
     )
     from .nbuffering import NBufferReport, nbuffer
@@ -58,11 +60,13 @@ if TYPE_CHECKING:
     from .sources import generate, scan
     from .table import Table
     from .tapers import adds_up, taper_factors
+    from .tasklets import Executor, Output, Tasklet
     from .times import Rate
 
 __all__ = [
     "BadSourceError",
     "Control",
+    "Executor",
     "Expr",
     "Followed",
     "Gap",
@@ -76,6 +80,7 @@ __all__ = [
     "NBufferError",
     "NBufferReport",
     "OptionError",
+    "Output",
     "Plan",
     "PlanError",
     "Range",
@@ -90,6 +95,8 @@ __all__ = [
     "Store",
     "StoreError",
     "Table",
+    "Tasklet",
+    "TaskletError",
     "Time",
     "TimeError",
     "Timebase",
@@ -104,6 +111,7 @@ __all__ = [
     "listen",
     "nbuffer",
     "open",
+    "prefetch",
     "py",
     "run",
     "scan",
@@ -118,7 +126,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "._native": (
         "Expr", "Gap", "Gaps", "Graph", "Range", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time",
-        "Timebase", "open", "span", "verify",
+        "Timebase", "open", "prefetch", "span", "verify",
     ),
     ".control": ("Control",),
     ".convert": ("from_obspy",),
@@ -128,7 +136,7 @@ _HOMES = {
     ".live": ("Listener", "listen"),
     ".native_errors": (
         "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError", "SegmentError",
-        "StoreError", "TimeError",
+        "StoreError", "TaskletError", "TimeError",
     ),
     ".nbuffering": ("NBufferReport", "nbuffer"),
     ".plan": ("Plan",),
@@ -136,6 +144,7 @@ _HOMES = {
     ".sources": ("generate", "scan"),
     ".table": ("Table",),
     ".tapers": ("adds_up", "taper_factors"),
+    ".tasklets": ("Executor", "Output", "Tasklet"),
     ".times": ("Rate",),
 }  # fmt: skip
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}

@@ -36,6 +36,9 @@ __all__ = [
     "StorePermissionError",
     "StoreTypeError",
     "StoreValueError",
+    "TaskletError",
+    "TaskletOSError",
+    "TaskletValueError",
     "TimeArgumentError",
     "TimeError",
     "TraceAttributeError",
@@ -217,3 +220,26 @@ class NBufferBrokenPipeError(NBufferOSError, BrokenPipeError):
     """Nobody reads an output any more."""
 
     code = "nbuf_write"
+
+
+class TaskletError(IsochronyError, RuntimeError):
+    """Tasklets that did not all come to their end; what was finished is kept.
+
+    Attributes:
+        report: what was done until then, a `TaskletsReport`; None if nothing was.
+    """
+
+    code = "tasklet_failed"
+    report: Any = None
+
+
+class TaskletValueError(TaskletError, ValueError):
+    """Tasklets that cannot be run as they are: the message names them."""
+
+    code = "tasklet_cycle"
+
+
+class TaskletOSError(TaskletError, OSError):
+    """The journal of a run cannot be read or written."""
+
+    code = "journal"

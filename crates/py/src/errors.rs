@@ -47,6 +47,17 @@ impl Raised {
         }
     }
 
+    /// The same, with what the system said.
+    pub(crate) fn with_errno(self, errno: Option<i32>) -> Self {
+        Self { errno, ..self }
+    }
+
+    /// The same, with what Python code raised.
+    pub(crate) fn with_cause(self, cause: PyErr) -> Self {
+        let cause = Some(cause);
+        Self { cause, ..self }
+    }
+
     /// What it says.
     pub(crate) fn message(&self) -> &str {
         &self.message

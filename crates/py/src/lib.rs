@@ -21,6 +21,7 @@ mod descriptor;
 mod errors;
 mod events;
 mod expr;
+mod filling;
 mod foreign;
 mod gaps;
 mod gather;
@@ -51,6 +52,7 @@ mod stamps;
 mod store;
 mod table;
 mod tapers;
+mod tasklets;
 mod time;
 mod timebase;
 mod view;
@@ -66,6 +68,8 @@ mod _native {
     use crate::events::{Event, Events};
     #[pymodule_export]
     use crate::expr::Expr;
+    #[pymodule_export]
+    use crate::filling::prefetch;
     #[pymodule_export]
     use crate::gaps::{Gap, Gaps};
     #[pymodule_export]
@@ -105,6 +109,8 @@ mod _native {
     use crate::table::NativeTable;
     #[pymodule_export]
     use crate::tapers::{adds_up, taper_factors};
+    #[pymodule_export]
+    use crate::tasklets::{explain_tasklets, run_tasklets};
     #[pymodule_export]
     use crate::time::Time;
     #[pymodule_export]

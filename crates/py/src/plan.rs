@@ -95,6 +95,11 @@ fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
 }
 
 impl NativePlan {
+    /// The engine's plan.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     /// The expression that a function of what comes out stands for: of the samples of a window, or of a row; of several
     /// inputs it takes an argument for each.
     fn trace(
@@ -130,10 +135,14 @@ impl NativePlan {
 }
 
 /// A result, and of an array the index and number of rows that are next to one another.
-type Collected<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+pub(crate) type Collected<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 /// What a run gathered, as Python has it.
-fn object<'py>(py: Python<'py>, plan: &Plan, gathered: Gathered) -> Result<Collected<'py>> {
+pub(crate) fn object<'py>(
+    py: Python<'py>,
+    plan: &Plan,
+    gathered: Gathered,
+) -> Result<Collected<'py>> {
     let object = match gathered {
         Gathered::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
         Gathered::Array(array) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use isochrony_segment::{Sample, SigSeg, dispatch};
-use isochrony_store::Values;
+use isochrony_store::{Scratch, Values};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -30,6 +30,8 @@ pub(crate) struct Selection {
     pub(crate) selection: isochrony_store::Selection,
     asked: Stretch,
     pub(crate) shared: Arc<Shared>,
+    /// The temporary signal that it is of.
+    pub(crate) scratch: Option<Scratch>,
 }
 
 impl Selection {
@@ -42,7 +44,14 @@ impl Selection {
             selection,
             asked,
             shared: Arc::clone(shared),
+            scratch: None,
         }
+    }
+
+    /// The same, of a temporary signal, which it keeps.
+    pub(crate) fn of_scratch(self, scratch: &Scratch) -> Self {
+        let scratch = Some(scratch.clone());
+        Self { scratch, ..self }
     }
 
     pub(crate) fn stretch(&self) -> Stretch {

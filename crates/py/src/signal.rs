@@ -69,7 +69,11 @@ impl Signal {
             asked = asked.cut(signal.end_index());
         }
         let selection = signal.select_with(asked.span(), overlap)?;
-        Ok(Selection::new(selection, asked, &self.follower.shared))
+        let selection = Selection::new(selection, asked, &self.follower.shared);
+        Ok(match &self.writer {
+            Writer::Scratch(scratch) => selection.of_scratch(scratch),
+            _ => selection,
+        })
     }
 }
 

@@ -57,7 +57,7 @@ impl Signal {
     }
 
     /// Samples as the signal's dtype, or an error that says how to convert them.
-    fn samples(
+    pub(crate) fn samples(
         &self,
         py: Python<'_>,
         samples: &Bound<'_, PyAny>,

@@ -30,7 +30,7 @@ use crate::strategy::system::punch_hole;
 #[derive(Clone)]
 pub struct Scratch {
     writer: SignalWriter,
-    _store: Arc<TemporaryStore>,
+    held: Arc<TemporaryStore>,
 }
 
 /// Name of the signal in its store.
@@ -65,8 +65,14 @@ impl Scratch {
         let writer = store.store.create(NAME, options)?;
         Ok(Self {
             writer,
-            _store: store,
+            held: store,
         })
+    }
+
+    /// Where its files lie.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.held.folder
     }
 
     /// Makes a range a gap and gives its blocks back to the disk, where the file system can do that: blocks that the range

@@ -174,3 +174,6 @@ impl TaskletError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -77,6 +77,7 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
         #[test]
         fn agrees_with_a_list(
             live in prop::collection::vec(0u64..100, 1..40),

@@ -7,12 +7,23 @@
 //! says what is done otherwise.
 
 mod error;
+mod executor;
 mod graph;
+mod index;
+mod journal;
 mod ledger;
 mod order;
+mod planned;
+mod report;
 mod roster;
+mod run;
+mod tasklet;
 
 pub use error::{Cause, TaskletError};
+pub use executor::{Executor, Options};
 pub use graph::{Extent, Graph, Input, SignalSpec, Spec};
 pub use order::{Order, Serial, Why};
+pub use report::{Failure, Report, TaskletReport};
 pub use roster::{Next, Roster, State};
+pub use run::{Progress, Visit, Worker};
+pub use tasklet::{Bytes, Context, Function, Part, Returned, Tasklet};

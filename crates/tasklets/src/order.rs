@@ -2,11 +2,15 @@
 //!
 //! Tasklets are taken by the place of their primary input on the disk. Whoever reads scratch comes as soon as it can after
 //! what it reads, and what else it needs is brought forward, so that scratch is in use for a short time only. Where the
-//! budget has room, such groups are done side by side, as many as half of it holds: then the disk is read in longer
+//! budget has room, such groups are done side by side, as many as half of it holds (64 MiB at most): then the disk is read in longer
 //! stretches of one signal, and the next groups can begin while these are drained.
 
 use crate::error::TaskletError;
 use crate::graph::Graph;
+
+/// Most scratch of groups that are done side by side: long enough stretches for any disk; with more, results would come late,
+/// and scratch would leave the page cache before it is read.
+const WIDEST: u64 = 64 << 20;
 
 /// Which tasklet is taken first where dependencies leave a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,7 +69,7 @@ impl Serial {
             ..
         } = placing;
         if order == Order::Disk
-            && let Some(wide) = widened(graph, &tasklets, &units, &keys, budget / 2)
+            && let Some(wide) = widened(graph, &tasklets, &units, &keys, (budget / 2).min(WIDEST))
         {
             let wide = Self::of(graph, wide, why.clone());
             if wide.most().0 <= budget {

@@ -203,8 +203,8 @@ fn a_long_chain_and_a_wide_sum_take_no_stack_and_no_time() {
     let mut specs: Vec<Spec> = (0..LONG as i64)
         .map(|at| spec(&at.to_string(), vec![], vec![extent(3, at..at + 1)]))
         .collect();
-    for at in 1..LONG {
-        specs[at].after = vec![(at - 1).to_string()];
+    for (at, spec) in specs.iter_mut().enumerate().skip(1) {
+        spec.after = vec![(at - 1).to_string()];
     }
     specs.push(spec("sum", vec![written(3, 0..LONG as i64)], vec![]));
     let names = order(&specs, Order::Disk, 1 << 30).unwrap();

@@ -1,0 +1,91 @@
+//! Reports and errors of tasklets as Python objects.
+
+use isochrony_tasklets::{Failure, Report, TaskletError};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::{Error, Raised};
+
+/// The exception that an error is.
+pub(super) fn raised(error: TaskletError) -> Error {
+    let class = match &error {
+        TaskletError::Option { .. } => "OptionError",
+        TaskletError::Journal { .. } => "TaskletOSError",
+        TaskletError::Failed { .. }
+        | TaskletError::Interrupted { .. }
+        | TaskletError::Thread { .. } => "TaskletError",
+        _ => "TaskletValueError",
+    };
+    if let TaskletError::Store(error) = error {
+        return error.into();
+    }
+    let mut raised = Raised::new(class, error.code(), error.to_string());
+    if let TaskletError::Journal { source, .. } = &error {
+        raised = raised.with_errno(source.raw_os_error());
+    }
+    if let TaskletError::Failed { why, .. } = &error
+        && let Some(python) = why.downcast_ref::<PyErr>()
+    {
+        let (cause, asked_to_end) = Python::attach(|py| {
+            (
+                python.clone_ref(py),
+                !python.is_instance_of::<PyException>(py),
+            )
+        });
+        // Ctrl-C and exits are no errors of the function in which they came.
+        if asked_to_end {
+            return Error::Python(cause);
+        }
+        raised = raised.with_cause(cause);
+    }
+    raised.into()
+}
+
+/// A run that failed as the exception that says so, with its report.
+pub(super) fn failed(py: Python<'_>, failure: Failure) -> Error {
+    let error = match raised(failure.error) {
+        Error::Python(error) => return error.into(),
+        ours => PyErr::from(ours),
+    };
+    if let Some(report) = &failure.report
+        && let Ok(report) = described(py, report)
+    {
+        // Without its report the error still says what went wrong.
+        let _ = error.value(py).setattr("_report", report);
+    }
+    error.into()
+}
+
+/// A report as Python's half makes objects of it.
+pub(super) fn described<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+    let described = PyDict::new(py);
+    let tasklets = PyList::empty(py);
+    for one in &report.tasklets {
+        let visit = one.visit.map(|visit| {
+            let (start, end) = (visit.start.as_secs_f64(), visit.end.as_secs_f64());
+            (visit.worker, start, end)
+        });
+        let value = one.value.as_ref().map(ToString::to_string);
+        tasklets.append((
+            &one.name,
+            one.state,
+            &one.why,
+            one.place,
+            &one.placed,
+            visit,
+            value,
+        ))?;
+    }
+    described.set_item("tasklets", tasklets)?;
+    let workers = report.workers.iter().map(|worker| {
+        let (busy, waited) = (worker.busy.as_secs_f64(), worker.waited.as_secs_f64());
+        (worker.tasklets, busy, waited)
+    });
+    described.set_item("workers", workers.collect::<Vec<_>>())?;
+    described.set_item("peak_scratch_bytes", report.peak_scratch)?;
+    described.set_item("prefetched_bytes", report.prefetched)?;
+    described.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
+    described.set_item("notes", &report.notes)?;
+    Ok(described)
+}

@@ -1,0 +1,201 @@
+//! Every error says what happened, with its values, and how to mend it.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// One of each variant, and what its message must name.
+fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
+    let (name, signal) = (|| "t".to_owned(), || "stn/x".to_owned());
+    let io = || std::io::Error::other("no luck");
+    vec![
+        (
+            TaskletError::Option {
+                option: "workers",
+                got: "0".into(),
+                legal: "a number from 1",
+            },
+            &["workers=0", "give a number from 1"],
+        ),
+        (
+            TaskletError::DuplicateName { name: name() },
+            &["\"t\"", "give each a name"],
+        ),
+        (
+            TaskletError::UnknownTasklet {
+                name: name(),
+                after: "u".into(),
+            },
+            &["\"t\"", "\"u\"", "add it"],
+        ),
+        (
+            TaskletError::TwoWriters {
+                first: name(),
+                second: "u".into(),
+                signal: signal(),
+                start: 3,
+                end: 7,
+            },
+            &[
+                "\"t\"",
+                "\"u\"",
+                "3..7 of stn/x",
+                "write to different ranges",
+            ],
+        ),
+        (
+            TaskletError::Cycle {
+                path: "\"t\" needs \"u\" needs \"t\"".into(),
+            },
+            &["\"t\" needs \"u\"", "take one"],
+        ),
+        (
+            TaskletError::NobodyWrites {
+                name: name(),
+                signal: signal(),
+                start: 3,
+                end: 7,
+            },
+            &["\"t\"", "3..7 of stn/x", "add the tasklet"],
+        ),
+        (
+            TaskletError::ScratchTooSmall {
+                budget: 5,
+                needed: 9,
+                name: name(),
+                order: "",
+            },
+            &["scratch=5", "\"t\"", "give scratch=9"],
+        ),
+        (
+            TaskletError::OutputOccupied {
+                name: name(),
+                signal: signal(),
+                start: 3,
+                end: 7,
+                at: 5,
+            },
+            &[
+                "\"t\"",
+                "3..7 of stn/x",
+                "5 holds",
+                "mark the range invalid",
+                "resume",
+            ],
+        ),
+        (
+            TaskletError::MissingOutput {
+                name: name(),
+                signal: signal(),
+                start: 3,
+                end: 7,
+            },
+            &["\"t\"", "3..7 of stn/x", "write them, or declare less"],
+        ),
+        (
+            TaskletError::WrongOutput {
+                name: name(),
+                output: 1,
+                got: "8 bytes".into(),
+                expected: "4 bytes".into(),
+            },
+            &[
+                "\"t\"",
+                "8 bytes",
+                "output 1 is 4 bytes",
+                "write what is declared",
+            ],
+        ),
+        (
+            TaskletError::NotWritable {
+                name: name(),
+                signal: signal(),
+                why: "it is sealed; unseal it first",
+            },
+            &["\"t\"", "stn/x", "unseal it first"],
+        ),
+        (
+            TaskletError::Failed {
+                name: name(),
+                failed: 3,
+                not_run: 4,
+                why: "no luck".into(),
+            },
+            &[
+                "\"t\"",
+                "no luck",
+                "2 others",
+                "4 that need",
+                "run again with resume",
+            ],
+        ),
+        (
+            TaskletError::Interrupted { done: 3, total: 9 },
+            &["3 of 9", "run again with resume"],
+        ),
+        (
+            TaskletError::Journal {
+                action: "write",
+                path: "/a/journal".into(),
+                source: io(),
+            },
+            &["write the journal /a/journal", "no luck", "free some space"],
+        ),
+        (
+            TaskletError::Thread {
+                worker: 3,
+                source: io(),
+            },
+            &["worker 3", "no luck", "ask for fewer"],
+        ),
+        (
+            TaskletError::Store(StoreError::NoSuchEvent {
+                signal: signal(),
+                event: 3,
+            }),
+            &["stn/x", "no event 3"],
+        ),
+    ]
+}
+
+/// Does not compile without a new variant.
+fn position(error: &TaskletError) -> usize {
+    match error {
+        TaskletError::Option { .. } => 0,
+        TaskletError::DuplicateName { .. } => 1,
+        TaskletError::UnknownTasklet { .. } => 2,
+        TaskletError::TwoWriters { .. } => 3,
+        TaskletError::Cycle { .. } => 4,
+        TaskletError::NobodyWrites { .. } => 5,
+        TaskletError::ScratchTooSmall { .. } => 6,
+        TaskletError::OutputOccupied { .. } => 7,
+        TaskletError::MissingOutput { .. } => 8,
+        TaskletError::WrongOutput { .. } => 9,
+        TaskletError::NotWritable { .. } => 10,
+        TaskletError::Failed { .. } => 11,
+        TaskletError::Interrupted { .. } => 12,
+        TaskletError::Journal { .. } => 13,
+        TaskletError::Thread { .. } => 14,
+        TaskletError::Store(_) => 15,
+    }
+}
+
+#[test]
+fn each_names_its_values_and_the_mend() {
+    let examples = examples();
+    let mut codes = BTreeSet::new();
+    for (at, (error, named)) in examples.iter().enumerate() {
+        assert_eq!(position(error), at);
+        let said = error.to_string();
+        for what in *named {
+            assert!(said.contains(what), "{said:?} does not say {what:?}");
+        }
+        let code = error.code();
+        assert!(
+            code.bytes()
+                .all(|byte| byte == b'_' || byte.is_ascii_lowercase()),
+            "{code}"
+        );
+        assert!(codes.insert(code), "{code} twice");
+    }
+}

@@ -1,0 +1,252 @@
+//! Tasklets over signals of stores as the scheduling sees them: which signals there are, what is absent, what they are called.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use isochrony_store::{Signal, Store, StoreError};
+
+use crate::error::TaskletError;
+use crate::graph::{Extent, Input, SignalSpec, Spec};
+use crate::tasklet::{Part, Place, Tasklet};
+
+/// By what signals are sorted: scratch last, then the folder of their store and the order in which they were made there,
+/// which is about that of their files on the disk.
+type Key = (bool, PathBuf, u64);
+
+/// A signal of the run.
+pub(crate) struct Known {
+    /// What the journal calls it; of scratch its number in this run.
+    pub(crate) identity: String,
+    /// As it was when the run was planned.
+    pub(crate) signal: Signal,
+    /// Some tasklet writes to it.
+    pub(crate) written: bool,
+    pub(crate) is_scratch: bool,
+}
+
+/// The signals of tasklets, and the tasklets in their terms.
+pub(crate) struct Index {
+    pub(crate) signals: Vec<Known>,
+    pub(crate) signal_specs: Vec<SignalSpec>,
+    pub(crate) specs: Vec<Spec>,
+    /// Stores that are written.
+    pub(crate) stores: Vec<Store>,
+}
+
+fn key(part: &Part, signal: &Signal) -> Key {
+    let folder = match &part.place {
+        Place::Stored(store, _) => {
+            std::path::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned())
+        }
+        Place::Scratch(scratch) => scratch.folder().to_owned(),
+    };
+    (part.is_scratch(), folder, signal.id().0)
+}
+
+impl Index {
+    pub(crate) fn new(tasklets: &[Tasklet]) -> Result<Self, TaskletError> {
+        let mut found: HashMap<Key, (Signal, &Part, bool)> = HashMap::new();
+        let mut scratch_order: Vec<Key> = Vec::new();
+        let mut stores: HashMap<PathBuf, Store> = HashMap::new();
+        let parts = tasklets.iter().flat_map(|tasklet| {
+            let reads = tasklet.inputs.iter().map(|part| (part, false));
+            let writes = tasklet.outputs.iter().map(|part| (part, true));
+            reads
+                .chain(writes)
+                .map(move |(part, writes)| (tasklet, part, writes))
+        });
+        // Signals are looked up once, not once a tasklet.
+        let mut keys: Vec<Key> = Vec::new();
+        for (tasklet, part, writes) in parts {
+            let signal = match &part.place {
+                Place::Stored(_, signal) => (**signal).clone(),
+                Place::Scratch(scratch) => scratch.signal()?,
+            };
+            let key = key(part, &signal);
+            keys.push(key.clone());
+            if writes && let Place::Stored(store, _) = &part.place {
+                if !store.is_writable() {
+                    return Err(not_writable(
+                        tasklet,
+                        &signal,
+                        "its store is open for reading; open it with mode \"r+\"",
+                    ));
+                }
+                if !signal.codec().is_empty() {
+                    return Err(not_writable(
+                        tasklet,
+                        &signal,
+                        "it is sealed; unseal it first",
+                    ));
+                }
+                stores.entry(key.1.clone()).or_insert_with(|| store.clone());
+            }
+            if part.is_scratch() && !found.contains_key(&key) {
+                scratch_order.push(key.clone());
+            }
+            found.entry(key).or_insert((signal, part, false)).2 |= writes;
+        }
+        let mut sorted: Vec<&Key> = found.keys().collect();
+        sorted.sort();
+        let places: HashMap<&Key, usize> = sorted
+            .iter()
+            .enumerate()
+            .map(|(at, key)| (*key, at))
+            .collect();
+        let mut signals = Vec::with_capacity(sorted.len());
+        let mut signal_specs = Vec::with_capacity(sorted.len());
+        for key in &sorted {
+            let (_, part, written) = &found[*key];
+            let signal = part.signal()?;
+            let number = scratch_order.iter().position(|one| one == *key);
+            let (name, identity) = match (&part.place, number) {
+                (Place::Stored(store, _), _) => (
+                    signal.name().to_owned(),
+                    format!("{}/{}#{}", store.uuid()?, signal.name(), signal.id().0),
+                ),
+                (_, number) => {
+                    let name = format!("scratch {}", number.unwrap_or(0));
+                    (name.clone(), name)
+                }
+            };
+            signal_specs.push(SignalSpec {
+                name,
+                scratch: part.is_scratch().then(|| signal.dtype().size() as u64),
+            });
+            signals.push(Known {
+                identity,
+                is_scratch: part.is_scratch(),
+                written: *written,
+                signal,
+            });
+        }
+        let mut keys = keys.iter();
+        let mut extent = |part: &Part| -> Result<Extent, TaskletError> {
+            let signal = keys.next().map_or(0, |key| places[key]);
+            check_bounds(&signals[signal].signal, &part.range)?;
+            Ok(Extent {
+                signal,
+                range: part.range.clone(),
+            })
+        };
+        let mut specs = Vec::with_capacity(tasklets.len());
+        for tasklet in tasklets {
+            let mut spec = Spec {
+                name: tasklet.name.clone(),
+                after: tasklet.after.clone(),
+                ..Spec::default()
+            };
+            for part in &tasklet.inputs {
+                let extent = extent(part)?;
+                let absent = absent(&signals[extent.signal], &extent.range);
+                spec.inputs.push(Input { extent, absent });
+            }
+            for part in &tasklet.outputs {
+                spec.outputs.push(extent(part)?);
+            }
+            specs.push(spec);
+        }
+        Ok(Self {
+            signals,
+            signal_specs,
+            specs,
+            stores: stores.into_values().collect(),
+        })
+    }
+
+    /// A range in words.
+    pub(crate) fn words(&self, extent: &Extent) -> String {
+        let name = &self.signal_specs[extent.signal].name;
+        format!("{name}[{}:{}]", extent.range.start, extent.range.end)
+    }
+
+    /// All that makes a tasklet what it is, beside its name.
+    pub(crate) fn identity(&self, at: usize, tasklet: &Tasklet) -> String {
+        let spec = &self.specs[at];
+        let words = |extent: &Extent| {
+            let identity = &self.signals[extent.signal].identity;
+            format!("{identity}[{}:{}]", extent.range.start, extent.range.end)
+        };
+        let inputs: Vec<String> = spec
+            .inputs
+            .iter()
+            .map(|input| words(&input.extent))
+            .collect();
+        let outputs: Vec<String> = spec.outputs.iter().map(words).collect();
+        format!(
+            "{} of {} to {}",
+            tasklet.function_name,
+            inputs.join(", "),
+            outputs.join(", ")
+        )
+    }
+
+    /// Whether each stored output of a tasklet is there as a whole.
+    pub(crate) fn is_written(&self, at: usize) -> bool {
+        self.specs[at].outputs.iter().all(|output| {
+            let known = &self.signals[output.signal];
+            known.is_scratch
+                || known
+                    .signal
+                    .gaps()
+                    .first_within(output.range.clone())
+                    .is_none()
+        })
+    }
+
+    /// Bytes that a tasklet reads and writes.
+    pub(crate) fn bytes(&self, at: usize) -> u64 {
+        let spec = &self.specs[at];
+        let inputs = spec.inputs.iter().map(|input| &input.extent);
+        let bytes = inputs.chain(&spec.outputs).map(|extent| {
+            let size = self.signals[extent.signal].signal.dtype().size() as u64;
+            size.saturating_mul(
+                (extent.range.end - extent.range.start)
+                    .max(0)
+                    .cast_unsigned(),
+            )
+        });
+        bytes.fold(0, u64::saturating_add)
+    }
+}
+
+/// Parts of an input that tasklets have to write. A gap in a recording is none of them; in a signal that the run writes it
+/// is, and where there is nothing but a gap.
+fn absent(known: &Known, range: &Range<i64>) -> Vec<Range<i64>> {
+    let gaps: Vec<Range<i64>> = known
+        .signal
+        .gaps()
+        .within(range.clone())
+        .map(|gap| gap.range())
+        .collect();
+    let nothing = gaps.len() == 1 && gaps[0] == *range;
+    if known.is_scratch || known.written || nothing {
+        gaps
+    } else {
+        Vec::new()
+    }
+}
+
+fn check_bounds(signal: &Signal, range: &Range<i64>) -> Result<(), TaskletError> {
+    let have_end = signal.end_index();
+    if range.start < 0 || range.start > range.end || range.end > have_end {
+        return Err(StoreError::OutOfBounds {
+            signal: signal.name().into(),
+            start: range.start,
+            end: range.end,
+            have_start: 0,
+            have_end,
+        }
+        .into());
+    }
+    Ok(())
+}
+
+fn not_writable(tasklet: &Tasklet, signal: &Signal, why: &'static str) -> TaskletError {
+    TaskletError::NotWritable {
+        name: tasklet.name.clone(),
+        signal: signal.name().into(),
+        why,
+    }
+}

@@ -1,0 +1,287 @@
+//! What a run will do: which tasklets, in which order and why, what of an earlier run is kept.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::error::TaskletError;
+use crate::executor::Options;
+use crate::graph::Graph;
+use crate::index::Index;
+use crate::journal::{Journal, Line};
+use crate::order::{Order, Serial, Why};
+use crate::tasklet::Tasklet;
+
+/// Where a store keeps the journal of its run.
+const JOURNAL: &str = ".isochrony/tasklets.journal";
+
+pub(crate) struct Planned {
+    pub(crate) index: Index,
+    pub(crate) graph: Graph,
+    pub(crate) serial: Serial,
+    /// What makes each tasklet what it is.
+    pub(crate) identities: Vec<String>,
+    /// Values of tasklets that are kept from an earlier run.
+    pub(crate) values: HashMap<usize, Value>,
+    /// What is to be said about going on.
+    pub(crate) notes: Vec<String>,
+    /// Outputs that an earlier run left without telling that they are finished: tasklet, output.
+    pub(crate) unfinished: Vec<(usize, usize)>,
+    pub(crate) journal: Option<PathBuf>,
+}
+
+/// What an earlier run left behind.
+#[derive(Default)]
+struct Earlier {
+    done: HashMap<String, (String, Option<Value>)>,
+    claims: HashMap<String, Vec<Range<i64>>>,
+}
+
+impl Earlier {
+    fn read(path: &Path) -> Result<Self, TaskletError> {
+        let mut earlier = Self::default();
+        for line in Journal::read(path)? {
+            match line {
+                Line::Claim { signal, start, end } => {
+                    earlier.claims.entry(signal).or_default().push(start..end);
+                }
+                Line::Done { name, of, value } => _ = earlier.done.insert(name, (of, value)),
+            }
+        }
+        Ok(earlier)
+    }
+
+    /// Whether all of a range belongs to the run.
+    fn claims(&self, signal: &str, range: &Range<i64>) -> bool {
+        let mut claims = self.claims.get(signal).cloned().unwrap_or_default();
+        claims.sort_by_key(|claim| claim.start);
+        let mut from = range.start;
+        for claim in claims {
+            if claim.start <= from {
+                from = from.max(claim.end);
+            }
+        }
+        from >= range.end
+    }
+}
+
+impl Planned {
+    pub(crate) fn new(
+        tasklets: &[Tasklet],
+        options: &Options,
+        resume: bool,
+    ) -> Result<Self, TaskletError> {
+        let index = Index::new(tasklets)?;
+        let graph = Graph::new(&index.signal_specs, &index.specs)?;
+        let journal = journal_path(options, &index);
+        let mut earlier = Earlier::default();
+        match (&journal, resume) {
+            (Some(path), true) => earlier = Earlier::read(path)?,
+            (None, true) => {
+                return Err(TaskletError::Option {
+                    option: "resume",
+                    got: "True".into(),
+                    legal: "a journal= too: no tasklet writes to a store that could keep one",
+                });
+            }
+            _ => {}
+        }
+        let identities: Vec<String> = (tasklets.iter().enumerate())
+            .map(|(at, tasklet)| index.identity(at, tasklet))
+            .collect();
+        let mut notes = Vec::new();
+        let kept = kept(&graph, &index, &identities, &earlier, &mut notes);
+        let mut unfinished = Vec::new();
+        for (at, spec) in index.specs.iter().enumerate().filter(|(at, _)| !kept[*at]) {
+            for (number, output) in spec.outputs.iter().enumerate() {
+                let known = &index.signals[output.signal];
+                let (start, end) = (output.range.start, output.range.end);
+                if known.signal.gaps().missing_within(start..end) == end - start {
+                    continue;
+                }
+                if known.is_scratch || !earlier.claims(&known.identity, &output.range) {
+                    let gap = known.signal.gaps().first_within(start..end);
+                    return Err(TaskletError::OutputOccupied {
+                        name: spec.name.clone(),
+                        signal: index.signal_specs[output.signal].name.clone(),
+                        start,
+                        end,
+                        at: gap.map_or(
+                            start,
+                            |gap| if gap.start > start { start } else { gap.end() },
+                        ),
+                    });
+                }
+                unfinished.push((at, number));
+            }
+        }
+        let serial = Serial::new(&graph, &kept, options.order, options.scratch)?;
+        let values = kept
+            .iter()
+            .enumerate()
+            .filter(|(_, kept)| **kept)
+            .filter_map(|(at, _)| {
+                let (_, value) = earlier.done.get(&graph.names[at])?;
+                Some((at, value.clone()?))
+            });
+        Ok(Self {
+            values: values.collect(),
+            index,
+            graph,
+            serial,
+            identities,
+            notes,
+            unfinished,
+            journal,
+        })
+    }
+
+    /// The ranges of stored signals that the run writes, neighbours as one.
+    pub(crate) fn claims(&self) -> Vec<(String, Range<i64>)> {
+        let outputs = self.index.specs.iter().flat_map(|spec| &spec.outputs);
+        let mut claims: Vec<(usize, Range<i64>)> = outputs
+            .filter(|output| !self.index.signals[output.signal].is_scratch)
+            .map(|output| (output.signal, output.range.clone()))
+            .collect();
+        claims.sort_by_key(|(signal, range)| (*signal, range.start));
+        let mut joined: Vec<(usize, Range<i64>)> = Vec::new();
+        for (signal, range) in claims {
+            match joined.last_mut() {
+                Some((last, claim)) if *last == signal && claim.end == range.start => {
+                    claim.end = range.end
+                }
+                _ => joined.push((signal, range)),
+            }
+        }
+        let identity = |signal: usize| self.index.signals[signal].identity.clone();
+        joined
+            .into_iter()
+            .map(|(signal, range)| (identity(signal), range))
+            .collect()
+    }
+
+    /// Why a tasklet has its place.
+    pub(crate) fn why(&self, at: usize, order: Order) -> String {
+        match self.serial.why[at] {
+            Why::NeededBy(other) => format!("needed by {:?}", self.graph.names[other]),
+            Why::Drains(other) => format!("frees scratch of {:?}", self.graph.names[other]),
+            Why::Place if order == Order::Given => "as given".into(),
+            Why::Place => match self.index.specs[at].inputs.first() {
+                Some(input) => format!("by place of {}", self.index.words(&input.extent)),
+                None => "reads nothing".into(),
+            },
+        }
+    }
+
+    /// The order and its reasons.
+    pub(crate) fn explain(&self, tasklets: &[Tasklet], options: &Options) -> String {
+        const MOST: usize = 40;
+        let (most, _) = self.serial.most();
+        let by = match options.order {
+            Order::Disk => "place of the primary input on the disk",
+            Order::Given => "the order in which they were added",
+        };
+        let mut text = format!(
+            "{} of {} tasklets on {} worker(s), by {by}\nscratch: {most} bytes at least, {} at most\n",
+            self.serial.tasklets.len(),
+            self.graph.len(),
+            options.workers,
+            options.scratch,
+        );
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        for (place, at) in self.serial.tasklets.iter().take(MOST).enumerate() {
+            let spec = &self.index.specs[*at];
+            let inputs: Vec<String> = spec
+                .inputs
+                .iter()
+                .map(|input| self.index.words(&input.extent))
+                .collect();
+            let outputs: Vec<String> = spec
+                .outputs
+                .iter()
+                .map(|output| self.index.words(output))
+                .collect();
+            let (name, function) = (&spec.name, &tasklets[*at].function_name);
+            let _ = write!(
+                text,
+                "{:4} {name}: {function}({}) -> {}; ",
+                place + 1,
+                inputs.join(", "),
+                outputs.join(", ")
+            );
+            let _ = writeln!(text, "{}", self.why(*at, options.order));
+        }
+        if self.serial.tasklets.len() > MOST {
+            let _ = writeln!(text, "     and {} more", self.serial.tasklets.len() - MOST);
+        }
+        text
+    }
+}
+
+fn journal_path(options: &Options, index: &Index) -> Option<PathBuf> {
+    if options.journal.is_some() {
+        return options.journal.clone();
+    }
+    let mut stores: Vec<&Path> = index.stores.iter().map(|store| store.path()).collect();
+    stores.sort_unstable();
+    stores.first().map(|store| store.join(JOURNAL))
+}
+
+/// What an earlier run finished and nothing has changed since. Whoever needs what is run again is run again; whoever wrote
+/// scratch for one that is run, too, for scratch does not last.
+fn kept(
+    graph: &Graph,
+    index: &Index,
+    identities: &[String],
+    earlier: &Earlier,
+    notes: &mut Vec<String>,
+) -> Vec<bool> {
+    let mut kept = vec![false; graph.len()];
+    let mut changed = Vec::new();
+    let mut waits: Vec<usize> = graph.needs.iter().map(Vec::len).collect();
+    let mut order: Vec<usize> = (0..graph.len()).filter(|at| waits[*at] == 0).collect();
+    let mut next = 0;
+    while let Some(at) = order.get(next).copied() {
+        next += 1;
+        if let Some((of, _)) = earlier.done.get(&graph.names[at]) {
+            if *of != identities[at] {
+                changed.push(graph.names[at].as_str());
+            }
+            let whole = *of == identities[at] && index.is_written(at);
+            kept[at] = whole && graph.needs[at].iter().all(|need| kept[*need]);
+        }
+        for after in &graph.needed_by[at] {
+            waits[*after] -= 1;
+            if waits[*after] == 0 {
+                order.push(*after);
+            }
+        }
+    }
+    for at in order.into_iter().rev() {
+        if graph.readers[at].iter().any(|reader| !kept[*reader]) {
+            kept[at] = false;
+        }
+    }
+    let count = kept.iter().filter(|kept| **kept).count();
+    if !earlier.done.is_empty() {
+        notes.push(format!(
+            "{count} of {} tasklets are kept from an earlier run",
+            graph.len()
+        ));
+    }
+    if let Some(first) = changed.first() {
+        let more = match changed.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        notes.push(format!(
+            "tasklet {first:?}{more} changed since (inputs, outputs or function) and is run again, with what needs it"
+        ));
+    }
+    kept
+}

@@ -1,0 +1,286 @@
+//! A tasklet over stored signals: what it reads, what it writes, what it does.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use isochrony_segment::{DType, Sample};
+use isochrony_store::{Scratch, Selection, Signal, SignalWriter, Store, StoreError};
+use serde_json::Value;
+
+use crate::error::{Cause, TaskletError};
+
+/// A range of a signal that a tasklet reads or writes.
+#[derive(Clone)]
+pub struct Part {
+    pub(crate) place: Place,
+    pub(crate) range: Range<i64>,
+}
+
+#[derive(Clone)]
+pub(crate) enum Place {
+    Stored(Store, Box<Signal>),
+    Scratch(Scratch),
+}
+
+impl Part {
+    /// Samples of a signal of a store; to be written they must be reserved, by
+    /// [`append_gap`](isochrony_store::SignalWriter::append_gap).
+    #[must_use]
+    pub fn new(store: &Store, signal: &Signal, range: Range<i64>) -> Self {
+        Self {
+            place: Place::Stored(store.clone(), Box::new(signal.clone())),
+            range,
+        }
+    }
+
+    /// Samples of a temporary signal, which are free again when no tasklet needs them.
+    #[must_use]
+    pub fn scratch(scratch: &Scratch, range: Range<i64>) -> Self {
+        Self {
+            place: Place::Scratch(scratch.clone()),
+            range,
+        }
+    }
+
+    /// The signal as it is now.
+    pub(crate) fn signal(&self) -> Result<Signal, StoreError> {
+        match &self.place {
+            Place::Stored(_, signal) => {
+                let mut signal = (**signal).clone();
+                signal.refresh()?;
+                Ok(signal)
+            }
+            Place::Scratch(scratch) => scratch.signal(),
+        }
+    }
+
+    pub(crate) fn writer(&self) -> Result<SignalWriter, StoreError> {
+        match &self.place {
+            Place::Stored(store, signal) => store.writer(signal.name()),
+            Place::Scratch(scratch) => Ok((**scratch).clone()),
+        }
+    }
+
+    pub(crate) fn is_scratch(&self) -> bool {
+        matches!(self.place, Place::Scratch(_))
+    }
+
+    /// Number of samples.
+    pub(crate) fn len(&self) -> i64 {
+        (self.range.end - self.range.start).max(0)
+    }
+}
+
+/// What a tasklet's function gives.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Returned {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// A value, which the journal keeps.
+    Value(Value),
+    /// Something that no journal can keep: it is run again when a run goes on.
+    Unkept,
+}
+
+/// What a tasklet does.
+pub type Function = dyn Fn(&mut Context<'_>) -> Result<Returned, Cause> + Send + Sync;
+
+/// A unit of work over ranges of signals.
+#[derive(Clone)]
+pub struct Tasklet {
+    pub(crate) name: String,
+    pub(crate) function_name: String,
+    pub(crate) inputs: Vec<Part>,
+    pub(crate) outputs: Vec<Part>,
+    pub(crate) after: Vec<String>,
+    pub(crate) function: Arc<Function>,
+}
+
+impl Tasklet {
+    /// A tasklet of a name of its own. Its function has a name, too: a run that goes on runs a tasklet again whose function
+    /// is called otherwise than before.
+    #[must_use]
+    pub fn new(
+        name: impl Into<String>,
+        function_name: impl Into<String>,
+        function: impl Fn(&mut Context<'_>) -> Result<Returned, Cause> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            function_name: function_name.into(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            after: Vec::new(),
+            function: Arc::new(function),
+        }
+    }
+
+    /// The same, reading this too. The first input is the primary one, by whose place on the disk tasklets are ordered.
+    #[must_use]
+    pub fn reads(mut self, part: Part) -> Self {
+        self.inputs.push(part);
+        self
+    }
+
+    /// The same, writing this too, all of it.
+    #[must_use]
+    pub fn writes(mut self, part: Part) -> Self {
+        self.outputs.push(part);
+        self
+    }
+
+    /// The same, but not before the tasklet of this name is done.
+    #[must_use]
+    pub fn after(mut self, name: impl Into<String>) -> Self {
+        self.after.push(name.into());
+        self
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for Tasklet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasklet")
+            .field("name", &self.name)
+            .field("function", &self.function_name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes that wait to become samples.
+pub type Bytes = Box<dyn AsRef<[u8]> + Send>;
+
+/// What a tasklet's function works with.
+pub struct Context<'a> {
+    tasklet: &'a Tasklet,
+    worker: usize,
+    stop: &'a Arc<AtomicBool>,
+    pub(crate) staged: Vec<Vec<(i64, Bytes)>>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(tasklet: &'a Tasklet, worker: usize, stop: &'a Arc<AtomicBool>) -> Self {
+        let staged = tasklet.outputs.iter().map(|_| Vec::new()).collect();
+        Self {
+            tasklet,
+            worker,
+            stop,
+            staged,
+        }
+    }
+
+    /// The tasklet's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.tasklet.name
+    }
+
+    /// How many outputs it has.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.tasklet.outputs.len()
+    }
+
+    /// Which worker runs it.
+    #[must_use]
+    pub fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// True once the run should end: long work should then end with any error.
+    #[must_use]
+    pub fn stop(&self) -> &Arc<AtomicBool> {
+        self.stop
+    }
+
+    /// Whether the run should end.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The samples of an input.
+    ///
+    /// # Errors
+    /// There is no such input; or as [`Signal::select`].
+    pub fn input(&self, input: usize) -> Result<Selection, Cause> {
+        let part = self.tasklet.inputs.get(input);
+        let part = part.ok_or_else(|| format!("there is no input {input}"))?;
+        Ok(part.signal()?.select(part.range.clone())?)
+    }
+
+    /// Number of samples of an output, and their type.
+    ///
+    /// # Errors
+    /// There is no such output; or its signal was removed.
+    pub fn output(&self, output: usize) -> Result<(i64, DType), Cause> {
+        let part = self.tasklet.outputs.get(output);
+        let part = part.ok_or_else(|| format!("there is no output {output}"))?;
+        Ok((part.len(), part.signal()?.dtype()))
+    }
+
+    /// Writes samples of an output, `offset` behind its beginning. They are seen when the function has ended well, all of
+    /// the tasklet's at once.
+    ///
+    /// # Errors
+    /// [`TaskletError::WrongOutput`]: another type, or beyond what was declared.
+    pub fn write<T: Sample>(
+        &mut self,
+        output: usize,
+        offset: i64,
+        samples: &[T],
+    ) -> Result<(), Cause> {
+        let (_, dtype) = self.output(output)?;
+        if dtype != T::DTYPE {
+            return Err(self.wrong(
+                output,
+                format!("{} samples", T::DTYPE),
+                format!("of {dtype} samples"),
+            ));
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(samples);
+        self.write_bytes(output, offset, Box::new(bytes.to_vec()))
+    }
+
+    /// As [`write`](Self::write), of bytes in this machine's order, without a copy.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_bytes(&mut self, output: usize, offset: i64, bytes: Bytes) -> Result<(), Cause> {
+        let (len, dtype) = self.output(output)?;
+        let got = (*bytes).as_ref().len();
+        let samples = (got / dtype.size()).cast_signed() as i64;
+        let whole = got.is_multiple_of(dtype.size());
+        if !whole || offset < 0 || offset.checked_add(samples).is_none_or(|end| end > len) {
+            let got = format!("{got} bytes at sample {offset}");
+            return Err(self.wrong(
+                output,
+                got,
+                format!("{len} samples of {} bytes", dtype.size()),
+            ));
+        }
+        if samples > 0 {
+            self.staged[output].push((offset, bytes));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, output: usize, got: String, expected: String) -> Cause {
+        let name = self.tasklet.name.clone();
+        TaskletError::WrongOutput {
+            name,
+            output,
+            got,
+            expected,
+        }
+        .into()
+    }
+}

@@ -1,0 +1,92 @@
+"""What a run of tasklets did: who did which when, and what did not happen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .progress import bytes_text, duration_text
+
+__all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskletReport:
+    """What became of one tasklet.
+
+    Attributes:
+        name: its name.
+        state: "done", "kept" from an earlier run, "failed", "not_run" because one that it needs failed, "stopped"
+            with the run.
+        why: it failed or was not run.
+        place: in the order, from 0; None if it was kept.
+        placed: why it has that place.
+        worker: who ran it, an index into `TaskletsReport.workers`.
+        start_s: seconds after the run began when it began.
+        end_s: when it ended.
+    """
+
+    name: str
+    state: str
+    why: str | None
+    place: int | None
+    placed: str
+    worker: int | None
+    start_s: float | None
+    end_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskletWorkerReport:
+    """What one worker did.
+
+    Attributes:
+        tasklets: that it ran.
+        busy_s: seconds in which it ran them.
+        waited_s: seconds in which nothing could begin.
+    """
+
+    tasklets: int
+    busy_s: float
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TaskletsReport:
+    """What a run of tasklets did.
+
+    Attributes:
+        tasklets: a `TaskletReport` each, in the order in which they were added.
+        workers: what each did.
+        values: what functions returned, and plans without output gave, by the tasklet's name; of those kept from an
+            earlier run what JSON keeps of it (tuples are lists).
+        peak_scratch_bytes: most scratch in use at a time.
+        prefetched_bytes: that were asked for ahead.
+        elapsed_s: seconds from start to end.
+        notes: what was kept of an earlier run, and what was run again.
+    """
+
+    tasklets: tuple[TaskletReport, ...] = field(repr=False)
+    workers: tuple[TaskletWorkerReport, ...]
+    values: Mapping[str, Any] = field(repr=False)
+    peak_scratch_bytes: int
+    prefetched_bytes: int
+    elapsed_s: float
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        states = Counter(one.state for one in self.tasklets)
+        lines = [
+            ", ".join(f"{count} {state}" for state, count in states.items()) + f" in {duration_text(self.elapsed_s)}"
+        ]
+        lines += [f"note: {note}" for note in self.notes]
+        lines.append(
+            f"scratch: {bytes_text(self.peak_scratch_bytes)} at most; read ahead: {bytes_text(self.prefetched_bytes)}"
+        )
+        for number, one in enumerate(self.workers):
+            busy, waited = duration_text(one.busy_s), duration_text(one.waited_s)
+            lines.append(f"worker {number}: {one.tasklets} tasklets, busy {busy}, waited {waited}")
+        lines += [f"{one.state}: {one.name}: {one.why}" for one in self.tasklets if one.why]
+        return "\n".join(lines)

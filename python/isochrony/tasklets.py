@@ -1,0 +1,341 @@
+"""Tasklets: explicit units of work over ranges of signals, in the order of the disk, on all cores.
+
+A tasklet says what it reads, what it writes and what it does; from that an executor derives who waits for whom, in
+which order the disk is read, and how much scratch may be in use.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ._native import NativeTable, Selection, explain_tasklets, prefetch, run_tasklets
+from .chain import Chain
+from .functions import shown
+from .native_errors import OptionError, StoreValueError, TaskletError
+from .nbuffering import byte_count
+from .options import choice
+from .progress import ImportProgress
+from .running import _threads
+from .samples import as_samples
+from .table import Table
+from .tasklet_report import TaskletReport, TaskletsReport, TaskletWorkerReport
+
+__all__ = ["Executor", "Output", "Tasklet", "prefetch"]
+
+
+class Output:
+    """What a tasklet's function writes to: `output[:] = samples`, or parts of it in any order.
+
+    Samples are converted where that loses nothing, as `Signal.append` does. Others see them when the function has
+    returned, all of the tasklet's at once; what was declared and not written is an error.
+
+    Attributes:
+        dtype: of the samples.
+        name: of the signal.
+    """
+
+    def __init__(self, selection: Selection) -> None:
+        self._length = len(selection)
+        self._pieces: list[tuple[int, int]] = []
+        self._memory: npt.NDArray[Any] | None = None
+        self.dtype = selection.signal.dtype
+        self.name = selection.name
+
+    def __len__(self) -> int:
+        return self._length
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """All of it as an array to be filled in place, as by `out=`: who asks for it writes all of it."""
+        self._pieces = [(0, self._length)]
+        return self._buffer()
+
+    def __setitem__(self, key: Any, samples: npt.ArrayLike) -> None:
+        if not isinstance(key, slice) or key.step not in (None, 1):
+            raise OptionError(f"output[{key!r}] = ... is refused; give a slice without a step, such as output[:1000]")
+        start, stop, _ = key.indices(self._length)
+        stop = max(start, stop)
+        values = np.asarray(samples)
+        if values.ndim == 0:
+            self._buffer()[start:stop] = as_samples(values[None], self.dtype.name, self.name)
+        else:
+            values = as_samples(samples, self.dtype.name, self.name)
+            if len(values) != stop - start:
+                raise StoreValueError(
+                    f"output[{start}:{stop}] of {self.name!r} takes {stop - start} samples, got {len(values)}; "
+                    "give as many, or write another part"
+                )
+            self._buffer()[start:stop] = values
+        self._pieces.append((start, stop))
+
+    def _buffer(self) -> npt.NDArray[Any]:
+        if self._memory is None:
+            self._memory = np.empty(self._length, self.dtype)
+        return self._memory
+
+    def _written(self) -> list[tuple[int, npt.NDArray[Any]]]:
+        """Stretches that were written, apart."""
+        joined: list[list[int]] = []
+        for start, stop in sorted(self._pieces):
+            if joined and start <= joined[-1][1]:
+                joined[-1][1] = max(joined[-1][1], stop)
+            else:
+                joined.append([start, stop])
+        return [(start, self._buffer()[start:stop]) for start, stop in joined]
+
+
+class Tasklet:
+    """A unit of work over ranges of signals.
+
+    Parameters:
+        work: a function of `(inputs, outputs)`: a list of `Selection`, as the signals are when it runs
+            (``np.asarray(inputs[0])`` gives samples), and a list of `Output`. What it returns is in the report's
+            `values`. Or a plan, whose samples or windows are the output; without one what `collect` would give is in
+            `values`.
+        inputs: selections of signals, such as ``[sig[0:4096]]``. By the place of the first on the disk tasklets are
+            ordered; of a plan, those that it scans. Whoever reads what another tasklet writes waits for it.
+        outputs: ranges of signals that were reserved (`Signal.reserve`), also of scratch signals (`Store.scratch`).
+        after: tasklets, or their names, that have to be finished before, for other reasons.
+        name: of its own; default: that of the function and what it writes or reads.
+
+    Raises:
+        OptionError: an option without a legal value.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[list[Selection], list[Output]], object] | Chain,
+        inputs: Sequence[Selection] = (),
+        outputs: Sequence[Selection] = (),
+        after: Sequence[Tasklet | str] = (),
+        name: str | None = None,
+    ) -> None:
+        if not callable(work) and not isinstance(work, Chain):
+            raise OptionError(f"Tasklet({work!r}) is refused; give a function of inputs and outputs, or a plan")
+        if isinstance(work, Chain) and not inputs:
+            raise OptionError("Tasklet(plan) needs inputs=: the ranges that the plan scans")
+        if isinstance(work, Chain) and len(outputs) > 1:
+            raise OptionError(f"Tasklet(plan) is refused with {len(outputs)} outputs; a plan has one, or none")
+        self.work = work
+        self.inputs = _selections("inputs", inputs)
+        self.outputs = _selections("outputs", outputs)
+        self.after = tuple(one.name if isinstance(one, Tasklet) else str(one) for one in after)
+        self.function_name = str(work) if isinstance(work, Chain) else shown(getattr(work, "func", work))
+        self.name: str = name or self._called()
+
+    def _called(self) -> str:
+        function = "plan" if isinstance(self.work, Chain) else getattr(self.work, "__name__", self.function_name)
+        about = (self.outputs or self.inputs)[:1]
+        return " ".join([function, *(f"{one.name}[{_bounds(one)}]" for one in about)])
+
+    def __repr__(self) -> str:
+        return f"<Tasklet {self.name!r}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
+
+    def _described(self, results: dict[str, Any]) -> dict[str, Any]:
+        plan = self.work._native if isinstance(self.work, Chain) else None
+        return {
+            "name": self.name,
+            "function_name": self.function_name,
+            "call": None if plan is not None else self._wrapped(results),
+            "plan": plan,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "after": self.after,
+        }
+
+    def _wrapped(self, results: dict[str, Any]) -> Callable[[list[Selection]], tuple[bool, str | None, list[Any]]]:
+        work: Any = self.work
+
+        def call(inputs: list[Selection]) -> tuple[bool, str | None, list[Any]]:
+            outputs = [Output(one) for one in self.outputs]
+            value = work(inputs, outputs)
+            pieces = [(k, start, part) for k, one in enumerate(outputs) for start, part in one._written()]
+            if value is None:
+                return True, None, pieces
+            results[self.name] = value
+            try:
+                text = json.dumps(value, allow_nan=False, default=_plain)
+            except (TypeError, ValueError):
+                return False, None, pieces
+            return True, text, pieces
+
+        return call
+
+
+class Executor:
+    """Runs tasklets: in the order of the disk, on several workers, with scratch within a budget.
+
+    A tasklet begins when those that it needs are done. One that writes scratch has to leave enough room that all
+    before it in the order could still be done one by one within the budget: so a run never blocks itself, and a
+    budget that is too small is refused before it. Python functions run in threads of this process: those that let go
+    of the interpreter, as NumPy does in large operations, run side by side; plans always do.
+
+    Parameters:
+        workers: threads; "auto": as many as there are cores.
+        scratch: most bytes of scratch in use at a time: a number, or text such as "256MB".
+        order: "disk": by the place of the first input on the disk, and scratch is freed early; "given": as added.
+            Either way what a tasklet needs comes before it.
+        prefetch: most bytes that are read ahead of the tasklets that have begun; 0: nothing is.
+        keep_going: whether the others go on when a tasklet fails, but those that need it.
+        keep_every_s: how often finished tasklets are committed and noted in the journal, in seconds: what a crash
+            can cost.
+        journal: where finished tasklets are noted; default: in the first output's store.
+
+    Raises:
+        OptionError: an option without a legal value.
+
+    >>> import isochrony as iso, numpy as np, tempfile
+    >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    >>> sig = store.create("pressure", dtype="i2", rate=100)
+    >>> _ = sig.append(np.arange(4000, dtype="i2"))
+    >>> loud = store.create("doubled", dtype="f8", rate=100)
+    >>> _ = loud.reserve(4000)
+    >>> def double(inputs, outputs):
+    ...     outputs[0][:] = np.asarray(inputs[0]) * 2.0
+    >>> executor = iso.Executor(workers=2)
+    >>> for start in range(3000, -1, -1000):
+    ...     part = slice(start, start + 1000)
+    ...     executor.add(iso.Tasklet(double, [sig[part]], [loud[part]]))
+    >>> report = executor.run()
+    >>> loud[3998:].values()
+    array([7996., 7998.])
+    >>> [one.place for one in report.tasklets]
+    [3, 2, 1, 0]
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int | Literal["auto"] = 1,
+        scratch: int | str = "1GiB",
+        order: Literal["disk", "given"] = "disk",
+        prefetch: int | str = "32MiB",
+        keep_going: bool = True,
+        keep_every_s: float = 1.0,
+        journal: str | os.PathLike[str] | None = None,
+    ) -> None:
+        choice("order", order, ("disk", "given"))
+        if not 0 <= keep_every_s <= 1e9:
+            raise OptionError(f"keep_every_s={keep_every_s!r} is refused; give seconds from 0")
+        self._asked = {
+            "workers": _threads(workers),
+            "scratch": byte_count("scratch", scratch),
+            "given": order == "given",
+            "prefetch": 0 if prefetch == 0 else byte_count("prefetch", prefetch),
+            "keep_going": bool(keep_going),
+            "keep_every_s": float(keep_every_s),
+            "journal": None if journal is None else Path(journal),
+        }
+        self.tasklets: list[Tasklet] = []
+
+    def add(self, *tasklets: Tasklet) -> None:
+        """Add tasklets.
+
+        Raises:
+            OptionError: something else.
+        """
+        for one in tasklets:
+            if not isinstance(one, Tasklet):
+                raise OptionError(f"add({one!r}) is refused; give an isochrony.Tasklet")
+        self.tasklets.extend(tasklets)
+
+    def explain(self, *, resume: bool = False) -> str:
+        """The order in which tasklets would be run, and why; runs nothing. Errors are those of `run`, beforehand."""
+        described = [one._described({}) for one in self.tasklets]
+        functions = sum(callable(one.work) for one in self.tasklets)
+        text = explain_tasklets(described, self._asked, resume)
+        if functions:
+            text += f"{functions} Python function(s) run in threads of this process, {_interpreter()}\n"
+        if functions < len(self.tasklets):
+            text += f"{len(self.tasklets) - functions} plan(s) run natively, without the interpreter\n"
+        return text
+
+    def run(self, *, resume: bool = False, progress: bool = False) -> TaskletsReport:
+        """Run them all.
+
+        Outputs are committed with what else waits for a commit in their stores, once every `keep_every_s` and at the
+        end; others never see a part of a tasklet. Ctrl-C lets running tasklets end, and what was finished is kept.
+
+        Parameters:
+            resume: keep what an earlier run finished, however that ended: tasklets of the same name, inputs, outputs
+                and function. What changed is run again, with what needs it, and the report's `notes` say so.
+            progress: draw a progress line on a terminal.
+
+        Returns:
+            A `TaskletsReport`.
+
+        Raises:
+            TaskletValueError: before anything is run: tasklets that wait for one another, two that write one sample, an
+                input that nobody writes, an output that is there already, a budget of scratch that is too small.
+            TaskletError: a tasklet failed. Its `report` says which, and which were not run because of it; what a
+                function raised is its `__cause__`.
+            TaskletOSError: the journal cannot be written.
+            StoreError: a store cannot be written.
+            KeyboardInterrupt: run again with `resume` later.
+        """
+        results: dict[str, Any] = {}
+        described = [one._described(results) for one in self.tasklets]
+        with ImportProgress("running", enabled=None if progress else False) as line:
+
+            def draw(done: int, total: int, _tasklets: int, _of: int) -> None:
+                line(done, total, 0, 0)
+
+            try:
+                return _report(
+                    run_tasklets(described, self._asked, resume, results, draw if progress else None), results
+                )
+            except TaskletError as error:
+                found = getattr(error, "_report", None)
+                if found is not None:
+                    error.report = _report(found, results)
+                raise
+
+    def __repr__(self) -> str:
+        return f"<Executor of {len(self.tasklets)} tasklets on {self._asked['workers']} workers>"
+
+
+def _report(done: dict[str, Any], results: dict[str, Any]) -> TaskletsReport:
+    tasklets, values = [], {}
+    for name, state, why, place, placed, visit, text in done.pop("tasklets"):
+        worker, start, end = visit or (None, None, None)
+        tasklets.append(TaskletReport(name, state, why, place, placed, worker, start, end))
+        if state in ("done", "kept") and name in results:
+            value = results[name]
+            values[name] = Table._of(value) if isinstance(value, NativeTable) else value
+        elif text is not None:
+            values[name] = json.loads(text)
+    workers = tuple(TaskletWorkerReport(*one) for one in done.pop("workers"))
+    return TaskletsReport(
+        tasklets=tuple(tasklets), workers=workers, values=values, notes=tuple(done.pop("notes")), **done
+    )
+
+
+def _selections(which: str, given: Sequence[Selection]) -> list[Selection]:
+    several = list(given)
+    for one in several:
+        if not isinstance(one, Selection):
+            raise OptionError(f"{which}=[{one!r}] is refused; give ranges of signals, such as [signal[0:4096]]")
+    return several
+
+
+def _bounds(selection: Selection) -> str:
+    ranges = selection.ranges
+    return f"{ranges[0][0]}:{ranges[-1][1]}" if ranges else "empty"
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as Python's own."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(type(value))
+
+
+def _interpreter() -> str:
+    return "one at a time but where they let go of the interpreter"

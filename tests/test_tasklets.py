@@ -1,0 +1,374 @@
+"""Tasklets: what is run, in which order, what is kept, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import signal as signals
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+from isochrony.native_errors import OptionError, StoreError, TaskletError, TaskletValueError
+
+PART, PARTS = 1000, 12
+N = PART * PARTS
+
+
+@pytest.fixture
+def water(tmp_path: Path) -> Any:
+    rng = np.random.default_rng(3)
+    with iso.open(tmp_path / "water.iso", "x") as store:
+        for name in "ab":
+            store.create(name, dtype="i2", rate=100).append(rng.integers(-500, 500, N).astype("i2"))
+        store.create("sum", dtype="f8", rate=100).reserve(N)
+        store.commit()
+        yield store
+
+
+def parts() -> list[slice]:
+    return [slice(start, start + PART) for start in range(0, N, PART)]
+
+
+def adder(store: iso.Store, **options: Any) -> tuple[iso.Executor, list[iso.Signal]]:
+    """Squares of both signals by way of scratch, added."""
+    executor = iso.Executor(**options)
+    room = [store.scratch(dtype="f8", rate=100) for _ in "ab"]
+
+    def square(inputs: list[iso.Selection], outputs: list[iso.Output]) -> None:
+        outputs[0][:] = np.square(np.asarray(inputs[0], "f8"))
+
+    def add(inputs: list[iso.Selection], outputs: list[iso.Output]) -> float:
+        np.add(*inputs, out=outputs[0].array)
+        return float(outputs[0].array[0])
+
+    for scratch, name in zip(room, "ab", strict=True):
+        scratch.reserve(N)
+        executor.add(
+            *(iso.Tasklet(square, [store[name][at]], [scratch[at]], name=f"{name} {at.start}") for at in parts())
+        )
+    executor.add(
+        *(iso.Tasklet(add, [one[at] for one in room], [store["sum"][at]], name=f"add {at.start}") for at in parts())
+    )
+    return executor, room
+
+
+def sums(store: iso.Store) -> Any:
+    return np.square(store["a"].values()) + np.square(store["b"].values())
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("scratch", [2 * 8 * PART, "1GiB"])
+def test_any_workers_and_any_budget_give_what_numpy_gives(water: iso.Store, workers: int, scratch: int | str) -> None:
+    executor, room = adder(water, workers=workers, scratch=scratch)
+    report = executor.run()
+    np.testing.assert_array_equal(water["sum"].values(), sums(water))
+    assert {one.state for one in report.tasklets} == {"done"}
+    assert sorted(one.place for one in report.tasklets if one.place is not None) == list(range(3 * PARTS))
+    assert sum(one.tasklets for one in report.workers) == 3 * PARTS
+    assert report.values == {f"add {at.start}": sums(water)[at.start] for at in parts()}
+    assert 2 * 8 * PART <= report.peak_scratch_bytes <= (2 * 8 * PART if isinstance(scratch, int) else 1 << 30)
+    assert [one.sample_count for one in room] == [0, 0]
+    # Others see it: it is committed.
+    np.testing.assert_array_equal(iso.open(water.path)["sum"].values(), sums(water))
+    assert f"{3 * PARTS} done" in str(report)
+
+
+def test_explain_says_the_order_and_why(water: iso.Store) -> None:
+    executor, _ = adder(water, scratch=2 * 8 * PART)
+    lines = executor.explain().splitlines()
+    assert lines[0] == "36 of 36 tasklets on 1 worker(s), by place of the primary input on the disk"
+    assert lines[1] == "scratch: 16000 bytes at least, 16000 at most"
+    names = [line.split(":")[0].split(maxsplit=1)[1] for line in lines[2:5]]
+    assert names == ["a 0", "b 0", "add 0"]
+    assert 'needed by "add 0"' in lines[3]
+    assert 'frees scratch of "a 0"' in lines[4]
+    assert lines[-1].startswith("36 Python function(s) run in threads of this process")
+
+
+def test_a_budget_that_is_too_small_is_refused(water: iso.Store) -> None:
+    executor, _ = adder(water, scratch=2 * 8 * PART - 1)
+    with pytest.raises(TaskletValueError, match="give scratch=16000 or more") as raised:
+        executor.run()
+    assert raised.value.code == "scratch_too_small"
+    assert raised.value.report is None
+
+
+def test_a_plan_is_a_tasklet(water: iso.Store) -> None:
+    sig, power = water["a"], water.create("power", dtype="f8", rate=100)
+    power.reserve(N // PART * (PART // 2 + 1))
+    executor = iso.Executor(workers=2)
+    for k, at in enumerate(parts()):
+        plan = iso.scan(sig[at]).rewindow(PART, anchor="range").power()
+        out = power[k * (PART // 2 + 1) : (k + 1) * (PART // 2 + 1)]
+        executor.add(iso.Tasklet(plan, [sig[at]], [out], name=f"power {k}"))
+        executor.add(iso.Tasklet(iso.scan(sig[at]).count(), [sig[at]], name=f"count {k}"))
+    executor.add(iso.Tasklet(iso.scan(sig).rewindow(N // 2).stats("mean"), [sig[:]], name="stats"))
+    report = executor.run()
+    expected = iso.scan(sig).rewindow(PART).power().collect()
+    np.testing.assert_array_equal(power.counts[:], expected.ravel())
+    assert report.values["count 3"] == PART
+    np.testing.assert_allclose(report.values["stats"]["mean"], sig.values().reshape(2, -1).mean(axis=1))
+    assert "25 plan(s) run natively" in executor.explain(resume=True)
+    wrong = iso.Executor()
+    wrong.add(iso.Tasklet(iso.scan(sig[:10]), [sig[:10]], [water["sum"][:10]], name="raw"))
+    with pytest.raises(TaskletError, match="gives 10 values of int16, but its output is 10 of float64"):
+        wrong.run()
+
+
+def test_a_failure_names_whom_it_takes_along_and_resume_does_the_rest(water: iso.Store) -> None:
+    out, broken, ran = water["sum"], [True], []
+
+    def work(inputs: list[iso.Selection], outputs: list[iso.Output]) -> list[int]:
+        ran.append(inputs[0].ranges[0][0])
+        if broken[0] and ran[-1] == 2 * PART:
+            raise ZeroDivisionError("no luck")
+        outputs[0][:] = np.asarray(inputs[0])
+        return [ran[-1]]
+
+    executor = iso.Executor(workers=2)
+    executor.add(*(iso.Tasklet(work, [water["a"][at]], [out[at]], name=f"copy {at.start}") for at in parts()))
+    executor.add(iso.Tasklet(lambda i, o: float(np.asarray(i[0]).sum()), [out[:]], name="total"))
+    with pytest.raises(TaskletError, match=r'"copy 2000" failed: ZeroDivisionError: no luck; 1 that need') as raised:
+        executor.run()
+    assert isinstance(raised.value.__cause__, ZeroDivisionError)
+    states = {one.name: one for one in raised.value.report.tasklets}
+    assert states["copy 2000"].state == "failed"
+    assert states["total"].why == 'it needs "copy 2000", which failed'
+    assert [(gap.start, gap.length) for gap in out.gaps] == [(2 * PART, PART)]
+    broken[0] = False
+    ran.clear()
+    report = executor.run(resume=True)
+    assert ran == [2 * PART]
+    assert report.notes == ("11 of 13 tasklets are kept from an earlier run",)
+    assert report.values["copy 0"] == [0]
+    assert report.values["total"] == water["a"].values().sum()
+    np.testing.assert_array_equal(out.values(), water["a"].values())
+
+
+def test_outputs_are_written_whole_and_without_loss(water: iso.Store) -> None:
+    out = water["sum"][:PART]
+
+    def refused(write: Any, match: str) -> None:
+        executor = iso.Executor()
+        executor.add(iso.Tasklet(lambda _, outputs: write(outputs[0]), outputs=[out], name="t"))
+        with pytest.raises(TaskletError, match=match):
+            executor.run()
+        assert water["sum"].sample_count == 0
+
+    def set_to(key: Any, value: Any) -> Any:
+        return lambda output: output.__setitem__(key, value)
+
+    refused(lambda output: None, "without writing samples 0..1000 of sum")
+    refused(set_to(slice(0, 400), 1.0), "without writing samples 400..1000")
+    refused(set_to(slice(None), np.zeros(PART, "c16")), "holds float64 samples, got complex128")
+    refused(set_to(slice(None), np.zeros(3)), "takes 1000 samples, got 3")
+    refused(set_to(slice(None, None, 2), 1.0), "give a slice without a step")
+    refused(set_to(5, 1.0), "give a slice")
+    executor = iso.Executor()
+
+    def in_parts(_: Any, outputs: list[iso.Output]) -> None:
+        assert len(outputs[0]) == PART
+        outputs[0][500:] = 2
+        outputs[0][:600] = np.ones(600, "f4")
+
+    executor.add(iso.Tasklet(in_parts, outputs=[out]))
+    executor.run()
+    np.testing.assert_array_equal(water["sum"][:PART].values(), np.repeat([1.0, 2.0], [600, 400]))
+
+
+def test_what_cannot_be_run_is_refused_with_names(water: iso.Store) -> None:
+    scratch = water.scratch(dtype="f8", rate=100)
+    scratch.reserve(N)
+
+    def nothing(_: Any, __: Any) -> None:
+        raise AssertionError("nothing is run")
+
+    def refused(code: str, *tasklets: iso.Tasklet, **options: Any) -> str:
+        executor = iso.Executor()
+        executor.add(*tasklets)
+        with pytest.raises(TaskletValueError) as raised:
+            executor.run(**options)
+        assert raised.value.code == code
+        return str(raised.value)
+
+    one = iso.Tasklet(nothing, [scratch[:10]], [water["sum"][:10]], name="one")
+    two = iso.Tasklet(nothing, [water["sum"][5:10]], [scratch[5:20]], name="two")
+    assert '"one" needs "two" needs "one"' in refused(
+        "tasklet_cycle", one, two, iso.Tasklet(nothing, [], [scratch[:5]])
+    )
+    assert "0..10 of scratch 0" in refused("nobody_writes", one)
+    both = [iso.Tasklet(nothing, [], [water["sum"][at : at + 10]], name=f"at {at}") for at in (0, 9)]
+    assert "9..10 of sum" in refused("two_writers", *both)
+    assert "0 holds a sample already" in refused("output_occupied", iso.Tasklet(nothing, [], [water["a"][:10]]))
+    assert "unseal" in refused("not_writable", sealed(water, nothing))
+    refused("unknown_tasklet", iso.Tasklet(nothing, after=["nobody"]))
+    with pytest.raises(OptionError, match="give a function"):
+        iso.Tasklet(3)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="give ranges of signals"):
+        iso.Tasklet(nothing, [water["a"]])  # type: ignore[list-item]
+    with pytest.raises(OptionError, match="needs inputs="):
+        iso.Tasklet(iso.scan(water["a"]))
+    with pytest.raises(OptionError, match="order="):
+        iso.Executor(order="any")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="workers="):
+        iso.Executor(workers=0)
+    with pytest.raises(OptionError, match="scratch="):
+        iso.Executor(scratch="much")
+
+
+def sealed(store: iso.Store, work: Any) -> iso.Tasklet:
+    done = store.create("sealed", dtype="f8", rate=1)
+    done.append(np.zeros(10))
+    store.commit()
+    done.seal()
+    return iso.Tasklet(work, [], [done[:5]])
+
+
+def test_reserved_samples_are_filled_once(water: iso.Store) -> None:
+    out = water["sum"]
+    out.fill(10, [1, 2, 3])
+    with pytest.raises(FileExistsError, match="12 already holds"):
+        out.fill(12, [4.0])
+    with pytest.raises(IndexError):
+        out.fill(N, [1.0])
+    with pytest.raises(StoreError, match="open it with mode"):
+        iso.open(water.path)["sum"].fill(0, [1.0])
+    assert out.sample_count == 3
+
+
+def test_prefetch_asks_for_samples_and_not_for_gaps(water: iso.Store) -> None:
+    expected = 2 * N if sys.platform == "linux" else 0
+    assert iso.prefetch(water["a"]) == iso.prefetch(water["a"][:]) == expected
+    assert iso.prefetch(water["sum"]) == 0
+    executor, _ = adder(water, prefetch=0)
+    assert executor.run().prefetched_bytes == 0
+
+
+def test_the_prefetcher_reads_ahead_and_stays_within_its_bytes(water: iso.Store) -> None:
+    begun, most = threading.Event(), []
+    executor = iso.Executor(prefetch=3 * 2 * PART)
+
+    def slow(inputs: list[iso.Selection], _: Any) -> None:
+        if not begun.is_set():
+            begun.set()
+            time.sleep(0.2)
+        most.append(inputs[0].ranges[0])
+
+    executor.add(*(iso.Tasklet(slow, [water["a"][at]], name=str(at.start)) for at in parts()))
+    report = executor.run()
+    assert most == [(at.start, at.stop) for at in parts()]
+    assert report.prefetched_bytes <= 2 * N
+
+
+PROGRAM = """
+    import os, sys, time
+    import numpy as np, isochrony as iso
+
+    PART, PARTS = 500, 40
+    store = iso.open(sys.argv[1], "r+")
+    log = open(sys.argv[1] + ".log", "a", buffering=1)
+    a, out, scratch = store["a"], store["out"], store.scratch(dtype="f8", rate=100)
+    scratch.reserve(PART * PARTS)
+
+    def square(inputs, outputs):
+        log.write("square\\n")
+        time.sleep(0.002)
+        outputs[0][:] = np.square(np.asarray(inputs[0], "f8"))
+
+    def negate(inputs, outputs):
+        log.write("negate\\n")
+        outputs[0][:] = -np.asarray(inputs[0])
+        return 7
+
+    executor = iso.Executor(workers=2, scratch=8 * 8 * PART, keep_every_s=0.02)
+    for start in range(0, PART * PARTS, PART):
+        at = slice(start, start + PART)
+        executor.add(iso.Tasklet(square, [a[at]], [scratch[at]]), iso.Tasklet(negate, [scratch[at]], [out[at]]))
+"""
+
+
+def prepared(path: Path) -> np.ndarray[Any, Any]:
+    samples = np.arange(500 * 40) % 173
+    with iso.open(path, "x") as store:
+        store.create("a", dtype="f8", rate=100).append(samples)
+        store.create("out", dtype="f8", rate=100).reserve(len(samples))
+    return -np.square(samples).astype("f8")
+
+
+def begun(path: Path) -> int:
+    log = path.with_name(path.name + ".log")
+    return log.read_text().count("\n") if log.exists() else 0
+
+
+def child(path: Path, rest: str) -> subprocess.Popen[str]:
+    code = textwrap.dedent(PROGRAM) + textwrap.dedent(rest)
+    return subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_killed_at_any_time_it_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "x.iso"
+    expected = prepared(path)
+    kills = 0
+    for life in range(100):
+        # Each child gets some tasklets further, however slow the machine is.
+        until = begun(path) + 25 + life % 7
+        process = child(path, "print(executor.run(resume=True))")
+        while process.poll() is None and begun(path) < until:
+            time.sleep(0.001)
+        time.sleep(life % 5 * 0.004)
+        process.kill()
+        said, _ = process.communicate()
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signals.SIGKILL
+        kills += 1
+        # Recovery, and whole tasklets whenever they were committed.
+        with iso.open(path, "r+") as store:
+            assert all(gap.start % 500 == gap.length % 500 == 0 for gap in store["out"].gaps)
+    else:
+        pytest.fail("no child came to its end")
+    assert kills > 0
+    np.testing.assert_array_equal(iso.open(path)["out"].values(), expected)
+    assert iso.verify(path)["damage"] == []
+    process = child(path, "r = executor.run(resume=True); print(r.values['negate out[0:500]'], *r.notes)")
+    said, _ = process.communicate()
+    assert said.strip() == "7 80 of 80 tasklets are kept from an earlier run"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_an_interrupt_lets_what_runs_end_and_resume_does_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / "x.iso"
+    expected = prepared(path)
+    process = child(
+        path,
+        """
+        import signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            executor.run()
+        except KeyboardInterrupt:
+            print("interrupted")
+        """,
+    )
+    while begun(path) < 20:
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(signals.SIGINT)
+    said, _ = process.communicate()
+    assert said.strip() == "interrupted"
+    assert begun(path) < 80
+    done = iso.open(path)["out"].sample_count
+    assert done % 500 == 0
+    process = child(path, "report = executor.run(resume=True); print(sum(t.state == 'kept' for t in report.tasklets))")
+    said, _ = process.communicate()
+    assert int(said) >= done // 500
+    np.testing.assert_array_equal(iso.open(path)["out"].values(), expected)
