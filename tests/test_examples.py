@@ -201,3 +201,37 @@ def test_pipeline_places_every_leak_within_what_a_front_travels_in_a_sample(
         assert error_m <= allowance_m(pipe, clock_s=2e-5)
         # The steepest fall follows the front by two or three samples at every station, which only moves the time.
         assert abs(time.ns - burst["at_ns"]) < 5e6
+
+
+def test_backwards_scan_seeks_no_more_than_forward_once_it_is_reordered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backwards = example("backwards_scan")
+    with iso.open(tmp_path / "wander.iso", "x") as store:
+        signal = backwards.record(store, parts=40)
+        rows = np.asarray(signal).reshape(40, -1)
+        expected = {k * backwards.PART: (row.min(), row.max(), row.mean()) for k, row in enumerate(rows)}
+        for order, seeks in (("given", 40), ("disk", 1)):
+            disk = backwards.Disk(0)
+            assert backwards.scan(signal, disk, order=order) == expected
+            assert disk.seeks == seeks
+    backwards.main(parts=4, seek_ms=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-2 if k == 0 else -5] for k, line in enumerate(lines)] == ["1", "4", "1"]
+
+
+def test_fft_adder_adds_what_numpy_adds_within_its_scratch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    adder = example("fft_adder")
+    with iso.open(tmp_path / "tones.iso", "x") as store:
+        adder.record(store, parts=5)
+        # Both spectra of one part, of eight bytes a value.
+        budget = 2 * 8 * adder.PART
+        report = adder.fft_adder(store, workers=2, scratch=budget).run()
+        assert report.peak_scratch_bytes == budget
+        windows = [store[name].values().reshape(-1, adder.WINDOW) for name in ("left", "right")]
+        expected = np.fft.fft(windows[0]) + np.fft.fft(windows[1])
+        np.testing.assert_allclose(store["added"].values(), expected.ravel(), atol=1e-6 * np.abs(expected).max())
+    adder.main(tmp_path / "tones.iso")
+    assert "15 of 15 tasklets are kept" in capsys.readouterr().out
+    adder.main(parts=2)
+    assert "6 done" in capsys.readouterr().out

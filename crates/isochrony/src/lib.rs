@@ -31,7 +31,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`], [`flow`], [`live`].
+//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`], [`flow`],
+//! [`live`], [`tasklets`].
 
 pub use isochrony_expr as expr;
 pub use isochrony_flow as flow;
@@ -39,6 +40,7 @@ pub use isochrony_ingest as ingest;
 pub use isochrony_live as live;
 pub use isochrony_segment as segment;
 pub use isochrony_store as store;
+pub use isochrony_tasklets as tasklets;
 pub use isochrony_time as time;
 
 pub use isochrony_flow::{Gathered, Plan, PlanError, RunError, Stat, Stored};

@@ -87,7 +87,11 @@ impl Default for Options {
 pub struct Executor {
     options: Options,
     tasklets: Vec<Tasklet>,
+    around: Option<Around>,
 }
+
+/// What each worker's thread does around all that it does: it calls what it is given, once.
+pub(crate) type Around = fn(&mut (dyn FnMut() + Send));
 
 impl Executor {
     /// An executor without tasklets.
@@ -106,7 +110,16 @@ impl Executor {
         Ok(Self {
             options,
             tasklets: Vec::new(),
+            around: None,
         })
+    }
+
+    /// The same, but each worker's thread runs inside of this, which calls what it is given once: for what is set up once a
+    /// thread and not once a tasklet.
+    #[must_use]
+    pub fn around(mut self, around: fn(&mut (dyn FnMut() + Send))) -> Self {
+        self.around = Some(around);
+        self
     }
 
     /// Adds a tasklet.
@@ -160,7 +173,7 @@ impl Executor {
             journal: journal.map(Mutex::new),
             returned: Mutex::new(HashMap::new()),
         };
-        let ran = run(roster, &work, &self.options, watch)?;
+        let ran = run(roster, &work, &self.options, self.around, watch)?;
         // Of tasklets that ended without their readers.
         for tasklet in &self.tasklets {
             work.release_all(tasklet).map_err(TaskletError::from)?;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Cause, TaskletError};
-use crate::executor::Options;
+use crate::executor::{Around, Options};
 use crate::roster::{Next, Roster};
 
 /// Between two looks around of the calling thread.
@@ -112,6 +112,7 @@ pub(crate) fn run(
     roster: Roster,
     work: &dyn Work,
     options: &Options,
+    around: Option<Around>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<Ran, TaskletError> {
     let workers = options.workers;
@@ -148,7 +149,7 @@ pub(crate) fn run(
             run.lock().active += 1;
             let run = &run;
             let named = thread::Builder::new().name(format!("tasklets {worker}"));
-            if let Err(source) = named.spawn_scoped(scope, move || run.worker(worker)) {
+            if let Err(source) = named.spawn_scoped(scope, move || run.inside(around, worker)) {
                 let mut shared = run.lock();
                 shared.active -= 1;
                 shared.roster.stop();
@@ -189,6 +190,13 @@ impl Run<'_> {
     /// A panic of ours while the lock was held would be told by the scope, which ends with it.
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn inside(&self, around: Option<Around>, worker: usize) {
+        match around {
+            Some(around) => around(&mut || self.worker(worker)),
+            None => self.worker(worker),
+        }
     }
 
     fn worker(&self, worker: usize) {

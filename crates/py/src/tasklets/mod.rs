@@ -131,7 +131,7 @@ fn executor(
     asked: Asked,
     results: &Arc<Py<PyDict>>,
 ) -> Result<Executor> {
-    let mut executor = Executor::new(asked.options())?;
+    let mut executor = Executor::new(asked.options())?.around(known_to_python);
     for one in tasklets {
         let name = one.name.clone();
         let homes: Vec<Home> = (one.inputs.iter().map(|input| input.get()))
@@ -158,6 +158,11 @@ fn executor(
         executor.add(one.after.into_iter().fold(tasklet, Tasklet::after));
     }
     Ok(executor)
+}
+
+/// Makes a thread known to the interpreter for as long as it works: once, and not at each call.
+fn known_to_python(work: &mut (dyn FnMut() + Send)) {
+    Python::attach(|py| py.detach(work));
 }
 
 /// A selection as one range of indices.
