@@ -10,7 +10,16 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::{Live, Operator, PlanError, PortType};
+use crate::{Live, Operator, PlanError, PortType, RunOptions};
+
+/// Who does the work of a held operator in a run on several cores, and why, in words that `explain` shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spread {
+    /// Each worker, by an operator of its own: none must know of what another was given.
+    Workers(String),
+    /// The caller's thread, in order.
+    Caller(String),
+}
 
 /// What makes an operator, and is kept in a plan in its place.
 pub trait Held: Send + Sync {
@@ -28,6 +37,26 @@ pub trait Held: Send + Sync {
     /// # Errors
     /// A [`PlanError`]: what it holds is gone.
     fn make(&self, reads: Option<&Live>) -> Result<Box<dyn Operator>, PlanError>;
+
+    /// Makes the operator for a run, in the thread that will call it.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make).
+    fn make_for(
+        &self,
+        reads: Option<&Live>,
+        run: &RunOptions<'_>,
+    ) -> Result<Box<dyn Operator>, PlanError> {
+        let _ = run;
+        self.make(reads)
+    }
+
+    /// Who does its work in a run on several cores. What it must not do for other reasons, as one that remembers, it need
+    /// not say here.
+    fn spread(&self, run: &RunOptions<'_>) -> Spread {
+        let _ = run;
+        Spread::Caller("holds something of this process".into())
+    }
 
     /// Its parameters as a saved plan has them.
     ///

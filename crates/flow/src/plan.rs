@@ -16,7 +16,7 @@ use crate::ops::Feedback;
 use crate::rows;
 use crate::{
     Bound, Declaration, Declared, Inputs, Live, Needs, OpError, Operator, PlanError, PortType,
-    Recording,
+    Recording, RunOptions,
 };
 
 /// What a node does.
@@ -85,10 +85,11 @@ impl Op {
         }
     }
 
-    /// Makes the operator; None of a scan. `reads` is the recording of the indices that come in.
+    /// Makes the operator for a run; None of a scan. `reads` is the recording of the indices that come in.
     pub(crate) fn make(
         &self,
         reads: Option<&Live>,
+        run: &RunOptions<'_>,
     ) -> Option<Result<Box<dyn Operator>, PlanError>> {
         match self {
             Self::Scan { .. } => None,
@@ -96,7 +97,7 @@ impl Op {
                 declaration,
                 params,
             } => Some((declaration.build)(params)),
-            Self::Hold(kept) => Some(kept.0.make(reads)),
+            Self::Hold(kept) => Some(kept.0.make_for(reads, run)),
         }
     }
 }

@@ -61,6 +61,36 @@ pub struct TaskReport {
     pub elapsed: Duration,
 }
 
+/// A worker process, which did what a worker asked of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ProcessReport {
+    /// Number of the worker; None: of the caller's thread.
+    pub worker: Option<usize>,
+    /// By which the system knows it.
+    pub pid: u32,
+    /// Blocks that it did.
+    pub blocks: u64,
+    /// Time spent on them, asking and answering included.
+    pub busy: Duration,
+    /// How it ended, if before the run did.
+    pub ended: Option<String>,
+}
+
+impl ProcessReport {
+    /// One that has done nothing yet.
+    #[must_use]
+    pub fn new(worker: Option<usize>, pid: u32) -> Self {
+        Self {
+            worker,
+            pid,
+            blocks: 0,
+            busy: Duration::ZERO,
+            ended: None,
+        }
+    }
+}
+
 /// What a run did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -79,6 +109,10 @@ pub struct Report {
     pub workers: Vec<WorkerReport>,
     /// Their tasks, scan by scan in the order of reading.
     pub tasks: Vec<TaskReport>,
+    /// Where operators worked that hold something of this process, and why.
+    pub places: Vec<String>,
+    /// Worker processes, by worker, in the order in which they ended.
+    pub processes: Vec<ProcessReport>,
 }
 
 impl fmt::Display for Report {
@@ -108,6 +142,24 @@ impl fmt::Display for Report {
                 "{name:<16}{:>6} tasks{:>16}{share:>17.1}%",
                 one.tasks, one.samples
             )?;
+        }
+        for one in &self.processes {
+            let share = 100.0 * one.busy.as_secs_f64() / seconds.max(1e-9);
+            let of = one
+                .worker
+                .map_or("caller".into(), |at| format!("worker {at}"));
+            let ended = one
+                .ended
+                .as_deref()
+                .map_or(String::new(), |how| format!(" {how}"));
+            writeln!(
+                f,
+                "process {:<8}{:>6} blocks of {of:<20}{share:>9.1}%{ended}",
+                one.pid, one.blocks
+            )?;
+        }
+        for one in &self.places {
+            writeln!(f, "{one}")?;
         }
         write!(
             f,

@@ -58,7 +58,7 @@ impl Run {
                     counted: 0,
                 });
             }
-            let op: Box<dyn crate::Operator> = match node.op.make(graph.reads(at)) {
+            let op: Box<dyn crate::Operator> = match node.op.make(graph.reads(at), options) {
                 None => Box::new(Nothing),
                 Some(made) => {
                     let types: Vec<_> = node

@@ -327,6 +327,8 @@ impl Run {
             peak_bytes: self.shared.pool.peak,
             workers: Vec::new(),
             tasks: Vec::new(),
+            places: Vec::new(),
+            processes: Vec::new(),
         }
     }
 }

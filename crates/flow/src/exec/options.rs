@@ -1,5 +1,6 @@
 //! How a plan is run, and how far it is.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,6 +43,10 @@ pub struct RunOptions<'a> {
     pub tolerance: f64,
     /// Keeps each worker on a core of its own.
     pub pin: bool,
+    /// Which worker it is, from 0 on; None in the caller's thread.
+    pub worker: Option<usize>,
+    /// What operators that hold something of this process share for as long as the run lasts.
+    pub shared: Option<&'a Arc<dyn Any + Send + Sync>>,
 }
 
 /// Something that a run does now and then in its own thread: look for signals, say how far it is.
@@ -102,6 +107,8 @@ impl Default for RunOptions<'_> {
             task: TASK,
             tolerance: 0.0,
             pin: false,
+            worker: None,
+            shared: None,
         }
     }
 }

@@ -5,13 +5,16 @@
 //! (`Overlap`), or, where the run grants it a tolerance, of so many samples that it settles in (`Settling`). What a task
 //! has to read beyond its portion adds up from the chain's end to the scan, through the ratios of operators that give
 //! other indices than they take. Windows are cut in a chain where they are counted from a run's own beginning and only
-//! whole ones are given. What needs the interpreter, holds something of this process, remembers or gathers is not in it.
+//! whole ones are given. What remembers or gathers is not in it, and of what holds something of this process only what says
+//! that it may ([`Spread`]).
 
 use isochrony_time::Ratio;
 
 use super::dispatch::WINDOW;
+use super::places::places;
 use crate::exec::RunOptions;
 use crate::graph::{Edge, Graph, GraphNode};
+use crate::held::Spread;
 use crate::ops::{Between, Calibrate, Passthrough, Rewindow};
 use crate::plan::Op;
 use crate::{Align, Contract, Declared, Needs, PortType, Reach};
@@ -110,7 +113,7 @@ fn chain(graph: &Graph, takers: &[Vec<usize>], scan: usize, options: &RunOptions
         };
         let node = &graph.nodes[next];
         let input = graph.nodes[last.0].bound.outputs[0];
-        let step = match joins(node, &input) {
+        let step = match joins(node, &input, options) {
             Ok(step) => step,
             Err(why) => break format!("{} {why}", node.op.name()),
         };
@@ -168,16 +171,29 @@ fn reach(steps: &[Step]) -> (Reach, Option<Cutoff>) {
 }
 
 /// Whether an operator can be done in tasks, and what it needs then, or why not.
-fn joins(node: &GraphNode, input: &PortType) -> Result<Step, &'static str> {
-    let Op::Apply { params, .. } = &node.op else {
-        return Err("holds something of this process");
+fn joins(node: &GraphNode, input: &PortType, options: &RunOptions<'_>) -> Result<Step, String> {
+    let held = match &node.op {
+        Op::Hold(kept) => match kept.0.spread(options) {
+            Spread::Workers(_) => true,
+            Spread::Caller(why) => return Err(why),
+        },
+        _ => false,
+    };
+    if node.bound.needs == Needs::Interpreter && !held {
+        return Err("needs the Python interpreter".into());
+    }
+    step(node, input).map_err(str::to_owned)
+}
+
+/// What an operator needs to be done in tasks, by what it declares, or why it cannot be.
+fn step(node: &GraphNode, input: &PortType) -> Result<Step, &'static str> {
+    let params = match &node.op {
+        Op::Apply { params, .. } => Some(params),
+        _ => None,
     };
     let bound = &node.bound;
     if node.inputs.len() != 1 || bound.align != Align::Single {
         return Err("takes several inputs");
-    }
-    if bound.needs == Needs::Interpreter {
-        return Err("needs the Python interpreter");
     }
     if bound.outputs.len() != 1 {
         return Err("gives several outputs");
@@ -192,7 +208,8 @@ fn joins(node: &GraphNode, input: &PortType) -> Result<Step, &'static str> {
         spills: false,
         rel_err: 0.0,
     };
-    if node.op.name() == Rewindow::DECLARATION.name {
+    let rewindow = |_: &&_| node.op.name() == Rewindow::DECLARATION.name;
+    if let Some(params) = params.filter(rewindow) {
         let text = |name| params.get(name).and_then(|value| value.as_str());
         return match (text("anchor"), text("tail"), bound.outputs[0]) {
             (Some("range"), ..) => Err("counts windows from where reading begins"),
@@ -331,6 +348,11 @@ fn is_free(node: &GraphNode) -> bool {
 
 /// What workers would do of a graph, and why not more.
 pub(crate) fn explain(graph: &Graph) -> String {
-    let chains = chains(graph, &RunOptions::default());
-    chains.iter().map(|chain| chain.line(graph)).collect()
+    let options = RunOptions::default();
+    let chains = chains(graph, &options);
+    let lines = chains.iter().map(|chain| chain.line(graph));
+    let spread = (chains.iter()).filter(|chain| chain.task(graph, &options).is_some());
+    let spread: Vec<usize> = spread.flat_map(|chain| chain.nodes.clone()).collect();
+    let places = places(graph, &options, &spread).into_iter();
+    lines.chain(places.map(|place| place + "\n")).collect()
 }

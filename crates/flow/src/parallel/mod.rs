@@ -26,6 +26,7 @@ mod dispatch;
 mod gathering;
 mod indices;
 mod log;
+mod places;
 mod split;
 mod trim;
 mod worker;
@@ -80,12 +81,15 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
     let mut done = None;
     std::thread::scope(|scope| {
         let begin = |number: usize| {
-            let theirs = &theirs;
+            let theirs = RunOptions {
+                worker: Some(number),
+                ..theirs
+            };
             let work = move || {
                 if options.pin {
                     worker::pin(number);
                 }
-                Worker::new(number, fronts, theirs).work(dispatch)
+                Worker::new(number, fronts, &theirs).work(dispatch)
             };
             let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
             thread.spawn_scoped(scope, work)
@@ -122,6 +126,9 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
     let reads = (0..fronts.len()).filter_map(of_front);
     report.reads.extend(reads);
     report.tasks = tasks(&mut reports);
+    if workers > 1 {
+        report.places = split.places(graph, options);
+    }
     report.workers = reports.iter().map(|one| one.summary()).collect();
     let peaks: u64 = reports.iter().map(|one| one.peak_bytes).sum();
     report.peak_bytes += peaks;

@@ -10,6 +10,7 @@ use super::dispatch::{Cutting, Dispatch};
 use super::gathering::Gathering;
 use super::indices::Indices;
 use super::log::{HandOver, Log};
+use super::places::places;
 use super::trim::{self, Trim};
 use super::worker::Done;
 use crate::exec::RunOptions;
@@ -204,6 +205,12 @@ impl Split {
             dispatch,
             names: graph.nodes.iter().map(|node| node.op.name()).collect(),
         }))
+    }
+
+    /// Where operators worked that hold something of this process.
+    pub(super) fn places(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
+        let spread = self.fronts.iter().flat_map(|front| front.origin.clone());
+        places(graph, options, &spread.collect::<Vec<_>>())
     }
 
     /// What each operator of the whole graph did.
