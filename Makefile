@@ -49,7 +49,7 @@ $(BIN)/python:
 # What building, the demo and the demo on a user's own files (SEED, audio, tables)
 # need, from the same pinned versions.
 $(VENV)/.demo-env: $(LOCK) | $(BIN)/python
-	$(PIP) install -q --only-binary :all: -c $(LOCK) maturin numpy matplotlib pymseed soundfile pyarrow
+	$(PIP) install -q --only-binary :all: -c $(LOCK) maturin numpy cloudpickle matplotlib pymseed soundfile pyarrow
 	touch $@
 
 # The same environment with every test partner.

@@ -886,6 +886,8 @@ _Report: TypeAlias = tuple[
     list[str],
     list[tuple[int, int, float]],
     list[tuple[int, int, int, float]],
+    list[str],
+    list[tuple[int | None, int, int, float, str | None]],
     int,
     float,
     int,
@@ -929,6 +931,8 @@ class NativePlan:
         dtype: str | None = None,
         width: int = 1,
         counts: bool = False,
+        on_workers: str = "auto",
+        sequential: bool = False,
     ) -> NativePlan: ...
     def jit(
         self,

@@ -15,18 +15,21 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from .extras import require
 from .native_errors import OptionError, PlanError
+from .options import choice
 
 if TYPE_CHECKING:
     from ._native import NativePlan
 
 __all__ = ["JitFunction", "PythonFunction", "compiled", "imported", "jit", "py", "shown"]
+
+OnWorkers = Literal["auto", "threads", "processes", "inline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +41,16 @@ class PythonFunction:
         dtype: of what it returns; None: found by calling it.
         width: values that it returns a window; None: found by calling it.
         counts: whether it is given counts instead of values in the unit.
+        on_workers: who calls it in a run on several workers.
+        sequential: whether it remembers what came before.
     """
 
     function: Callable[[npt.NDArray[Any]], Any]
     dtype: npt.DTypeLike | None = None
     width: int | None = None
     counts: bool = False
+    on_workers: OnWorkers = "auto"
+    sequential: bool = False
 
     def __call__(self, rows: npt.NDArray[Any]) -> Any:
         """Call the function itself."""
@@ -51,10 +58,17 @@ class PythonFunction:
 
     def _add(self, plan: NativePlan, how: str) -> NativePlan:
         name, saved = shown(self.function), importable(self.function)
+        where = (self.counts, self.on_workers, self.sequential)
+        if self.on_workers == "processes":
+            from .transport import travel
+
+            how_it_travels, _, why = travel(self.function)
+            if not how_it_travels:
+                raise PlanError(f'iso.py({name}, on_workers="processes") is refused: {name} {why}; give "inline"')
         if how == "filter":
-            return plan.python("filter", self.function, name, saved, counts=self.counts)
+            return plan.python("filter", self.function, name, saved, None, 1, *where)
         dtype, width = self._result(plan)
-        return plan.python("map", self.function, name, saved, dtype, width, self.counts)
+        return plan.python("map", self.function, name, saved, dtype, width, *where)
 
     def _result(self, plan: NativePlan) -> tuple[str, int]:
         if self.dtype is not None:
@@ -111,6 +125,8 @@ def py(
     dtype: npt.DTypeLike | None = None,
     width: int | None = None,
     counts: bool = False,
+    on_workers: OnWorkers = "auto",
+    sequential: bool = False,
 ) -> PythonFunction:
     """A Python function as an operator on whole blocks of windows.
 
@@ -120,13 +136,29 @@ def py(
             a window (2-D), and for `Plan.filter` one bool a window. The array that it returns is taken over without a
             copy; one that it keeps as well becomes read-only. How many windows a block has is the engine's choice, so
             each window must be computed from itself alone. Where there are no windows it is given samples, shape
-            (n,), and returns as many. It runs in one thread, which is not the main one.
+            (n,), and returns as many.
         dtype: of what it returns; default: found by calling it once with two windows of zeros.
         width: values that it returns a window, likewise; 1 where only `dtype` is given.
         counts: give it the counts as they are stored.
+        on_workers: who calls it where a plan runs with ``workers=`` more than 1. "processes": worker processes, one a
+            worker, started fresh (some tenths of a second, and what the function's modules take to import) and ended
+            with the run. "threads": the workers' threads, for a function that is safe in several threads at once and
+            that releases the interpreter's lock, as much of NumPy and SciPy does for large arrays. "inline": the run's
+            own thread, in order. "auto": processes, if the function can travel there, else inline; `Plan.explain` says
+            which, and why.
+        sequential: it remembers what came before, so it is called in order, in one place: inline, or in one worker
+            process of its own for "processes".
+
+    In a worker process a function is a copy: what it changes (a global, what it encloses, an object) changes there and
+    not here, and what it encloses is what it was when the run began. What it prints comes out, in any order. One that
+    can be imported travels by name, any other by value (cloudpickle). A process that dies, as by the system for want of
+    memory, costs one more try of its block on a fresh one, so a block may be computed twice. Results are the same bits
+    for any number of workers if the function gives a window the same bits in whatever block it comes; products of
+    matrices (BLAS) may round otherwise for another number of rows.
 
     Raises:
-        OptionError: it is not a function, or a width below 1.
+        OptionError: it is not a function, a width below 1, or `on_workers` is none of the four.
+        PlanError: used in a plan, ``on_workers="processes"`` where it cannot travel.
 
     >>> import numpy as np, isochrony as iso
     >>> windows = iso.scan(np.arange(8.0), rate=100).rewindow(4)
@@ -135,7 +167,12 @@ def py(
            [5.5]])
     """
     _check("py", function, width)
-    return PythonFunction(function, dtype, width, counts)
+    choice("on_workers", on_workers, get_args(OnWorkers))
+    if sequential and on_workers == "threads":
+        raise OptionError(
+            'iso.py(sequential=True, on_workers="threads") is refused; one that remembers runs in one place'
+        )
+    return PythonFunction(function, dtype, width, counts, on_workers, sequential)
 
 
 def jit(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["OperatorReport", "Report", "RunResult", "TaskReport", "WorkerReport"]
+__all__ = ["OperatorReport", "ProcessReport", "Report", "RunResult", "TaskReport", "WorkerReport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,25 @@ class TaskReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessReport:
+    """What one worker process did in a run on several cores.
+
+    Attributes:
+        worker: number of the worker that asked it, an index into `Report.workers`; None: the caller's thread.
+        pid: by which the system knew it.
+        blocks: of windows or samples that it did.
+        busy_s: seconds spent on them, asking and answering included.
+        ended: how it ended, if before the run did.
+    """
+
+    worker: int | None
+    pid: int
+    blocks: int
+    busy_s: float
+    ended: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """What a run did; prints as a table.
 
@@ -67,6 +86,8 @@ class Report:
         reads: how each stored signal was read, as text: by which I/O strategy, and why not by the one asked for.
         workers: what each did; none where all was done in the caller's thread.
         tasks: theirs, scan by scan in the order of reading.
+        places: of functions in a run on several cores: where each was called, and why there.
+        processes: worker processes, by worker.
         bursts: that the sources gave.
         elapsed_s: seconds from start to end.
         peak_bytes: most bytes in pooled blocks and queues at once.
@@ -76,6 +97,8 @@ class Report:
     reads: tuple[str, ...]
     workers: tuple[WorkerReport, ...]
     tasks: tuple[TaskReport, ...]
+    places: tuple[str, ...]
+    processes: tuple[ProcessReport, ...]
     bursts: int
     elapsed_s: float
     peak_bytes: int

@@ -14,7 +14,7 @@ from .failures import Failures, expected
 from .native_errors import OptionError, PlanError
 from .options import whole
 from .progress import ImportProgress
-from .report import OperatorReport, Report, RunResult, TaskReport, WorkerReport
+from .report import OperatorReport, ProcessReport, Report, RunResult, TaskReport, WorkerReport
 from .table import Table
 
 if TYPE_CHECKING:
@@ -130,13 +130,15 @@ def _granted(tolerance: object) -> float:
 
 
 def _done(parts: Any) -> RunResult:
-    operators, reads, workers, tasks, *rest = parts
+    operators, reads, workers, tasks, places, processes, *rest = parts
     return RunResult(
         Report(
             tuple(OperatorReport(*one) for one in operators),
             tuple(reads),
             tuple(WorkerReport(*one) for one in workers),
             tuple(TaskReport(*one) for one in tasks),
+            tuple(places),
+            tuple(ProcessReport(*one) for one in processes),
             *rest,
         )
     )

@@ -40,6 +40,7 @@ mod network;
 mod numbers;
 mod options;
 mod plan;
+mod processes;
 mod range;
 mod raw;
 mod row;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use isochrony_flow::{
-    Catalog, Gathered, Live, Plan, PlanError, PortType, Report, SEGMENT, Segments, Stored,
+    Catalog, Gathered, Kept, Live, Plan, PlanError, PortType, Report, SEGMENT, Segments, Stored,
     ToEvents, ToSignal, ToWav,
 };
 use isochrony_live::ToWire;
@@ -43,18 +43,21 @@ mod table_file;
 pub(crate) use control::NativeControl;
 pub(crate) use drive::NativePusher;
 pub(crate) use follow::NativeFollowed;
-use function::{PythonOperator, Use};
+use function::{OnWorkers, PythonOperator, Use};
 use jit::JitOperator;
 pub(crate) use listen::NativeListener;
 use running::{Asked, Workers, execute};
 
 /// Per operator name, items, samples, gaps and useful seconds; how signals were read; per worker tasks, samples and busy
-/// seconds; per task its first index, the one behind it, its worker and seconds; bursts, seconds, bytes at most; as a table.
+/// seconds; per task its first index, the one behind it, its worker and seconds; where Python functions
+/// were called; per worker process its worker, number, blocks, busy seconds and end; bursts, seconds, bytes at most; as a table.
 type ReportParts = (
     Vec<(&'static str, u64, u64, u64, f64)>,
     Vec<String>,
     Vec<(u64, u64, f64)>,
     Vec<(i64, i64, usize, f64)>,
+    Vec<String>,
+    Vec<(Option<usize>, u32, u64, f64, Option<String>)>,
     u64,
     f64,
     u64,
@@ -362,7 +365,7 @@ impl NativePlan {
     }
 
     /// Adds an operator that calls a Python function: "filter", "map" or "each".
-    #[pyo3(signature = (how, function, shown, import_name=None, dtype=None, width=1, counts=false))]
+    #[pyo3(signature = (how, function, shown, import_name=None, dtype=None, width=1, counts=false, on_workers="auto", sequential=false))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn python(
         &self,
@@ -373,6 +376,8 @@ impl NativePlan {
         dtype: Option<&str>,
         width: usize,
         counts: bool,
+        on_workers: &str,
+        sequential: bool,
     ) -> Result<Self> {
         let function = generate::function(function, shown, import_name);
         let how = match (how, dtype) {
@@ -380,7 +385,13 @@ impl NativePlan {
             (_, Some(dtype)) => Use::Map(generate::dtype(dtype)?, width),
             (_, None) => Use::Filter,
         };
-        let kept = PythonOperator::kept(function, how, counts);
+        let kept = Kept::new(PythonOperator {
+            function,
+            how,
+            counts,
+            on_workers: OnWorkers::parse(on_workers)?,
+            sequential,
+        });
         Ok(self.plan.hold(kept, &[])?.into())
     }
 
@@ -454,7 +465,8 @@ impl NativePlan {
             control: control.as_deref(),
             workers,
         };
-        let (gathered, report) = execute(py, &plans, asked, Plan::collect_all)?;
+        let ((gathered, mut report), processes) = execute(py, &plans, asked, Plan::collect_all)?;
+        report.processes = processes;
         let gathered = gathered.into_iter().zip(&plans);
         let objects = gathered.map(|(one, plan)| object(py, plan, one));
         Ok((objects.collect::<Result<_>>()?, parts(&report)))
@@ -481,7 +493,8 @@ impl NativePlan {
             control: control.as_deref(),
             workers,
         };
-        let report = execute(py, &plans, asked, Plan::run_all)?;
+        let (mut report, processes) = execute(py, &plans, asked, Plan::run_all)?;
+        report.processes = processes;
         Ok(parts(&report))
     }
 
@@ -517,6 +530,13 @@ fn parts(report: &Report) -> ReportParts {
                     one.worker,
                     one.elapsed.as_secs_f64(),
                 )
+            })
+            .collect(),
+        report.places.clone(),
+        (report.processes.iter())
+            .map(|one| {
+                let busy = one.busy.as_secs_f64();
+                (one.worker, one.pid, one.blocks, busy, one.ended.clone())
             })
             .collect(),
         report.bursts,

@@ -61,6 +61,40 @@ fn owns(flags: i32) -> bool {
     flags & npyffi::NPY_ARRAY_OWNDATA != 0
 }
 
+fn no_dtype(name: &str) -> Raised {
+    Raised::new(
+        "SegmentTypeError",
+        "unsupported_dtype",
+        format!("values of {name} cannot flow in a plan; convert them with .astype(\"float64\")"),
+    )
+}
+
+impl Returned<'_> {
+    /// The type of NumPy's name of it.
+    pub(crate) fn dtype_named(name: &str) -> Result<DType> {
+        DType::parse(name)
+            .map(|(dtype, _)| dtype)
+            .map_err(|_| no_dtype(name).into())
+    }
+
+    /// Rows and values of a row of an array of this shape.
+    pub(crate) fn shape(shape: &[usize]) -> Result<(usize, Option<usize>)> {
+        match *shape {
+            [rows] => Ok((rows, None)),
+            [rows, columns] => Ok((rows, Some(columns))),
+            _ => Err(Raised::new(
+                "SegmentError",
+                "not_one_dimensional",
+                format!(
+                    "an array of {} dimensions was returned; return one value a window (1-D) or one row a window (2-D)",
+                    shape.len()
+                ),
+            )
+            .into()),
+        }
+    }
+}
+
 impl<'py> Returned<'py> {
     /// What was returned as an array, copied only if its values do not lie one after another.
     pub(crate) fn of(result: Bound<'py, PyAny>) -> Result<Self> {
@@ -76,26 +110,9 @@ impl<'py> Returned<'py> {
         let descr = array.dtype();
         let Some(dtype) = dtype_of(descr.num()) else {
             let name = array.as_any().getattr("dtype")?.str()?.to_string();
-            return Err(Raised::new(
-                "SegmentTypeError",
-                "unsupported_dtype",
-                format!(
-                    "values of {name} cannot flow in a plan; convert them with .astype(\"float64\")"
-                ),
-            )
-            .into());
+            return Err(no_dtype(&name).into());
         };
-        if !matches!(array.ndim(), 1 | 2) {
-            return Err(Raised::new(
-                "SegmentError",
-                "not_one_dimensional",
-                format!(
-                    "an array of {} dimensions was returned; return one value a window (1-D) or one row a window (2-D)",
-                    array.ndim()
-                ),
-            )
-            .into());
-        }
+        let (rows, columns) = Self::shape(array.shape())?;
         if descr.is_native_byteorder() == Some(false) {
             let native = descr.as_any().call_method1("newbyteorder", ("=",))?;
             let made = array.as_any().call_method1("astype", (native,))?;
@@ -106,7 +123,6 @@ impl<'py> Returned<'py> {
             let made = numpy.call_method1("ascontiguousarray", (&array,))?;
             array = made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?;
         }
-        let (rows, columns) = (array.shape()[0], array.shape().get(1).copied());
         Ok(Self {
             dtype,
             rows,

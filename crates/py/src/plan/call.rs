@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 use super::function::{PythonOperator, Use, failed, unitless};
 use crate::errors::Error;
 use crate::memory::{self, Block, Lent, Returned};
+use crate::processes::{Answer, Remote, Work};
 
 /// An operator that calls a Python function.
 pub(super) struct Calling {
@@ -27,6 +28,8 @@ pub(super) struct Calling {
     /// Stream of what comes out.
     stream: Option<StreamId>,
     lent: Lent,
+    /// Calls it in worker processes; else it is called here.
+    remote: Option<Remote>,
 }
 
 /// What a function is to return of a block.
@@ -39,11 +42,12 @@ struct Wanted {
 }
 
 impl Calling {
-    pub(super) fn new(of: PythonOperator) -> Self {
+    pub(super) fn new(of: PythonOperator, remote: Option<Remote>) -> Self {
         Self {
             of,
             stream: None,
             lent: Lent::default(),
+            remote,
         }
     }
 
@@ -111,6 +115,9 @@ impl Calling {
         wanted: Option<Wanted>,
         out: &mut Out<'_>,
     ) -> Result<Option<Buffer>, OpError> {
+        if let (Some(remote), Some(wanted)) = (&self.remote, wanted) {
+            return remotely(&self.of, remote, block, wanted, out).map(Some);
+        }
         let Self { of, lent, .. } = self;
         let raised = |error: PyErr| failed(Error::Python(error));
         Python::attach(|py| {
@@ -122,11 +129,57 @@ impl Calling {
                 };
                 let result = memory::call(function, rows).map_err(raised)?;
                 let returned = Returned::of(result).map_err(failed)?;
-                check(of, &returned, wanted)?;
+                check(of, returned.dtype, returned.rows, returned.columns, wanted)?;
                 keep(returned, block.buffer, out).map(Some)
             });
             called.map_err(raised)?
         })
+    }
+}
+
+/// What the function returns of a block in a worker process.
+fn remotely(
+    of: &PythonOperator,
+    remote: &Remote,
+    block: &Block<'_>,
+    wanted: Wanted,
+    out: &mut Out<'_>,
+) -> Result<Buffer, OpError> {
+    let values = block.rows.saturating_sub(1) * block.stride + block.columns.unwrap_or(1);
+    let bytes = if block.rows == 0 {
+        0
+    } else {
+        values * block.dtype.size()
+    };
+    let Some(input) = block.buffer.bytes().get(..bytes) else {
+        let message = format!(
+            "{} was given a block of another shape than its rows",
+            of.function.shown
+        );
+        return Err(OpErrorKind::Failed(Cause::from(message)).into());
+    };
+    let work = Work {
+        input,
+        dtype: block.dtype,
+        rows: block.rows,
+        columns: block.columns,
+        stride: block.stride,
+        wanted: wanted.dtype,
+        wanted_columns: wanted.columns,
+    };
+    let mut result = out.alloc(wanted.dtype, wanted.rows * wanted.columns.unwrap_or(1))?;
+    let raised = |error| failed(Error::Python(error));
+    match remote.call(&work, result.bytes_mut())? {
+        Answer::Done => Ok(out.seal(result)),
+        Answer::Raised(error) => Err(raised(error)),
+        Answer::NotLoaded(error) => Err(raised(error)),
+        Answer::Shape(dtype, shape) => {
+            let got = Returned::dtype_named(&dtype).map_err(failed)?;
+            let (rows, columns) = Returned::shape(&shape).map_err(failed)?;
+            check(of, got, rows, columns, wanted)?;
+            let message = format!("{} returned {dtype} of another shape", of.function.shown);
+            Err(OpErrorKind::Failed(Cause::from(message)).into())
+        }
     }
 }
 
@@ -144,14 +197,20 @@ fn keep(returned: Returned<'_>, memory: &Buffer, out: &mut Out<'_>) -> Result<Bu
 }
 
 /// Whether what came back is what was promised.
-fn check(of: &PythonOperator, returned: &Returned<'_>, wanted: Wanted) -> Result<(), OpError> {
+fn check(
+    of: &PythonOperator,
+    got: DType,
+    got_rows: usize,
+    got_columns: Option<usize>,
+    wanted: Wanted,
+) -> Result<(), OpError> {
     let Wanted {
         dtype,
         rows,
         columns,
     } = wanted;
-    let flat = returned.columns.is_none() && columns == Some(1);
-    if returned.dtype == dtype && returned.rows == rows && (flat || returned.columns == columns) {
+    let flat = got_columns.is_none() && columns == Some(1);
+    if got == dtype && got_rows == rows && (flat || got_columns == columns) {
         return Ok(());
     }
     let shape = |rows: usize, columns: Option<usize>| match columns {
@@ -166,8 +225,8 @@ fn check(of: &PythonOperator, returned: &Returned<'_>, wanted: Wanted) -> Result
     let message = format!(
         "{} returned {} of shape {} for {rows} rows, where {dtype} of shape {either}{} was promised; {}",
         of.function.shown,
-        returned.dtype,
-        shape(returned.rows, returned.columns),
+        got,
+        shape(got_rows, got_columns),
         shape(rows, columns),
         if of.how == Use::Filter {
             "return one bool a window"
@@ -190,7 +249,7 @@ impl Operator for Calling {
         };
         self.stream = port.stream_id().map(unitless);
         let bound = match (of.how, *port, self.stream) {
-            (Use::Each, ..) => BoundOp::new([*port]).contract(Contract::Sequential),
+            (Use::Each, ..) => BoundOp::new([*port]),
             (Use::Filter, PortType::Frames { .. }, _) => BoundOp::new([*port]).data_dependent(),
             (Use::Map(dtype, width), PortType::Frames { window, hop, .. }, Some(stream)) => {
                 BoundOp::new([PortType::Frames {
@@ -206,6 +265,10 @@ impl Operator for Calling {
             }
             (Use::Filter, ..) => return Err(of.wrong_input(port, "windows")),
             _ => return Err(of.wrong_input(port, "samples or windows")),
+        };
+        let bound = match of.sequential || of.how == Use::Each {
+            true => bound.contract(Contract::Sequential),
+            false => bound,
         };
         Ok(bound.in_interpreter())
     }

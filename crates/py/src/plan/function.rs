@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use isochrony_flow::ops::dtype_in_unit;
 use isochrony_flow::{
-    Cause, Held, Kept, Live, OpError, OpErrorKind, Operator, PlanError, PortType,
+    Cause, Held, Kept, Live, OpError, OpErrorKind, Operator, PlanError, PortType, RunOptions,
+    Spread,
 };
 use isochrony_segment::{Calibration, DType, StreamId};
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::Calling;
 use crate::errors::Error;
+use crate::processes::{Processes, Remote, Travelling, Travels};
 
 /// What becomes of what the function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,41 @@ pub(super) enum Use {
     Map(DType, usize),
     /// Nothing.
     Each,
+}
+
+/// Who calls the function in a run on several workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnWorkers {
+    /// Worker processes, if it can travel there and does not remember.
+    Auto,
+    /// The workers' threads.
+    Threads,
+    Processes,
+    /// The caller's thread, in order.
+    Inline,
+}
+
+impl OnWorkers {
+    const NAMES: [(&'static str, Self); 4] = [
+        ("auto", Self::Auto),
+        ("threads", Self::Threads),
+        ("processes", Self::Processes),
+        ("inline", Self::Inline),
+    ];
+
+    pub(super) fn parse(text: &str) -> Result<Self, PlanError> {
+        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
+        found
+            .map(|&(_, way)| way)
+            .ok_or_else(|| PlanError::Unreadable {
+                why: format!("a function with on_workers={text:?}"),
+            })
+    }
+
+    fn name(self) -> &'static str {
+        let found = Self::NAMES.iter().find(|(_, way)| *way == self);
+        found.map_or("auto", |&(name, _)| name)
+    }
 }
 
 /// A Python function, and how plans name it.
@@ -75,21 +112,48 @@ pub(super) struct PythonOperator {
     pub(super) how: Use,
     /// Counts instead of values in the unit.
     pub(super) counts: bool,
+    pub(super) on_workers: OnWorkers,
+    /// It remembers: it is called in order, in one place.
+    pub(super) sequential: bool,
 }
 
 impl PythonOperator {
-    pub(super) fn kept(function: Function, how: Use, counts: bool) -> Kept {
-        Kept::new(Self {
+    /// How its function travels in a run; or why not.
+    fn travels(&self, run: &RunOptions<'_>) -> Travels {
+        let object = &self.function.object;
+        match Processes::of(run) {
+            Some(processes) => processes.travels(object),
+            None => Travelling::of(object).map(Arc::new),
+        }
+    }
+
+    /// What calls the function in worker processes, where it is to be called there.
+    fn remote(&self, run: &RunOptions<'_>) -> Option<Remote> {
+        let processes = Processes::of(run)?;
+        let wanted = match self.on_workers {
+            OnWorkers::Auto => !self.sequential,
+            OnWorkers::Processes => true,
+            OnWorkers::Threads | OnWorkers::Inline => false,
+        };
+        // What goes on in the caller's thread goes on in this process, but for what was asked to go on elsewhere.
+        if self.how == Use::Each || !wanted || run.worker.is_none() && !self.sequential {
+            return None;
+        }
+        let function = processes.travels(&self.function.object).ok()?;
+        let shown = &self.function.shown;
+        Some(Remote::new(
+            processes,
             function,
-            how,
-            counts,
-        })
+            shown,
+            run,
+            !self.sequential,
+        ))
     }
 
     /// A saved one.
     pub(super) fn revive(saved: &Map<String, Value>, how: &str) -> Result<Kept, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
-        let counts = saved.get("counts").and_then(Value::as_bool);
+        let flag = |name| saved.get(name).and_then(Value::as_bool).unwrap_or(false);
         let kind = saved.get("as").and_then(Value::as_str).unwrap_or(how);
         let how = match kind {
             "filter" => Use::Filter,
@@ -102,11 +166,14 @@ impl PythonOperator {
             }
             other => return Err(unreadable(format!("a function used as {other:?}"))),
         };
-        Ok(Self::kept(
-            Function::import(saved)?,
+        let on_workers = saved.get("on_workers").and_then(Value::as_str);
+        Ok(Kept::new(Self {
+            function: Function::import(saved)?,
             how,
-            counts.unwrap_or(false),
-        ))
+            counts: flag("counts"),
+            on_workers: OnWorkers::parse(on_workers.unwrap_or("auto"))?,
+            sequential: flag("sequential"),
+        }))
     }
 
     pub(super) fn wrong_input(&self, port: &PortType, expected: &'static str) -> PlanError {
@@ -147,7 +214,35 @@ impl Held for PythonOperator {
     }
 
     fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
-        Ok(Box::new(Calling::new(self.clone())))
+        Ok(Box::new(Calling::new(self.clone(), None)))
+    }
+
+    fn make_for(
+        &self,
+        _: Option<&Live>,
+        run: &RunOptions<'_>,
+    ) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Calling::new(self.clone(), self.remote(run))))
+    }
+
+    fn spread(&self, run: &RunOptions<'_>) -> Spread {
+        let caller = |why: &str| Spread::Caller(why.to_owned());
+        match (self.how, self.on_workers, self.sequential) {
+            (Use::Each, ..) => caller("is shown everything in order"),
+            (_, OnWorkers::Inline, _) => caller("was given on_workers=\"inline\""),
+            (_, OnWorkers::Processes, true) => Spread::Caller(match self.travels(run) {
+                Ok(function) => format!("remembers, in one worker process; {}", function.words),
+                Err(why) => why,
+            }),
+            (_, _, true) => caller("remembers what came before (sequential=True)"),
+            (_, OnWorkers::Threads, _) => {
+                Spread::Workers("in the workers' threads: on_workers=\"threads\"".into())
+            }
+            (_, OnWorkers::Auto | OnWorkers::Processes, _) => match self.travels(run) {
+                Ok(function) => Spread::Workers(format!("in worker processes: {}", function.words)),
+                Err(why) => Spread::Caller(why),
+            },
+        }
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {
@@ -164,6 +259,12 @@ impl Held for PythonOperator {
             saved.insert("width".into(), json!(width));
         }
         saved.insert("counts".into(), json!(self.counts));
+        if self.on_workers != OnWorkers::Auto {
+            saved.insert("on_workers".into(), json!(self.on_workers.name()));
+        }
+        if self.sequential {
+            saved.insert("sequential".into(), json!(true));
+        }
         Ok(saved)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use isochrony_flow::ops::{in_unit, pass_where};
 use isochrony_flow::{
     Bound as BoundOp, Cause, Frames, Held, Item, Kept, Live, Next, OpError, OpErrorKind, Operator,
-    Out, PlanError, Port, PortType,
+    Out, PlanError, Port, PortType, RunOptions, Spread,
 };
 use isochrony_segment::{Bool8, DType, StreamId};
 use pyo3::prelude::*;
@@ -137,6 +137,10 @@ impl Held for JitOperator {
 
     fn make(&self, _: Option<&Live>) -> std::result::Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(self.clone()))
+    }
+
+    fn spread(&self, _: &RunOptions<'_>) -> Spread {
+        Spread::Workers("in the workers' threads: compiled, it needs no interpreter".into())
     }
 
     fn saved(&self) -> std::result::Result<Map<String, Value>, PlanError> {

@@ -4,15 +4,17 @@
 //! there detached from the interpreter, attaches itself now and then ([`Watch`]) to look for signals and to say
 //! how far it is; what either raises ends the run. Short runs do nothing of the kind.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use isochrony_flow::{MEMORY, Plan, Progress, RunError, RunOptions, Watch};
+use isochrony_flow::{MEMORY, Plan, ProcessReport, Progress, RunError, RunOptions, Watch};
 use pyo3::prelude::*;
 
 use super::NativeControl;
 use crate::errors::Result;
+use crate::processes::Processes;
 
 /// Waiting longer than this for the interpreter means that another thread runs Python code, which lets go of it only
 /// every 5 ms.
@@ -40,13 +42,13 @@ impl Default for Workers {
     }
 }
 
-/// Runs plans as one.
+/// Runs plans as one; also what its worker processes did, which end with it.
 pub(super) fn execute<T: Send>(
     py: Python<'_>,
     plans: &[Plan],
     asked: Asked<'_>,
     run: impl FnOnce(&[Plan], &RunOptions<'_>) -> std::result::Result<T, RunError> + Send,
-) -> Result<T> {
+) -> Result<(T, Vec<ProcessReport>)> {
     let looks = Arc::new(Looks {
         progress: asked.progress,
         done: Progress::default(),
@@ -64,11 +66,18 @@ pub(super) fn execute<T: Send>(
     let Workers(workers, pin, tolerance) = asked.workers;
     (options.workers, options.pin, options.tolerance) = (workers, pin, tolerance);
     options.control = asked.control.map(|control| &*control.control);
-    let ran = py.detach(|| run(plans, &options));
+    let processes = (options.workers > 1).then(|| Processes::new(options.workers));
+    let shared: Option<Arc<dyn Any + Send + Sync>> = processes.clone().map(|one| one as _);
+    options.shared = shared.as_ref();
+    let (ran, processes) = py.detach(|| {
+        let ran = run(plans, &options);
+        let ended = processes.map(|processes| processes.close());
+        (ran, ended.unwrap_or_default())
+    });
     let raised = looks.raised.lock();
     match raised.unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) => Err(error.into()),
-        None => Ok(ran?),
+        None => Ok((ran?, processes)),
     }
 }
 

@@ -1,0 +1,248 @@
+//! Worker processes: Python functions on many cores, each with an interpreter of its own.
+//!
+//! A run has a [`Processes`]. Each worker takes a process from it for a block and puts it back, so that each has one of its
+//! own, started when it is first asked for, fresh and never forked; all end with the run. A block goes into memory that
+//! both share, a message of some hundred bytes over a Unix socket ([`wire`]), and the worker waits for the answer without
+//! the interpreter ([`process`]). Samples are never pickled.
+//!
+//! A process that dies is a socket that closes. A block that is made of itself alone is given to a fresh process, once; a
+//! function that kills that one, too, ends the run, as does one that has lost what it remembered. So many deaths are
+//! borne in a run, not more.
+//!
+//! Nothing outlives the run: processes are told to end and waited for, killed where they are at work or do not end; they
+//! end by themselves when this process is gone.
+
+mod process;
+mod travel;
+mod wire;
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use isochrony_flow::{Cause, OpError, OpErrorKind, ProcessReport, RunOptions};
+use pyo3::prelude::*;
+
+pub(crate) use process::Answer;
+use process::{Lost, Process};
+use travel::Start;
+pub(crate) use travel::Travelling;
+pub(crate) use wire::Work;
+
+/// Processes that may die in a run before it ends: more are no accidents.
+const MOST_DEATHS: usize = 8;
+
+/// The processes of a run.
+pub(crate) struct Processes {
+    workers: usize,
+    start: OnceLock<Result<Start, String>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that have nothing to do.
+    idle: Vec<Process>,
+    deaths: usize,
+    /// Those that have ended.
+    ended: Vec<ProcessReport>,
+    /// By the functions' addresses: how they travel, or why not. The functions are kept, so that no other has the address.
+    functions: HashMap<usize, (Arc<Py<PyAny>>, Travels)>,
+}
+
+/// How a function travels, or why not.
+pub(crate) type Travels = Result<Arc<Travelling>, String>;
+
+impl Processes {
+    pub(crate) fn new(workers: usize) -> Arc<Self> {
+        Arc::new(Self {
+            workers,
+            start: OnceLock::new(),
+            state: Mutex::default(),
+        })
+    }
+
+    /// Those of a run, if it has any.
+    pub(crate) fn of(run: &RunOptions<'_>) -> Option<Arc<Self>> {
+        let shared: Arc<dyn Any + Send + Sync> = run.shared?.clone();
+        shared.downcast().ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a function travels in this run, as it is when it is first asked for; or why not.
+    pub(crate) fn travels(&self, function: &Arc<Py<PyAny>>) -> Travels {
+        let start = self.start.get_or_init(|| Start::of(self.workers));
+        if let Err(why) = start {
+            return Err(format!("cannot travel to a worker process ({why})"));
+        }
+        let address = function.as_ptr().addr();
+        if let Some((_, travels)) = self.lock().functions.get(&address) {
+            return travels.clone();
+        }
+        // The interpreter may be waited for: not while the lock is held.
+        let travels = Travelling::of(function).map(Arc::new);
+        let mut state = self.lock();
+        let (_, travels) = (state.functions.entry(address)).or_insert((function.clone(), travels));
+        travels.clone()
+    }
+
+    fn take(&self, worker: Option<usize>) -> Result<Process, OpError> {
+        let mut state = self.lock();
+        let own = (state.idle.iter()).position(|one| one.report.worker == worker);
+        if let Some(at) = own {
+            return Ok(state.idle.swap_remove(at));
+        }
+        drop(state);
+        let start = self.start.get_or_init(|| Start::of(self.workers));
+        let start = start.as_ref().map_err(|why| failed(why.clone()))?;
+        Process::start(start, worker).map_err(|error| {
+            failed(format!(
+                "no worker process can be started ({}: {error}); give on_workers=\"inline\", or run with workers=1",
+                start.program
+            ))
+        })
+    }
+
+    /// Says how a process ended before its time, and whether another may take its place.
+    fn died(&self, mut process: Process) -> (String, bool) {
+        let how = process.bury();
+        let mut state = self.lock();
+        let mut report = process.report.clone();
+        report.ended = Some(how.clone());
+        state.ended.push(report);
+        state.deaths += 1;
+        (how, state.deaths <= MOST_DEATHS)
+    }
+
+    /// Ends all that have nothing to do; a report of each that there was.
+    pub(crate) fn close(&self) -> Vec<ProcessReport> {
+        let mut idle = std::mem::take(&mut self.lock().idle);
+        idle.iter_mut().for_each(Process::dismiss);
+        idle.iter_mut().for_each(Process::wait);
+        let mut state = self.lock();
+        let mut all = std::mem::take(&mut state.ended);
+        all.extend(idle.iter().map(|process| process.report.clone()));
+        all.sort_by_key(|report| report.worker);
+        all
+    }
+}
+
+/// A function in worker processes, as an operator calls it.
+pub(crate) struct Remote {
+    processes: Arc<Processes>,
+    function: Arc<Travelling>,
+    /// As printed.
+    shown: String,
+    worker: Option<usize>,
+    stop: Option<Arc<AtomicBool>>,
+    /// Whether a block may be tried again: it does not remember.
+    again: bool,
+}
+
+impl Remote {
+    pub(crate) fn new(
+        processes: Arc<Processes>,
+        function: Arc<Travelling>,
+        shown: &str,
+        run: &RunOptions<'_>,
+        again: bool,
+    ) -> Self {
+        Self {
+            processes,
+            function,
+            shown: shown.to_owned(),
+            worker: run.worker,
+            stop: run.interrupt.cloned(),
+            again,
+        }
+    }
+
+    /// Has the function called over a block, and what it returns, if that is as wanted, written to `out`.
+    pub(crate) fn call(&self, work: &Work<'_>, out: &mut [u8]) -> Result<Answer, OpError> {
+        let in_caller = self.worker.is_none();
+        let mut look = || {
+            if (self.stop.as_ref()).is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(Lost::Stopped);
+            }
+            match in_caller {
+                // Signals are looked for in the caller's thread only.
+                true => Python::attach(|py| py.check_signals()).map_err(Lost::Signal),
+                false => Ok(()),
+            }
+        };
+        let mut first = true;
+        loop {
+            let mut process = self.processes.take(self.worker)?;
+            let lost = match process.call(&self.function, work, out, &mut look) {
+                Ok(answer) => {
+                    self.processes.lock().idle.push(process);
+                    return Ok(answer);
+                }
+                Err(lost) => lost,
+            };
+            return Err(match lost {
+                Lost::Died if !process.ready => {
+                    let (how, _) = self.processes.died(process);
+                    failed(format!(
+                        "a worker process {how} before it was ready; what it printed says why; give on_workers=\"inline\" to \
+                         call {} in this process",
+                        self.shown
+                    ))
+                }
+                Lost::Died => match self.processes.died(process) {
+                    (_, true) if self.again && first => {
+                        first = false;
+                        continue;
+                    }
+                    (how, bearable) => self.gone(&how, bearable),
+                },
+                Lost::Stopped => OpErrorKind::Interrupted.into(),
+                Lost::Signal(error) => OpErrorKind::Failed(Box::new(error)).into(),
+                Lost::Memory(bytes, error) => failed(format!(
+                    "{bytes} bytes of shared memory for a worker process of {} cannot be had ({error}); run with fewer \
+                     workers, or cut smaller windows",
+                    self.shown
+                )),
+                Lost::Io(error) => failed(format!(
+                    "the worker process of {} cannot be reached ({error}); give on_workers=\"inline\" to call it in \
+                     this process",
+                    self.shown
+                )),
+            });
+        }
+    }
+
+    /// What is said of a process that ended in the midst of its work, for good.
+    fn gone(&self, how: &str, bearable: bool) -> OpError {
+        let shown = &self.shown;
+        let hint = if how.ends_with("SIGKILL") {
+            "; the system kills what takes too much memory: see its log, or run with fewer workers"
+        } else {
+            ""
+        };
+        failed(if !self.again {
+            format!(
+                "the worker process of {shown} {how}, and what {shown} remembered is lost{hint}; run the plan again, or \
+                 give on_workers=\"inline\" to call it in this process"
+            )
+        } else if bearable {
+            format!(
+                "the worker process of {shown} {how}, and so did another that was given the same block{hint}; mend \
+                 {shown}, or give on_workers=\"inline\" to call it in this process"
+            )
+        } else {
+            format!(
+                "more than {MOST_DEATHS} worker processes died in this run, the last of {shown}, which {how}{hint}; mend \
+                 {shown}, or give on_workers=\"inline\" to call it in this process"
+            )
+        })
+    }
+}
+
+fn failed(message: String) -> OpError {
+    OpErrorKind::Failed(Cause::from(message)).into()
+}

@@ -1,0 +1,119 @@
+"""How Python functions get into worker processes, and what they raise gets back.
+
+A function that a fresh process can import to the same object travels as its name. Any other (a lambda, a closure, what
+a script or a notebook defines) travels by value, by cloudpickle: its code, what it encloses and the globals that it
+uses, as they are when the run begins. What cannot be pickled stays in this process.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import json
+import os
+import pickle
+import socket
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+from .functions import importable, shown
+
+__all__ = ["command", "rebuilt", "send", "travel"]
+
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from isochrony._worker import main; sys.exit(main())"
+)
+# Libraries that start threads of their own, as many as there are cores, in every worker process.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "BLIS_NUM_THREADS")
+
+
+def command(workers: int) -> tuple[list[str], list[tuple[str, str]]]:
+    """What starts a worker process, one of so many, and what is added to its environment.
+
+    Raises:
+        RuntimeError: nobody knows where this interpreter lies.
+    """
+    if not sys.executable or getattr(sys, "frozen", False):
+        raise RuntimeError("sys.executable names no Python interpreter that could be started")
+    # As multiprocessing does: flags of this interpreter (-O, -W, -X, ...) are those of its workers.
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = str(max(1, cores // workers))
+    added = [(name, threads) for name in _THREADS if name not in os.environ]
+    return [sys.executable, *flags, "-c", _BOOT, json.dumps(sys.path)], added
+
+
+def travel(function: Any) -> tuple[str, bytes, str]:
+    """How a function travels: "name", "value", or "" if it cannot; what is sent; and in words how, or why not."""
+    name = importable(function)
+    module = sys.modules.get(name.partition(":")[0]) if name else None
+    if name and module and _found_again(module):
+        return "name", name.encode(), f"{shown(function)} travels by name ({name})"
+    try:
+        import cloudpickle
+    except ImportError as error:
+        return "", b"", f"cannot travel to a worker process: cloudpickle is not installed ({error})"
+    # What a module holds that workers cannot import goes along by value.
+    own = sys.modules.get(getattr(function, "__module__", None) or "")
+    along = own is not None and own.__name__ != "__main__" and not _found_again(own)
+    try:
+        if along:
+            cloudpickle.register_pickle_by_value(own)
+        try:
+            data = cloudpickle.dumps(function)
+        finally:
+            if along:
+                cloudpickle.unregister_pickle_by_value(own)
+    except Exception as error:
+        first = next(iter(str(error).splitlines()), "")
+        return "", b"", f"cannot travel to a worker process ({type(error).__name__}: {first})"
+    return "value", data, f"{shown(function)} travels by value ({len(data):,} bytes)"
+
+
+def _found_again(module: ModuleType) -> bool:
+    """Whether a fresh process with the same path would find the same module by its name."""
+    path = None
+    parts = module.__name__.split(".")
+    for place in range(len(parts)):
+        name = ".".join(parts[: place + 1])
+        spec = _find(name, path)
+        if spec is None:
+            return False
+        path = spec.submodule_search_locations
+    origin = getattr(module, "__file__", None)
+    # Modules without a file are built in, or were made by hand and are not found.
+    return (
+        origin is None
+        or spec is None
+        or spec.origin is None
+        or os.path.realpath(spec.origin) == os.path.realpath(origin)
+    )
+
+
+def _find(name: str, path: Any) -> importlib.machinery.ModuleSpec | None:
+    for finder in sys.meta_path:
+        find = getattr(finder, "find_spec", None)
+        spec: importlib.machinery.ModuleSpec | None = find(name, path) if find else None
+        if spec is not None:
+            return spec
+    return None
+
+
+def send(parent: int, memory: int) -> None:
+    """Sends a descriptor over a Unix socket, beside one byte."""
+    with socket.socket(fileno=os.dup(parent)) as over:
+        socket.send_fds(over, [b"\0"], [memory])
+
+
+def rebuilt(pid: int, text: str, name: str, said: str, pickled: bytes) -> BaseException:
+    """What was raised in a worker process: the same exception where it could be pickled, with where it came from."""
+    error: BaseException
+    try:
+        error = pickle.loads(pickled)
+        if not isinstance(error, BaseException):
+            raise TypeError
+    except Exception:
+        error = RuntimeError(f"{name}: {said}")
+    error.add_note(f"In worker process {pid}:\n{text.rstrip()}")
+    return error

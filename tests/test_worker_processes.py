@@ -1,0 +1,546 @@
+"""Python functions in worker processes: how they get there, what comes back, and what is left when one dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import functions_of_tests as own
+import isochrony as iso
+
+pytestmark = pytest.mark.native
+
+Array = npt.NDArray[Any]
+SAMPLES = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def pressure(tmp_path_factory: pytest.TempPathFactory) -> iso.Signal:
+    """A million samples with gaps and a clock that was set back."""
+    store = iso.open(tmp_path_factory.mktemp("processes") / "a.iso", mode="x")
+    writer = store.create("stn/p", dtype="i2", rate=1000, unit="kPa", start="2010-03-01T00:00:00Z")
+    chance = np.random.default_rng(5)
+    for part in range(4):
+        writer.append((chance.normal(size=SAMPLES // 4) * 300).astype("i2"))
+        if part == 2:
+            writer.append(np.zeros(10, "i2"), at="2010-02-01T00:00:00Z")
+        writer.append_gap(samples=1 + 777 * part)
+    store.commit()
+    return store["stn/p"]
+
+
+def children() -> set[int]:
+    """Processes that this one started and that are still there, ended or not."""
+    listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return {int(pid) for one in listed for pid in one.read_text().split()}
+
+
+def descriptors() -> list[str]:
+    folder = Path("/proc/self/fd")
+    links = []
+    for name in os.listdir(folder):  # noqa: PTH208  (a Path would hold the folder open)
+        try:
+            links.append(str((folder / name).readlink()))
+        except FileNotFoundError:
+            continue
+    return sorted(links)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    """No process, socket or shared memory outlives a run, however it ended."""
+    before = children(), threading.active_count()
+    yield
+    assert children() == before[0]
+    assert threading.active_count() == before[1]
+    assert not [link for link in descriptors() if "isochrony-worker" in link]
+
+
+def windows(signal: iso.Signal, window: int = 500, hop: int | None = None) -> iso.Plan:
+    return iso.scan(signal).rewindow(window, hop)
+
+
+def on_two(plan: iso.Plan, **options: Any) -> iso.RunResult:
+    # Short of memory, so that there are many tasks and both workers get some.
+    return plan.run(workers=2, memory=32 << 20, **options)
+
+
+# --- results ---
+
+
+def test_any_number_of_workers_gives_the_same_bits(pressure: iso.Signal) -> None:
+    def spectrum(rows: Array) -> Array:
+        return np.abs(np.fft.rfft(rows.astype("f8"), axis=1))[:, :9]
+
+    def steep(rows: Array) -> Array:
+        return rows[:, -1] > rows[:, 0]
+
+    plans = [
+        windows(pressure).map(iso.py(own.peaks)),
+        windows(pressure, 64, 24).map(iso.py(spectrum)),
+        windows(pressure, 100, 70).filter(iso.py(steep)).map(iso.py(lambda rows: rows[:, ::-1])),
+        windows(pressure, 200).map(iso.py(lambda rows: rows.mean(axis=1) + 1j)).filter(lambda s: s.real.max() > 1),
+        iso.scan(pressure).map(iso.py(lambda x: x.astype("f4") ** 2)).rewindow(1000).stats("mean"),
+        # Behind what remembers, in order: settling is granted no tolerance.
+        iso.scan(pressure).iir("butter", "lowpass", 100.0).rewindow(1000).map(iso.py(own.peaks)),
+    ]
+    for plan in plans:
+        one = plan.collect()
+        for workers in (2, 3):
+            many = plan.collect(workers=workers, memory=64 << 20)
+            if isinstance(one, iso.Table):
+                one_, many_ = np.asarray(one["mean"]), np.asarray(many["mean"])
+            else:
+                one_, many_ = one, many
+            np.testing.assert_array_equal(one_, many_)
+            assert one_.dtype == many_.dtype
+            assert len(many_)
+
+
+def test_calibrated_values_and_counts_arrive_as_in_one_process(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", mode="x") as store:
+        writer = store.create("p", dtype="i2", rate=100, unit="kPa", scale=0.5, offset=1.0)
+        writer.append((np.arange(20_000) % 1000).astype("i2"))
+        store.commit()
+        for counts in (False, True):
+            plan = iso.scan(store["p"]).rewindow(100).map(iso.py(lambda rows: rows[:, :2], counts=counts))
+            one, many = plan.collect(), plan.collect(workers=2)
+            np.testing.assert_array_equal(one, many)
+            assert one.dtype == many.dtype == ("i2" if counts else "f8")
+
+
+def test_blocks_larger_than_the_memory_that_is_shared_at_first(pressure: iso.Signal) -> None:
+    # A few samples become megabytes: results of 8 kB a window.
+    plan = windows(pressure, 1000).map(iso.py(lambda rows: np.repeat(rows[:, :1], 1024, axis=1).astype("f8")))
+    np.testing.assert_array_equal(plan.collect(), plan.collect(workers=2))
+
+
+def test_an_array_that_a_function_keeps_stays_as_it_was(pressure: iso.Signal) -> None:
+    kept: list[tuple[Array, Array]] = []
+
+    def keeps(rows: Array) -> Array:
+        same = all(np.array_equal(array, copy) for array, copy in kept)
+        kept.append((rows[1:], rows[1:].copy()))
+        assert not rows.flags.writeable
+        return np.full(len(rows), same)
+
+    flags = windows(pressure).map(iso.py(keeps, dtype="?")).collect(workers=2)
+    assert flags.all()
+    assert kept == []
+
+
+# --- how functions get there ---
+
+
+def where(plan: iso.Plan) -> str:
+    """What `explain` says of the only function of a plan."""
+    (line,) = [line.strip() for line in plan.explain().splitlines() if line.strip().startswith(("map(", "filter("))]
+    return line
+
+
+def test_explain_and_report_say_where_functions_are_called_and_why(pressure: iso.Signal) -> None:
+    lock = threading.Lock()
+
+    def locked(rows: Array) -> Array:
+        with lock:
+            return rows[:, 0]
+
+    cases = [
+        (iso.py(own.peaks), "map(py(peaks)) in worker processes: peaks travels by name (functions_of_tests:peaks)"),
+        (iso.py(lambda rows: rows[:, 0]), "in worker processes: <lambda> travels by value ("),
+        (iso.py(locked, dtype="i2"), "in the caller's thread: it cannot travel to a worker process (TypeError: cannot"),
+        (iso.py(own.peaks, on_workers="inline"), 'in the caller\'s thread: it was given on_workers="inline"'),
+        (iso.py(own.peaks, on_workers="threads"), 'in the workers\' threads: on_workers="threads"'),
+        (iso.py(own.peaks, sequential=True), "in the caller's thread: it remembers what came before"),
+        (
+            iso.py(own.peaks, sequential=True, on_workers="processes"),
+            "in the caller's thread: it remembers, in one worker process; peaks travels by name",
+        ),
+    ]
+    for function, said in cases:
+        # What is before it in tasks, so that there are workers whatever becomes of it.
+        plan = windows(pressure).map(lambda s: s + 1).map(function)
+        assert said in where(plan)
+        report = on_two(plan).report
+        assert report.places == (where(plan),)
+        in_processes = "worker process" in said and "cannot" not in said
+        assert bool(report.processes) == in_processes
+        assert where(plan) in str(report)
+        if in_processes:
+            assert f"process {report.processes[0].pid}" in str(report)
+            assert os.getpid() not in {one.pid for one in report.processes}
+            assert all(one.blocks > 0 and one.ended is None for one in report.processes)
+    in_order = iso.scan(pressure).iir("butter", "lowpass", 100.0).rewindow(1000).map(iso.py(own.peaks))
+    assert "in the caller's thread: what is before it, or after it, goes in order" in where(in_order)
+
+
+def test_each_worker_has_a_process_of_its_own(pressure: iso.Signal) -> None:
+    plan = windows(pressure).map(iso.py(lambda rows: np.full(len(rows), os.getpid())))
+    pids = set(plan.collect(workers=2, memory=32 << 20)[:, 0].tolist())
+    report = on_two(plan).report
+    assert os.getpid() not in pids
+    assert 1 <= len(pids) <= 2
+    assert len(report.processes) == len({one.worker for one in report.processes}) <= 2
+    # Two functions of one worker share its process.
+    twice = on_two(plan.map(iso.py(lambda rows: rows + 1))).report
+    assert len(twice.processes) <= 2
+
+
+def test_threads_and_the_callers_thread_are_those_of_this_process(pressure: iso.Signal) -> None:
+    here = threading.get_ident()
+    for on_workers, in_caller in [("threads", False), ("inline", True)]:
+        seen: set[tuple[int, int]] = set()
+
+        def first(rows: Array, seen: set[tuple[int, int]] = seen) -> Array:
+            seen.add((os.getpid(), threading.get_ident()))
+            return rows[:, 0]
+
+        function = iso.py(first, dtype="i2", on_workers=on_workers)  # type: ignore[arg-type]
+        many = windows(pressure).map(lambda s: s * 1).map(function).collect(workers=2)
+        assert {pid for pid, _ in seen} == {os.getpid()}
+        assert (here in {thread for _, thread in seen}) == in_caller
+        np.testing.assert_array_equal(many, windows(pressure).map(iso.py(first)).collect())
+
+
+def test_compiled_functions_run_in_the_workers_threads(pressure: iso.Signal) -> None:
+    pytest.importorskip("numba")
+    plan = windows(pressure).map(iso.jit(own.summed))
+    assert "in the workers' threads: compiled, it needs no interpreter" in where(plan)
+    np.testing.assert_array_equal(plan.collect(), plan.collect(workers=2))
+    assert len(on_two(plan).report.tasks) > 1
+
+
+def test_closures_travel_as_they_are_when_the_run_begins(pressure: iso.Signal) -> None:
+    factor = 2
+    plan = windows(pressure).map(iso.py(lambda rows: rows[:, :1] * factor, dtype="i2"))
+    first = plan.collect(workers=2)
+    factor = 3
+    np.testing.assert_array_equal(plan.collect(workers=2), first // 2 * 3)
+
+
+def test_what_a_script_defines_travels(tmp_path: Path) -> None:
+    """Functions, classes and exceptions of __main__, without the guard that other process pools need."""
+    program = """
+    import numpy as np, isochrony as iso
+
+    class Loud(ValueError):
+        pass
+
+    LIMIT = 5
+
+    def helper(rows):
+        return rows.max(axis=1)
+
+    def strict(rows):
+        if helper(rows).max() > LIMIT:
+            raise Loud("too loud")
+        return helper(rows)
+
+    windows = iso.scan(np.arange(1000.0) % 6, rate=10).rewindow(10)
+    print(windows.map(iso.py(strict, dtype="f8")).collect(workers=2).sum())
+    LIMIT = 4
+    try:
+        windows.map(iso.py(strict, dtype="f8")).collect(workers=2)
+    except iso.RunError as error:
+        print(type(error.__cause__) is Loud)
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=200, cwd=tmp_path
+    )
+    assert said.stdout.split() == ["500.0", "True"], said.stderr
+
+
+def test_options_that_make_no_sense_are_refused(pressure: iso.Signal) -> None:
+    lock = threading.Lock()
+    with pytest.raises(iso.OptionError, match="on_workers='there'"):
+        iso.py(own.peaks, on_workers="there")  # type: ignore[arg-type]
+    with pytest.raises(iso.OptionError, match="runs in one place"):
+        iso.py(own.peaks, sequential=True, on_workers="threads")
+    with pytest.raises(iso.PlanError, match=r"cannot travel to a worker process .*inline"):
+        windows(pressure).map(iso.py(lambda rows: (lock, rows)[1], on_workers="processes"))
+
+
+def test_where_a_function_is_called_is_saved(pressure: iso.Signal) -> None:
+    for options in ({}, {"on_workers": "inline"}, {"on_workers": "processes", "sequential": True}):
+        plan = windows(pressure).map(iso.py(own.peaks, **options))  # type: ignore[arg-type]
+        saved = json.loads(plan.to_json())["nodes"][-1]["params"]
+        assert {name: saved[name] for name in ("on_workers", "sequential") if name in saved} == options
+        assert where(iso.Plan.from_json(plan.to_json())) == where(plan)
+
+
+def test_one_that_remembers_is_called_in_order_in_one_process(pressure: iso.Signal) -> None:
+    total = 0
+
+    def running(rows: Array) -> Array:
+        nonlocal total
+        sums = total + np.cumsum(rows.sum(axis=1, dtype="i8"))
+        total = int(sums[-1])
+        return sums
+
+    expected = np.cumsum(windows(pressure).map(lambda s: s.sum()).collect()[:, 0].astype("i8"))
+    for on_workers in ("processes", "inline"):
+        total = 0
+        plan = windows(pressure).map(iso.py(running, dtype="i8", sequential=True, on_workers=on_workers))  # type: ignore[arg-type]
+        result = plan.map(lambda s: s + 0).collect(workers=2)
+        np.testing.assert_array_equal(result[:, 0], expected)
+        assert (total == 0) == (on_workers == "processes")
+
+
+def test_what_is_printed_comes_out(pressure: iso.Signal, capfd: pytest.CaptureFixture[str]) -> None:
+    def says(rows: Array) -> Array:
+        print("said by", os.getpid())
+        print("told by", os.getpid(), file=sys.stderr)
+        return rows[:, 0]
+
+    on_two(windows(pressure).map(iso.py(says, dtype="i2")))
+    out, err = capfd.readouterr()
+    assert "said by" in out
+    assert "told by" in err
+    assert str(os.getpid()) not in out
+
+
+# --- what they raise ---
+
+
+class UnpicklableError(Exception):
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"{first} and {second}")
+        self.lock = threading.Lock()
+
+
+def test_an_exception_comes_back_as_itself_with_where_it_came_from(pressure: iso.Signal) -> None:
+    def strict(rows: Array) -> Array:
+        if rows.max() > 0:
+            raise ValueError("too loud")
+        return rows.max(axis=1)
+
+    with pytest.raises(iso.RunError) as caught:
+        on_two(windows(pressure).map(iso.py(strict, dtype="i2")))
+    for part in ("py (node 2, samples 0 to", "2010-03-01T00:00:00", "ValueError: too loud"):
+        assert part in str(caught.value)
+    cause = caught.value.__cause__
+    assert type(cause) is ValueError
+    (note,) = cause.__notes__
+    assert "In worker process" in note
+    assert "in strict\n" in note
+    assert "_worker.py" not in note
+
+
+def test_an_exception_that_cannot_be_pickled_comes_back_as_text(pressure: iso.Signal) -> None:
+    def fails(rows: Array) -> Array:
+        raise UnpicklableError(3, 4)
+
+    with pytest.raises(iso.RunError, match="UnpicklableError: 3 and 4") as caught:
+        on_two(windows(pressure).map(iso.py(fails, dtype="i2")))
+    assert type(caught.value.__cause__) is RuntimeError
+    assert "in fails\n" in caught.value.__cause__.__notes__[0]
+
+
+def test_what_is_no_error_leaves_a_run_as_itself(pressure: iso.Signal) -> None:
+    def leaves(rows: Array) -> Array:
+        sys.exit("enough")
+
+    with pytest.raises(SystemExit, match="enough"):
+        on_two(windows(pressure).map(iso.py(leaves, dtype="i2")))
+
+
+@pytest.mark.parametrize(
+    ("function", "part"),
+    [
+        (lambda rows: rows[:1, 0], r"returned int16 of shape \(1,\)"),
+        (lambda rows: rows[:, 0].astype("f4"), "returned float32 of shape"),
+        (lambda rows: rows[None], "array of 3 dimensions"),
+        (lambda rows: np.array(["a"] * len(rows)), r"cannot flow in a plan; convert them with \.astype"),
+        (lambda rows: None, "cannot flow in a plan|dimensions"),
+    ],
+)
+def test_results_of_another_kind_are_refused_as_in_one_process(
+    pressure: iso.Signal, function: Callable[[Array], Any], part: str
+) -> None:
+    plan = windows(pressure).map(iso.py(function, dtype="i2"))
+    with pytest.raises(iso.RunError, match=part):
+        on_two(plan)
+    with pytest.raises(iso.RunError, match=part):
+        plan.run()
+
+
+# --- processes that die ---
+
+
+def once(marker: Path) -> bool:
+    """True the first time, in whatever process."""
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("death", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(3)])
+def test_a_process_that_dies_costs_one_more_try(
+    pressure: iso.Signal, tmp_path: Path, death: Callable[[], None]
+) -> None:
+    marker = tmp_path / "died"
+
+    def fragile(rows: Array) -> Array:
+        if rows[0, 0] > 0 and once(marker):
+            death()
+        return rows.max(axis=1)
+
+    plan = windows(pressure).map(iso.py(fragile, dtype="i2"))
+    report = on_two(plan).report
+    (died,) = [one for one in report.processes if one.ended]
+    assert died.ended in ("was killed by SIGKILL", "ended with exit status 3")
+    assert len({one.pid for one in report.processes}) == len(report.processes) >= 2
+    assert died.ended in str(report)
+    marker.unlink()
+    np.testing.assert_array_equal(plan.collect(workers=2), windows(pressure).map(lambda s: s.max()).collect())
+
+
+def test_a_process_killed_from_outside_costs_one_more_try(pressure: iso.Signal, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+
+    def waits(rows: Array) -> Array:
+        if once(pid_file):
+            (tmp_path / "whole").write_text(str(os.getpid()))
+            time.sleep(100)
+        return rows.max(axis=1)
+
+    def kill() -> None:
+        until = time.monotonic() + 60
+        while not (tmp_path / "whole").exists() or not (tmp_path / "whole").read_text():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        os.kill(int((tmp_path / "whole").read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    result = windows(pressure).map(iso.py(waits, dtype="i2")).collect(workers=2)
+    killer.join()
+    np.testing.assert_array_equal(result, windows(pressure).map(lambda s: s.max()).collect())
+
+
+def test_a_function_that_kills_its_process_each_time_ends_the_run(pressure: iso.Signal) -> None:
+    def kills(rows: Array) -> Array:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return rows[:, 0]
+
+    with pytest.raises(iso.RunError) as caught:
+        on_two(windows(pressure).map(iso.py(kills, dtype="i2")))
+    for part in ("py (node 2", "worker process of", "kills was killed by SIGKILL", "so did another", "inline"):
+        assert part in str(caught.value)
+
+
+def test_deaths_at_ever_new_blocks_end_the_run_too(pressure: iso.Signal, tmp_path: Path) -> None:
+    def each_first(rows: Array) -> Array:
+        if once(tmp_path / f"{rows[:10].tobytes().hex()[:100]}"):
+            os._exit(1)
+        return rows[:, 0]
+
+    with pytest.raises(iso.RunError, match=r"more than 8 worker processes died.*exit status 1"):
+        iso.scan(pressure, segment=5000).rewindow(500).map(iso.py(each_first, dtype="i2")).run(workers=2)
+
+
+def test_what_one_that_remembers_knew_is_lost_with_its_process(pressure: iso.Signal, tmp_path: Path) -> None:
+    def kills(rows: Array) -> Array:
+        if once(tmp_path / "died"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rows[:, 0]
+
+    plan = windows(pressure).map(iso.py(kills, dtype="i2", sequential=True, on_workers="processes"))
+    with pytest.raises(
+        iso.RunError, match=r"py \(node 2.*kills was killed by SIGKILL, and what kills remembered is lost"
+    ):
+        plan.run(workers=2)
+
+
+def test_processes_that_cannot_start_say_so(pressure: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = windows(pressure).map(iso.py(own.peaks))
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(iso.RunError, match=r"no worker process can be started \(/nowhere/python.*inline"):
+        plan.run(workers=2)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(iso.RunError, match=r"ended with exit status 1 before it was ready"):
+        plan.run(workers=2)
+    monkeypatch.setattr(sys, "executable", "")
+    report = windows(pressure).map(lambda s: s + 1).map(iso.py(own.peaks)).run(workers=2).report
+    assert "no Python interpreter that could be started" in report.places[0]
+    assert report.processes == ()
+
+
+# --- ends ---
+
+
+def test_nothing_stays_open(pressure: iso.Signal) -> None:
+    plan = windows(pressure).map(iso.py(own.peaks))
+    plan.run(workers=2)
+    before = descriptors()
+    for _ in range(3):
+        plan.run(workers=2)
+    with pytest.raises(iso.RunError):
+        windows(pressure).map(iso.py(lambda rows: rows / None, dtype="f8")).run(workers=2)  # type: ignore[operator]
+    assert descriptors() == before
+
+
+def test_ctrl_c_ends_a_run_whose_functions_take_long(pressure: iso.Signal, tmp_path: Path) -> None:
+    def slow(rows: Array) -> Array:
+        (tmp_path / "begun").touch()
+        time.sleep(100)
+        return rows[:, 0]
+
+    def press() -> None:
+        until = time.monotonic() + 60
+        while not (tmp_path / "begun").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for options in ({}, {"sequential": True, "on_workers": "processes"}):
+        (tmp_path / "begun").unlink(missing_ok=True)
+        pressing = threading.Thread(target=press)
+        pressing.start()
+        begun = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            windows(pressure).map(iso.py(slow, dtype="i2", **options)).run(workers=2)  # type: ignore[arg-type]
+        assert time.monotonic() - begun < 60
+        pressing.join()
+
+
+def test_when_the_parent_is_killed_its_processes_end(tmp_path: Path) -> None:
+    program = """
+    import os, sys, time
+    from pathlib import Path
+    import numpy as np, isochrony as iso
+
+    def slow(rows):
+        Path(FOLDER, str(os.getpid())).touch()
+        while True:
+            sum(range(1000))
+
+    FOLDER = sys.argv[1]
+    iso.scan(np.zeros(100_000), rate=1).rewindow(10).map(iso.py(slow, dtype="f8")).run(workers=2)
+    """
+    parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program), str(tmp_path)], cwd=tmp_path)
+    until = time.monotonic() + 60
+    while not list(tmp_path.iterdir()):
+        assert time.monotonic() < until
+        assert parent.poll() is None
+        time.sleep(0.01)
+    parent.kill()
+    parent.wait()
+    for marker in tmp_path.iterdir():
+        while Path("/proc", marker.name).exists():
+            assert time.monotonic() < until + 60
+            time.sleep(0.01)
