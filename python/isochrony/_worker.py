@@ -22,6 +22,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any, Never
@@ -37,6 +38,8 @@ READY, LOADED, DONE, KEPT, SHAPE, RAISED = 1, 2, 3, 4, 5, 6
 # lies, bytes of the memory, values of a row of the result (-1: single values), types of both.
 WORK = struct.Struct("=QQqQQQq16s16s")
 BY_NAME, BY_VALUE = 0, 1
+# Seconds that a process may take to end once its parent is gone.
+GRACE = 2.0
 
 
 class _Worker:
@@ -185,6 +188,8 @@ def _watch(parent: socket.socket) -> None:
     poll.register(parent, 0)
     while not any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
         pass
+    # One that has nothing to do ends by itself, in order.
+    time.sleep(GRACE)
     os._exit(1)
 
 

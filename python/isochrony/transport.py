@@ -14,12 +14,16 @@ import pickle
 import socket
 import subprocess
 import sys
+import threading
 from types import ModuleType
 from typing import Any
 
 from .functions import importable, shown
 
 __all__ = ["command", "rebuilt", "send", "travel"]
+
+# What cloudpickle is to send by value it knows by a list of the process.
+_REGISTRY = threading.Lock()
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from isochrony._worker import main; sys.exit(main())"
@@ -40,8 +44,10 @@ def command(workers: int) -> tuple[list[str], list[tuple[str, str]]]:
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = str(max(1, cores // workers))
+    # Paths of other types are there where somebody put them.
+    path = [os.fsdecode(entry) for entry in sys.path]
     added = [(name, threads) for name in _THREADS if name not in os.environ]
-    return [sys.executable, *flags, "-c", _BOOT, json.dumps(sys.path)], added
+    return [sys.executable, *flags, "-c", _BOOT, json.dumps(path)], added
 
 
 def travel(function: Any) -> tuple[str, bytes, str]:
@@ -56,15 +62,17 @@ def travel(function: Any) -> tuple[str, bytes, str]:
         return "", b"", f"cannot travel to a worker process: cloudpickle is not installed ({error})"
     # What a module holds that workers cannot import goes along by value.
     own = sys.modules.get(getattr(function, "__module__", None) or "")
-    along = own is not None and own.__name__ != "__main__" and not _found_again(own)
     try:
-        if along:
-            cloudpickle.register_pickle_by_value(own)
-        try:
-            data = cloudpickle.dumps(function)
-        finally:
+        with _REGISTRY:
+            listed = cloudpickle.list_registry_pickle_by_value()
+            along = own is not None and own.__name__ not in {"__main__", *listed} and not _found_again(own)
             if along:
-                cloudpickle.unregister_pickle_by_value(own)
+                cloudpickle.register_pickle_by_value(own)
+            try:
+                data = cloudpickle.dumps(function)
+            finally:
+                if along:
+                    cloudpickle.unregister_pickle_by_value(own)
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         return "", b"", f"cannot travel to a worker process ({type(error).__name__}: {first})"
@@ -106,14 +114,29 @@ def send(parent: int, memory: int) -> None:
         socket.send_fds(over, [b"\0"], [memory])
 
 
-def rebuilt(pid: int, text: str, name: str, said: str, pickled: bytes) -> BaseException:
-    """What was raised in a worker process: the same exception where it could be pickled, with where it came from."""
+def rebuilt(pid: int, loading: bool, text: str, name: str, said: str, pickled: bytes) -> BaseException:
+    """What was raised in a worker process: the same exception where it could be pickled, with where it came from.
+
+    Parameters:
+        pid: of the process.
+        loading: whether it was raised when the function was loaded there, and not by a call.
+        text: the traceback.
+        name: of its class.
+        said: its message.
+        pickled: itself, or nothing.
+    """
     error: BaseException
     try:
+        # It comes from a process that this one started, to run this one's code.
         error = pickle.loads(pickled)
         if not isinstance(error, BaseException):
             raise TypeError
     except Exception:
         error = RuntimeError(f"{name}: {said}")
     error.add_note(f"In worker process {pid}:\n{text.rstrip()}")
+    if loading:
+        error.add_note(
+            "The function could not be loaded there: have what it needs in a module that a fresh process can import, "
+            'or give on_workers="inline" to call it in this process.'
+        )
     return error

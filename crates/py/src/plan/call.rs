@@ -172,7 +172,6 @@ fn remotely(
     match remote.call(&work, result.bytes_mut())? {
         Answer::Done => Ok(out.seal(result)),
         Answer::Raised(error) => Err(raised(error)),
-        Answer::NotLoaded(error) => Err(raised(error)),
         Answer::Shape(dtype, shape) => {
             let got = Returned::dtype_named(&dtype).map_err(failed)?;
             let (rows, columns) = Returned::shape(&shape).map_err(failed)?;

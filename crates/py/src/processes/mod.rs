@@ -151,29 +151,45 @@ impl Remote {
         run: &RunOptions<'_>,
         again: bool,
     ) -> Self {
-        Self {
+        let remote = Self {
             processes,
             function,
             shown: shown.to_owned(),
             worker: run.worker,
             stop: run.interrupt.cloned(),
             again,
+        };
+        remote.warm_up();
+        remote
+    }
+
+    /// Has a process started and the function loaded: what takes tenths of a second is not counted to the first block. If
+    /// it fails, it fails there again, where it is told. In the caller's thread the first block has to wait, since there a
+    /// signal ends the run.
+    fn warm_up(&self) {
+        if self.worker.is_some()
+            && let Ok(mut process) = self.processes.take(self.worker)
+            && let Ok(None) = process.load(&self.function, &mut || self.look())
+        {
+            self.processes.lock().idle.push(process);
+        }
+    }
+
+    /// What is looked for while a process works.
+    fn look(&self) -> Result<(), Lost> {
+        if (self.stop.as_ref()).is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Lost::Stopped);
+        }
+        match self.worker {
+            Some(_) => Ok(()),
+            // Signals are looked for in the caller's thread only.
+            None => Python::attach(|py| py.check_signals()).map_err(Lost::Signal),
         }
     }
 
     /// Has the function called over a block, and what it returns, if that is as wanted, written to `out`.
     pub(crate) fn call(&self, work: &Work<'_>, out: &mut [u8]) -> Result<Answer, OpError> {
-        let in_caller = self.worker.is_none();
-        let mut look = || {
-            if (self.stop.as_ref()).is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return Err(Lost::Stopped);
-            }
-            match in_caller {
-                // Signals are looked for in the caller's thread only.
-                true => Python::attach(|py| py.check_signals()).map_err(Lost::Signal),
-                false => Ok(()),
-            }
-        };
+        let mut look = || self.look();
         let mut first = true;
         loop {
             let mut process = self.processes.take(self.worker)?;

@@ -60,8 +60,6 @@ pub(crate) enum Answer {
     /// The result is of this type and shape.
     Shape(String, Vec<usize>),
     Raised(PyErr),
-    /// The function could not be loaded.
-    NotLoaded(PyErr),
 }
 
 /// What looks around while a process works.
@@ -109,20 +107,10 @@ impl Process {
         out: &mut [u8],
         look: Look<'_>,
     ) -> Result<Answer, Lost> {
+        if let Some(raised) = self.load(function, look)? {
+            return Ok(Answer::Raised(raised));
+        }
         let begun = Instant::now();
-        if !self.ready {
-            self.hear(look)?;
-            self.ready = true;
-        }
-        if !self.loaded.contains(&function.number) {
-            let number = function.number.to_ne_bytes();
-            let how = [u8::from(function.by_value)];
-            self.say(Say::Function, &[&number, &how, &function.payload])?;
-            if let Heard::Raised(raised) = self.hear(look)? {
-                return Ok(Answer::NotLoaded(self.rebuilt(raised)));
-            }
-            self.loaded.insert(function.number);
-        }
         let place = (work.input.len() as u64).next_multiple_of(PAGE);
         let memory = self.reserve(place + out.len() as u64)?;
         memory.write_all_at(work.input, 0)?;
@@ -130,7 +118,7 @@ impl Process {
         self.say(Say::Call, &[&message])?;
         let answer = match self.hear(look)? {
             Heard::Shape(dtype, shape) => Answer::Shape(dtype, shape),
-            Heard::Raised(raised) => Answer::Raised(self.rebuilt(raised)),
+            Heard::Raised(raised) => Answer::Raised(self.rebuilt(raised, false)),
             Heard::Done { kept } => {
                 if let Some(memory) = &self.memory {
                     memory.read_exact_at(out, place)?;
@@ -151,6 +139,28 @@ impl Process {
         Ok(answer)
     }
 
+    /// Has a function loaded, if it is not; gives what that raised.
+    pub(super) fn load(
+        &mut self,
+        function: &Arc<Travelling>,
+        look: Look<'_>,
+    ) -> Result<Option<PyErr>, Lost> {
+        if !self.ready {
+            self.hear(look)?;
+            self.ready = true;
+        }
+        if !self.loaded.contains(&function.number) {
+            let number = function.number.to_ne_bytes();
+            let how = [u8::from(function.by_value)];
+            self.say(Say::Function, &[&number, &how, &function.payload])?;
+            if let Heard::Raised(raised) = self.hear(look)? {
+                return Ok(Some(self.rebuilt(raised, true)));
+            }
+            self.loaded.insert(function.number);
+        }
+        Ok(None)
+    }
+
     fn say(&mut self, what: Say, parts: &[&[u8]]) -> Result<(), Lost> {
         Ok(wire::say(&mut self.over, what, parts)?)
     }
@@ -165,7 +175,8 @@ impl Process {
         wire::hear(&mut self.over, &mut look)
     }
 
-    fn rebuilt(&self, raised: Raised) -> PyErr {
+    /// What was raised there, by a call or when the function was loaded.
+    fn rebuilt(&self, raised: Raised, loading: bool) -> PyErr {
         let Raised {
             text,
             name,
@@ -175,7 +186,8 @@ impl Process {
         Python::attach(|py| {
             let transport = py.import("isochrony.transport")?;
             let rebuilt = transport.getattr("rebuilt")?;
-            let error = rebuilt.call1((self.report.pid, text, name, said, &pickled[..]))?;
+            let error =
+                rebuilt.call1((self.report.pid, loading, text, name, said, &pickled[..]))?;
             Ok(PyErr::from_value(error))
         })
         .unwrap_or_else(|error| error)
