@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import figures
+import streams
 
 
 def processor() -> str:
@@ -97,6 +98,9 @@ def main() -> None:
         print(f"\nGoals missed on this machine: {', '.join(f'`{name}`' for name in missed)}.")
     for peer in (peer for part in compared for peer in part.get("missing", [])):
         print(f"\nMissing, so not compared with: {peer['name']} ({peer['why']}).")
+    grid = [result for result in results if "grid" in result]
+    if grid:
+        print(f"\n{streams.section(grid)}", end="")
     if space:
         print(f"\n{figures.section(space, files['cache'])}", end="")
 

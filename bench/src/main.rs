@@ -1,4 +1,4 @@
-//! Benchmarks of the store against bare loops, named area/operation/size/variant.
+//! Benchmarks of the store, plans and streams against bare loops, named area/operation/size/variant.
 //!
 //! Machines are noisy, so every claim is a ratio of two things run by turns in this process, and what is printed is the
 //! median of the ratios with their spread. Every result is asserted before its time counts.
@@ -13,6 +13,7 @@ mod scan;
 mod serve;
 mod statfilter;
 mod strategies;
+mod streams;
 mod view;
 
 use std::path::PathBuf;
@@ -58,7 +59,7 @@ type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std:
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
     let mut results = Results::default();
-    let benches: [(&str, Bench); 9] = [
+    let benches: [(&str, Bench); 10] = [
         ("statfilter", statfilter::run),
         ("chain", chain::run),
         ("fft", fft::run),
@@ -68,6 +69,7 @@ fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
         ("view", view::run),
         ("import", import::run),
         ("strategies", strategies::run),
+        ("streams", streams::run),
     ];
     for (name, bench) in benches {
         if setup.only.as_deref().is_none_or(|only| only == name) {

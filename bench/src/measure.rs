@@ -130,6 +130,27 @@ impl Results {
         }));
     }
 
+    /// One row of the grid of streams: seconds by number of workers.
+    pub fn grid(
+        &mut self,
+        source: &str,
+        memory: usize,
+        order: &str,
+        bytes: usize,
+        workers: &[usize],
+        seconds: &[Spread],
+    ) {
+        let each = seconds.iter().map(|one| [one.median, one.low, one.high]);
+        let each: Vec<_> = each.collect();
+        let said: Vec<_> = each.iter().map(|one| format!("{:.4}", one[0])).collect();
+        let kib = memory >> 10;
+        println!("nbuf/grid/{source}/{kib} KiB/{order}: {} s", said.join(" "));
+        self.0.push(json!({
+            "name": "nbuf/grid", "met": null, "source": source, "memory": memory, "order": order, "bytes": bytes,
+            "workers": workers, "grid": each,
+        }));
+    }
+
     pub fn to_json(&self) -> Value {
         Value::Array(self.0.clone())
     }

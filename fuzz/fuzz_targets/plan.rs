@@ -40,7 +40,8 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let written = plan.to_json().expect("what was read can be written");
-    let again = Plan::from_json(&written, &catalog, &resolve).expect("what was written can be read");
+    let again =
+        Plan::from_json(&written, &catalog, &resolve).expect("what was written can be read");
     assert!(again == plan, "{plan} became {again}");
     let _ = plan.explain();
 });

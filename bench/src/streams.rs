@@ -1,0 +1,393 @@
+//! nbuf: streams of bytes through workers, against the same work in bare loops, what memory and disk give, and ripgrep.
+//!
+//! The grid is the paper's (figures 10 to 13): its processing, a plain loop for minimum, maximum and mean, by workers,
+//! memory, source and order. All memory is divided among the workers there, as in the paper; elsewhere the runtime chooses
+//! its buffers.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isochrony_bytes::{Chain, Outcome, Piece};
+use isochrony_nbuf::{Block, Cause, Framing, Input, Native, Options, Order, Out, Process};
+
+use crate::measure::{Results, Times, noise, ratio, turns};
+
+type Failure = Box<dyn std::error::Error>;
+
+const ORDERS: [(Order, &str); 4] = [
+    (Order::None, "none"),
+    (Order::Output, "output"),
+    (Order::Execution, "execution"),
+    (Order::Both, "both"),
+];
+
+/// What the paper's own library took for 1 GiB in memory on two cores, at its best: 1.5 to 2.2 s. It is not run here.
+const PAPER_S_PER_GIB: f64 = 1.5;
+
+pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure> {
+    let bytes: usize = if quick { 4 << 20 } else { 1 << 30 };
+    let rounds = if quick { 1 } else { 11 };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let block: Vec<u8> = noise(1, bytes.min(64 << 20) / 2)
+        .into_iter()
+        .flat_map(i16::to_le_bytes)
+        .collect();
+    let data = block.repeat(bytes / block.len());
+    let path = dir.join("samples");
+    write(&path, &data)?;
+    in_memory(&data, rounds, threads, results);
+    from_disk(&path, &data, rounds, threads, results)?;
+    count(&dir.join("text"), bytes, rounds, results)?;
+    grid(&path, &data[..bytes / 4], rounds.min(3), results)
+}
+
+fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
+    let mut file = File::create(path)?;
+    file.write_all(data)?;
+    Ok(file.sync_all()?)
+}
+
+/// Drops a file from the page cache.
+fn drop_cached(path: &Path) -> Result<(), Failure> {
+    let advice = rustix::fs::Advice::DontNeed;
+    Ok(rustix::fs::fadvise(File::open(path)?, 0, None, advice)?)
+}
+
+fn through(name: &str, order: Order, stride: usize, input: Input<'_>) -> Outcome {
+    let native = Native::parse(&[name]).expect("there is such a processor");
+    let options = Options {
+        order,
+        framing: Framing::Stride(stride),
+        ..Options::default()
+    };
+    isochrony_nbuf::run(&options, vec![input], &native, vec![], &mut |_| true).expect("no error");
+    native.outcomes().pop().expect("a result").1
+}
+
+/// The processor over pieces that stay in a cache, without workers, turns or buffers.
+fn bare(name: &str, data: &[u8]) -> Outcome {
+    let chain = Chain::parse(&[name]).expect("there is such a processor");
+    let (mut part, mut state) = (chain.part(), chain.state());
+    for (number, bytes) in data.chunks(1 << 20).enumerate() {
+        let offset = (number << 20) as u64;
+        let piece = Piece { offset, bytes };
+        chain.scan(piece, &mut part).expect("no error");
+        let _ = chain.join(piece, &mut part, &mut state).expect("no error");
+    }
+    let outcome = chain.finish(&mut state).expect("no error").pop();
+    outcome.expect("a result")
+}
+
+/// What memory gives: the sum of all words, in several threads.
+fn sum(data: &[u8], threads: usize) {
+    thread::scope(|scope| {
+        for part in data.chunks(data.len().div_ceil(threads).next_multiple_of(64)) {
+            scope.spawn(move || {
+                let mut sums = [0_u64; 8];
+                for line in part.chunks_exact(64) {
+                    for (sum, word) in sums.iter_mut().zip(line.chunks_exact(8)) {
+                        let word = word.try_into().expect("8 bytes");
+                        *sum = sum.wrapping_add(u64::from_le_bytes(word));
+                    }
+                }
+                black_box(sums);
+            });
+        }
+    });
+}
+
+/// What the disk gives: the file read into one buffer a thread, pieces in turn.
+fn read_all(path: &Path, len: usize, threads: usize) {
+    const PIECE: usize = 1 << 20;
+    let file = File::open(path).expect("a file");
+    let next = Mutex::new(0);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let mut buffer = vec![0; PIECE];
+                loop {
+                    let at = {
+                        let mut next = next.lock().expect("nobody panics");
+                        *next += PIECE;
+                        *next - PIECE
+                    };
+                    if at >= len {
+                        break;
+                    }
+                    let part = &mut buffer[..PIECE.min(len - at)];
+                    file.read_exact_at(part, at as u64).expect("it is as long");
+                    black_box(part);
+                }
+            });
+        }
+    });
+}
+
+fn check(outcome: &Outcome, expected: &Expected) {
+    let Outcome::Statistics(found) = outcome else {
+        panic!("{outcome:?} are no statistics")
+    };
+    assert_eq!(found.count, expected.count);
+    let extremes = [expected.min, expected.max].map(|x| format!("Int({x})"));
+    assert_eq!([found.min, found.max].map(|x| format!("{x:?}")), extremes);
+    assert!((found.mean - expected.sum as f64 / expected.count as f64).abs() < 1e-9);
+}
+
+fn in_memory(data: &[u8], rounds: usize, threads: usize, results: &mut Results) {
+    let expected = Expected::of(data);
+    let [ours, memory] = turns(
+        rounds,
+        [
+            &mut || {
+                let found = through("stats:<i2", Order::None, 2, Input::bytes(data));
+                check(&found, &expected);
+            },
+            &mut || sum(data, threads),
+        ],
+    );
+    let bytes = Some(data.len() as u64);
+    let met = ratio(&ours, &memory) >= 0.9;
+    let name = "nbuf/min-max-mean/memory";
+    let other = format!("adding up the words in {threads} threads");
+    results.compare(name, &ours, &other, &memory, bytes, Some((">= 0.9", met)));
+    let paper = PAPER_S_PER_GIB * data.len() as f64 / f64::from(1 << 30);
+    let paper = Times::from(vec![Duration::from_secs_f64(paper); rounds]);
+    let met = ratio(&ours, &paper) >= 20.0;
+    let other = "the paper's library, 1.5 s for 1 GiB when it was measured (not in this run)";
+    results.compare(name, &ours, other, &paper, bytes, Some((">= 20", met)));
+}
+
+fn from_disk(
+    path: &Path,
+    data: &[u8],
+    rounds: usize,
+    threads: usize,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let (expected, hashed) = (Expected::of(data), bare("sha256", data));
+    let mut spent: [Vec<Duration>; 4] = Default::default();
+    for round in 0..=rounds {
+        for which in (0..4).map(|k| (k + round) % 4) {
+            drop_cached(path)?;
+            let begun = Instant::now();
+            match which {
+                0 => check(
+                    &through("stats:<i2", Order::None, 2, Input::open(path)?),
+                    &expected,
+                ),
+                1 => assert_eq!(
+                    through("sha256", Order::Both, 1024, Input::open(path)?),
+                    hashed
+                ),
+                2 => read_all(path, data.len(), threads),
+                _ => drop(black_box(bare("sha256", data))),
+            }
+            if round > 0 {
+                spent[which].push(begun.elapsed());
+            }
+        }
+    }
+    let slower = spent[2]
+        .iter()
+        .zip(&spent[3])
+        .map(|(disk, hash)| *disk.max(hash));
+    let slower = Times::from(slower.collect::<Vec<_>>());
+    let [stats, sha, disk, _] = spent.map(Times::from);
+    let bytes = Some(data.len() as u64);
+    let met = ratio(&stats, &disk) >= 0.9;
+    let name = "nbuf/min-max-mean/cold file";
+    let other = format!("reading it in {threads} threads");
+    results.compare(name, &stats, &other, &disk, bytes, Some((">= 0.9", met)));
+    let met = ratio(&sha, &slower) >= 0.95;
+    let other = "the slower of reading it and the hash alone";
+    let name = "nbuf/sha256/cold file";
+    results.compare(name, &sha, other, &slower, bytes, Some((">= 0.95", met)));
+    Ok(())
+}
+
+// --- literals ---
+
+const LINE: &str =
+    "2010-03-01T00:00:00.000000Z station 10 pressure 41.53 m of water, pump 2 on, valve 7 shut\n";
+const RARE: &str = "burst";
+
+/// Lines of a log, a rare word in one of 5,000; how many there are.
+fn text(path: &Path, bytes: usize) -> Result<u64, Failure> {
+    let mut block = String::new();
+    let mut found = 0;
+    while block.len() < bytes.min(16 << 20) {
+        for _ in 0..4_999 {
+            block += LINE;
+        }
+        block += &LINE.replace("pump 2 on", RARE);
+        found += 1;
+    }
+    let copies = (bytes / block.len()).max(1);
+    write(path, block.repeat(copies).as_bytes())?;
+    Ok(found * copies as u64)
+}
+
+fn count(path: &Path, bytes: usize, rounds: usize, results: &mut Results) -> Result<(), Failure> {
+    if Command::new("rg").arg("--version").output().is_err() {
+        println!("nbuf/count: ripgrep (rg) is not here, so nothing is compared with it");
+        return Ok(());
+    }
+    let rare = text(path, bytes)?;
+    let lines = rare * 5_000;
+    // In the page cache from here on.
+    File::open(path)?.read_to_end(&mut Vec::new())?;
+    let len = path.metadata()?.len();
+    for (word, expected) in [(RARE, rare), ("station", lines)] {
+        let name = format!("count:{word}");
+        let [ours, other] = turns(
+            rounds,
+            [
+                &mut || {
+                    let input = Input::open(path).expect("a file");
+                    let Outcome::Matches(found) = through(&name, Order::None, 1024, input) else {
+                        panic!("these are no matches")
+                    };
+                    assert_eq!(found.total, expected, "{word}");
+                },
+                &mut || {
+                    let mut rg = Command::new("rg");
+                    let rg = rg.args(["--no-config", "--count-matches", "--fixed-strings", word]);
+                    let output = rg.arg(path).output().expect("it ran before");
+                    let said = String::from_utf8_lossy(&output.stdout);
+                    assert_eq!(said.trim(), expected.to_string(), "{word}");
+                },
+            ],
+        );
+        let met = ratio(&ours, &other) >= 0.8;
+        let name = format!("nbuf/count/{word}");
+        let goal = Some((">= 0.8", met));
+        results.compare(&name, &ours, "ripgrep", &other, Some(len), goal);
+    }
+    Ok(())
+}
+
+// --- the paper's grid ---
+
+/// Minimum, maximum and sum of 16-bit samples, one after another as the paper has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Expected {
+    min: i16,
+    max: i16,
+    sum: i64,
+    count: u64,
+}
+
+impl Expected {
+    const NOTHING: Self = Self {
+        min: i16::MAX,
+        max: i16::MIN,
+        sum: 0,
+        count: 0,
+    };
+
+    fn of(bytes: &[u8]) -> Self {
+        let mut found = Self::NOTHING;
+        for two in bytes.chunks_exact(2) {
+            let sample = black_box(i16::from_le_bytes([two[0], two[1]]));
+            found.min = found.min.min(sample);
+            found.max = found.max.max(sample);
+            found.sum += i64::from(sample);
+            found.count += 1;
+        }
+        found
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            sum: self.sum + other.sum,
+            count: self.count + other.count,
+        }
+    }
+}
+
+struct Plain(Mutex<Expected>);
+
+impl Process for Plain {
+    type Worker = Expected;
+
+    fn worker(&self) -> Expected {
+        Expected::NOTHING
+    }
+
+    fn execute(&self, own: &mut Expected, block: &Block<'_>, _: &mut Out<'_>) -> Result<(), Cause> {
+        *own = Expected::of(block.bytes);
+        Ok(())
+    }
+
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    fn join(
+        &self,
+        _: usize,
+        own: &mut Expected,
+        _: &Block<'_>,
+        _: &mut Out<'_>,
+    ) -> Result<(), Cause> {
+        let mut all = self.0.lock().expect("nobody panics");
+        *all = all.with(*own);
+        Ok(())
+    }
+
+    fn stages(&self) -> bool {
+        false
+    }
+}
+
+fn grid(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Result<(), Failure> {
+    let file = path.with_extension("part");
+    write(&file, data)?;
+    let expected = Expected::of(data);
+    // Powers of four are powers of two, half as many.
+    let memories = [18, 20, 22, 24, 26, 28].map(|power| 1_usize << power);
+    for source in ["memory", "file"] {
+        for memory in memories.into_iter().filter(|memory| *memory <= data.len()) {
+            for (order, order_name) in ORDERS {
+                let workers = [1, 2, 4, 8, 16];
+                let mut spent: [Vec<Duration>; 5] = Default::default();
+                for _ in 0..rounds {
+                    for (workers, spent) in workers.into_iter().zip(&mut spent) {
+                        let input = if source == "memory" {
+                            Input::bytes(data)
+                        } else {
+                            drop_cached(&file)?;
+                            Input::open(&file)?
+                        };
+                        let options = Options {
+                            order,
+                            workers: Some(workers),
+                            memory,
+                            buffer: Some((memory / workers / 2).max(2) & !1),
+                            framing: Framing::Stride(2),
+                            ..Options::default()
+                        };
+                        let plain = Plain(Mutex::new(Expected::NOTHING));
+                        let begun = Instant::now();
+                        isochrony_nbuf::run(&options, vec![input], &plain, vec![], &mut |_| true)?;
+                        spent.push(begun.elapsed());
+                        assert_eq!(*plain.0.lock().expect("nobody panics"), expected);
+                    }
+                }
+                let seconds = spent.map(|times| Times::from(times).seconds());
+                results.grid(source, memory, order_name, data.len(), &workers, &seconds);
+            }
+        }
+    }
+    Ok(())
+}
