@@ -3,6 +3,7 @@
 //! Machines are noisy, so every claim is a ratio of two things run by turns in this process, and what is printed is the
 //! median of the ratios with their spread. Every result is asserted before its time counts.
 
+mod archives;
 mod chain;
 mod commit;
 mod fft;

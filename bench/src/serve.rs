@@ -2,7 +2,7 @@
 //! request a line and answers with seconds and result.
 //!
 //! `plan PATH` runs the saved plan at a path; `chain OPERATORS SAMPLES` runs PASSCHAIN over noise, whose ends read every
-//! sample.
+//! sample; `bare LOOP BYTES ARRAY...` runs one of `archives`' loops over stored arrays.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -13,6 +13,7 @@ use isochrony::prelude::*;
 use isochrony::segment::Stream;
 use isochrony::time::TimebaseId;
 
+use crate::archives;
 use crate::measure::noise;
 
 /// Answers until the requests end.
@@ -20,6 +21,13 @@ pub fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let mut plans: HashMap<String, Plan> = HashMap::new();
     for line in std::io::stdin().lock().lines() {
         let line = line?;
+        if let Some(asked) = line.strip_prefix("bare ") {
+            let start = Instant::now();
+            let found = archives::run(asked)?;
+            println!("{} {found}", start.elapsed().as_secs_f64());
+            std::io::stdout().flush()?;
+            continue;
+        }
         if !plans.contains_key(&line) {
             plans.insert(line.clone(), prepare(&line)?);
         }
@@ -46,7 +54,10 @@ fn prepare(line: &str) -> Result<Plan, Box<dyn std::error::Error>> {
             let (operators, samples) = rest.split_once(' ').ok_or("chain OPERATORS SAMPLES")?;
             chain(operators.parse()?, samples.parse()?)
         }
-        _ => Err(format!("{line}: give `plan PATH` or `chain OPERATORS SAMPLES`").into()),
+        _ => Err(format!(
+            "{line}: give `plan PATH`, `chain OPERATORS SAMPLES` or `bare LOOP BYTES ARRAY...`"
+        )
+        .into()),
     }
 }
 

@@ -18,7 +18,8 @@ use isochrony_store::{Strategy, layout};
 use crate::measure::{Results, Times, noise, ratio};
 
 const WINDOW: usize = 120_000;
-const PAYLOAD: u64 = 65_536;
+/// Where samples begin in a shard.
+pub const PAYLOAD: u64 = 65_536;
 
 type Failure = Box<dyn std::error::Error>;
 type Rows = Vec<(i16, i16, f64)>;
@@ -159,11 +160,15 @@ fn make(path: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     }
     store.commit(true)?;
     store.close()?;
-    let array = path.join("s").join("data");
+    shards(&path.join("s").join("data"), bytes)
+}
+
+/// The shard files of an array, each with its bytes of samples, of which there are so many.
+pub fn shards(array: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let mut files = Vec::new();
     let mut left = bytes;
     for shard in 0.. {
-        let path = layout::shard_file(&array, shard);
+        let path = layout::shard_file(array, shard);
         let Ok(file) = File::open(&path) else { break };
         file.sync_all()?;
         let len = (file.metadata()?.len() - PAYLOAD).min(left);
