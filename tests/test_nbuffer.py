@@ -568,3 +568,15 @@ def test_memory_stays_within_the_limit_and_sixteen_megabytes(processes: str, wor
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) <= 24_000_000 + 16_000_000
+
+
+def test_a_file_is_emptied_only_when_every_destination_is_open(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"years of work")
+    with pytest.raises(iso.UsageError, match="dst=float is refused"):
+        iso.nbuffer(b"new", None, [kept, 5.0], order="both")
+    with pytest.raises(FileNotFoundError):
+        iso.nbuffer(b"new", None, [kept, tmp_path / "no" / "folder"], order="both")
+    assert kept.read_bytes() == b"years of work"
+    iso.nbuffer(b"new", None, kept)
+    assert kept.read_bytes() == b"new"

@@ -250,7 +250,7 @@ def nbuffer(
             open_destination(destination, outputs, sources)
         if log is not None:
             log(f"begin: {len(sources.streams)} inputs, {len(outputs.streams)} outputs, {process or 'copy'}")
-        return outputs.streams
+        return outputs.begin()
 
     with _drawn(progress) as draw:
         report: NBufferReport | None = None

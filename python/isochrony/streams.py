@@ -29,6 +29,7 @@ class Opened:
     def __init__(self) -> None:
         self.streams: list[Stream] = []
         self._held: list[int] = []
+        self._replaced: list[int] = []
         self._after: list[Callable[[int], None] | None] = []
 
     def add(self, stream: Stream, after: Callable[[int], None] | None = None) -> None:
@@ -37,6 +38,16 @@ class Opened:
         self._after.append(after)
         if stream[1] == "descriptor":
             self._held.append(stream[2])
+
+    def replace(self, descriptor: int) -> None:
+        """A file whose content is to go, once everything is open."""
+        self._replaced.append(descriptor)
+
+    def begin(self) -> list[Stream]:
+        """Empties the files that are to be replaced; the streams."""
+        while self._replaced:
+            os.ftruncate(self._replaced.pop(), 0)
+        return self.streams
 
     def finish(self, counts: list[int], failed: bool) -> None:
         """Leaves Python's file objects where the bytes ended. After a failure, that an output has no end is no news."""
@@ -175,7 +186,7 @@ class Writer:
 
 
 def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
-    """Opens a destination; a file of its name is replaced."""
+    """Opens a destination; a file of its name is replaced, when the first byte could be written and not before."""
     from ._native import Signal
 
     if isinstance(destination, str | os.PathLike):
@@ -183,7 +194,7 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
         opened.add((os.fspath(destination), "descriptor", descriptor))
         _refuse_the_same(descriptor, os.fspath(destination), sources)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.ftruncate(descriptor, 0)
+            opened.replace(descriptor)
     elif _is_number(destination):
         opened.add((f"descriptor {destination}", "descriptor", os.dup(destination)))
     elif isinstance(destination, socket.socket):

@@ -107,7 +107,7 @@ pub enum BytesError {
     },
     /// Compressed bytes whose end is missing.
     #[error(
-        "{processor}: the stream ends at byte {offset} inside a frame; it was cut off, fetch it again"
+        "{processor}: the stream ends at byte {offset} without the end of a frame; it was cut off, fetch it again"
     )]
     CutOff {
         /// The processor.

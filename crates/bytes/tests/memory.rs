@@ -1,6 +1,7 @@
 //! What chains hold is bounded and said beforehand; once warm, buffers allocate nothing.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,5 +1,6 @@
 //! An import that is killed, and run again, gives what an import that was not killed gives.
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::io::{BufRead, BufReader};

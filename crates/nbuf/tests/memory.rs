@@ -1,5 +1,6 @@
 //! The memory limit, as the system counts it. Alone in its process, so that nothing else is counted.
 
+#[path = "suite/common/mod.rs"]
 mod common;
 
 use std::fs::{self, File, OpenOptions};

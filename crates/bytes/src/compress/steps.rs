@@ -116,7 +116,8 @@ impl<D: Decoder> Processor for Steps<D> {
     }
 
     fn finish(&self, state: &mut State<D>, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
-        if state.inside {
+        // Nothing is a frame, too, when it is compressed: no bytes at all are what is left of a stream.
+        if state.inside || state.sizes.bytes_in == 0 {
             return Err(BytesError::CutOff {
                 processor: D::NAME,
                 offset: state.sizes.bytes_in,

@@ -2,7 +2,7 @@
 
 mod again;
 mod clock;
-#[path = "../common/mod.rs"]
+#[path = "../suite/common/mod.rs"]
 mod common;
 mod files;
 

@@ -1,0 +1,23 @@
+//! Operators on slices, in one binary: each file of a folder of tests would be linked by itself.
+
+mod cfar;
+mod convert;
+mod correlate;
+mod detect;
+mod exact;
+mod features;
+mod filter_design;
+mod filter_fir;
+mod filter_sos;
+mod filter_zero_phase;
+mod haar_of_counts;
+mod hilbert;
+mod math;
+mod packets;
+mod resample;
+mod running;
+mod spectrum;
+mod stats;
+mod streams;
+mod tile;
+mod window;

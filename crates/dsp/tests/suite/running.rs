@@ -1,0 +1,180 @@
+//! Statistics of sliding windows against their definitions.
+
+use crate::streams::{bits, in_parts};
+use isochrony_dsp::DspError;
+use isochrony_dsp::running::{
+    MOST_SAMPLES, Ranked, RunningMean, RunningQuantile, RunningRms, SlidingSum,
+};
+use proptest::prelude::*;
+
+const EPSILON: f64 = 1.2e-16; // a rounding: 2^-53, and a little
+
+/// The last `window` of `values[..=at]`.
+fn window<T>(values: &[T], at: usize, window: usize) -> &[T] {
+    &values[(at + 1).saturating_sub(window)..=at]
+}
+
+fn quantile(values: &[f64], at: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = at * (sorted.len() - 1) as f64;
+    let (low, high) = (
+        sorted[place.floor() as usize],
+        sorted[place.ceil() as usize],
+    );
+    low + (high - low) * place.fract()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn sums_means_and_rms_are_those_of_their_windows(
+        values in prop::collection::vec(-1e3f64..1e3, 1..400), width in 1usize..60,
+        cuts in prop::collection::vec(1usize..90, 1..5),
+    ) {
+        let mut mean = RunningMean::new(width).unwrap();
+        let means = in_parts(&values, &cuts, |values, results| mean.run(values, results));
+        let mut rms = RunningRms::new(width).unwrap();
+        let roots = in_parts(&values, &cuts, |values, results| rms.run(values, results));
+        for at in 0..values.len() {
+            let window = window(&values, at, width);
+            let n = window.len() as f64;
+            // n - 1 additions and a quotient, in either way of adding.
+            let size = window.iter().map(|x| x.abs()).sum::<f64>() / n;
+            let want = window.iter().sum::<f64>() / n;
+            prop_assert!((means[at] - want).abs() <= 2.0 * (n + 1.0) * EPSILON * size, "{} {}", means[at], want);
+            let want = (window.iter().map(|x| x * x).sum::<f64>() / n).sqrt();
+            prop_assert!((roots[at] - want).abs() <= 2.0 * (n + 3.0) * EPSILON * want, "{} {}", roots[at], want);
+        }
+        // One pass gives the same bits, and so does a kernel that was used before.
+        let mut whole = RunningMean::new(width).unwrap();
+        prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| whole.run(v, r))), bits(&means));
+        rms.reset();
+        prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| rms.run(v, r))), bits(&roots));
+    }
+
+    #[test]
+    fn quantiles_are_those_of_their_windows(
+        // Few different values, so that many are equal.
+        values in prop::collection::vec((0u8..12).prop_map(f64::from), 1..300), width in 1usize..50, at in 0.0..=1.0f64,
+        cuts in prop::collection::vec(1usize..90, 1..5),
+    ) {
+        let mut kernel = RunningQuantile::new(width, at).unwrap();
+        let got = in_parts(&values, &cuts, |values, results| kernel.run(values, results));
+        for (k, got) in got.iter().enumerate() {
+            let want = quantile(window(&values, k, width), at);
+            // Two roundings of numbers up to 12.
+            prop_assert!((got - want).abs() <= 4.0 * 12.0 * EPSILON, "{got} {want} at {k}");
+        }
+        kernel.reset();
+        prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| kernel.run(v, r))), bits(&got));
+    }
+
+    #[test]
+    fn ranked_numbers_are_those_of_a_sorted_list(
+        steps in prop::collection::vec((0usize..9, -5i8..5, 1usize..10), 1..200),
+    ) {
+        let mut ranked = Ranked::new(9);
+        let mut slots = [None; 9];
+        for (slot, number, below) in steps {
+            ranked.set(slot, f64::from(number));
+            slots[slot] = Some(number);
+            let mut sorted: Vec<_> = slots.iter().flatten().copied().collect();
+            sorted.sort_unstable();
+            let below = below.min(sorted.len());
+            ranked.divide(below);
+            prop_assert_eq!(ranked.below(), Some(f64::from(sorted[below - 1])));
+            prop_assert_eq!(ranked.above(), sorted.get(below).map(|&number| f64::from(number)));
+        }
+    }
+}
+
+#[test]
+fn a_sum_keeps_nothing_of_what_has_left_its_window() {
+    // A month of whole numbers at 100 Hz in spirit: a step of 1e30, after which a running sum that adds and subtracts is
+    // off by 1e14 for ever; and of infinity, after which it is NaN.
+    for huge in [1e30, f64::INFINITY, f64::NAN] {
+        let width = 1000;
+        let mut sum = SlidingSum::new(width);
+        sum.prepare();
+        for at in 0..20_000u64 {
+            let value = if (3_000..3_500).contains(&at) {
+                huge
+            } else {
+                (at % 7) as f64
+            };
+            let got = sum.add(value);
+            if (3_000..4_499).contains(&at) {
+                assert!(got >= huge || got.is_nan(), "{at}: {got}");
+                continue;
+            }
+            let from = (at + 1).saturating_sub(width as u64);
+            let want: u64 = (from..=at).map(|at| at % 7).sum();
+            assert_eq!(got, want as f64, "{huge} at {at}"); // whole numbers are added exactly
+        }
+    }
+}
+
+#[test]
+fn nan_and_infinities_reach_the_windows_that_have_them() {
+    let mut values = vec![1.0; 30];
+    values[8] = f64::NAN;
+    values[20] = f64::NEG_INFINITY;
+    let (mut results, mut quantiles) = (vec![0.0; 30], vec![0.0; 30]);
+    RunningMean::new(5).unwrap().run(&values, &mut results);
+    RunningQuantile::new(5, 0.5)
+        .unwrap()
+        .run(&values, &mut quantiles);
+    for at in 0..30 {
+        assert_eq!(results[at].is_nan(), (8..13).contains(&at), "{at}");
+        assert_eq!(
+            results[at] == f64::NEG_INFINITY,
+            (20..25).contains(&at),
+            "{at}"
+        );
+        assert_eq!(quantiles[at].is_nan(), (8..13).contains(&at), "{at}");
+        assert!(quantiles[at].is_nan() || quantiles[at] == 1.0, "{at}");
+    }
+    // Between infinity and a number, and between infinities.
+    let mut least = [0.0; 2];
+    RunningQuantile::new(2, 0.25)
+        .unwrap()
+        .run(&[f64::NEG_INFINITY, 3.0], &mut least);
+    assert_eq!(least, [f64::NEG_INFINITY; 2]);
+}
+
+#[test]
+fn singles_are_computed_as_doubles_and_rounded_once() {
+    let values: Vec<f32> = (0..500).map(|k| (k as f32 * 0.37).sin()).collect();
+    let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
+    let (mut single, mut double) = (vec![0f32; 500], vec![0f64; 500]);
+    RunningRms::new(64).unwrap().run(&values, &mut single);
+    RunningRms::new(64).unwrap().run(&doubles, &mut double);
+    for (single, double) in single.iter().zip(&double) {
+        assert_eq!(*single, *double as f32);
+    }
+}
+
+#[test]
+fn windows_and_quantiles_outside_their_range_are_refused() {
+    let refused = |error: DspError, parts: &[&str]| {
+        let message = error.to_string();
+        for part in parts {
+            assert!(message.contains(part), "{message:?} lacks {part:?}");
+        }
+    };
+    refused(
+        RunningMean::new(0).unwrap_err(),
+        &["running_mean", "window=0 samples", "change window"],
+    );
+    refused(
+        RunningRms::new(MOST_SAMPLES + 1).unwrap_err(),
+        &["running_rms", "268435457"],
+    );
+    refused(
+        RunningQuantile::new(5, 1.5).unwrap_err(),
+        &["running_quantile", "q=1.5", "from 0 to 1"],
+    );
+    refused(RunningQuantile::new(5, f64::NAN).unwrap_err(), &["q=NaN"]);
+}

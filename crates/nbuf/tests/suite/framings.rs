@@ -1,0 +1,264 @@
+//! Any stream, framing, size of buffers and pieces gives the records of a naive division.
+
+use std::io::Read;
+use std::sync::Mutex;
+
+use crate::common::{Dice, Unsteady, ignored};
+use isochrony_nbuf::{
+    Block, Cause, Framing, Input, NbufError, Options, Order, Out, Output, PerRecord, Prefix,
+    Process,
+};
+use proptest::prelude::*;
+
+/// The records of a stream, told byte by byte.
+fn naive(framing: &Framing, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut records = Vec::new();
+    let mut record = Vec::new();
+    for byte in bytes {
+        record.push(*byte);
+        let whole = match framing {
+            Framing::Stride(stride) => record.len() == *stride,
+            Framing::Delimited(delimiter) => record.ends_with(delimiter),
+            Framing::Prefixed(prefix) => {
+                record.len() >= prefix.bytes && {
+                    let mut digits = record[..prefix.bytes].to_vec();
+                    if !prefix.big_endian {
+                        digits.reverse();
+                    }
+                    let follow = digits
+                        .iter()
+                        .fold(0_usize, |all, digit| all * 256 + usize::from(*digit));
+                    record.len() == prefix.bytes + follow
+                }
+            }
+            _ => unreachable!("no other framing"),
+        };
+        if whole {
+            records.push(std::mem::take(&mut record));
+        }
+    }
+    if !record.is_empty() {
+        records.push(record);
+    }
+    records
+}
+
+fn framings() -> impl Strategy<Value = Framing> {
+    prop_oneof![
+        (1_usize..40).prop_map(Framing::Stride),
+        prop::sample::select(vec![&b"\n"[..], b"aa", b"\r\n", b"aba"])
+            .prop_map(|delimiter| Framing::Delimited(delimiter.to_vec())),
+        (prop::sample::select(vec![1, 2]), any::<bool>())
+            .prop_map(|(bytes, big_endian)| Framing::Prefixed(Prefix { bytes, big_endian })),
+    ]
+}
+
+/// Bytes among which delimiters, their halves and short lengths are frequent.
+fn streams() -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop_oneof![4 => prop::sample::select(b"ab\r\n\0\0\x03".to_vec()), 1 => any::<u8>()];
+    prop::collection::vec(byte, 0..600)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_cutting_gives_the_naive_records(
+        framing in framings(), bytes in streams(), seed in any::<u64>(), workers in 1_usize..4, lent in any::<bool>(),
+        eager in any::<bool>(),
+    ) {
+        let seen = Mutex::new(Vec::new());
+        let note = PerRecord(|record: &[u8], out: &mut Out<'_>| {
+            seen.lock().expect("no panic").push(record.to_vec());
+            Ok(out.put(0, record)?)
+        });
+        let options = Options {
+            order: Order::Both,
+            workers: Some(workers),
+            memory: 1 << 20,
+            framing: framing.clone(),
+            eager,
+            ..Options::default()
+        };
+        // Buffers of a few records; those that are larger grow, for lengths of two bytes up to 64 KiB.
+        let options = Options { buffer: framing_buffer(&framing), ..options };
+        let mut output = Vec::new();
+        let input = if lent {
+            Input::bytes(&bytes)
+        } else {
+            Input::reader(Unsteady { bytes: &bytes, dice: Dice::new(seed) })
+        };
+        let done = ignored(&options, vec![input], &note, vec![Output::writer(&mut output)]);
+        let report = done.map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+        let wanted = naive(&framing, &bytes);
+        prop_assert_eq!(report.records, wanted.len() as u64);
+        prop_assert_eq!(seen.into_inner().expect("no panic"), wanted);
+        prop_assert!(output == bytes);
+    }
+}
+
+/// Small where records are.
+fn framing_buffer(framing: &Framing) -> Option<usize> {
+    match framing {
+        Framing::Stride(stride) => Some(stride * 3 + 1),
+        Framing::Delimited(_) => Some(700),
+        _ => None,
+    }
+}
+
+fn failure(framing: Framing, buffer: Option<usize>, memory: usize, bytes: &[u8]) -> NbufError {
+    // There is always more to come.
+    let bytes = bytes.chain(std::io::repeat(0));
+    let options = Options {
+        workers: Some(2),
+        memory,
+        buffer,
+        framing,
+        ..Options::default()
+    };
+    let nothing = PerRecord(|_: &[u8], _: &mut Out<'_>| Ok(()));
+    ignored(&options, vec![Input::reader(bytes)], &nothing, vec![])
+        .expect_err("it fits in no buffer")
+        .error
+}
+
+#[test]
+fn a_record_larger_than_a_buffer_is_an_error_that_names_it() {
+    let mut lines = b"short\n".repeat(5);
+    lines.extend([b'x'; 500]);
+    let error = failure(
+        Framing::Delimited(b"\n".to_vec()),
+        Some(100),
+        1 << 20,
+        &lines,
+    );
+    assert!(
+        matches!(
+            error,
+            NbufError::Record {
+                input: 0,
+                offset: 30,
+                length: None,
+                buffer: 100
+            }
+        ),
+        "{error}"
+    );
+    let prefix = Prefix {
+        bytes: 4,
+        big_endian: true,
+    };
+    let bytes = [0, 0, 0, 1, 7, 0x7f, 0, 0, 0, 1, 2, 3];
+    let error = failure(Framing::Prefixed(prefix), None, 1 << 20, &bytes);
+    let NbufError::Record {
+        offset: 5,
+        length: Some(length),
+        ..
+    } = error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(length, 4 + 0x7f00_0000);
+}
+
+#[test]
+fn a_record_larger_than_usual_gets_the_memory_that_is_left() {
+    let mut lines = b"short\n".repeat(5);
+    lines.resize(lines.len() + 3_000_000, b'x');
+    lines.push(b'\n');
+    let count = Mutex::new(Vec::new());
+    let note = PerRecord(|record: &[u8], _: &mut Out<'_>| {
+        count.lock().expect("no panic").push(record.len());
+        Ok(())
+    });
+    let framing = Framing::Delimited(b"\n".to_vec());
+    let options = Options {
+        workers: Some(2),
+        memory: 20_000_000,
+        framing,
+        ..Options::default()
+    };
+    ignored(&options, vec![Input::reader(&*lines)], &note, vec![]).expect("it fits");
+    assert_eq!(
+        count.into_inner().expect("no panic"),
+        [6, 6, 6, 6, 6, 3_000_001]
+    );
+}
+
+#[test]
+fn options_that_cannot_be_are_refused() {
+    let prefix = |bytes| {
+        Framing::Prefixed(Prefix {
+            bytes,
+            big_endian: true,
+        })
+    };
+    for (framing, buffer, workers) in [
+        (Framing::Stride(0), None, None),
+        (Framing::Delimited(vec![]), None, None),
+        (prefix(3), None, None),
+        (Framing::Stride(100), Some(99), None),
+        (Framing::Stride(100), None, Some(0)),
+        (Framing::Stride(100), None, Some(1_000_000)),
+    ] {
+        let options = Options {
+            framing,
+            buffer,
+            workers,
+            ..Options::default()
+        };
+        let nothing = PerRecord(|_: &[u8], _: &mut Out<'_>| Ok(()));
+        let error = ignored(&options, vec![], &nothing, vec![])
+            .expect_err("refused")
+            .error;
+        assert_eq!(error.code(), "nbuf_option", "{error}");
+    }
+}
+
+/// Needs as much memory as a buffer has bytes.
+struct Copying;
+
+impl Process for Copying {
+    type Worker = ();
+
+    fn worker(&self) {}
+
+    fn execute(&self, (): &mut (), block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+        assert!(block.bytes.len() <= 20_000, "{} bytes", block.bytes.len());
+        Ok(out.forward(0)?)
+    }
+
+    fn stages(&self) -> bool {
+        false
+    }
+
+    fn worker_bytes(&self, buffer: usize) -> usize {
+        buffer
+    }
+}
+
+#[test]
+fn a_lent_record_is_as_large_as_processors_have_memory_for() {
+    let options = Options {
+        workers: Some(2),
+        memory: 40_000,
+        buffer: Some(1000),
+        framing: Framing::Delimited(b"\n".to_vec()),
+        ..Options::default()
+    };
+    let line = |length: usize| [&vec![b'x'; length - 1][..], b"\n"].concat();
+    let lines = [line(10), line(20_000), line(500), line(800), line(19_000)].concat();
+    let report = ignored(&options, vec![Input::bytes(&lines)], &Copying, vec![]).expect("it fits");
+    assert_eq!(report.records, 5);
+    assert!(report.complete);
+    // Also where no end is found.
+    for end in [&b"\n"[..], b""] {
+        let lines = [&line(10)[..], &vec![b'x'; 20_001 - end.len()], end].concat();
+        let done = ignored(&options, vec![Input::bytes(&lines)], &Copying, vec![]);
+        let text = done.expect_err("it is too large").to_string();
+        assert!(
+            text.contains("the record at byte 10 has 20001 bytes and a buffer 20000"),
+            "{text}"
+        );
+    }
+}

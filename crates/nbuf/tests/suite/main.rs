@@ -1,0 +1,10 @@
+//! Streams through workers, in one binary: each file of a folder of tests would be linked by itself.
+
+mod broken_outputs;
+mod common;
+mod endings;
+mod framings;
+mod interleaving;
+mod native;
+mod orders;
+mod several;

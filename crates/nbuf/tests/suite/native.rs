@@ -1,0 +1,159 @@
+//! Native processors through workers: published digests and naive counts, for any order, number of workers and buffers.
+
+use crate::common::{Dice, ORDERS, Unsteady, ignored};
+use isochrony_bytes::Outcome;
+use isochrony_nbuf::{Framing, Input, Native, NbufError, Options, Order, Output, Process};
+
+fn options(order: Order, workers: usize, buffer: usize) -> Options {
+    Options {
+        order,
+        workers: Some(workers),
+        buffer: Some(buffer),
+        framing: Framing::Stride(1),
+        ..Options::default()
+    }
+}
+
+/// What decompression may need: the largest window.
+const WINDOW: usize = 200_000_000;
+
+fn field(outcome: &Outcome, name: &str) -> String {
+    let fields = outcome.fields();
+    let found = fields.iter().find(|(field, _)| *field == name);
+    format!("{:?}", found.expect("it has that field").1)
+}
+
+#[test]
+fn digests_are_those_that_were_published() {
+    // FIPS 180-4's and RFC 1321's examples of a million times "a".
+    let million = vec![b'a'; 1_000_000];
+    let sha = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+    let md5 = "7707d6ae4e027c70eea2a935c2296f21";
+    for order in ORDERS {
+        for (workers, buffer) in [(1, 1_000_000), (2, 65_537), (3, 1000), (8, 20_000)] {
+            for lent in [true, false] {
+                let native =
+                    Native::parse(&["sha256", "crc32c", "md5"]).expect("there are such processors");
+                let dice = Dice::new(buffer as u64);
+                let input = if lent {
+                    Input::bytes(&million)
+                } else {
+                    Input::reader(Unsteady {
+                        bytes: &million,
+                        dice,
+                    })
+                };
+                let mut copy = Vec::new();
+                let outputs = vec![Output::writer(&mut copy)];
+                ignored(
+                    &options(order, workers, buffer),
+                    vec![input],
+                    &native,
+                    outputs,
+                )
+                .expect("no error");
+                assert!(copy == million);
+                let found = native.outcomes();
+                let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
+                assert_eq!(names, ["sha256", "crc32c", "md5"]);
+                assert!(field(&found[0].1, "hex").contains(sha));
+                assert!(field(&found[2].1, "hex").contains(md5));
+            }
+        }
+    }
+}
+
+#[test]
+fn matches_that_span_buffers_are_found_once() {
+    let mut dice = Dice::new(5);
+    let text: Vec<u8> = (0..50_000).map(|_| b'a' + dice.below(2) as u8).collect();
+    let naive = |needle: &[u8]| {
+        let (mut count, mut at) = (0, 0);
+        while at + needle.len() <= text.len() {
+            if &text[at..at + needle.len()] == needle {
+                count += 1;
+                at += needle.len();
+            } else {
+                at += 1;
+            }
+        }
+        count
+    };
+    for (workers, buffer) in [(1, 50_000), (2, 1), (3, 7), (4, 4096)] {
+        let native = Native::parse(&["count:abba"]).expect("there is such a processor");
+        ignored(
+            &options(Order::None, workers, buffer),
+            vec![Input::bytes(&text)],
+            &native,
+            vec![],
+        )
+        .expect("no error");
+        assert_eq!(
+            field(&native.outcomes()[0].1, "total"),
+            format!("Int({})", naive(b"abba"))
+        );
+    }
+}
+
+#[test]
+fn compression_goes_back_to_what_it_was_in_bounded_memory() {
+    let mut dice = Dice::new(8);
+    let data: Vec<u8> = (0..400_000).map(|_| b'a' + dice.below(3) as u8).collect();
+    let through = |name: &str, bytes: &[u8], workers| {
+        let native = Native::parse(&[name]).expect("there is such a processor");
+        let mut out = Vec::new();
+        let options = Options {
+            memory: WINDOW,
+            ..options(Order::Both, workers, 50_000)
+        };
+        let report = ignored(
+            &options,
+            vec![Input::reader(bytes)],
+            &native,
+            vec![Output::writer(&mut out)],
+        )
+        .expect("no error");
+        assert!(report.peak_bytes <= options.memory as u64);
+        out
+    };
+    let packed: Vec<_> = [1, 2, 5]
+        .map(|workers| through("zstd", &data, workers))
+        .into();
+    assert!(packed[0].len() < data.len() / 2);
+    assert!(
+        packed.iter().all(|one| *one == packed[0]),
+        "workers show in the output"
+    );
+    for workers in [1, 3] {
+        assert!(through("unzstd", &packed[0], workers) == data);
+    }
+}
+
+#[test]
+fn what_a_processor_cannot_read_is_named_with_its_place() {
+    let native = Native::parse(&["unzstd"]).expect("there is such a processor");
+    let garbage = vec![7; 10_000];
+    let options = Options {
+        memory: WINDOW,
+        ..options(Order::Both, 3, 1000)
+    };
+    let done = ignored(&options, vec![Input::bytes(&garbage)], &native, vec![]);
+    let error = done.expect_err("it is no zstd").error;
+    assert!(matches!(error, NbufError::Process { .. }), "{error}");
+    assert!(Native::parse(&["sha265"]).is_err());
+}
+
+#[test]
+fn memory_for_processors_is_counted_to_the_limit() {
+    let native = Native::parse(&["zstd"]).expect("there is such a processor");
+    let needs = native.worker_bytes(100_000);
+    let options = Options {
+        memory: 3 * needs,
+        ..options(Order::Both, 4, 100_000)
+    };
+    let done = ignored(&options, vec![Input::bytes(b"abc")], &native, vec![]);
+    assert!(matches!(
+        done.expect_err("four workers").error,
+        NbufError::Memory { .. }
+    ));
+}

@@ -1,0 +1,383 @@
+//! What each configuration of table 2 promises, for any number of workers, however slow anybody is.
+
+use std::io::{Read, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::{
+    Dice, ORDERS, RECORD, Reluctant, Unsteady, ignored, numbered, numbers, options,
+};
+use isochrony_nbuf::{Block, Cause, Copy, Input, Options, Order, Out, Output, PerRecord, Process};
+
+/// Notes in which order buffers are executed, whether two are at once, and in which order they are joined; puts each
+/// record out.
+struct Watching {
+    dice: Mutex<Dice>,
+    inside: AtomicUsize,
+    most_inside: AtomicUsize,
+    executed: Mutex<Vec<u64>>,
+    joined: [Mutex<Vec<u64>>; 2],
+}
+
+impl Watching {
+    fn new(seed: u64) -> Self {
+        Self {
+            dice: Mutex::new(Dice::new(seed)),
+            inside: AtomicUsize::new(0),
+            most_inside: AtomicUsize::new(0),
+            executed: Mutex::default(),
+            joined: Default::default(),
+        }
+    }
+
+    fn pause(&self) {
+        let number = self.dice.lock().expect("no panic").below(1 << 40);
+        Dice::new(number).pause();
+    }
+}
+
+impl Process for Watching {
+    type Worker = Vec<u64>;
+
+    fn worker(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
+    fn execute(
+        &self,
+        mine: &mut Vec<u64>,
+        block: &Block<'_>,
+        out: &mut Out<'_>,
+    ) -> Result<(), Cause> {
+        let inside = 1 + self.inside.fetch_add(1, Ordering::SeqCst);
+        self.most_inside.fetch_max(inside, Ordering::SeqCst);
+        self.executed.lock().expect("no panic").push(block.number);
+        *mine = numbers(block.bytes);
+        self.pause();
+        for record in block.records() {
+            out.put(0, record)?;
+        }
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn lanes(&self) -> usize {
+        2
+    }
+
+    fn join(
+        &self,
+        lane: usize,
+        mine: &mut Vec<u64>,
+        _: &Block<'_>,
+        _: &mut Out<'_>,
+    ) -> Result<(), Cause> {
+        let mut joined = self.joined[lane]
+            .try_lock()
+            .expect("one at a time in a lane");
+        self.pause();
+        joined.extend_from_slice(mine);
+        Ok(())
+    }
+}
+
+fn stress(order: Order, workers: usize, records: u64, per_buffer: usize, seed: u64) {
+    let input = numbered(records);
+    let watching = Watching::new(seed);
+    let mut output = Vec::new();
+    let source = Unsteady {
+        bytes: &input,
+        dice: Dice::new(seed + 1),
+    };
+    let sink = Reluctant {
+        bytes: &mut output,
+        dice: Dice::new(seed + 2),
+    };
+    let options = options(order, workers, per_buffer);
+    let report = ignored(
+        &options,
+        vec![Input::reader(source)],
+        &watching,
+        vec![Output::writer(sink)],
+    )
+    .expect("nothing goes wrong");
+    let what = format!("{order:?}, {workers} workers, {records} records, {per_buffer} a buffer");
+    assert_eq!(
+        (report.bytes, report.records),
+        (input.len() as u64, records),
+        "{what}"
+    );
+    assert!(report.complete && report.inputs[0].ended, "{what}");
+    assert_eq!(report.outputs[0].bytes, input.len() as u64, "{what}");
+    assert_eq!(
+        report.workers.iter().map(|one| one.bytes).sum::<u64>(),
+        report.bytes,
+        "{what}"
+    );
+    let mut written = numbers(&output);
+    if order.writes_in_turn() {
+        assert!(output == input, "{what}: output is out of order");
+    } else {
+        written.sort_unstable();
+        assert!(
+            written == numbers(&input),
+            "{what}: records are missing or twice there"
+        );
+    }
+    let executed = watching.executed.into_inner().expect("no panic");
+    if order.executes_in_turn() {
+        assert!(executed.is_sorted(), "{what}: execution is out of order");
+        assert!(
+            watching.most_inside.into_inner() <= 1,
+            "{what}: two execute at once"
+        );
+    }
+    for joined in watching.joined {
+        assert!(
+            joined.into_inner().expect("no panic") == numbers(&input),
+            "{what}: joins are out of order"
+        );
+    }
+}
+
+#[test]
+fn every_order_holds_with_random_delays() {
+    for order in ORDERS {
+        for (seed, workers) in [1, 2, 3, 8].into_iter().enumerate() {
+            stress(order, workers, 3000, 7, seed as u64 * 10);
+            stress(order, workers, 501, 100, seed as u64 * 10 + 5);
+        }
+    }
+}
+
+#[test]
+fn thousands_of_tiny_buffers() {
+    let input = numbered(20_000);
+    for order in ORDERS {
+        for source in ["lent", "read"] {
+            let mut output = Vec::new();
+            let options = options(order, 4, 1);
+            let input_of = |bytes| {
+                if source == "lent" {
+                    Input::bytes(bytes)
+                } else {
+                    Input::reader(bytes)
+                }
+            };
+            let report = ignored(
+                &options,
+                vec![input_of(&input)],
+                &Copy,
+                vec![Output::writer(&mut output)],
+            )
+            .expect("nothing goes wrong");
+            assert_eq!((report.buffers, report.records), (20_000, 20_000));
+            let mut written = numbers(&output);
+            if !order.writes_in_turn() {
+                written.sort_unstable();
+            }
+            assert!(written == numbers(&input), "{order:?}, {source}");
+        }
+    }
+}
+
+#[test]
+fn nothing_and_one_record() {
+    for order in ORDERS {
+        for records in [0, 1] {
+            for workers in [1, 5] {
+                stress(order, workers, records, 4, 3);
+            }
+        }
+    }
+    let report = ignored(&Options::default(), vec![], &Copy, vec![]).expect("no input is no error");
+    assert_eq!(
+        (
+            report.bytes,
+            report.records,
+            report.buffers,
+            report.complete
+        ),
+        (0, 0, 0, true)
+    );
+}
+
+#[test]
+fn a_short_last_record_is_passed_with_its_length() {
+    let lengths = Mutex::new(Vec::new());
+    let note = PerRecord(|record: &[u8], _: &mut Out<'_>| {
+        lengths.lock().expect("no panic").push(record.len());
+        Ok(())
+    });
+    let bytes = [7; 3 * RECORD + 5];
+    for input in [Input::bytes(&bytes), Input::reader(&bytes[..])] {
+        let report = ignored(&options(Order::Both, 3, 2), vec![input], &note, vec![])
+            .expect("it is no error");
+        assert_eq!(report.inputs[0].short_record, Some(5));
+        assert_eq!(report.records, 4);
+        assert_eq!(
+            std::mem::take(&mut *lengths.lock().expect("no panic")),
+            [8, 8, 8, 5]
+        );
+    }
+}
+
+#[test]
+fn output_that_is_larger_than_memory_keeps_its_order() {
+    // Each record becomes 1,000: far more than a buffer may stage.
+    let blow_up = PerRecord(|record: &[u8], out: &mut Out<'_>| {
+        (0..1000).try_for_each(|_| out.put(0, record))?;
+        // And one piece that is larger than all that may be staged.
+        Ok(out.put(0, &record.repeat(700))?)
+    });
+    let input = numbered(40);
+    let wanted: Vec<u64> = (0..40).flat_map(|number| [number; 1700]).collect();
+    for order in ORDERS {
+        let mut output = Vec::new();
+        let options = Options {
+            memory: 20_000,
+            ..options(order, 4, 3)
+        };
+        let report = ignored(
+            &options,
+            vec![Input::reader(&*input)],
+            &blow_up,
+            vec![Output::writer(&mut output)],
+        )
+        .expect("output of any size goes through");
+        assert!(report.peak_bytes <= 20_000, "{} bytes", report.peak_bytes);
+        let mut written = numbers(&output);
+        if !order.writes_in_turn() {
+            written.sort_unstable();
+        }
+        assert!(written == wanted, "{order:?}");
+    }
+}
+
+/// Both ends of a pipe.
+fn pipe() -> (std::fs::File, std::fs::File) {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let file = |end: std::os::fd::OwnedFd| std::fs::File::from(end);
+    (file(reader.into()), file(writer.into()))
+}
+
+#[test]
+fn producers_and_consumers_may_be_slower_than_the_run() {
+    let bytes = numbered(30_000);
+    for (slow_producer, slow_consumer) in
+        [(false, false), (true, false), (false, true), (true, true)]
+    {
+        for order in ORDERS {
+            let (from, mut into) = pipe();
+            let (mut result, to) = pipe();
+            thread::scope(|scope| {
+                let bytes = &bytes;
+                scope.spawn(move || {
+                    for part in bytes.chunks(16_001) {
+                        into.write_all(part).expect("the run reads");
+                        if slow_producer {
+                            thread::sleep(Duration::from_millis(1));
+                        }
+                    }
+                });
+                let consumer = scope.spawn(move || {
+                    let (mut all, mut part) = (Vec::new(), [0; 9001]);
+                    loop {
+                        let count = result.read(&mut part).expect("the run writes");
+                        if count == 0 {
+                            return all;
+                        }
+                        all.extend_from_slice(&part[..count]);
+                        if slow_consumer {
+                            thread::sleep(Duration::from_millis(1));
+                        }
+                    }
+                });
+                let input = Input::file(from).expect("a pipe");
+                let output = Output::file(to).expect("a pipe");
+                let report = ignored(&options(order, 3, 500), vec![input], &Copy, vec![output])
+                    .expect("no error");
+                assert_eq!(report.bytes, bytes.len() as u64);
+                let mut written = numbers(&consumer.join().expect("no panic"));
+                if !order.writes_in_turn() {
+                    written.sort_unstable();
+                }
+                assert!(written == numbers(bytes), "{order:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn an_eager_run_hands_on_what_there_is() {
+    let (from, mut into) = pipe();
+    let (mut result, to) = pipe();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let options = Options {
+                eager: true,
+                buffer: None,
+                ..options(Order::Both, 2, 1)
+            };
+            let (input, output) = (
+                Input::file(from).expect("a pipe"),
+                Output::file(to).expect("a pipe"),
+            );
+            ignored(&options, vec![input], &Copy, vec![output]).expect("no error");
+        });
+        for number in 0..50_u64 {
+            // Answered one by one, though a buffer could hold thousands; the end of a record comes later than its begin.
+            let record = number.to_le_bytes();
+            into.write_all(&record[..3]).expect("the run reads");
+            into.write_all(&record[3..]).expect("the run reads");
+            let mut answer = [0; RECORD];
+            result.read_exact(&mut answer).expect("the run writes");
+            assert_eq!(answer, record);
+        }
+        drop(into);
+    });
+}
+
+#[test]
+fn files_are_read_at_their_places_and_left_at_their_end() {
+    use std::io::{Seek, SeekFrom};
+    let bytes = numbered(50_000);
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(&bytes).expect("disk space");
+    for (start, workers) in [(0, 1), (0, 4), (80, 3)] {
+        file.seek(SeekFrom::Start(start)).expect("a file");
+        let input = Input::file(file.try_clone().expect("a file")).expect("a file");
+        let mut output = Vec::new();
+        let report = ignored(
+            &options(Order::Output, workers, 999),
+            vec![input],
+            &Copy,
+            vec![Output::writer(&mut output)],
+        )
+        .expect("no error");
+        assert!(output == bytes[start as usize..]);
+        assert_eq!(report.inputs[0].bytes, bytes.len() as u64 - start);
+        assert_eq!(file.stream_position().expect("a file"), bytes.len() as u64);
+    }
+}
+
+#[test]
+fn a_file_that_the_system_makes_up_is_read_to_its_end() {
+    // It says that it has 0 bytes.
+    let input = Input::open("/proc/self/status").expect("it is there");
+    let mut output = Vec::new();
+    ignored(
+        &options(Order::Both, 2, 3),
+        vec![input],
+        &Copy,
+        vec![Output::writer(&mut output)],
+    )
+    .expect("no error");
+    let text = String::from_utf8(output).expect("text");
+    assert!(
+        text.starts_with("Name:") && text.contains("VmRSS"),
+        "{text}"
+    );
+}
