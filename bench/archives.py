@@ -1,0 +1,376 @@
+"""The applications of the WaveScope thesis, each as a bare loop, in plain Python, with one worker and with all cores.
+
+Scan Summarize, Windowed FFT, Backwards Scan with and without reordering, and FFT Adder (J. E. Smith, 2010, tables 6.1
+to 6.7), by turns: windows of 64 pages, 131,072 samples of 16 bits, of recordings that are in the page cache ("cached")
+or not ("cold"). Bare loops are those of `src/archives.rs`, in a process of their own that times itself. Results are
+asserted equal before a time counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import numpy as np  # noqa: E402
+import scipy.fft  # noqa: E402
+from peers import quartiles  # noqa: E402
+from peers_flow import Server  # noqa: E402
+
+import isochrony as iso  # noqa: E402
+
+WINDOW = 131_072
+BINS = WINDOW // 2 + 1
+CORES = len(os.sched_getaffinity(0))
+RESULTS: list[dict[str, Any]] = []
+
+#: Runs once; gives seconds and a number that the result determines.
+Run = Callable[[], tuple[float, int]]
+
+
+def compare(
+    name: str,
+    runs: dict[str, Run],
+    goals: dict[tuple[str, str], float],
+    size: int,
+    rounds: int,
+    prepare: Callable[[], None],
+) -> None:
+    """Times all by turns after a round that does not count; who begins changes from round to round."""
+    names = list(runs)
+    times: dict[str, list[float]] = {which: [] for which in names}
+    expected = None
+    for turn in range(rounds + 1):
+        for which in names[turn % len(names) :] + names[: turn % len(names)]:
+            prepare()
+            spent, found = runs[which]()
+            expected = found if expected is None else expected
+            assert found == expected, f"{name}: {which} gives {found} instead of {expected}"
+            if turn:
+                times[which].append(spent)
+    pairs = [(ours, names[0]) for ours in names[1:]] + [pair for pair in goals if pair[1] != names[0]]
+    for ours, other in pairs:
+        ratio = quartiles([b / a for a, b in zip(times[ours], times[other], strict=True)])
+        goal = goals.get((ours, other))
+        met = None if goal is None else ratio[0] >= goal
+        RESULTS.append(
+            {
+                "name": f"archives/{name}/{ours}",
+                "other": other,
+                "bytes": size,
+                "seconds": quartiles(times[ours]),
+                "other_seconds": quartiles(times[other]),
+                "ratio": ratio,
+                "goal": None if goal is None else f">= {goal}",
+                "met": met,
+            }
+        )
+        print(
+            f"{name}: {ours} {quartiles(times[ours])[0]:.3f} s, {other} {quartiles(times[other])[0]:.3f} s, "
+            f"ratio {ratio[0]:.3f} ({ratio[1]:.3f} to {ratio[2]:.3f})"
+            + ("" if met is None else f"; goal >= {goal}: {met}"),
+            flush=True,
+        )
+
+
+def timed(run: Callable[[], int]) -> Run:
+    def turn() -> tuple[float, int]:
+        start = time.perf_counter()
+        found = run()
+        return time.perf_counter() - start, int(found)
+
+    return turn
+
+
+def bare(server: Server, request: str) -> Run:
+    def turn() -> tuple[float, int]:
+        assert server.process.stdin is not None
+        server.process.stdin.write(f"bare {request}\n")
+        server.process.stdin.flush()
+        seconds, found = server._line().split()
+        return float(seconds), int(found)
+
+    return turn
+
+
+def files(store: Path) -> list[Path]:
+    return [path for path in store.rglob("c/*") if path.is_file()]
+
+
+def forget(store: Path) -> Callable[[], None]:
+    def prepare() -> None:
+        for path in files(store):
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+    return prepare
+
+
+def nothing() -> None:
+    pass
+
+
+def record(path: Path, names: Iterable[str], windows: int) -> None:
+    rng = np.random.default_rng(4)
+    block = rng.integers(-2048, 2048, 16 * WINDOW, dtype="i2")
+    with iso.open(path, "x") as store:
+        for name in names:
+            writer = store.create(name, dtype="i2", rate=2000)
+            for _ in range(windows // 16):
+                block = np.roll(block, 12_347)
+                writer.append(block)
+        store.commit()
+    for file in files(path):
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+
+
+# --- what is done to a window ---------------------------------------------------
+
+
+def summary(samples: np.ndarray[Any, Any]) -> int:
+    return int(samples.min()) + int(samples.max()) + int(samples.sum(dtype="i8"))
+
+
+def spectrum(samples: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return scipy.fft.rfft(samples.astype("f4"))
+
+
+def strongest(spectrum: np.ndarray[Any, Any]) -> int:
+    return 1 + int(np.argmax((spectrum.real**2 + spectrum.imag**2)[1:]))
+
+
+def summarize(inputs: list[iso.Selection], _: list[Any]) -> int:
+    return summary(np.asarray(inputs[0]))
+
+
+def transform(inputs: list[iso.Selection], _: list[Any]) -> int:
+    return strongest(spectrum(np.asarray(inputs[0])))
+
+
+def to_scratch(inputs: list[iso.Selection], outputs: list[Any]) -> None:
+    outputs[0][:] = spectrum(np.asarray(inputs[0]))
+
+
+def add(inputs: list[iso.Selection], outputs: list[Any]) -> int:
+    total = np.add(np.asarray(inputs[0]), np.asarray(inputs[1]), out=outputs[0].array)
+    return strongest(total)
+
+
+# --- applications ----------------------------------------------------------------
+
+
+def starts(signal: iso.Signal) -> range:
+    return range(0, signal.sample_count, WINDOW)
+
+
+def plain(
+    store: iso.Store, work: Callable[[list[iso.Selection], list[Any]], int], backwards: bool = False
+) -> Callable[[], int]:
+    signal = store["a"]
+    places = reversed(starts(signal)) if backwards else starts(signal)
+    places = list(places)
+    return lambda: sum(work([signal[at : at + WINDOW]], []) for at in places)
+
+
+def tasklets(
+    store: iso.Store,
+    work: Callable[[list[iso.Selection], list[Any]], int],
+    workers: int,
+    *,
+    backwards: bool = False,
+    order: Any = "disk",
+) -> Callable[[], int]:
+    signal = store["a"]
+    places = list(reversed(starts(signal)) if backwards else starts(signal))
+
+    def run() -> int:
+        executor = iso.Executor(workers=workers, order=order)
+        executor.add(*(iso.Tasklet(work, [signal[at : at + WINDOW]], name=str(at)) for at in places))
+        return sum(executor.run().values.values())
+
+    return run
+
+
+def summaries(store: iso.Store, workers: int) -> Callable[[], int]:
+    plan = iso.scan(store["a"]).rewindow(WINDOW).stats("min", "max", "sum")
+
+    def run() -> int:
+        table = plan.collect(workers=workers)
+        return sum(int(table[name].sum()) for name in ("min", "max", "sum"))
+
+    return run
+
+
+def spectra(store: iso.Store, workers: int) -> Callable[[], int]:
+    """By a plan whose rows are the squares of what plain Python looks at; the strongest is looked for here."""
+    plan = iso.scan(store["a"]).rewindow(WINDOW).power(taper="boxcar", detrend="none", scaling="spectrum")
+
+    def run() -> int:
+        rows = plan.collect(workers=workers)
+        return int((1 + rows[:, 1:].argmax(axis=1)).sum())
+
+    return run
+
+
+def adder_plain(store: iso.Store, path: Path) -> Callable[[], int]:
+    a, b = store["a"], store["b"]
+
+    def run() -> int:
+        found = 0
+        with tempfile.TemporaryFile(dir=path) as file:
+            for at in starts(a):
+                one, other = (spectrum(np.asarray(signal[at : at + WINDOW])) for signal in (a, b))
+                total = one + other
+                found += strongest(total)
+                total.tofile(file)
+        return found
+
+    return run
+
+
+def adder(path: Path, workers: int, budget: str) -> Run:
+    """Seconds of running; making and removing the output is not counted."""
+
+    def turn() -> tuple[float, int]:
+        with iso.open(path, "r+") as store:
+            a, b = store["a"], store["b"]
+            count = len(starts(a))
+            output = store.create("sum", dtype="c8", rate=2000)
+            output.reserve(count * BINS)
+            executor = iso.Executor(workers=workers, scratch=budget)
+            halves = [store.scratch(dtype="c8", rate=2000) for _ in range(2)]
+            for half in halves:
+                half.reserve(count * BINS)
+            for k, at in enumerate(starts(a)):
+                part = slice(k * BINS, (k + 1) * BINS)
+                for signal, half in zip((a, b), halves, strict=True):
+                    executor.add(
+                        iso.Tasklet(to_scratch, [signal[at : at + WINDOW]], [half[part]], name=f"{signal.name}{k}")
+                    )
+                executor.add(iso.Tasklet(add, [half[part] for half in halves], [output[part]], name=f"sum{k}"))
+            start = time.perf_counter()
+            report = executor.run()
+            spent = time.perf_counter() - start
+            assert report.peak_scratch_bytes <= 64 << 20
+            found = sum(value for name, value in report.values.items() if name.startswith("sum"))
+            store.delete("sum")
+            store.commit()
+        return spent, found
+
+    return turn
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--rust", type=Path, required=True, help="the Rust benchmark, iso-bench")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only")
+    arguments = parser.parse_args()
+    rounds = 1 if arguments.quick else 7
+    windows = 32 if arguments.quick else 2048
+    server = Server(arguments.rust, "--serve")
+    with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
+        path = Path(folder) / "archives.iso"
+        record(path, ["a", "b"], windows)
+        size = windows * WINDOW * 2
+        array = path / "a" / "data"
+
+        def wanted(name: str) -> bool:
+            return arguments.only in (None, name)
+
+        with iso.open(path) as store:
+            for state, prepare in (("cached", nothing), ("cold", forget(path))):
+                if wanted("scan-summarize"):
+                    several = f"plan, {CORES} workers"
+                    compare(
+                        f"scan-summarize/{state}",
+                        {
+                            "bare loop": bare(server, f"forward {size} {array}"),
+                            "plain Python": timed(plain(store, summarize)),
+                            "plan, 1 worker": timed(summaries(store, 1)),
+                            several: timed(summaries(store, CORES)),
+                            "tasklets, 1 worker": timed(tasklets(store, summarize, 1)),
+                            f"tasklets, {CORES} workers": timed(tasklets(store, summarize, CORES)),
+                        },
+                        {("plan, 1 worker", "bare loop"): 0.95},
+                        size,
+                        rounds,
+                        prepare,
+                    )
+                if wanted("backwards-scan"):
+                    compare(
+                        f"backwards-scan/{state}",
+                        {
+                            "bare loop forward": bare(server, f"forward {size} {array}"),
+                            "bare loop backward": bare(server, f"backward {size} {array}"),
+                            "plain Python backward": timed(plain(store, summarize, backwards=True)),
+                            "tasklets forward": timed(tasklets(store, summarize, 1)),
+                            "tasklets as given": timed(tasklets(store, summarize, 1, backwards=True, order="given")),
+                            "tasklets reordered": timed(tasklets(store, summarize, 1, backwards=True)),
+                        },
+                        {("tasklets reordered", "tasklets forward"): 0.95},
+                        size,
+                        rounds,
+                        prepare,
+                    )
+            if wanted("windowed-fft"):
+                compare(
+                    "windowed-fft/cached",
+                    {
+                        "bare loop": bare(server, f"fft {size} {array}"),
+                        "plain Python": timed(plain(store, transform)),
+                        "plan, 1 worker": timed(spectra(store, 1)),
+                        f"plan, {CORES} workers": timed(spectra(store, CORES)),
+                        "tasklets, 1 worker": timed(tasklets(store, transform, 1)),
+                        f"tasklets, {CORES} workers": timed(tasklets(store, transform, CORES)),
+                    },
+                    {("tasklets, 1 worker", "plain Python"): 0.98},
+                    size,
+                    max(rounds - 2, 1),
+                    nothing,
+                )
+        if wanted("fft-adder"):
+            other = path / "b" / "data"
+            with iso.open(path) as store:
+                alone = timed(adder_plain(store, path))
+                compare(
+                    "fft-adder/cached",
+                    {
+                        "bare loop": bare(server, f"adder {size} {array} {other}"),
+                        "plain Python": alone,
+                    },
+                    {},
+                    2 * size,
+                    max(rounds - 4, 1),
+                    nothing,
+                )
+            compare(
+                "fft-adder/cached",
+                {
+                    "tasklets, 1 worker": adder(path, 1, "64MB"),
+                    f"tasklets, {CORES} workers": adder(path, CORES, "64MB"),
+                },
+                {},
+                2 * size,
+                max(rounds - 4, 1),
+                nothing,
+            )
+    server.close()
+    if arguments.out:
+        arguments.out.write_text(json.dumps({"results": RESULTS, "missing": []}, indent=1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
