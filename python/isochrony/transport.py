@@ -25,6 +25,7 @@ __all__ = ["command", "rebuilt", "send", "travel"]
 # What cloudpickle is to send by value it knows by a list of the process.
 _REGISTRY = threading.Lock()
 
+_UNKNOWN = "sys.executable names no Python interpreter that could be started"
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from isochrony._worker import main; sys.exit(main())"
 )
@@ -38,8 +39,8 @@ def command(workers: int) -> tuple[list[str], list[tuple[str, str]]]:
     Raises:
         RuntimeError: nobody knows where this interpreter lies.
     """
-    if not sys.executable or getattr(sys, "frozen", False):
-        raise RuntimeError("sys.executable names no Python interpreter that could be started")
+    if not _startable():
+        raise RuntimeError(_UNKNOWN)
     # As multiprocessing does: flags of this interpreter (-O, -W, -X, ...) are those of its workers.
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -50,8 +51,14 @@ def command(workers: int) -> tuple[list[str], list[tuple[str, str]]]:
     return [sys.executable, *flags, "-c", _BOOT, json.dumps(path)], added
 
 
+def _startable() -> bool:
+    return bool(sys.executable) and not getattr(sys, "frozen", False)
+
+
 def travel(function: Any) -> tuple[str, bytes, str]:
     """How a function travels: "name", "value", or "" if it cannot; what is sent; and in words how, or why not."""
+    if not _startable():
+        return "", b"", f"cannot travel to a worker process ({_UNKNOWN})"
     name = importable(function)
     module = sys.modules.get(name.partition(":")[0]) if name else None
     if name and module and _found_again(module):

@@ -53,7 +53,10 @@ fn run(graph: Graph, options: &RunOptions<'_>) -> Result<Ran, RunError> {
         return Ok(ran);
     }
     let ran = Run::new(&graph, options).and_then(|mut run| {
-        let report = run.run(options)?;
+        let mut report = run.run(options)?;
+        if options.workers > 1 {
+            report.places = parallel::places(&graph, options, &[]);
+        }
         Ok((run, report))
     });
     if let Some(control) = options.control {

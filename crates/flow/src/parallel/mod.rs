@@ -41,6 +41,7 @@ use crate::graph::Graph;
 use crate::report::{Report, TaskReport};
 
 pub(crate) use chain::explain;
+pub(crate) use places::places;
 
 use split::Split;
 use worker::Worker;

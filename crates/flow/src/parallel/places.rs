@@ -7,7 +7,7 @@ use crate::held::Spread;
 use crate::plan::Op;
 
 /// Where each operator works that holds code of this process, and why; workers do the nodes in `spread`.
-pub(super) fn places(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
+pub(crate) fn places(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
     let place = |at: usize| {
         let node = &graph.nodes[at];
         let Op::Hold(kept) = &node.op else {
@@ -17,7 +17,7 @@ pub(super) fn places(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) 
         match kept.0.spread(options) {
             Spread::Workers(how) if spread.contains(&at) => Some(format!("{label} {how}")),
             Spread::Workers(_) => Some(format!(
-                "{label} in the caller's thread: what is before it, or after it, goes in order"
+                "{label} in the caller's thread: it is in no chain that is done in tasks"
             )),
             Spread::Caller(why) if node.bound.needs == Needs::Interpreter => {
                 Some(format!("{label} in the caller's thread: it {why}"))
