@@ -127,11 +127,12 @@ def test_a_failure_names_whom_it_takes_along_and_resume_does_the_rest(water: iso
     out, broken, ran = water["sum"], [True], []
 
     def work(inputs: list[iso.Selection], outputs: list[iso.Output]) -> list[int]:
-        ran.append(inputs[0].ranges[0][0])
-        if broken[0] and ran[-1] == 2 * PART:
+        start = inputs[0].ranges[0][0]
+        ran.append(start)
+        if broken[0] and start == 2 * PART:
             raise ZeroDivisionError("no luck")
         outputs[0][:] = np.asarray(inputs[0])
-        return [ran[-1]]
+        return [start]
 
     executor = iso.Executor(workers=2)
     executor.add(*(iso.Tasklet(work, [water["a"][at]], [out[at]], name=f"copy {at.start}") for at in parts()))
@@ -242,6 +243,18 @@ def test_reserved_samples_are_filled_once(water: iso.Store) -> None:
     with pytest.raises(StoreError, match="open it with mode"):
         iso.open(water.path)["sum"].fill(0, [1.0])
     assert out.sample_count == 3
+
+
+def test_scratch_is_drawn_from_its_samples(water: iso.Store) -> None:
+    scratch = water.scratch(dtype="f8", rate=100)
+    scratch.reserve(4000)
+    samples = np.random.default_rng(5).standard_normal(4000)
+    for start in (2000, 0, 3000, 1000):
+        scratch.fill(start, samples[start : start + 1000])
+    view = scratch.view(slice(0, 4000), pixels=4)
+    np.testing.assert_array_equal(view.min, samples.reshape(4, -1).min(axis=1))
+    scratch.write(10, [99.0])
+    assert scratch.view(slice(0, 4000), pixels=4).max[0] == 99
 
 
 def test_prefetch_asks_for_samples_and_not_for_gaps(water: iso.Store) -> None:

@@ -131,6 +131,9 @@ pub enum TaskletError {
         path: PathBuf,
         source: io::Error,
     },
+    /// Another run writes the journal.
+    #[error("the journal {} is being written by another run of tasklets with these outputs; wait for it, or give this one a journal of its own", path.display())]
+    JournalInUse { path: PathBuf },
     /// The system gives no thread.
     #[error("starting worker {worker}: {source}; ask for fewer workers")]
     Thread { worker: usize, source: io::Error },
@@ -169,6 +172,7 @@ impl TaskletError {
             Self::Failed { .. } => "tasklet_failed",
             Self::Interrupted { .. } => "interrupted",
             Self::Journal { .. } => "journal",
+            Self::JournalInUse { .. } => "journal_in_use",
             Self::Thread { .. } => "thread",
             Self::Store(error) => error.code(),
         }

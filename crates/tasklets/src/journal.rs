@@ -4,7 +4,7 @@
 //! holds its outputs is durable. Each line begins with its checksum: the first that is torn ends the journal. What is lost
 //! of it costs work that is done again, never a sample.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -70,13 +70,28 @@ impl Journal {
         claims: impl IntoIterator<Item = (String, Range<i64>)>,
     ) -> Result<Self, TaskletError> {
         let io = |source| failed("begin", path, source);
-        let keep = if resume { Self::lines(path)?.1 } else { 0 };
+        if let Some(folder) = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder).map_err(io)?;
+        }
         let mut file = File::options()
             .create(true)
             .truncate(false)
             .write(true)
             .open(path)
             .map_err(io)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(TaskletError::JournalInUse {
+                    path: path.to_owned(),
+                });
+            }
+            // A file system without locks is no reason not to run.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let keep = if resume { Self::lines(path)?.1 } else { 0 };
         file.set_len(keep).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
         let mut journal = Self {
@@ -155,6 +170,7 @@ mod tests {
         assert_eq!(Journal::read(&path).unwrap(), []);
         let mut journal = Journal::begin(&path, false, [("x".to_owned(), 0..5)]).unwrap();
         journal.append([done("a"), done("b\n\"é")]).unwrap();
+        drop(journal);
         let whole = std::fs::read(&path).unwrap();
         let all = Journal::read(&path).unwrap();
         assert_eq!(all.len(), 3);
@@ -182,7 +198,11 @@ mod tests {
                 "byte {at}"
             );
         }
-        Journal::begin(&path, false, []).unwrap();
+        let first = Journal::begin(&path, false, []).unwrap();
         assert_eq!(Journal::read(&path).unwrap(), []);
+        let second = Journal::begin(&path, true, []).unwrap_err();
+        assert_eq!(second.code(), "journal_in_use");
+        drop(first);
+        Journal::begin(&path, true, []).unwrap();
     }
 }

@@ -6,6 +6,7 @@
 //! J. E. Smith's Access Scheduler and Multiprocessor (2010) is where this comes from; `docs/design.md`, section 23,
 //! says what is done otherwise.
 
+mod desk;
 mod error;
 mod executor;
 mod graph;
@@ -17,6 +18,7 @@ mod planned;
 mod report;
 mod roster;
 mod run;
+mod sync;
 mod tasklet;
 
 pub use error::{Cause, TaskletError};

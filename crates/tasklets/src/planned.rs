@@ -15,8 +15,8 @@ use crate::journal::{Journal, Line};
 use crate::order::{Order, Serial, Why};
 use crate::tasklet::Tasklet;
 
-/// Where a store keeps the journal of its run.
-const JOURNAL: &str = ".isochrony/tasklets.journal";
+/// Where a store keeps the journals of its runs.
+const JOURNALS: &str = ".isochrony/tasklets";
 
 pub(crate) struct Planned {
     pub(crate) index: Index,
@@ -229,7 +229,17 @@ fn journal_path(options: &Options, index: &Index) -> Option<PathBuf> {
     }
     let mut stores: Vec<&Path> = index.stores.iter().map(|store| store.path()).collect();
     stores.sort_unstable();
-    stores.first().map(|store| store.join(JOURNAL))
+    let written = index
+        .signals
+        .iter()
+        .filter(|known| known.written && !known.is_scratch);
+    let outputs: Vec<&str> = written.map(|known| known.identity.as_str()).collect();
+    // Runs that write other signals have journals of their own, so that one does not end what the other could go on with.
+    let name = format!(
+        "{:08x}.journal",
+        crc32c::crc32c(outputs.join("\n").as_bytes())
+    );
+    stores.first().map(|store| store.join(JOURNALS).join(name))
 }
 
 /// What an earlier run finished and nothing has changed since. Whoever needs what is run again is run again; whoever wrote

@@ -46,7 +46,7 @@ pub enum Next {
 }
 
 /// The state of a run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Roster {
     graph: Graph,
     serial: Serial,

@@ -3,13 +3,14 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::desk::{Behind, Desk};
 use crate::error::{Cause, TaskletError};
 use crate::executor::{Around, Options};
-use crate::roster::{Next, Roster};
+use crate::roster::Roster;
+use crate::sync::{Condvar, Mutex, PoisonError};
 
 /// Between two looks around of the calling thread.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
@@ -80,8 +81,9 @@ pub(crate) struct Ran {
     pub(crate) fatal: Option<TaskletError>,
 }
 
+/// What is behind the roster's lock besides.
+#[derive(Default)]
 struct Shared {
-    roster: Roster,
     visits: Vec<Visit>,
     workers: Vec<Worker>,
     failures: Vec<(usize, Cause)>,
@@ -97,9 +99,7 @@ struct Shared {
 
 struct Run<'a> {
     work: &'a dyn Work,
-    shared: Mutex<Shared>,
-    /// A tasklet ended.
-    ended: Condvar,
+    desk: Desk<Shared>,
     /// A tasklet began, or the run is over.
     began: Condvar,
     start: Instant,
@@ -124,20 +124,13 @@ pub(crate) fn run(
         .sum();
     let run = Run {
         work,
-        shared: Mutex::new(Shared {
+        desk: Desk::new(
             roster,
-            visits: Vec::new(),
-            workers: vec![Worker::default(); workers],
-            failures: Vec::new(),
-            finished: Vec::new(),
-            bytes: 0,
-            begun: 0,
-            active: 0,
-            over: false,
-            interrupted: false,
-            fatal: None,
-        }),
-        ended: Condvar::new(),
+            Shared {
+                workers: vec![Worker::default(); workers],
+                ..Shared::default()
+            },
+        ),
         began: Condvar::new(),
         start: Instant::now(),
         options,
@@ -146,13 +139,11 @@ pub(crate) fn run(
     let spawned = thread::scope(|scope| {
         let mut outcome = Ok(());
         for worker in 0..workers {
-            run.lock().active += 1;
+            run.desk.lock().more.active += 1;
             let run = &run;
             let named = thread::Builder::new().name(format!("tasklets {worker}"));
             if let Err(source) = named.spawn_scoped(scope, move || run.inside(around, worker)) {
-                let mut shared = run.lock();
-                shared.active -= 1;
-                shared.roster.stop();
+                run.desk.stop(|behind| behind.more.active -= 1);
                 outcome = Err(TaskletError::Thread { worker, source });
                 break;
             }
@@ -170,12 +161,10 @@ pub(crate) fn run(
         .prefetched
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    let shared = run
-        .shared
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut behind = run.desk.lock();
+    let shared = std::mem::take(&mut behind.more);
     Ok(Ran {
-        roster: shared.roster,
+        roster: behind.roster.clone(),
         visits: shared.visits,
         workers: shared.workers,
         failures: shared.failures,
@@ -187,11 +176,6 @@ pub(crate) fn run(
 }
 
 impl Run<'_> {
-    /// A panic of ours while the lock was held would be told by the scope, which ends with it.
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn inside(&self, around: Option<Around>, worker: usize) {
         match around {
             Some(around) => around(&mut || self.worker(worker)),
@@ -200,144 +184,123 @@ impl Run<'_> {
     }
 
     fn worker(&self, worker: usize) {
-        let mut shared = self.lock();
-        loop {
-            let waits = Instant::now();
-            let next = loop {
-                match shared.roster.take() {
-                    Next::Wait => {
-                        shared = self
-                            .ended
-                            .wait(shared)
-                            .unwrap_or_else(PoisonError::into_inner);
-                    }
-                    other => break other,
-                }
-            };
-            let start = Instant::now();
-            shared.workers[worker].waited += start - waits;
-            let Next::Run(tasklet) = next else { break };
-            shared.begun = shared.begun.max(shared.roster.serial().place[tasklet] + 1);
+        let mut waits = Instant::now();
+        let begins = |behind: &mut Behind<Shared>, tasklet: usize| {
+            let place = behind.roster.serial().place[tasklet];
+            behind.more.begun = behind.more.begun.max(place + 1);
             self.began.notify_all();
-            drop(shared);
+        };
+        while let Some(tasklet) = self.desk.take(begins) {
+            let start = Instant::now();
             let done = catch_unwind(AssertUnwindSafe(|| self.work.run(tasklet, worker)));
             let done = done.unwrap_or_else(|panic| Err(panicked(&*panic).into()));
             let end = Instant::now();
-            shared = self.lock();
-            shared.visits.push(Visit {
-                tasklet,
-                worker,
-                start: start - self.start,
-                end: end - self.start,
-            });
-            let own = &mut shared.workers[worker];
-            own.tasklets += 1;
-            own.busy += end - start;
-            shared.bytes += self.work.weight(tasklet);
-            let released = match done {
-                Ok(()) => {
-                    shared.finished.push(tasklet);
-                    shared.roster.done(tasklet)
-                }
-                Err(why) => {
-                    shared.failures.push((tasklet, why));
-                    if !self.options.keep_going {
-                        shared.roster.stop();
+            self.desk.end(tasklet, done.is_ok(), |behind, released| {
+                let shared = &mut behind.more;
+                shared.visits.push(Visit {
+                    tasklet,
+                    worker,
+                    start: start - self.start,
+                    end: end - self.start,
+                });
+                let own = &mut shared.workers[worker];
+                own.tasklets += 1;
+                own.waited += start - waits;
+                own.busy += end - start;
+                shared.bytes += self.work.weight(tasklet);
+                match done {
+                    Ok(()) => shared.finished.push(tasklet),
+                    Err(why) => {
+                        shared.failures.push((tasklet, why));
+                        if !self.options.keep_going {
+                            behind.roster.stop();
+                        }
                     }
-                    shared.roster.failed(tasklet)
                 }
-            };
-            // With the lock held: what is given back must be, before another takes it.
-            for tasklet in released {
-                if let Err(error) = self.work.release(tasklet) {
-                    shared.roster.stop();
-                    shared.fatal.get_or_insert(error);
+                for tasklet in released {
+                    if let Err(error) = self.work.release(tasklet) {
+                        behind.roster.stop();
+                        shared.fatal.get_or_insert(error);
+                    }
                 }
-            }
-            self.ended.notify_all();
+            });
+            waits = end;
         }
-        shared.active -= 1;
-        drop(shared);
-        self.ended.notify_all();
+        {
+            let shared = &mut self.desk.lock().more;
+            shared.active -= 1;
+            shared.workers[worker].waited += waits.elapsed();
+        }
+        self.desk.ended.notify_all();
     }
 
     /// The calling thread: looks around, and makes durable what is finished, until all workers have gone home.
     fn attend(&self, total_bytes: u64, watch: &mut dyn FnMut(&Progress) -> bool) {
         let mut kept = Instant::now();
-        let mut shared = self.lock();
         loop {
-            let over = shared.active == 0;
-            if over || kept.elapsed() >= self.options.keep_every {
-                let finished = std::mem::take(&mut shared.finished);
-                drop(shared);
-                let outcome = if finished.is_empty() {
-                    Ok(())
-                } else {
-                    self.work.keep(&finished)
-                };
-                kept = Instant::now();
-                shared = self.lock();
-                if let Err(error) = outcome {
-                    shared.roster.stop();
-                    shared.fatal.get_or_insert(error);
-                    self.ended.notify_all();
+            let mut behind = self.desk.lock();
+            let over = behind.more.active == 0;
+            let due = over || kept.elapsed() >= self.options.keep_every;
+            let finished = if due {
+                std::mem::take(&mut behind.more.finished)
+            } else {
+                Vec::new()
+            };
+            let (tasklets, total_tasklets) = behind.roster.progress();
+            let progress = Progress {
+                tasklets,
+                total_tasklets,
+                bytes: behind.more.bytes,
+                total_bytes,
+            };
+            let interrupted = behind.more.interrupted;
+            drop(behind);
+            if due {
+                if !finished.is_empty()
+                    && let Err(error) = self.work.keep(&finished)
+                {
+                    self.desk
+                        .stop(|behind| _ = behind.more.fatal.get_or_insert(error));
                 }
+                kept = Instant::now();
             }
             if over {
                 break;
             }
-            let (tasklets, total_tasklets) = shared.roster.progress();
-            let progress = Progress {
-                tasklets,
-                total_tasklets,
-                bytes: shared.bytes,
-                total_bytes,
-            };
-            let interrupted = shared.interrupted;
-            drop(shared);
-            let goes_on = interrupted || watch(&progress);
-            shared = self.lock();
-            if !goes_on {
-                shared.interrupted = true;
-                shared.roster.stop();
+            if !interrupted && !watch(&progress) {
+                self.desk.stop(|behind| behind.more.interrupted = true);
                 self.work.interrupt();
-                self.ended.notify_all();
             }
-            if shared.active > 0 {
-                let waited = self.ended.wait_timeout(shared, LOOK_EVERY);
-                shared = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let behind = self.desk.lock();
+            if behind.more.active > 0 {
+                drop(self.desk.ended.wait_timeout(behind, LOOK_EVERY));
             }
         }
-        shared.over = true;
-        drop(shared);
+        self.desk.lock().more.over = true;
         self.began.notify_all();
     }
 
-    /// The prefetcher: asks for the inputs of tasklets behind those that have begun, in order, but never for more than so
-    /// many bytes that nobody has begun to use.
+    /// The prefetcher: asks for the inputs of tasklets behind those that have begun, in order, but for no more once so many
+    /// bytes are asked for that nobody has begun to use.
     fn ahead(&self) {
         let mut asked: VecDeque<(usize, u64)> = VecDeque::new();
         let (mut next, mut waiting) = (0, 0);
-        let mut shared = self.lock();
-        while !shared.over {
-            while let Some((_, bytes)) = asked.front().filter(|(place, _)| *place < shared.begun) {
+        let mut behind = self.desk.lock();
+        while !behind.more.over {
+            let begun = behind.more.begun;
+            while let Some((_, bytes)) = asked.front().filter(|(place, _)| *place < begun) {
                 waiting -= bytes;
                 asked.pop_front();
             }
-            next = next.max(shared.begun);
-            let order = &shared.roster.serial().tasklets;
-            if next >= order.len() {
+            next = next.max(begun);
+            let Some(tasklet) = behind.roster.serial().tasklets.get(next).copied() else {
                 break;
-            }
+            };
             if waiting > 0 && waiting >= self.options.prefetch {
-                shared = self
-                    .began
-                    .wait(shared)
-                    .unwrap_or_else(PoisonError::into_inner);
+                behind = (self.began.wait(behind)).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            let tasklet = order[next];
-            drop(shared);
+            drop(behind);
             let bytes = self.work.prefetch(tasklet);
             asked.push_back((next, bytes));
             waiting += bytes;
@@ -346,7 +309,7 @@ impl Run<'_> {
                 .prefetched
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) += bytes;
-            shared = self.lock();
+            behind = self.desk.lock();
         }
     }
 }
@@ -355,4 +318,74 @@ fn panicked(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("it panicked: {}", text.unwrap_or("with no message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::graph::{Graph, Spec};
+    use crate::order::{Order, Serial};
+
+    /// Tasklets of ten bytes; the first lasts until the prefetcher has come to rest.
+    struct Reading {
+        asked: AtomicU64,
+        behind: AtomicU64,
+    }
+
+    impl Work for Reading {
+        fn run(&self, tasklet: usize, _worker: usize) -> Result<(), Cause> {
+            let patience = Instant::now() + Duration::from_secs(20);
+            while tasklet == 0 && self.asked.load(Ordering::SeqCst) < 3 && Instant::now() < patience
+            {
+                thread::sleep(Duration::from_millis(1));
+            }
+            if tasklet == 0 {
+                thread::sleep(Duration::from_millis(20));
+                self.behind
+                    .store(self.asked.load(Ordering::SeqCst), Ordering::SeqCst);
+            }
+            Ok(())
+        }
+        fn release(&self, _tasklet: usize) -> Result<(), TaskletError> {
+            Ok(())
+        }
+        fn keep(&self, _done: &[usize]) -> Result<(), TaskletError> {
+            Ok(())
+        }
+        fn prefetch(&self, _tasklet: usize) -> u64 {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            10
+        }
+        fn weight(&self, _tasklet: usize) -> u64 {
+            10
+        }
+        fn interrupt(&self) {}
+    }
+
+    #[test]
+    fn no_more_is_read_ahead_than_was_allowed() {
+        let spec = |name: usize| Spec {
+            name: name.to_string(),
+            ..Spec::default()
+        };
+        let specs: Vec<Spec> = (0..50).map(spec).collect();
+        let graph = Graph::new(&[], &specs).unwrap();
+        let serial = Serial::new(&graph, &[false; 50], Order::Given, 0).unwrap();
+        let options = Options {
+            prefetch: 25,
+            ..Options::default()
+        };
+        let work = Reading {
+            asked: AtomicU64::new(0),
+            behind: AtomicU64::new(0),
+        };
+        let roster = Roster::new(graph, serial, 0);
+        let ran = run(roster, &work, &options, None, &mut |_| true).unwrap();
+        // Three behind the first, and the first itself if the prefetcher came before the worker.
+        let asked = work.behind.load(Ordering::SeqCst);
+        assert!((3..=4).contains(&asked), "{asked} tasklets were read ahead");
+        assert!(ran.prefetched <= 500 && ran.visits.len() == 50);
+    }
 }

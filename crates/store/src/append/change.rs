@@ -88,7 +88,12 @@ impl<'a> Change<'a> {
 
     /// Writes samples, then queues what they mean.
     pub(crate) fn apply(mut self, shared: &Shared, engine: &Engine) -> Result<(), StoreError> {
-        let Shared { backend, views, .. } = shared;
+        let Shared {
+            backend,
+            views,
+            in_place,
+            ..
+        } = shared;
         // Samples are refused by the engine; a gap must not lengthen a sealed array either.
         if self.samples.is_none() && self.ops.iter().any(|op| matches!(op, Op::End { .. })) {
             let state = engine.state(self.id)?;
@@ -102,9 +107,13 @@ impl<'a> Change<'a> {
         if let Some((start, bytes)) = self.samples {
             // Block by block, so that checksums and views find the samples in the cache.
             let mut index = start;
+            let size = engine.state(self.id)?.meta.dtype.size();
+            let samples_in = |block: &[u8]| (block.len() / size) as i64;
             for block in bytes.chunks(BLOCK) {
                 crate::interrupt::look("write samples")?;
                 match engine.write_samples(self.id, index, block) {
+                    // Of scratch no views are kept: they are computed from samples, should anybody ask.
+                    Ok(()) if *in_place => index += samples_in(block),
                     Ok(()) => index = views.feed(backend, self.id, index, block),
                     // A gap that is not committed yet: until it is, its samples must stay as they are.
                     Err(StoreError::Occupied { .. }) => {
@@ -118,7 +127,9 @@ impl<'a> Change<'a> {
             }
         }
         for op in self.ops {
-            views.observe(backend, &op)?;
+            if !in_place {
+                views.observe(backend, &op)?;
+            }
             engine.queue(op)?;
         }
         Ok(())

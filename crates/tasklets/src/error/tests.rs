@@ -142,6 +142,12 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
             &["write the journal /a/journal", "no luck", "free some space"],
         ),
         (
+            TaskletError::JournalInUse {
+                path: "/a/journal".into(),
+            },
+            &["/a/journal", "wait for it"],
+        ),
+        (
             TaskletError::Thread {
                 worker: 3,
                 source: io(),
@@ -175,8 +181,9 @@ fn position(error: &TaskletError) -> usize {
         TaskletError::Failed { .. } => 11,
         TaskletError::Interrupted { .. } => 12,
         TaskletError::Journal { .. } => 13,
-        TaskletError::Thread { .. } => 14,
-        TaskletError::Store(_) => 15,
+        TaskletError::JournalInUse { .. } => 14,
+        TaskletError::Thread { .. } => 15,
+        TaskletError::Store(_) => 16,
     }
 }
 
