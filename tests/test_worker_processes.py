@@ -125,6 +125,27 @@ def test_any_number_of_workers_gives_the_same_bits(pressure: iso.Signal) -> None
             assert len(many_)
 
 
+def test_blocks_of_any_type_and_overlap_arrive_as_they_are() -> None:
+    chance = np.random.default_rng(11)
+    expected, plans = [], []
+    for dtype in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"):
+        window, hop = (int(n) for n in chance.integers(1, 40, 2))
+        x = chance.integers(0, 100, int(chance.integers(40, 3000))).astype(dtype)
+        rows = np.lib.stride_tricks.sliding_window_view(x, window)[::hop]
+        # A function of one's own each, so that none is computed for another.
+        function = iso.py(lambda rows, dtype=dtype: rows[:, ::-1].astype(dtype), dtype=dtype, width=window)
+        plans.append(iso.scan(x, 500, rate=10).rewindow(window, hop).map(function))
+        expected.append(rows[:, ::-1])
+        same = iso.py(lambda x, dtype=dtype: x.astype(dtype), dtype=dtype)
+        plans.append(iso.scan(x, 500, rate=10).map(same))
+        expected.append(x)
+    gathered = iso.collect(*plans, workers=2)
+    assert all("in worker processes" in where(plan) for plan in plans)
+    for got, wanted in zip(gathered, expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+        assert got.dtype == wanted.dtype
+
+
 def test_calibrated_values_and_counts_arrive_as_in_one_process(tmp_path: Path) -> None:
     with iso.open(tmp_path / "a.iso", mode="x") as store:
         writer = store.create("p", dtype="i2", rate=100, unit="kPa", scale=0.5, offset=1.0)
