@@ -155,18 +155,20 @@ impl Executor {
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Report, Box<Failure>> {
         let planned = Planned::new(&self.tasklets, &self.options, resume)?;
-        self.clear_unfinished(&planned)?;
         let journal = match &planned.journal {
             Some(path) => Some(Journal::begin(path, resume, planned.claims())?),
             None => None,
         };
+        // Only now that no other run has the journal.
+        self.clear_unfinished(&planned)?;
+        let tasklets = planned.index.at_home(&self.tasklets);
         let roster = Roster::new(
             planned.graph.clone(),
             planned.serial.clone(),
             self.options.scratch,
         );
         let work = Working {
-            tasklets: &self.tasklets,
+            tasklets: &tasklets,
             planned: &planned,
             stop: Arc::default(),
             publishing: RwLock::new(()),

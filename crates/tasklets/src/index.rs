@@ -23,6 +23,8 @@ pub(crate) struct Known {
     /// Some tasklet writes to it.
     pub(crate) written: bool,
     pub(crate) is_scratch: bool,
+    /// Where it is read: where it is written, if it is.
+    place: Place,
 }
 
 /// The signals of tasklets, and the tasklets in their terms.
@@ -85,7 +87,10 @@ impl Index {
             if part.is_scratch() && !found.contains_key(&key) {
                 scratch_order.push(key.clone());
             }
-            found.entry(key).or_insert((signal, part, false)).2 |= writes;
+            let known = found.entry(key).or_insert((signal, part, false));
+            if writes && !known.2 {
+                (known.1, known.2) = (part, true);
+            }
         }
         let mut sorted: Vec<&Key> = found.keys().collect();
         sorted.sort();
@@ -118,6 +123,7 @@ impl Index {
                 identity,
                 is_scratch: part.is_scratch(),
                 written: *written,
+                place: part.place.clone(),
                 signal,
             });
         }
@@ -153,6 +159,21 @@ impl Index {
             specs,
             stores: stores.into_values().collect(),
         })
+    }
+
+    /// The tasklets, reading what the run writes through the store that writes it: another handle of that store does not
+    /// show what is not committed.
+    pub(crate) fn at_home(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
+        let mut tasklets = tasklets.to_vec();
+        for (tasklet, spec) in tasklets.iter_mut().zip(&self.specs) {
+            for (part, input) in tasklet.inputs.iter_mut().zip(&spec.inputs) {
+                let known = &self.signals[input.extent.signal];
+                if known.written {
+                    part.place = known.place.clone();
+                }
+            }
+        }
+        tasklets
     }
 
     /// A range in words.

@@ -459,6 +459,49 @@ fn what_cannot_be_run_is_refused_before_anything_is() {
     assert_eq!(Executor::new(with(0, 0)).unwrap_err().code(), "bad_option");
 }
 
+#[test]
+fn what_the_run_writes_is_read_where_it_is_written_whatever_handle_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = recorded(&folder.path().join("a.iso"));
+    let reader = Store::open(store.path(), Mode::Read).unwrap();
+    let mut executor = Executor::new(with(2, 0)).unwrap();
+    let read = Tasklet::new("read", "f", |context| {
+        let samples = context.input(0)?.counts(-1i32)?;
+        Ok(Returned::Value(samples[9].into()))
+    });
+    executor.add(read.reads(Part::new(&reader, &reader.signal("sum").unwrap(), 0..10)));
+    let write = Tasklet::new("write", "f", |context| {
+        context.write(0, 0, &[7; 10])?;
+        Ok(Returned::Nothing)
+    });
+    executor.add(write.writes(Part::new(&store, &store.signal("sum").unwrap(), 0..10)));
+    let report = run(&executor, false).unwrap();
+    assert_eq!(report.tasklets[0].value, Some(7.into()));
+}
+
+#[test]
+fn two_runs_at_once_that_write_the_same_signals_do_not_disturb_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = recorded(&folder.path().join("a.iso"));
+    let fill = |name: &'static str, store: &Store, inner: Option<Executor>| {
+        let mut executor = Executor::new(with(1, 0)).unwrap();
+        let inner = inner.map(Mutex::new);
+        let fill = Tasklet::new(name, "f", move |context| {
+            if let Some(inner) = &inner {
+                let refused = inner.lock().unwrap().run(true, &mut |_| true).unwrap_err();
+                assert_eq!(refused.error.code(), "journal_in_use");
+            }
+            context.write(0, 0, &[7; 10])?;
+            Ok(Returned::Nothing)
+        });
+        executor.add(fill.writes(Part::new(store, &store.signal("sum").unwrap(), 0..10)));
+        executor
+    };
+    let inner = fill("inner", &store, None);
+    run(&fill("outer", &store, Some(inner)), false).unwrap();
+    assert_eq!(store.signal("sum").unwrap().sample_count(), 10);
+}
+
 const CHILD: &str = "ISOCHRONY_TASKLETS_CHILD";
 
 fn child_options() -> Options {
