@@ -39,6 +39,19 @@ class Output:
     Attributes:
         dtype: of the samples.
         name: of the signal.
+
+    >>> import isochrony as iso, tempfile
+    >>> with iso.open(tempfile.mkdtemp() + "/ramp.iso", "x") as store:
+    ...     ramp = store.create("ramp", dtype="f4", rate=10)
+    ...     _ = ramp.reserve(6)
+    ...     def fill(inputs: list, outputs: list[iso.Output]) -> None:
+    ...         outputs[0][3:] = 9
+    ...         outputs[0][:3] = [0, 1, 2]
+    ...     executor = iso.Executor()
+    ...     executor.add(iso.Tasklet(fill, outputs=[ramp[:]]))
+    ...     _ = executor.run()
+    ...     ramp.counts[:]
+    array([0., 1., 2., 9., 9., 9.], dtype=float32)
     """
 
     def __init__(self, selection: Selection) -> None:
@@ -64,7 +77,7 @@ class Output:
         stop = max(start, stop)
         values = np.asarray(samples)
         if values.ndim == 0:
-            self._buffer()[start:stop] = as_samples(values[None], self.dtype.name, self.name)
+            self._buffer()[start:stop] = as_samples([samples], self.dtype.name, self.name)
         else:
             values = as_samples(samples, self.dtype.name, self.name)
             if len(values) != stop - start:
@@ -107,6 +120,16 @@ class Tasklet:
 
     Raises:
         OptionError: an option without a legal value.
+
+    >>> import isochrony as iso, numpy as np, tempfile
+    >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    >>> sig = store.create("pressure", dtype="i2", rate=100)
+    >>> _ = sig.append(np.arange(4000, dtype="i2"))
+    >>> executor = iso.Executor()
+    >>> executor.add(iso.Tasklet(lambda inputs, _: int(np.max(inputs[0])), [sig[:1000]], name="loudest"))
+    >>> executor.add(iso.Tasklet(iso.scan(sig[:1000]).rewindow(100).count(), [sig[:1000]], name="windows"))
+    >>> executor.run().values
+    {'loudest': 999, 'windows': 10}
     """
 
     def __init__(
