@@ -119,6 +119,19 @@ def test_a_plan_is_a_tasklet(water: iso.Store) -> None:
         wrong.run()
 
 
+def test_plans_hand_over_by_scratch(water: iso.Store) -> None:
+    scratch, out = water.scratch(dtype="f8", rate=100), water["sum"]
+    scratch.reserve(N)
+    executor = iso.Executor(workers=2, scratch=2 * 8 * PART)
+    for at in parts():
+        halved = iso.scan(water["a"][at]).map(lambda s: s / 2)
+        raised = iso.scan(scratch[at]).map(lambda s: s + 1)
+        executor.add(iso.Tasklet(raised, [scratch[at]], [out[at]], name=f"raise {at.start}"))
+        executor.add(iso.Tasklet(halved, [water["a"][at]], [scratch[at]], name=f"halve {at.start}"))
+    assert executor.run().peak_scratch_bytes <= 2 * 8 * PART
+    np.testing.assert_array_equal(out.values(), water["a"].values() / 2 + 1)
+
+
 def test_a_failure_names_whom_it_takes_along_and_resume_does_the_rest(water: iso.Store) -> None:
     out, broken, ran = water["sum"], [True], []
 
