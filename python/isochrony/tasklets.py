@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ._native import NativeTable, Selection, explain_tasklets, prefetch, run_tasklets
 from .chain import Chain
 from .functions import shown
-from .native_errors import OptionError, StoreValueError, TaskletError
+from .native_errors import OptionError, PlanError, StoreValueError, TaskletError
 from .nbuffering import byte_count
 from .options import choice
 from .progress import ImportProgress
@@ -149,6 +149,8 @@ class Tasklet:
         self.work = work
         self.inputs = _selections("inputs", inputs)
         self.outputs = _selections("outputs", outputs)
+        if isinstance(work, Chain):
+            _check_scans(work, self.inputs)
         self.after = tuple(one.name if isinstance(one, Tasklet) else str(one) for one in after)
         self.function_name = str(work) if isinstance(work, Chain) else shown(getattr(work, "func", work))
         self.name: str = name or self._called()
@@ -346,6 +348,27 @@ def _selections(which: str, given: Sequence[Selection]) -> list[Selection]:
         if not isinstance(one, Selection):
             raise OptionError(f"{which}=[{one!r}] is refused; give ranges of signals, such as [signal[0:4096]]")
     return several
+
+
+def _check_scans(plan: Chain, inputs: list[Selection]) -> None:
+    """Whatever a plan scans is stated, or nobody would wait for who writes it."""
+    try:
+        nodes = json.loads(plan.to_json())["nodes"]
+    except PlanError:
+        # It holds a function that cannot be saved: what it scans is the user's to say.
+        return
+    for scanned in (node["of"] for node in nodes if node["op"] == "scan"):
+        stated = [one for one in inputs if one.name == scanned["signal"]]
+        whole = [[0, max((len(one.signal) for one in stated), default=1)]]
+        for start, end in scanned.get("ranges") or whole:
+            at = start
+            for first, last in sorted(pair for one in stated for pair in one.ranges):
+                at = max(at, last) if first <= at else at
+            if at < end:
+                raise OptionError(
+                    f"Tasklet(plan) scans {scanned['signal']}[{start}:{end}], of which its inputs= "
+                    f"leave out {at}:{end}; state all that the plan scans"
+                )
 
 
 def _bounds(selection: Selection) -> str:
