@@ -44,7 +44,7 @@ def compare(
     size: int,
     rounds: int,
     prepare: Callable[[], None],
-) -> None:
+) -> dict[str, list[float]]:
     """Times all by turns after a round that does not count; who begins changes from round to round."""
     names = list(runs)
     times: dict[str, list[float]] = {which: [] for which in names}
@@ -59,27 +59,32 @@ def compare(
                 times[which].append(spent)
     pairs = [(ours, names[0]) for ours in names[1:]] + [pair for pair in goals if pair[1] != names[0]]
     for ours, other in pairs:
-        ratio = quartiles([b / a for a, b in zip(times[ours], times[other], strict=True)])
-        goal = goals.get((ours, other))
-        met = None if goal is None else ratio[0] >= goal
-        RESULTS.append(
-            {
-                "name": f"archives/{name}/{ours}",
-                "other": other,
-                "bytes": size,
-                "seconds": quartiles(times[ours]),
-                "other_seconds": quartiles(times[other]),
-                "ratio": ratio,
-                "goal": None if goal is None else f">= {goal}",
-                "met": met,
-            }
-        )
-        print(
-            f"{name}: {ours} {quartiles(times[ours])[0]:.3f} s, {other} {quartiles(times[other])[0]:.3f} s, "
-            f"ratio {ratio[0]:.3f} ({ratio[1]:.3f} to {ratio[2]:.3f})"
-            + ("" if met is None else f"; goal >= {goal}: {met}"),
-            flush=True,
-        )
+        tell(f"archives/{name}/{ours}", times[ours], other, times[other], goals.get((ours, other)), size)
+    return times
+
+
+def tell(name: str, ours: list[float], other: str, others: list[float], goal: float | None, size: int) -> None:
+    """One line of the report."""
+    ratio = quartiles([b / a for a, b in zip(ours, others, strict=True)])
+    met = None if goal is None else ratio[0] >= goal
+    RESULTS.append(
+        {
+            "name": name,
+            "other": other,
+            "bytes": size,
+            "seconds": quartiles(ours),
+            "other_seconds": quartiles(others),
+            "ratio": ratio,
+            "goal": None if goal is None else f">= {goal}",
+            "met": met,
+        }
+    )
+    print(
+        f"{name}: {quartiles(ours)[0]:.3f} s, {other} {quartiles(others)[0]:.3f} s, "
+        f"ratio {ratio[0]:.3f} ({ratio[1]:.3f} to {ratio[2]:.3f})"
+        + ("" if met is None else f"; goal >= {goal}: {met}"),
+        flush=True,
+    )
 
 
 def timed(run: Callable[[], int]) -> Run:
@@ -91,15 +96,49 @@ def timed(run: Callable[[], int]) -> Run:
     return turn
 
 
+def ask(server: Server, request: str) -> None:
+    assert server.process.stdin is not None
+    server.process.stdin.write(f"bare {request}\n")
+    server.process.stdin.flush()
+
+
+def answer(server: Server) -> tuple[float, int]:
+    seconds, found = server._line().split()
+    return float(seconds), int(found)
+
+
 def bare(server: Server, request: str) -> Run:
     def turn() -> tuple[float, int]:
-        assert server.process.stdin is not None
-        server.process.stdin.write(f"bare {request}\n")
-        server.process.stdin.flush()
-        seconds, found = server._line().split()
-        return float(seconds), int(found)
+        ask(server, request)
+        return answer(server)
 
     return turn
+
+
+def side_by_side(servers: list[Server], request: str, whole: int) -> Run:
+    """Independent processes, which share nothing but the machine, each with its part of the work."""
+
+    def turn() -> tuple[float, int]:
+        for server in servers:
+            ask(server, request)
+        return max(answer(server)[0] for server in servers), whole
+
+    return turn
+
+
+class Seeks:
+    """Summaries behind a disk that takes a while for what does not follow on what was read before."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.end = 0
+
+    def __call__(self, inputs: list[iso.Selection], _: list[Any]) -> int:
+        (start, end), *_ = inputs[0].ranges
+        if start != self.end:
+            time.sleep(self.seconds)
+        self.end = end
+        return summary(np.asarray(inputs[0]))
 
 
 def files(store: Path) -> list[Path]:
@@ -202,43 +241,47 @@ def tasklets(
 
 
 def summaries(store: iso.Store, workers: int) -> Callable[[], int]:
-    plan = iso.scan(store["a"]).rewindow(WINDOW).stats("min", "max", "sum")
+    plan = iso.scan(store["a"]).rewindow(WINDOW).stats("min", "max", "mean")
 
     def run() -> int:
         table = plan.collect(workers=workers)
-        return sum(int(table[name].sum()) for name in ("min", "max", "sum"))
+        # Windows have a power of two of samples: means are exact.
+        return sum(int(table[name].sum()) for name in ("min", "max")) + int((table["mean"] * WINDOW).sum())
 
     return run
 
 
-def spectra(store: iso.Store, workers: int) -> Callable[[], int]:
-    """By a plan whose rows are the squares of what plain Python looks at; the strongest is looked for here."""
-    plan = iso.scan(store["a"]).rewindow(WINDOW).power(taper="boxcar", detrend="none", scaling="spectrum")
+def spectra(store: iso.Store, workers: int, whole: int) -> Callable[[], int]:
+    """By a plan that gives the greatest power of each window, which is compared with SciPy's."""
+    signal = store["a"]
+    plan = iso.scan(signal).rewindow(WINDOW).power(taper="boxcar", detrend="none", scaling="spectrum").stats("max")
+    powers = (np.abs(spectrum(np.asarray(signal[at : at + WINDOW]))[1:-1]).max() for at in starts(signal))
+    expected = 2 * (np.array(list(powers)) / WINDOW) ** 2
 
     def run() -> int:
-        rows = plan.collect(workers=workers)
-        return int((1 + rows[:, 1:].argmax(axis=1)).sum())
+        np.testing.assert_allclose(plan.collect(workers=workers)["max"], expected, rtol=1e-3)
+        return whole
 
     return run
 
 
-def adder_plain(store: iso.Store, path: Path) -> Callable[[], int]:
-    a, b = store["a"], store["b"]
-
-    def run() -> int:
+def adder_plain(path: Path) -> Run:
+    def turn() -> tuple[float, int]:
         found = 0
-        with tempfile.TemporaryFile(dir=path) as file:
+        with iso.open(path) as store, tempfile.TemporaryFile(dir=path) as file:
+            a, b = store["a"], store["b"]
+            start = time.perf_counter()
             for at in starts(a):
                 one, other = (spectrum(np.asarray(signal[at : at + WINDOW])) for signal in (a, b))
                 total = one + other
                 found += strongest(total)
                 total.tofile(file)
-        return found
+            return time.perf_counter() - start, found
 
-    return run
+    return turn
 
 
-def adder(path: Path, workers: int, budget: str) -> Run:
+def adder(path: Path, workers: int, budget: int) -> Run:
     """Seconds of running; making and removing the output is not counted."""
 
     def turn() -> tuple[float, int]:
@@ -247,21 +290,20 @@ def adder(path: Path, workers: int, budget: str) -> Run:
             count = len(starts(a))
             output = store.create("sum", dtype="c8", rate=2000)
             output.reserve(count * BINS)
-            executor = iso.Executor(workers=workers, scratch=budget)
             halves = [store.scratch(dtype="c8", rate=2000) for _ in range(2)]
             for half in halves:
                 half.reserve(count * BINS)
+            executor = iso.Executor(workers=workers, scratch=budget)
             for k, at in enumerate(starts(a)):
                 part = slice(k * BINS, (k + 1) * BINS)
                 for signal, half in zip((a, b), halves, strict=True):
-                    executor.add(
-                        iso.Tasklet(to_scratch, [signal[at : at + WINDOW]], [half[part]], name=f"{signal.name}{k}")
-                    )
+                    name = f"{signal.name}{k}"
+                    executor.add(iso.Tasklet(to_scratch, [signal[at : at + WINDOW]], [half[part]], name=name))
                 executor.add(iso.Tasklet(add, [half[part] for half in halves], [output[part]], name=f"sum{k}"))
             start = time.perf_counter()
             report = executor.run()
             spent = time.perf_counter() - start
-            assert report.peak_scratch_bytes <= 64 << 20
+            assert report.peak_scratch_bytes <= budget
             found = sum(value for name, value in report.values.items() if name.startswith("sum"))
             store.delete("sum")
             store.commit()
@@ -270,104 +312,119 @@ def adder(path: Path, workers: int, budget: str) -> Run:
     return turn
 
 
+def scans(store: iso.Store, server: Server, array: Path, size: int, rounds: int, forget: Callable[[], None]) -> None:
+    """Scan Summarize and Backwards Scan (tables 6.1, 6.4 to 6.6)."""
+    several = f"{CORES} workers"
+    for state, prepare in (("cached", nothing), ("cold", forget)):
+        compare(
+            f"scan-summarize/{state}",
+            {
+                "bare loop": bare(server, f"forward {size} {array}"),
+                "plain Python": timed(plain(store, summarize)),
+                "plan, 1 worker": timed(summaries(store, 1)),
+                f"plan, {several}": timed(summaries(store, CORES)),
+                "tasklets, 1 worker": timed(tasklets(store, summarize, 1)),
+                f"tasklets, {several}": timed(tasklets(store, summarize, CORES)),
+            },
+            {("plan, 1 worker", "bare loop"): 0.95},
+            size,
+            rounds,
+            prepare,
+        )
+        compare(
+            f"backwards-scan/{state}",
+            {
+                "bare loop forward": bare(server, f"forward {size} {array}"),
+                "bare loop backward": bare(server, f"backward {size} {array}"),
+                "plain Python backward": timed(plain(store, summarize, backwards=True)),
+                "tasklets forward": timed(tasklets(store, summarize, 1)),
+                "tasklets as given": timed(tasklets(store, summarize, 1, backwards=True, order="given")),
+                "tasklets reordered": timed(tasklets(store, summarize, 1, backwards=True)),
+            },
+            {("tasklets reordered", "tasklets forward"): 0.95},
+            size,
+            rounds,
+            prepare,
+        )
+    compare(
+        "backwards-scan/behind seeks of 1 ms",
+        {
+            "tasklets forward": timed(tasklets(store, Seeks(1e-3), 1)),
+            "tasklets as given": timed(tasklets(store, Seeks(1e-3), 1, backwards=True, order="given")),
+            "tasklets reordered": timed(tasklets(store, Seeks(1e-3), 1, backwards=True)),
+        },
+        {("tasklets reordered", "tasklets forward"): 0.95},
+        size,
+        max(rounds - 2, 1),
+        nothing,
+    )
+
+
+def windowed_fft(store: iso.Store, servers: list[Server], array: Path, size: int, rounds: int) -> None:
+    """Tables 6.2 and 6.3, figure 6-2."""
+    several = f"{CORES} workers"
+    whole = bare(servers[0], f"fft {size} {array}")()[1]
+    together = f"{CORES} independent bare loops"
+    compare(
+        "windowed-fft/cached",
+        {
+            "bare loop": bare(servers[0], f"fft {size} {array}"),
+            together: side_by_side(servers, f"fft {size // CORES} {array}", whole),
+            "plain Python": timed(plain(store, transform)),
+            "plan, 1 worker": timed(spectra(store, 1, whole)),
+            f"plan, {several}": timed(spectra(store, CORES, whole)),
+            "tasklets, 1 worker": timed(tasklets(store, transform, 1)),
+            f"tasklets, {several}": timed(tasklets(store, transform, CORES)),
+        },
+        {("tasklets, 1 worker", "plain Python"): 0.98, (f"plan, {several}", together): 0.97},
+        size,
+        rounds,
+        nothing,
+    )
+
+
+def fft_adder(path: Path, server: Server, arrays: list[Path], size: int, rounds: int) -> None:
+    """Table 6.7, figure 6-4. The model's bound: plain Python's work divided among the cores, as all is in the page cache."""
+    several = f"tasklets, {CORES} workers"
+    budget = 64 << 20
+    times = compare(
+        "fft-adder/cached",
+        {
+            "bare loop": bare(server, f"adder {size} {arrays[0]} {arrays[1]}"),
+            "plain Python": adder_plain(path),
+            "tasklets, 1 worker": adder(path, 1, budget),
+            several: adder(path, CORES, budget),
+        },
+        {},
+        2 * size,
+        rounds,
+        nothing,
+    )
+    bound = [seconds / CORES for seconds in times["plain Python"]]
+    tell(f"archives/fft-adder/cached/{several}", times[several], "the model's bound", bound, 0.9, 2 * size)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--rust", type=Path, required=True, help="the Rust benchmark, iso-bench")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only")
     arguments = parser.parse_args()
     rounds = 1 if arguments.quick else 7
     windows = 32 if arguments.quick else 2048
-    server = Server(arguments.rust, "--serve")
+    servers = [Server(arguments.rust, "--serve") for _ in range(CORES)]
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
         path = Path(folder) / "archives.iso"
         record(path, ["a", "b"], windows)
         size = windows * WINDOW * 2
-        array = path / "a" / "data"
-
-        def wanted(name: str) -> bool:
-            return arguments.only in (None, name)
-
+        arrays = [path / name / "data" for name in "ab"]
         with iso.open(path) as store:
-            for state, prepare in (("cached", nothing), ("cold", forget(path))):
-                if wanted("scan-summarize"):
-                    several = f"plan, {CORES} workers"
-                    compare(
-                        f"scan-summarize/{state}",
-                        {
-                            "bare loop": bare(server, f"forward {size} {array}"),
-                            "plain Python": timed(plain(store, summarize)),
-                            "plan, 1 worker": timed(summaries(store, 1)),
-                            several: timed(summaries(store, CORES)),
-                            "tasklets, 1 worker": timed(tasklets(store, summarize, 1)),
-                            f"tasklets, {CORES} workers": timed(tasklets(store, summarize, CORES)),
-                        },
-                        {("plan, 1 worker", "bare loop"): 0.95},
-                        size,
-                        rounds,
-                        prepare,
-                    )
-                if wanted("backwards-scan"):
-                    compare(
-                        f"backwards-scan/{state}",
-                        {
-                            "bare loop forward": bare(server, f"forward {size} {array}"),
-                            "bare loop backward": bare(server, f"backward {size} {array}"),
-                            "plain Python backward": timed(plain(store, summarize, backwards=True)),
-                            "tasklets forward": timed(tasklets(store, summarize, 1)),
-                            "tasklets as given": timed(tasklets(store, summarize, 1, backwards=True, order="given")),
-                            "tasklets reordered": timed(tasklets(store, summarize, 1, backwards=True)),
-                        },
-                        {("tasklets reordered", "tasklets forward"): 0.95},
-                        size,
-                        rounds,
-                        prepare,
-                    )
-            if wanted("windowed-fft"):
-                compare(
-                    "windowed-fft/cached",
-                    {
-                        "bare loop": bare(server, f"fft {size} {array}"),
-                        "plain Python": timed(plain(store, transform)),
-                        "plan, 1 worker": timed(spectra(store, 1)),
-                        f"plan, {CORES} workers": timed(spectra(store, CORES)),
-                        "tasklets, 1 worker": timed(tasklets(store, transform, 1)),
-                        f"tasklets, {CORES} workers": timed(tasklets(store, transform, CORES)),
-                    },
-                    {("tasklets, 1 worker", "plain Python"): 0.98},
-                    size,
-                    max(rounds - 2, 1),
-                    nothing,
-                )
-        if wanted("fft-adder"):
-            other = path / "b" / "data"
-            with iso.open(path) as store:
-                alone = timed(adder_plain(store, path))
-                compare(
-                    "fft-adder/cached",
-                    {
-                        "bare loop": bare(server, f"adder {size} {array} {other}"),
-                        "plain Python": alone,
-                    },
-                    {},
-                    2 * size,
-                    max(rounds - 4, 1),
-                    nothing,
-                )
-            compare(
-                "fft-adder/cached",
-                {
-                    "tasklets, 1 worker": adder(path, 1, "64MB"),
-                    f"tasklets, {CORES} workers": adder(path, CORES, "64MB"),
-                },
-                {},
-                2 * size,
-                max(rounds - 4, 1),
-                nothing,
-            )
-    server.close()
+            scans(store, servers[0], arrays[0], size, rounds, forget(path))
+            windowed_fft(store, servers, arrays[0], size, max(rounds - 2, 1))
+        fft_adder(path, servers[0], arrays, size, max(rounds - 2, 1))
+    for server in servers:
+        server.close()
     if arguments.out:
         arguments.out.write_text(json.dumps({"results": RESULTS, "missing": []}, indent=1))
 

@@ -74,7 +74,7 @@ def machine() -> str:
 def main() -> None:
     files = {Path(path).stem: json.loads(Path(path).read_text()) for path in sys.argv[1:]}
     space = files.get("design_space", {})
-    compared = [files.get(name, {}) for name in ("peers", "operators", "resampling", "applications")]
+    compared = [files.get(name, {}) for name in ("peers", "operators", "resampling", "applications", "archives")]
     results = [result for file in files.values() if isinstance(file, list) for result in file]
     results += space.get("sync_cost", [])
     results += [result for part in compared for result in part.get("results", [])]

@@ -137,7 +137,7 @@ fn check(outcome: &Outcome, expected: &Expected) {
     };
     assert_eq!(found.count, expected.count);
     let extremes = [expected.min, expected.max].map(|x| format!("Int({x})"));
-    assert_eq!([found.min, found.max].map(|x| format!("{x:?}")), extremes);
+    assert_eq!([&found.min, &found.max].map(|x| format!("{x:?}")), extremes);
     assert!((found.mean - expected.sum as f64 / expected.count as f64).abs() < 1e-9);
 }
 
