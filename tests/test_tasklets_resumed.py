@@ -19,7 +19,7 @@ import isochrony as iso
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals")
 
 PROGRAM = """
-    import os, sys, time
+    import itertools, os, sys, time
     import numpy as np, isochrony as iso
 
     PART, PARTS = 500, 40
@@ -28,9 +28,16 @@ PROGRAM = """
     a, out, scratch = store["a"], store["out"], store.scratch(dtype="f8", rate=100)
     scratch.reserve(PART * PARTS)
 
+    # So many of them; whoever comes then waits, so that the parent is in time however busy the machine is.
+    limit, count, go = int(os.environ.get("LIMIT", 1000)), itertools.count(), sys.argv[1] + ".go"
+
     def square(inputs, outputs):
         log.write("square\\n")
         time.sleep(0.002)
+        while next(count) >= limit:
+            time.sleep(0.05)
+            if os.path.exists(go):
+                break
         outputs[0][:] = np.square(np.asarray(inputs[0], "f8"))
 
     def negate(inputs, outputs):
@@ -58,9 +65,10 @@ def begun(path: Path) -> int:
     return log.read_text().count("\n") if log.exists() else 0
 
 
-def child(path: Path, rest: str) -> subprocess.Popen[str]:
+def child(path: Path, rest: str, limit: int = 1000) -> subprocess.Popen[str]:
     code = textwrap.dedent(PROGRAM) + textwrap.dedent(rest)
-    return subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    known = {**os.environ, "LIMIT": str(limit)}
+    return subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True, env=known)
 
 
 def test_killed_at_any_time_it_goes_on(tmp_path: Path) -> None:
@@ -70,7 +78,7 @@ def test_killed_at_any_time_it_goes_on(tmp_path: Path) -> None:
     for life in range(100):
         # Each child gets some tasklets further, however slow the machine is.
         until = begun(path) + 25 + life % 7
-        process = child(path, "print(executor.run(resume=True))")
+        process = child(path, "print(executor.run(resume=True))", limit=31 if life < 2 else 1000)
         while process.poll() is None and begun(path) < until:
             time.sleep(0.001)
         time.sleep(life % 5 * 0.004)
@@ -85,7 +93,7 @@ def test_killed_at_any_time_it_goes_on(tmp_path: Path) -> None:
             assert all(gap.start % 500 == gap.length % 500 == 0 for gap in store["out"].gaps)
     else:
         pytest.fail("no child came to its end")
-    assert kills > 0
+    assert kills >= 2
     np.testing.assert_array_equal(iso.open(path)["out"].values(), expected)
     assert iso.verify(path)["damage"] == []
     process = child(path, "r = executor.run(resume=True); print(r.values['negate out[0:500]'], *r.notes)")
@@ -100,12 +108,16 @@ def test_an_interrupt_lets_what_runs_end_and_resume_does_the_rest(tmp_path: Path
         path,
         """
         import signal
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        def press(*_):
+            open(go, "w").close()
+            raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, press)
         try:
             executor.run()
         except KeyboardInterrupt:
             print("interrupted")
         """,
+        limit=20,
     )
     while begun(path) < 20:
         assert process.poll() is None

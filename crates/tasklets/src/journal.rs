@@ -163,6 +163,17 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_lines_or_none(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+            let _ = parse(&bytes);
+            let mut line = format!("{:08x} ", crc32c::crc32c(&bytes)).into_bytes();
+            line.extend_from_slice(&bytes);
+            line.push(b'\n');
+            let _ = parse(&line);
+        }
+    }
+
     #[test]
     fn whatever_is_torn_off_the_rest_is_read_and_goes_on() {
         let folder = tempfile::tempdir().unwrap();

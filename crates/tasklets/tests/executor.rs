@@ -297,14 +297,24 @@ fn an_interrupted_run_ends_soon_and_goes_on_later() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let ran = Arc::new(AtomicUsize::new(0));
-    let counted = ran.clone();
+    let pressed = Arc::new(AtomicUsize::new(0));
+    let (counted, waited) = (ran.clone(), pressed.clone());
     let (executor, _room) = adder(&store, with(2, 1 << 14), move |_| {
-        counted.fetch_add(1, Ordering::Relaxed);
-        std::thread::sleep(Duration::from_millis(3));
+        // Whoever comes later waits, so that the interrupt is in time however busy the machine is.
+        if counted.fetch_add(1, Ordering::Relaxed) >= 40 {
+            std::thread::sleep(Duration::from_millis(20));
+            while waited.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
         Ok(())
     });
     let failure = executor
-        .run(false, &mut |progress| progress.tasklets < 30)
+        .run(false, &mut |progress| {
+            let goes_on = progress.tasklets < 30;
+            pressed.store(usize::from(!goes_on), Ordering::Relaxed);
+            goes_on
+        })
         .unwrap_err();
     assert_eq!(failure.error.code(), "interrupted");
     assert!(count(&failure.report.unwrap(), "stopped") > 0);
@@ -503,6 +513,7 @@ fn two_runs_at_once_that_write_the_same_signals_do_not_disturb_each_other() {
 }
 
 const CHILD: &str = "ISOCHRONY_TASKLETS_CHILD";
+const LIMIT: &str = "ISOCHRONY_TASKLETS_LIMIT";
 
 fn child_options() -> Options {
     let mut options = with(2, 1 << 14);
@@ -512,6 +523,9 @@ fn child_options() -> Options {
 
 /// Runs the adder and notes each tasklet that began.
 fn child(root: &Path) {
+    // So many of them; whoever comes then waits to be killed.
+    let limit: usize = std::env::var(LIMIT).unwrap().parse().unwrap();
+    let begun = Arc::new(AtomicUsize::new(0));
     let store = Store::open(root, Mode::ReadWrite).unwrap();
     let log = root.with_extension("log");
     let (executor, _room) = adder(&store, child_options(), move |name| {
@@ -522,6 +536,9 @@ fn child(root: &Path) {
             .unwrap();
         writeln!(log, "{name}").unwrap();
         std::thread::sleep(Duration::from_millis(2));
+        if begun.fetch_add(1, Ordering::Relaxed) >= limit {
+            std::thread::sleep(Duration::from_secs(600));
+        }
         Ok(())
     });
     run(&executor, true).unwrap();
@@ -549,6 +566,7 @@ fn killed_at_any_time_it_goes_on_until_all_is_there() {
                     "--nocapture",
                 ])
                 .env(CHILD, &root)
+                .env(LIMIT, if life == 0 { "60" } else { "1000" })
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
