@@ -71,6 +71,22 @@ def test_what_settles_is_done_by_workers_where_a_tolerance_is_granted(pressure: 
             plan.run(workers=2, tolerance=refused)  # type: ignore[arg-type]
 
 
+def test_groups_are_gathered_in_tasks_to_the_same_bits(pressure: iso.Signal) -> None:
+    rows = iso.scan(pressure).rewindow(400).stats("mean", "max")
+    plan = rows.group_by("max").agg(count="count", total=("mean", "sum"), spread=("mean", "std"))
+    assert "partial results are combined" in plan.explain()
+    one, many = (plan.collect(workers=workers) for workers in (1, 3))
+    for name in one.columns:
+        np.testing.assert_array_equal(np.asarray(one[name]), np.asarray(many[name]))
+    table = rows.collect()
+    tops, counts = np.unique(np.asarray(table["max"]), return_counts=True)
+    order = np.argsort(np.asarray(one["max"]))
+    np.testing.assert_array_equal(np.asarray(one["max"])[order], tops)
+    np.testing.assert_array_equal(np.asarray(one["count"])[order], counts)
+    sums = [np.asarray(table["mean"])[np.asarray(table["max"]) == top].sum() for top in tops]
+    np.testing.assert_allclose(np.asarray(one["total"])[order], sums, rtol=1e-12, atol=1e-9)
+
+
 def test_python_functions_see_what_they_see_in_one_thread(pressure: iso.Signal) -> None:
     def seen(workers: int) -> tuple[np.ndarray, list[int]]:
         sums: list[np.ndarray] = []

@@ -286,9 +286,11 @@ class Plan(
         Parameters:
             workers: threads that do what can be done for a portion of the recording at a time: what each window or
                 sample needs for itself or of a stated number of samples around, as `fir` of some taps, `resample`,
-                `decimate`; "auto": as many as there are cores. Python functions are called in a worker process for
-                each (see `isochrony.py`); what remembers, and sinks, go on in this thread, in order. Results are the
-                same bits for any number; `explain` says what is done where. 1: all in this thread.
+                `decimate`, and what `count` and `group_by` gather of a portion; "auto": as many as there are cores.
+                Python functions are called in a worker process for each (see `isochrony.py`); what remembers, and
+                sinks, go on in this thread, in order. Results are the same bits for any number; `explain` says what is
+                done where. 1: all in this thread, but for sums and means of `group_by`, which one thread beside it
+                then makes of the same portions.
             tolerance: by how much results may differ from those of one pass, against the largest values that go into
                 them and beside a rounding of their type: from 0 to below 1. What settles with time (`iir`,
                 `zero_phase`, `fir` of many taps, running means) is done by workers where it is granted the error that

@@ -34,6 +34,8 @@ impl PartialEq for GraphNode {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) outputs: Vec<Edge>,
+    /// Of a part of a graph, what its nodes are called in the whole.
+    pub(crate) called: Vec<(&'static str, usize)>,
 }
 
 impl Graph {
@@ -47,6 +49,7 @@ impl Graph {
         let mut graph = Self {
             nodes: Vec::new(),
             outputs: Vec::new(),
+            called: Vec::new(),
         };
         let mut numbers: HashMap<*const Node, usize> = HashMap::new();
         let mut consumers: HashMap<Edge, Vec<usize>> = HashMap::new();
@@ -90,6 +93,12 @@ impl Graph {
         let output = |plan: &Plan| (numbers[&Arc::as_ptr(&plan.node)], plan.output);
         graph.outputs = plans.iter().map(output).collect();
         graph
+    }
+
+    /// A node's name and number, as errors say them.
+    pub(crate) fn called(&self, node: usize) -> (&'static str, usize) {
+        let own = || (self.nodes[node].op.name(), node);
+        self.called.get(node).copied().unwrap_or_else(own)
     }
 
     /// The node that does what the last one of another graph does, to the same inputs.

@@ -10,7 +10,7 @@ use isochrony_segment::{Buffer, DType, Sample, SegmentError, SigSeg, StreamId};
 use isochrony_time::RunId;
 use smallvec::SmallVec;
 
-use crate::Rows;
+use crate::{Partial, Rows};
 
 /// What an operator is given and gives.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub enum Item {
     Ranges(Ranges),
     /// Rows with named fields.
     Rows(Rows),
+    /// What an operator gathered in a task, for the one that combines it.
+    Partial(Partial),
     /// Taken by an operator: nothing.
     Taken,
 }
@@ -37,7 +39,7 @@ impl Item {
             Self::Samples(samples) => Some((samples.start(), samples.end())),
             Self::Frames(frames) => Some((frames.start, frames.next_start())),
             Self::Rows(rows) => rows.extent(),
-            Self::Ranges(_) | Self::Taken => None,
+            Self::Ranges(_) | Self::Partial(_) | Self::Taken => None,
         }
     }
 
@@ -48,7 +50,7 @@ impl Item {
         match self {
             Self::Samples(samples) => samples.len(),
             Self::Frames(frames) => frames.count * frames.hop.min(frames.window),
-            Self::Ranges(_) | Self::Rows(_) | Self::Taken => 0,
+            Self::Ranges(_) | Self::Rows(_) | Self::Partial(_) | Self::Taken => 0,
         }
     }
 
@@ -60,6 +62,7 @@ impl Item {
             Self::Frames(frames) => frames.values.len() as u64,
             Self::Ranges(ranges) => 16 * ranges.ranges.len() as u64,
             Self::Rows(rows) => rows.bytes(),
+            Self::Partial(partial) => partial.bytes(),
             Self::Taken => 0,
         }
     }
@@ -75,7 +78,7 @@ impl Item {
                 Some(first.start..ranges.ranges.last()?.end)
             }
             Self::Rows(rows) => rows.covers(),
-            Self::Taken => None,
+            Self::Partial(_) | Self::Taken => None,
         }
     }
 
@@ -87,6 +90,7 @@ impl Item {
             Self::Frames(_) => "frames",
             Self::Ranges(_) => "ranges",
             Self::Rows(_) => "rows",
+            Self::Partial(_) => "a partial result",
             Self::Taken => "nothing",
         }
     }

@@ -59,8 +59,12 @@ pub enum Contract {
         /// Relative error after them.
         rel_err: f64,
     },
-    /// Partial results that are combined in grid order.
-    Reducible,
+    /// Partial results that are combined in the order of reading: it gives something only at the end, and implements
+    /// [`Operator::partial`] and [`Operator::combine`].
+    Reducible {
+        /// Whether what is combined is the same bits wherever the input was cut, as counts are and sums of floats are not.
+        exact: bool,
+    },
     /// One instance, in order.
     Sequential,
 }
@@ -245,6 +249,21 @@ pub trait Operator: Send {
     /// So many samples will come, as far as it is known: a sink may set memory aside. Said at most once, before all items.
     fn expect(&mut self, samples: u64) {
         let _ = samples;
+    }
+
+    /// What it has gathered since it was made, or since this was last asked, of an operator that is
+    /// [`Contract::Reducible`]; it forgets it. Asked for behind each task of a run on several cores.
+    fn partial(&mut self) -> Option<crate::Partial> {
+        None
+    }
+
+    /// Adds what another of its kind gathered of what comes next.
+    ///
+    /// # Errors
+    /// As [`process`](Self::process).
+    fn combine(&mut self, next: &crate::Partial) -> Result<(), OpError> {
+        let _ = next;
+        Ok(())
     }
 
     /// What a sink has gathered; asked for once, after the end.

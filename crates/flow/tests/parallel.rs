@@ -67,6 +67,56 @@ impl Operator for Fail {
     }
 }
 
+operator! {
+    /// Gives everything at the end.
+    pub struct Hold = "hold" (Inputs::Exactly(1)) {}
+    state {
+        held: Vec<Item>,
+    }
+}
+
+impl Operator for Hold {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        self.held.push(item.take());
+        Ok(Next::Taken)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.held.iter_mut().try_for_each(|item| out.emit(0, item))
+    }
+
+    fn progress(&mut self, _: Port, _: i64) -> i64 {
+        i64::MIN
+    }
+}
+
+#[test]
+fn a_fan_in_of_two_fronts_names_what_starves_it_by_the_numbers_of_the_plan() {
+    let s = Expr::input();
+    // What passes a filter is where it was read: no worker runs out of memory before.
+    let passed = |segment| {
+        let windows = Plan::scan_part(recording(), None, segment).rewindow(10);
+        windows.unwrap().filter(&s.max().ge(0)).unwrap()
+    };
+    let held = passed(250).then::<Hold>(serde_json::Map::new()).unwrap();
+    let zipped = passed(500).zip(&[held]).unwrap().output(1).unwrap();
+    let mut options = options(2);
+    options.memory = 50_000;
+    let error = zipped.collect_with(&options).unwrap_err();
+    assert_eq!(error.code(), "fan_in_starved");
+    for part in [
+        "zip (node 7",
+        "filter (node 2) -> zip input 0",
+        "hold (node 6) -> zip input 1",
+    ] {
+        assert!(error.to_string().contains(part), "{error} lacks {part:?}");
+    }
+}
+
 fn named(plan: &Plan, name: &str, params: serde_json::Value) -> Plan {
     let declaration = *isochrony_flow::Catalog::standard().get(name).unwrap();
     let params = params.as_object().unwrap().clone();
@@ -89,6 +139,23 @@ fn an_error_of_a_worker_names_the_operator_by_its_number_in_the_plan() {
     let text = many.to_string();
     assert!(text.starts_with("fail (node 3, samples "), "{text}");
     assert!(text.contains("sample 35010 is bad"), "{text}");
+}
+
+#[test]
+fn too_many_groups_are_refused_in_a_task_and_when_tasks_are_combined() {
+    let rows = windows().stats([Stat::Max]).unwrap();
+    let most = |most: u64| {
+        let params = json!({"keys": ["start"], "aggregates": {"n": "count"}, "most": most});
+        let error = named(&rows, "group_by", params).collect_with(&options(2));
+        error.map(|(table, _)| table.rows().unwrap().num_rows())
+    };
+    // Ten windows a task, 389 in all.
+    for few in [3, 300] {
+        let error = most(few).unwrap_err();
+        assert_eq!(error.code(), "too_many_groups");
+        assert!(error.to_string().starts_with("group_by (node 3"), "{error}");
+    }
+    assert_eq!(most(1000).unwrap(), 123 + 176 + 90);
 }
 
 #[test]
@@ -370,7 +437,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     let mapped = windows().map(&(&s + 1)).unwrap();
     assert_eq!(
         spread(&mapped.count().unwrap()),
-        "scan -> rewindow in order: count gathers"
+        "scan -> rewindow -> count in order: it is done sooner than handed over"
     );
     let powers = mapped.power().unwrap();
     assert_eq!(
@@ -388,7 +455,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     // Around a place 3 samples before and 4 behind, and a tap more on both sides.
     assert_eq!(
         spread(&halved.count().unwrap()),
-        "scan -> fir -> resample in tasks of about 2097152 samples, read with 4 before and 5 behind them, then in order: count gathers"
+        "scan -> fir -> resample -> count in tasks of about 2097152 samples, read with 4 before and 5 behind them, whose partial results are combined in order"
     );
     let low = named(&taps, "iir", json!({"band": "lowpass", "cutoff_hz": 100.0}));
     assert_eq!(
@@ -400,7 +467,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
         "running_quantile",
         json!({"window": 100_000.0, "q": 0.5}),
     );
-    let text = spread(&long.count().unwrap());
+    let text = spread(&long.limit(4).unwrap());
     assert!(
         text.starts_with("scan in order: for running_quantile a task needs 199999999 samples beside its own and has memory for "),
         "{text}"

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use arrow_array::cast::AsArray;
 use isochrony_expr::Expr;
 use isochrony_flow::ops::TrimPeak;
 use isochrony_flow::{Catalog, Gathered, Live, Plan, PlanError, RunOptions, Segments, Stat};
@@ -48,6 +49,8 @@ enum Step {
     Stats,
     TrimPeak,
     Limit(u64),
+    /// Rows in groups, of which nothing depends on the order of additions.
+    Groups(bool),
     /// An operator that needs what is around: its name and parameters.
     Around(usize),
     /// One that settles.
@@ -153,6 +156,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Step::Stats),
         Just(Step::TrimPeak),
         (0u64..60).prop_map(Step::Limit),
+        any::<bool>().prop_map(Step::Groups),
         (0usize..8).prop_map(Step::Around),
         (0usize..8).prop_map(Step::Around),
         (0usize..8).prop_map(Step::Settling),
@@ -165,6 +169,19 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn named(plan: &Plan, (name, params): &(&'static str, Value)) -> Result<Plan, PlanError> {
     let declaration = *Catalog::standard().get(name).unwrap();
     plan.apply(&declaration, params.as_object().unwrap().clone(), &[])
+}
+
+/// Rows of `stats` in groups.
+fn groups(rows: &Plan, keyed: bool) -> Result<Plan, PlanError> {
+    let keys: &[&str] = if keyed { &["max"] } else { &[] };
+    let exact = [
+        ("rows", json!("count")),
+        ("least", json!(["mean", "min"])),
+        ("first", json!(["start", "first"])),
+        ("last", json!(["mean", "last"])),
+        ("starts", json!(["start", "sum"])),
+    ];
+    rows.group_by(keys, exact)
 }
 
 #[test]
@@ -193,6 +210,7 @@ fn plan(scan: Plan, steps: &[Step]) -> Plan {
             Step::Stats => now.stats([Stat::Mean, Stat::Max]),
             Step::TrimPeak => now.then::<TrimPeak>(serde_json::Map::new()),
             Step::Limit(count) => now.limit(*count),
+            Step::Groups(keyed) => groups(&now, *keyed),
             Step::Around(k) => named(&now, &around()[*k]),
             Step::Settling(k) => named(&now, &settling()[*k]),
             Step::Zip(back) => now.zip(&[earlier(back)]),
@@ -300,6 +318,40 @@ proptest! {
         let most = 2.0 * 2048.0 * 1e-8;
         for (a, b) in one.to_vec::<f64>().unwrap().iter().zip(&exact.to_vec::<f64>().unwrap()) {
             prop_assert!((a - b).abs() < most, "{} {}: {}", a, b, plan.explain());
+        }
+    }
+
+    #[test]
+    fn partial_results_are_combined_to_the_same_bits_by_any_number_of_workers(
+        keep in 0usize..5, window in 1u64..40, hop in 1u64..50, gap in 0i64..60, len in 1i64..500, cut in 1i64..200,
+        tasks in (2u64..600, 1usize..5),
+    ) {
+        let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+        let windows = Plan::scan_part(recording(&stretches, cut), None, 64).rewindow_every(window, hop).unwrap();
+        let rows = windows.filter(&filters(&Expr::input())[keep % 4]).unwrap().stats([Stat::Mean, Stat::Max]).unwrap();
+        let sums = ["sum", "mean", "std"].map(|how| (how, json!(["mean", how])));
+        let keys: &[&str] = if keep == 4 { &["max"] } else { &[] };
+        let plan = rows.group_by(keys, sums).unwrap();
+        let mut options = RunOptions::default();
+        (options.task, options.workers) = (tasks.0, 1);
+        let (one, report) = plan.collect_with(&options).unwrap();
+        prop_assert_eq!(report.workers.len(), 1);
+        options.workers = tasks.1;
+        prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
+        // All of it at once, where nothing is combined.
+        options.task = 1 << 20;
+        let all = plan.collect_with(&options).unwrap().0;
+        let (one, all) = (one.rows().unwrap(), all.rows().unwrap());
+        prop_assert_eq!(one.num_rows(), all.num_rows());
+        for name in ["sum", "mean", "std"] {
+            let values = |table: &arrow_array::RecordBatch| {
+                let column = table.column_by_name(name).unwrap();
+                column.as_primitive::<arrow_array::types::Float64Type>().values().to_vec()
+            };
+            for (a, b) in values(one).iter().zip(values(all)) {
+                // Rounding of some hundred means of up to 2048, and of their squares.
+                prop_assert!((a - b).abs() < 1e-8, "{} {} {}", name, a, b);
+            }
         }
     }
 

@@ -73,7 +73,8 @@ impl Run {
             let fan_in = node.bound.align != Align::Single;
             let from = node.inputs.iter().map(|&(n, o)| {
                 let stream = graph.nodes[n].bound.outputs[usize::from(o)].stream_id();
-                let name = format!("{} (node {n})", graph.nodes[n].op.name());
+                let (name, number) = graph.called(n);
+                let name = format!("{name} (node {number})");
                 (name, stream.and_then(crate::rows::clock_of))
             });
             // What is fed back comes without an edge.
@@ -128,7 +129,9 @@ impl Run {
                 useful_ns: vec![0; count],
                 ended: false,
             },
-            names: graph.nodes.iter().map(|node| node.op.name()).collect(),
+            names: (0..graph.nodes.len())
+                .map(|at| graph.called(at).0)
+                .collect(),
             grids: (0..graph.nodes.len()).map(|at| grid(graph, at)).collect(),
             bursts: 0,
             given: 0,

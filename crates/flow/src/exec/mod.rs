@@ -31,7 +31,7 @@ pub use options::{MEMORY, Progress, RunOptions, TASK, Watch};
 
 use crate::control::{Change, Control};
 use crate::report::{OperatorReport, Report};
-use crate::{Applied, Break, OpError, OpErrorKind, Pulled, RunError, Source};
+use crate::{Applied, Break, Item, OpError, OpErrorKind, Pulled, RunError, Source};
 
 /// Samples after which a burst ends.
 const BURST_SAMPLES: u64 = 1 << 18;
@@ -291,6 +291,11 @@ impl Run {
         }
         shared.switch(node);
         Ok(())
+    }
+
+    /// What the operator at a node has gathered since it was last asked.
+    pub(crate) fn partial(&mut self, node: usize) -> Option<Item> {
+        self.slots[node].op.partial().map(Item::Partial)
     }
 
     /// What the sink at a node gathered.

@@ -30,8 +30,9 @@ pub struct RunOptions<'a> {
     pub progress: Option<&'a Progress>,
     /// By which parameters are changed between bursts.
     pub control: Option<&'a Control>,
-    /// Threads that do what each window needs for itself, beside the caller's, which does the rest; 1: all is done in the
-    /// caller's. Results are the same.
+    /// Threads that do what can be done for a portion of a recording at a time, beside the caller's, which does the rest; 1:
+    /// all is done in the caller's, unless where portions are cut shows in the results, as in those of sums
+    /// ([`Contract::Reducible`](crate::Contract)). These are the same bits for any number.
     pub workers: usize,
     /// Bytes of samples that a task of a worker reads, about, beside what completes its windows; less where memory is short.
     pub task: u64,

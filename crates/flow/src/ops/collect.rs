@@ -60,7 +60,7 @@ impl Operator for Collect {
             Some(&PortType::Frames { hop, .. }) => hop,
             _ => 1,
         };
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Reducible))
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

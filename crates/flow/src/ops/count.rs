@@ -1,8 +1,8 @@
 //! How many.
 
 use crate::{
-    Bound, Contract, Gathered, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType, operator,
+    Bound, Contract, Gathered, Inputs, Item, Next, OpError, Operator, Out, Partial, PlanError,
+    Port, PortType, operator,
 };
 
 operator! {
@@ -15,7 +15,7 @@ operator! {
 
 impl Operator for Count {
     fn bind(&mut self, _: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new([PortType::Count]).contract(Contract::Reducible))
+        Ok(Bound::new([PortType::Count]).contract(Contract::Reducible { exact: true }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -24,9 +24,18 @@ impl Operator for Count {
             Item::Samples(samples) => samples.len(),
             Item::Rows(rows) => rows.count(),
             Item::Ranges(ranges) => ranges.ranges.len() as u64,
-            Item::Taken => 0,
+            Item::Partial(_) | Item::Taken => 0,
         };
         Ok(Next::Taken)
+    }
+
+    fn partial(&mut self) -> Option<Partial> {
+        Some(Partial::new(std::mem::take(&mut self.count), 8))
+    }
+
+    fn combine(&mut self, next: &Partial) -> Result<(), OpError> {
+        self.count += next.get::<u64>().copied().unwrap_or(0);
+        Ok(())
     }
 
     fn result(&mut self) -> Option<Gathered> {

@@ -1,7 +1,6 @@
 //! Groups of rows.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
@@ -10,10 +9,10 @@ use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
 use super::wrong_input;
-use crate::rows::{Aggregate, Cells, Fields, How, Rows};
+use crate::rows::{Aggregate, Cells, Fields, Group, How, Rows};
 use crate::{
-    Bound, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError, Port,
-    PortType, json, operator,
+    Bound, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, Partial, PlanError,
+    Port, PortType, json, operator,
 };
 
 operator! {
@@ -48,6 +47,12 @@ struct Ready {
     groups: HashMap<Key, usize>,
     /// Group of each row of the block at hand.
     places: Vec<usize>,
+}
+
+/// What was gathered of some rows: keys in the order of their first rows, and of each aggregate what it knows of each.
+struct Groups {
+    keys: Vec<Key>,
+    aggregates: Vec<Vec<Group>>,
 }
 
 fn refused(parameter: &'static str, got: String, legal: String) -> PlanError {
@@ -163,6 +168,7 @@ impl Operator for GroupBy {
             return Err(refused("aggregates", "none".into(), legal));
         }
         let output = Fields::intern(all);
+        let exact = aggregates.iter().all(|(_, one)| one.is_exact());
         self.ready = Some(Ready {
             output,
             keys,
@@ -176,7 +182,7 @@ impl Operator for GroupBy {
         };
         // Sums of floats depend on their order.
         Ok(Bound::new([port])
-            .contract(Contract::Sequential)
+            .contract(Contract::Reducible { exact })
             .data_dependent())
     }
 
@@ -194,6 +200,37 @@ impl Operator for GroupBy {
             aggregate.add(column, &ready.places, ready.groups.len());
         }
         Ok(Next::Taken)
+    }
+
+    fn partial(&mut self) -> Option<Partial> {
+        let ready = self.ready.as_mut()?;
+        let mut keys: Vec<(Key, usize)> = ready.groups.drain().collect();
+        keys.sort_unstable_by_key(|&(_, place)| place);
+        ready.keys.iter_mut().for_each(|(_, cells)| cells.clear());
+        let aggregates = ready.aggregates.iter_mut().map(|(_, one)| one.take());
+        let groups = Groups {
+            keys: keys.into_iter().map(|(key, _)| key).collect(),
+            aggregates: aggregates.collect(),
+        };
+        let each = size_of::<Key>() + groups.aggregates.len() * size_of::<Group>();
+        let bytes = (groups.keys.len() * each) as u64;
+        Some(Partial::new(groups, bytes))
+    }
+
+    fn combine(&mut self, next: &Partial) -> Result<(), OpError> {
+        let (Some(ready), Some(groups)) = (&mut self.ready, next.get::<Groups>()) else {
+            return Ok(());
+        };
+        ready.places.clear();
+        for key in &groups.keys {
+            let place = ready.place(key, self.most)?;
+            ready.places.push(place);
+        }
+        let count = ready.groups.len();
+        for ((_, aggregate), more) in ready.aggregates.iter_mut().zip(&groups.aggregates) {
+            aggregate.combine(more, &ready.places, count);
+        }
+        Ok(())
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
@@ -239,25 +276,27 @@ impl Ready {
                 unknown |= u64::from(bit.is_none()) << at;
                 bits.push(bit.unwrap_or(0));
             }
-            let count = self.groups.len();
-            let place = match self.groups.entry((bits, unknown)) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(new) => {
-                    if count as u64 >= most {
-                        return Err(OpErrorKind::TooManyGroups {
-                            groups: count as u64 + 1,
-                            most,
-                        }
-                        .into());
-                    }
-                    for (column, (_, cells)) in columns.iter().zip(&mut self.keys) {
-                        cells.push(column.get(row));
-                    }
-                    *new.insert(count)
-                }
-            };
+            let place = self.place(&(bits, unknown), most)?;
             self.places.push(place);
         }
         Ok(())
+    }
+
+    /// The place of a key's group, which may be new.
+    fn place(&mut self, key: &Key, most: u64) -> Result<usize, OpError> {
+        if let Some(&place) = self.groups.get(key) {
+            return Ok(place);
+        }
+        let place = self.groups.len();
+        if place as u64 >= most {
+            let groups = place as u64 + 1;
+            return Err(OpErrorKind::TooManyGroups { groups, most }.into());
+        }
+        for (at, (_, cells)) in self.keys.iter_mut().enumerate() {
+            let known = key.1 >> at & 1 == 0;
+            cells.push(known.then_some(key.0[at]));
+        }
+        self.groups.insert(key.clone(), place);
+        Ok(place)
     }
 }

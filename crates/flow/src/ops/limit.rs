@@ -56,7 +56,7 @@ impl Operator for Limit {
                 self.passed += rows.count();
                 None
             }
-            Item::Ranges(_) | Item::Taken => {
+            Item::Ranges(_) | Item::Partial(_) | Item::Taken => {
                 self.passed += 1;
                 None
             }

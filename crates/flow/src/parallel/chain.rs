@@ -12,10 +12,11 @@ use isochrony_time::Ratio;
 
 use super::dispatch::WINDOW;
 use super::places::places;
+use super::weight::{bytes_of_sample, is_free};
 use crate::exec::RunOptions;
 use crate::graph::{Edge, Graph, GraphNode};
 use crate::held::Spread;
-use crate::ops::{Between, Calibrate, Passthrough, Rewindow};
+use crate::ops::Rewindow;
 use crate::plan::Op;
 use crate::{Align, Contract, Declared, Needs, PortType, Reach};
 
@@ -26,8 +27,6 @@ const OF_MEMORY: u64 = 256;
 const TASKS: u64 = WINDOW as u64 * 4;
 /// A portion is at least so many times as long as what its task reads beyond it.
 const OF_REACH: u64 = 4;
-/// Bytes of a row, about.
-const ROW: f64 = 128.0;
 
 /// A chain from a scan on, before anything is read.
 #[derive(Debug, PartialEq)]
@@ -38,6 +37,10 @@ pub(super) struct Chain {
     pub(super) reach: Reach,
     /// What is given of them too much, and where it is cut off.
     pub(super) trim: Option<Cutoff>,
+    /// Whether its last operator gathers, and what it has gathered of a task is what comes out.
+    pub(super) gathers: bool,
+    /// Whether partial results are other bits where the recording is cut elsewhere.
+    inexact: bool,
     /// By how much results may differ from those of one pass, against the largest value; 0: not at all.
     rel_err: f64,
     /// Why it does not go on.
@@ -74,6 +77,23 @@ struct Step {
     rel_err: f64,
 }
 
+impl Step {
+    /// Each from itself alone.
+    fn alone(ratio: Ratio) -> Self {
+        Self {
+            reach: Reach::default(),
+            ratio,
+            spills: false,
+            rel_err: 0.0,
+        }
+    }
+}
+
+/// Whether an operator's partial results are other bits where the input is cut elsewhere.
+pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
+    node.bound.contract == Contract::Reducible { exact: false }
+}
+
 /// The chain of each scan.
 pub(super) fn chains(graph: &Graph, options: &RunOptions<'_>) -> Vec<Chain> {
     let mut takers = vec![Vec::new(); graph.nodes.len()];
@@ -94,6 +114,8 @@ fn chain(graph: &Graph, takers: &[Vec<usize>], scan: usize, options: &RunOptions
         nodes: vec![scan],
         reach: Reach::default(),
         trim: None,
+        gathers: false,
+        inexact: false,
         rel_err: 0.0,
         why: String::new(),
     };
@@ -112,6 +134,12 @@ fn chain(graph: &Graph, takers: &[Vec<usize>], scan: usize, options: &RunOptions
             _ => break "several take what it gives".to_owned(),
         };
         let node = &graph.nodes[next];
+        if chain.gathers {
+            break format!(
+                "{name} is complete at the end",
+                name = graph.nodes[last.0].op.name()
+            );
+        }
         let input = graph.nodes[last.0].bound.outputs[0];
         let step = match joins(node, &input, options) {
             Ok(step) => step,
@@ -121,6 +149,15 @@ fn chain(graph: &Graph, takers: &[Vec<usize>], scan: usize, options: &RunOptions
             let why = "must know what it gave before what the selection leaves out";
             break format!("{} {why}", node.op.name());
         }
+        let shows = step.rel_err > 0.0 || combines_inexactly(node);
+        let held = |&at: &usize| matches!(graph.nodes[at].op, Op::Hold(_));
+        if shows && chain.nodes.iter().any(held) {
+            // With one worker the chain would have ended before.
+            break format!(
+                "{name} shows where the recording is cut, and is behind what one worker does not do in tasks",
+                name = node.op.name()
+            );
+        }
         let rel_err = chain.rel_err + step.rel_err;
         if rel_err > options.tolerance.max(0.0) {
             let name = node.op.name();
@@ -129,6 +166,8 @@ fn chain(graph: &Graph, takers: &[Vec<usize>], scan: usize, options: &RunOptions
             );
         }
         chain.rel_err = rel_err;
+        chain.gathers = matches!(node.bound.contract, Contract::Reducible { .. });
+        chain.inexact = combines_inexactly(node);
         steps.push(step);
         chain.nodes.push(next);
     };
@@ -140,6 +179,7 @@ fn chain(graph: &Graph, takers: &[Vec<usize>], scan: usize, options: &RunOptions
             return chain;
         }
         chain.nodes.pop();
+        (chain.gathers, chain.inexact) = (false, false);
         chain.why = format!(
             "for {} a task needs {needed} samples beside its own and has memory for {most}; give more of it",
             graph.nodes[last].op.name()
@@ -174,6 +214,8 @@ fn reach(steps: &[Step]) -> (Reach, Option<Cutoff>) {
 fn joins(node: &GraphNode, input: &PortType, options: &RunOptions<'_>) -> Result<Step, String> {
     let held = match &node.op {
         Op::Hold(kept) => match kept.0.spread(options) {
+            // One worker may be there for what shows where a recording is cut; what is held is not its business.
+            Spread::Workers(_) if options.workers < 2 => return Err("is called here".into()),
             Spread::Workers(_) => true,
             Spread::Caller(why) => return Err(why),
         },
@@ -202,12 +244,7 @@ fn step(node: &GraphNode, input: &PortType) -> Result<Step, &'static str> {
     let Ok(ratio) = ratio.unwrap_or(Ok(Ratio::ONE)) else {
         return Err("gives other indices than it takes");
     };
-    let alone = Step {
-        reach: Reach::default(),
-        ratio,
-        spills: false,
-        rel_err: 0.0,
-    };
+    let alone = Step::alone(ratio);
     let rewindow = |_: &&_| node.op.name() == Rewindow::DECLARATION.name;
     if let Some(params) = params.filter(rewindow) {
         let text = |name| params.get(name).and_then(|value| value.as_str());
@@ -245,6 +282,7 @@ fn step(node: &GraphNode, input: &PortType) -> Result<Step, &'static str> {
         })
     };
     match bound.contract {
+        Contract::Reducible { .. } => Ok(alone),
         Contract::Stateless if bound.delay != 0 || !ratio.is_one() => {
             Err("gives other indices than it takes")
         }
@@ -252,7 +290,6 @@ fn step(node: &GraphNode, input: &PortType) -> Result<Step, &'static str> {
         Contract::Overlap { before, after } => around(before, after, 0.0),
         // What it knows of what is behind is what it waits for.
         Contract::Settling { before, rel_err } => around(before, 0, rel_err),
-        Contract::Reducible => Err("gathers"),
         Contract::Sequential => Err("remembers what came before"),
     }
 }
@@ -260,7 +297,7 @@ fn step(node: &GraphNode, input: &PortType) -> Result<Step, &'static str> {
 impl Chain {
     /// Whether where a recording is cut shows in what comes out.
     pub(super) fn shows_cuts(&self) -> bool {
-        self.rel_err > 0.0
+        self.rel_err > 0.0 || self.inexact
     }
 
     /// The operators behind the scan.
@@ -299,7 +336,13 @@ impl Chain {
             Some(_) => format!(", read with {before} before and {after} behind them"),
         };
         match self.task(graph, &RunOptions::default()) {
+            None if self.gathers => {
+                format!("{names} in order: it is done sooner than handed over\n")
+            }
             None => format!("{names} in order: {}\n", self.why),
+            Some(TaskSize { samples, .. }) if self.gathers => format!(
+                "{names} in tasks of about {samples} samples{more}, whose partial results are combined in order\n"
+            ),
             Some(TaskSize { samples, .. }) => format!(
                 "{names} in tasks of about {samples} samples{more}, then in order: {}\n",
                 self.why
@@ -308,47 +351,12 @@ impl Chain {
     }
 }
 
-/// Bytes that come out of a chain of a sample, about.
-fn bytes_of_sample<'a>(nodes: impl Iterator<Item = &'a crate::Bound>) -> f64 {
-    // Samples that were read for each of an item.
-    let (mut last, mut read, mut every) = (1.0, 1.0, 1.0);
-    for bound in nodes {
-        if let Some((up, down)) = bound.ratio {
-            read *= down as f64 / up as f64;
-        }
-        let Some(port) = bound.outputs.first() else {
-            continue;
-        };
-        last = match *port {
-            PortType::Samples { dtype, .. } => dtype.size() as f64 / read,
-            PortType::Frames {
-                dtype, hop, width, ..
-            } => {
-                every = hop as f64 * read;
-                (dtype.size() * width) as f64 / every
-            }
-            PortType::Rows { .. } => ROW / every,
-            PortType::Ranges { .. } | PortType::Count => 0.0,
-        };
-    }
-    last.max(1e-9)
-}
-
-/// Whether an operator only says where things are, so that it is done sooner than handed over.
-fn is_free(node: &GraphNode) -> bool {
-    let name = node.op.name();
-    let free = [
-        Between::DECLARATION.name,
-        Calibrate::DECLARATION.name,
-        Passthrough::DECLARATION.name,
-        Rewindow::DECLARATION.name,
-    ];
-    free.contains(&name)
-}
-
 /// What workers would do of a graph, and why not more.
 pub(crate) fn explain(graph: &Graph) -> String {
-    let options = RunOptions::default();
+    let options = RunOptions {
+        workers: 2,
+        ..RunOptions::default()
+    };
     let chains = chains(graph, &options);
     let lines = chains.iter().map(|chain| chain.line(graph));
     let spread = (chains.iter()).filter(|chain| chain.task(graph, &options).is_some());

@@ -1,29 +1,22 @@
-//! Who does what next: tasks are handed out in the order of reading and their results are given back in it.
-//!
-//! One lock a task, which takes milliseconds. A task is handed out while fewer than `window` of its front wait or are under
-//! way and what waits is within its share of memory; the oldest that is wanted is always handed out, so nobody waits for
-//! what nobody does. Of several fronts the one that is furthest behind is served first.
+//! What is handed out and given back in a run on several cores; in which order is [`order`](super::order)'s.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::Thread;
-use std::time::Duration;
+use std::sync::Arc;
 
 use super::log::Event;
-use crate::{OpErrorKind, Portion, RunError, Snapshot};
+use super::order::{self, Cut, Gave, Order};
+use crate::{Portion, RunError, Snapshot};
 
 /// Tasks that wait or are under way, for each worker.
 pub(super) const WINDOW: usize = 3;
-/// How long the run waits for a task before it looks around.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A portion of a front's recording, to be done.
-#[derive(Debug, Clone)]
-pub(super) struct Task {
-    pub(super) front: usize,
-    pub(super) number: u64,
-    pub(super) portion: Portion,
-}
+pub(super) type Task = order::Task<Portion>;
+
+/// Hands tasks out and takes what they gave.
+pub(super) type Dispatch = Order<Cutting, Parcel>;
+
+/// What comes next of a front.
+pub(super) type Given = order::Given<Parcel>;
 
 /// What a front reads, and in which portions.
 #[derive(Clone)]
@@ -33,6 +26,18 @@ pub(super) struct Cutting {
     pub(super) grain: u64,
     /// What comes out of a portion, about.
     pub(super) bytes: u64,
+}
+
+impl Cut for Cutting {
+    type Part = Portion;
+
+    fn after(&self, last: Option<&Portion>) -> Option<Portion> {
+        self.snapshot.portion_after(last, self.samples, self.grain)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// What a task gave.
@@ -70,227 +75,29 @@ impl Parcel {
     }
 }
 
-/// What comes next of a front.
-#[derive(Debug)]
-pub(super) enum Given {
-    Parcel(Parcel),
-    NotYet,
-    /// A task failed: no more comes.
-    Failed,
-    End,
-}
+impl Gave for Parcel {
+    type Error = Box<RunError>;
 
-#[derive(Debug, Default)]
-struct Front {
-    last: Option<Portion>,
-    /// All portions were handed out.
-    exhausted: bool,
-    handed_out: u64,
-    /// Of the tasks from the oldest that is wanted on: what they gave, if they are done.
-    parcels: VecDeque<Option<Parcel>>,
-    /// What the task that was taken last failed with: behind it nothing comes.
-    error: Option<Box<RunError>>,
-    bytes: u64,
-}
-
-impl Front {
-    /// Bytes that wait, and about those that will.
-    fn waiting(&self, cutting: &Cutting) -> u64 {
-        let under_way = self.parcels.iter().filter(|place| place.is_none()).count();
-        self.bytes + under_way as u64 * cutting.bytes
-    }
-}
-
-#[derive(Debug, Default)]
-struct State {
-    fronts: Vec<Front>,
-    stopped: bool,
-    /// A worker is gone that did not mean to go.
-    lost: bool,
-    error: Option<RunError>,
-    run: Option<Thread>,
-}
-
-/// Hands tasks out and takes what they gave.
-pub(super) struct Dispatch {
-    state: Mutex<State>,
-    /// There may be work.
-    work: Condvar,
-    /// A task is done.
-    done: Condvar,
-    cuttings: Vec<Cutting>,
-    window: usize,
-    memory: u64,
-}
-
-impl Dispatch {
-    /// `memory`: most bytes that wait before only the oldest task is handed out.
-    pub(super) fn new(cuttings: Vec<Cutting>, workers: usize, memory: u64) -> Self {
-        let fronts = cuttings.iter().map(|_| Front::default()).collect();
-        Self {
-            state: Mutex::new(State {
-                fronts,
-                ..State::default()
-            }),
-            work: Condvar::new(),
-            done: Condvar::new(),
-            cuttings,
-            window: WINDOW * workers,
-            memory,
-        }
+    fn bytes(&self) -> u64 {
+        self.bytes
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that can panic is done under the lock but to ask where a portion ends, which changes nothing.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn has_failed(&self) -> bool {
+        self.error.is_some()
     }
 
-    /// The next task, once there is one; None if there is nothing more to do.
-    pub(super) fn take(&self) -> Option<Task> {
-        let mut state = self.lock();
-        loop {
-            if state.stopped || state.fronts.iter().all(|front| front.exhausted) {
-                return None;
-            }
-            let fronts = state.fronts.iter().zip(&self.cuttings);
-            let waiting: u64 = fronts.map(|(front, cut)| front.waiting(cut)).sum();
-            let open = state.fronts.iter().enumerate().filter(|(_, front)| {
-                let room = front.parcels.len() < self.window && waiting < self.memory;
-                !front.exhausted && (room || front.parcels.is_empty())
-            });
-            let Some((at, _)) = open.min_by_key(|(_, front)| front.parcels.len()) else {
-                state = self
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            let cutting = &self.cuttings[at];
-            let front = &mut state.fronts[at];
-            let last = front.last.as_ref();
-            match cutting
-                .snapshot
-                .portion_after(last, cutting.samples, cutting.grain)
-            {
-                Some(portion) => {
-                    let number = front.handed_out;
-                    front.handed_out += 1;
-                    front.parcels.push_back(None);
-                    front.last = Some(portion.clone());
-                    return Some(Task {
-                        front: at,
-                        number,
-                        portion,
-                    });
-                }
-                None => {
-                    front.exhausted = true;
-                    self.work.notify_all();
-                    self.tell(&state);
-                }
-            }
-        }
-    }
-
-    /// What a task gave; behind one that failed nothing comes.
-    pub(super) fn give(&self, task: &Task, gave: Parcel) {
-        let mut state = self.lock();
-        let front = &mut state.fronts[task.front];
-        let first = front.handed_out - front.parcels.len() as u64;
-        front.bytes += gave.bytes;
-        front.exhausted |= gave.error.is_some();
-        if let Some(place) = front.parcels.get_mut((task.number - first) as usize) {
-            *place = Some(gave);
-        }
-        if task.number == first {
-            self.tell(&state);
-        }
-    }
-
-    fn tell(&self, state: &State) {
-        self.done.notify_all();
-        if let Some(run) = &state.run {
-            run.unpark();
-        }
-    }
-
-    /// What comes next of a front; waits for it for a while.
-    pub(super) fn next(&self, front: usize) -> Given {
-        let mut state = self.lock();
-        let mut waited = false;
-        loop {
-            let lost = state.lost;
-            let own = &mut state.fronts[front];
-            if let Some(error) = own.error.take() {
-                state.error.get_or_insert(*error);
-                return Given::Failed;
-            }
-            if own.parcels.is_empty() && own.exhausted {
-                return Given::End;
-            }
-            match own.parcels.front_mut().and_then(Option::take) {
-                Some(mut parcel) => {
-                    own.parcels.pop_front();
-                    own.bytes -= parcel.bytes;
-                    own.error = parcel.error.take();
-                    self.work.notify_all();
-                    return Given::Parcel(parcel);
-                }
-                None if lost => return Given::Failed,
-                None if waited || state.stopped => return Given::NotYet,
-                None => {
-                    (state, _) = self
-                        .done
-                        .wait_timeout(state, LOOK)
-                        .unwrap_or_else(PoisonError::into_inner);
-                    waited = true;
-                }
-            }
-        }
-    }
-
-    /// Whom to wake when something is done.
-    pub(super) fn wakes(&self, run: &Thread) {
-        self.lock().run = Some(run.clone());
-    }
-
-    /// Nobody wants more.
-    pub(super) fn stop(&self) {
-        self.lock().stopped = true;
-        self.work.notify_all();
-        self.done.notify_all();
-    }
-
-    /// A worker is gone in the midst of its work: what it was to give does not come.
-    pub(super) fn lose(&self) {
-        let mut state = self.lock();
-        state.lost = true;
-        self.tell(&state);
-    }
-
-    /// What a task failed with, the first in the order of reading of those that were looked at.
-    pub(super) fn take_error(&self) -> Option<RunError> {
-        self.lock().error.take()
-    }
-
-    /// The run's own thread could not go on.
-    pub(super) fn failed_to_begin(&self) -> RunError {
-        RunError::Operator {
-            operator: "scan",
-            node: 0,
-            range: None,
-            time: None,
-            error: OpErrorKind::NoThread.into(),
-        }
+    fn take_error(&mut self) -> Option<Box<RunError>> {
+        self.error.take()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
 
     use super::*;
-    use crate::Source;
+    use crate::{OpErrorKind, Source};
 
     /// So many portions of ten samples.
     struct Tens(i64);
@@ -334,13 +141,18 @@ mod tests {
     }
 
     fn dispatch(fronts: &[i64], workers: usize) -> Dispatch {
+        within(fronts, workers, 1 << 20)
+    }
+
+    fn within(fronts: &[i64], workers: usize, memory: u64) -> Dispatch {
         let cutting = |&portions: &i64| Cutting {
             snapshot: Arc::new(Tens(portions)),
             samples: 10,
             grain: 1,
             bytes: 0,
         };
-        Dispatch::new(fronts.iter().map(cutting).collect(), workers, 1 << 20)
+        let cuttings = fronts.iter().map(cutting).collect();
+        Dispatch::new(cuttings, WINDOW * workers, memory)
     }
 
     #[test]
@@ -422,15 +234,14 @@ mod tests {
         assert!(matches!(dispatch.next(0), Given::Parcel(_)));
         assert!(matches!(dispatch.next(0), Given::Failed));
         assert!(matches!(
-            dispatch.take_error(),
+            dispatch.take_error().as_deref(),
             Some(RunError::Interrupted { items: 1 })
         ));
     }
 
     #[test]
     fn when_much_waits_only_what_is_wanted_next_is_handed_out() {
-        let mut dispatch = dispatch(&[10], 4);
-        dispatch.memory = 0;
+        let dispatch = within(&[10], 4, 0);
         let first = dispatch.take().unwrap();
         dispatch.give(&first, parcel(10, None));
         assert!(matches!(dispatch.next(0), Given::Parcel(_)));

@@ -17,28 +17,32 @@
 //! pass: results are the same bits for any number of workers, one included. What only settles (a recursive filter) is in a
 //! front where a tolerance is granted. It shows where the recording was cut, so that one worker then works in tasks, too.
 //!
-//! Order and memory are one rule ([`dispatch`]): a task is handed out only while fewer than a few for each worker wait or are
+//! Order and memory are one rule ([`order`]): a task is handed out only while fewer than a few for each worker wait or are
 //! under way, and while what waits takes less than an eighth of the run's memory; the oldest is always handed out. An
 //! error is reported where it would have been met first.
 
 mod chain;
+mod combine;
 mod dispatch;
 mod gathering;
 mod indices;
 mod log;
+mod order;
 mod places;
 mod split;
+mod sync;
 mod trim;
+mod weight;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::RunError;
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::report::{Report, TaskReport};
+use crate::{OpErrorKind, RunError};
 
 pub(crate) use chain::explain;
 pub(crate) use places::places;
@@ -57,7 +61,8 @@ pub(crate) struct Ran {
 pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>, RunError> {
     let workers = options.workers.max(1);
     // Nothing else shows where a recording is cut, and looking takes time in a plan of many operators.
-    if options.control.is_some() || workers < 2 && options.tolerance <= 0.0 {
+    let shows = || options.tolerance > 0.0 || graph.nodes.iter().any(chain::combines_inexactly);
+    if options.control.is_some() || workers < 2 && !shows() {
         return Ok(None);
     }
     let stop = Arc::new(AtomicBool::new(false));
@@ -99,7 +104,7 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
             .map_while(|number| begin(number).ok())
             .collect();
         let ran = match begun.is_empty() {
-            true => Ok(Err(dispatch.failed_to_begin())),
+            true => Ok(Err(no_thread())),
             false => catch_unwind(AssertUnwindSafe(|| {
                 let mut run = Run::new(&rest.graph, &own)?;
                 let report = run.run(&own)?;
@@ -115,11 +120,11 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
     let ran = match done {
         Some(Ok(ran)) => ran,
         Some(Err(panic)) => resume_unwind(panic),
-        None => Err(dispatch.failed_to_begin()),
+        None => Err(no_thread()),
     };
     // What a worker met is what ended the run, not that its results did not come.
     if let Some(error) = dispatch.take_error() {
-        return Err(error);
+        return Err(*error);
     }
     let (run, mut report) = ran.map_err(|error| rest.located(error))?;
     report.operators = split.operators(&reports, report.operators);
@@ -138,6 +143,17 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
         graph: split.rest.graph,
         report,
     }))
+}
+
+/// Not one worker could begin.
+fn no_thread() -> RunError {
+    RunError::Operator {
+        operator: "scan",
+        node: 0,
+        range: None,
+        time: None,
+        error: OpErrorKind::NoThread.into(),
+    }
 }
 
 /// All tasks, in the order of reading.

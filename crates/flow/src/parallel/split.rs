@@ -6,7 +6,8 @@ use std::sync::Arc;
 use isochrony_time::Ratio;
 
 use super::chain::{Chain, Cutoff, TaskSize, chains};
-use super::dispatch::{Cutting, Dispatch};
+use super::combine::Combine;
+use super::dispatch::{Cutting, Dispatch, WINDOW};
 use super::gathering::Gathering;
 use super::indices::Indices;
 use super::log::{HandOver, Log};
@@ -30,6 +31,8 @@ pub(super) struct Front {
     pub(super) trim: Option<Cutoff>,
     /// Indices of what comes out, of those that are read.
     pub(super) indices: Indices,
+    /// Whether its last operator gathers, and what it has gathered of each task is what comes out.
+    gathers: bool,
     task: TaskSize,
     pub(super) segment: u64,
     pub(super) reads: Live,
@@ -77,7 +80,13 @@ impl Front {
         Graph {
             outputs: vec![(nodes.len() - 1, 0)],
             nodes,
+            called: Vec::new(),
         }
+    }
+
+    /// The place of the operator that gathers, in a worker's run.
+    pub(super) fn gatherer(&self) -> Option<usize> {
+        self.gathers.then(|| self.places().last()).flatten()
     }
 
     /// Places of its nodes, without what cuts off, in a worker's run.
@@ -140,10 +149,10 @@ impl Split {
     /// Cuts a graph; None if nothing of it is worth being spread, or can be read by several.
     pub(super) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Self>, RunError> {
         let mut fronts = Vec::new();
-        let chains = chains(graph, options);
-        // What several workers would give is what one gives.
-        if options.workers < 2 && !chains.iter().any(Chain::shows_cuts) {
-            return Ok(None);
+        let mut chains = chains(graph, options);
+        if options.workers < 2 {
+            // Of the others several workers give what one pass gives.
+            chains.retain(Chain::shows_cuts);
         }
         for chain in chains {
             let Some(task) = chain.task(graph, options) else {
@@ -179,6 +188,7 @@ impl Split {
                 origin: chain.nodes,
                 reach: chain.reach,
                 trim: chain.trim,
+                gathers: chain.gathers,
                 task,
                 segment: *segment,
                 reads: recording.clone(),
@@ -194,11 +204,8 @@ impl Split {
             bytes: front.task.bytes,
             grain: front.segment,
         });
-        let dispatch = Arc::new(Dispatch::new(
-            cuttings.collect(),
-            options.workers,
-            options.memory / 8,
-        ));
+        let (window, memory) = (WINDOW * options.workers.max(1), options.memory / 8);
+        let dispatch = Arc::new(Dispatch::new(cuttings.collect(), window, memory));
         Ok(Some(Self {
             rest: rest(graph, &fronts, &dispatch),
             fronts,
@@ -255,15 +262,26 @@ fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
     let mut whole = graph.clone();
     let mut gone: Vec<usize> = Vec::new();
     for (at, front) in fronts.iter().enumerate() {
-        let (&last, before) = front.origin.split_last().unwrap_or((&0, &[]));
+        // What gathers is there to combine what the tasks gathered.
+        let (upto, port) = match front.gathers {
+            true => {
+                let (&last, upto) = front.origin.split_last().unwrap_or((&0, &[]));
+                let held = Combine(whole.nodes[last].op.clone());
+                whole.nodes[last].op = Op::Hold(crate::Kept::new(held));
+                let before = &front.nodes[front.nodes.len().saturating_sub(2)];
+                (upto, before.bound.outputs[0])
+            }
+            false => (&front.origin[..], front.port()),
+        };
+        let (&last, before) = upto.split_last().unwrap_or((&0, &[]));
         let gathering = Gathering {
             dispatch: dispatch.clone(),
             front: at,
-            port: front.port(),
+            port,
             reads: front.reads.clone(),
             snapshot: front.snapshot.clone(),
             expects: (front.nodes.iter())
-                .all(|node| node.bound.ratio.is_some())
+                .all(|node| node.bound.ratio.is_some() && !front.gathers)
                 .then(|| front.indices.count(front.snapshot.total())),
         };
         whole.nodes[last] = GraphNode {
@@ -283,6 +301,8 @@ fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
         whole.remove(node);
         origin.remove(node);
     }
+    let called = |&node: &usize| (graph.nodes[node].op.name(), node);
+    whole.called = origin.iter().map(called).collect();
     Rest {
         graph: whole,
         origin,

@@ -233,10 +233,16 @@ impl<'a> Worker<'a> {
     fn parcel(&mut self, task: &Task, error: Option<RunError>) -> Parcel {
         let upto = self.fronts[task.front].indices.of(task.portion.range.end);
         let place = &mut self.lines[task.front];
-        let (events, samples) = place.as_ref().map_or((Vec::new(), 0), |line| {
+        let (events, samples) = place.as_mut().map_or((Vec::new(), 0), |line| {
+            let mut events = line.log.take();
+            if let Some(at) = self.fronts[task.front].gatherer() {
+                // Nobody is told of breaks in what has no indices.
+                let partial = error.is_none().then(|| line.run.partial(at)).flatten();
+                events = partial.into_iter().map(Event::Item).collect();
+            }
             let current = line.current.lock();
             let current = current.unwrap_or_else(PoisonError::into_inner);
-            (line.log.take(), current.samples)
+            (events, current.samples)
         });
         if error.is_some() {
             *place = None;

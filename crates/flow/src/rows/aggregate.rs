@@ -128,6 +128,12 @@ impl Cells {
         }
     }
 
+    /// Forgets all values.
+    pub(crate) fn clear(&mut self) {
+        self.bits.clear();
+        self.known.clear();
+    }
+
     pub(crate) fn push(&mut self, bits: Option<u64>) {
         self.bits.push(bits.unwrap_or(0));
         self.known.push(bits.is_some());
@@ -173,7 +179,7 @@ pub(crate) struct Aggregate {
 
 /// What an aggregate knows of a group: as many rows, and one value or sum as its bits, or mean and squared deviations.
 #[derive(Debug, Clone, Copy, Default)]
-struct Group {
+pub(crate) struct Group {
     count: u64,
     bits: u64,
     mean: f64,
@@ -209,6 +215,29 @@ impl Aggregate {
         }
     }
 
+    /// Whether it is the same bits in whichever parts values were added.
+    pub(crate) fn is_exact(&self) -> bool {
+        match self.how {
+            How::Mean | How::Std => false,
+            How::Sum => !self.dtype.is_float(),
+            _ => true,
+        }
+    }
+
+    /// What it knows of each group; it forgets it.
+    pub(crate) fn take(&mut self) -> Vec<Group> {
+        std::mem::take(&mut self.groups)
+    }
+
+    /// Adds what another one knows of later values, each group's to the one that `places` names.
+    pub(crate) fn combine(&mut self, more: &[Group], places: &[usize], groups: usize) {
+        self.groups.resize(groups, Group::default());
+        let float = self.dtype.is_float();
+        for (&place, more) in places.iter().zip(more) {
+            self.groups[place].combine(self.how, more, float);
+        }
+    }
+
     /// A value for each group.
     pub(crate) fn finish(self) -> Cells {
         let mut cells = Cells::new(self.how.result(self.dtype));
@@ -226,6 +255,31 @@ impl Aggregate {
 }
 
 impl Group {
+    /// Adds what is known of later values.
+    fn combine(&mut self, how: How, more: &Self, float: bool) {
+        if more.count == 0 || self.count == 0 {
+            // A sum of nothing is the bits of zero.
+            *self = if more.count == 0 { *self } else { *more };
+            return;
+        }
+        match how {
+            How::Count => {}
+            // Chan, Golub and LeVeque (1979): what both know, and how far their means lie apart.
+            How::Mean | How::Std => {
+                let share = more.count as f64 / (self.count + more.count) as f64;
+                let away = more.mean - self.mean;
+                self.mean += away * share;
+                self.squares += more.squares + away * away * (self.count as f64 * share);
+            }
+            _ => {
+                let count = self.count;
+                self.add(how, more.bits, float);
+                self.count = count;
+            }
+        }
+        self.count += more.count;
+    }
+
     fn add(&mut self, how: How, bits: u64, float: bool) {
         let first = self.count == 0;
         self.count += 1;

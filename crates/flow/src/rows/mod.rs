@@ -29,7 +29,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 
-pub(crate) use aggregate::{Aggregate, Cells, How};
+pub(crate) use aggregate::{Aggregate, Cells, Group, How};
 pub use clock::Clock;
 pub(crate) use clock::{clock_of, register};
 pub(crate) use columns::OfRows;

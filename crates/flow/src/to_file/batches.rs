@@ -127,7 +127,7 @@ impl Batches {
                 let ends = ranges.ranges.iter().map(|range| range.end).collect();
                 self.indices(starts, Some(ends))?
             }
-            Item::Taken => Vec::new(),
+            Item::Partial(_) | Item::Taken => Vec::new(),
         };
         if columns.first().is_none_or(|column| column.is_empty()) {
             return Ok(None);

@@ -9,7 +9,7 @@ pub(super) fn units(item: &Item) -> u64 {
         Item::Frames(frames) => frames.count(),
         Item::Rows(rows) => rows.count(),
         Item::Ranges(ranges) => ranges.ranges.len() as u64,
-        Item::Taken => 1,
+        Item::Partial(_) | Item::Taken => 1,
     }
 }
 
@@ -24,7 +24,7 @@ pub(super) fn begin_before(item: &Item, limit: i64) -> u64 {
             let starts = ranges.ranges.iter().map(|range| range.start);
             starts.take_while(|&start| start < limit).count() as u64
         }
-        Item::Taken => 1,
+        Item::Partial(_) | Item::Taken => 1,
     }
 }
 
@@ -60,6 +60,6 @@ pub(super) fn split(item: Item, at: u64) -> Result<(Option<Item>, Option<Item>),
             };
             (Some(Item::Ranges(ranges)), Some(Item::Ranges(rest)))
         }
-        Item::Taken => (Some(item), None),
+        Item::Partial(_) | Item::Taken => (Some(item), None),
     })
 }
