@@ -141,11 +141,11 @@ def py(
         width: values that it returns a window, likewise; 1 where only `dtype` is given.
         counts: give it the counts as they are stored.
         on_workers: who calls it where a plan runs with ``workers=`` more than 1. "processes": worker processes, one a
-            worker, started fresh (some tenths of a second, and what the function's modules take to import) and ended
-            with the run. "threads": the workers' threads, for a function that is safe in several threads at once and
-            that releases the interpreter's lock, as much of NumPy and SciPy does for large arrays. "inline": the run's
-            own thread, in order. "auto": processes, if the function can travel there, else inline; `Plan.explain` says
-            which, and why.
+            worker, started fresh and ended with the run: some tenths of a second, and what the function's modules take
+            to import, so it pays where the function takes seconds in all. "threads": the workers' threads, for a
+            function that is safe in several threads at once and that releases the interpreter's lock, as much of NumPy
+            and SciPy does for large arrays. "inline": the run's own thread, in order. "auto": processes, if the
+            function can travel there, else inline; `Plan.explain` says which, and why.
         sequential: it remembers what came before, so it is called in order, in one place: inline, or in one worker
             process of its own for "processes".
 
