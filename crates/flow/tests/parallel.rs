@@ -67,56 +67,6 @@ impl Operator for Fail {
     }
 }
 
-operator! {
-    /// Gives everything at the end.
-    pub struct Hold = "hold" (Inputs::Exactly(1)) {}
-    state {
-        held: Vec<Item>,
-    }
-}
-
-impl Operator for Hold {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
-    }
-
-    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        self.held.push(item.take());
-        Ok(Next::Taken)
-    }
-
-    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.held.iter_mut().try_for_each(|item| out.emit(0, item))
-    }
-
-    fn progress(&mut self, _: Port, _: i64) -> i64 {
-        i64::MIN
-    }
-}
-
-#[test]
-fn a_fan_in_of_two_fronts_names_what_starves_it_by_the_numbers_of_the_plan() {
-    let s = Expr::input();
-    // What passes a filter is where it was read: no worker runs out of memory before.
-    let passed = |segment| {
-        let windows = Plan::scan_part(recording(), None, segment).rewindow(10);
-        windows.unwrap().filter(&s.max().ge(0)).unwrap()
-    };
-    let held = passed(250).then::<Hold>(serde_json::Map::new()).unwrap();
-    let zipped = passed(500).zip(&[held]).unwrap().output(1).unwrap();
-    let mut options = options(2);
-    options.memory = 50_000;
-    let error = zipped.collect_with(&options).unwrap_err();
-    assert_eq!(error.code(), "fan_in_starved");
-    for part in [
-        "zip (node 7",
-        "filter (node 2) -> zip input 0",
-        "hold (node 6) -> zip input 1",
-    ] {
-        assert!(error.to_string().contains(part), "{error} lacks {part:?}");
-    }
-}
-
 fn named(plan: &Plan, name: &str, params: serde_json::Value) -> Plan {
     let declaration = *isochrony_flow::Catalog::standard().get(name).unwrap();
     let params = params.as_object().unwrap().clone();
@@ -424,63 +374,6 @@ fn windows_that_overlap_too_much_for_tasks_go_in_order() {
     options.memory = 64 << 20;
     let report = powers.limit(5).unwrap().run_with(&options).unwrap();
     assert!(report.workers.is_empty());
-}
-
-#[test]
-fn explain_says_what_is_done_in_tasks_and_why_not_more() {
-    let s = Expr::input();
-    let spread = |plan: &Plan| {
-        let text = plan.explain();
-        let (_, behind) = text.split_once("on several workers\n").unwrap();
-        behind.lines().next().unwrap().trim().to_owned()
-    };
-    let mapped = windows().map(&(&s + 1)).unwrap();
-    assert_eq!(
-        spread(&mapped.count().unwrap()),
-        "scan -> rewindow -> count in order: it is done sooner than handed over"
-    );
-    let powers = mapped.power().unwrap();
-    assert_eq!(
-        spread(&powers.limit(4).unwrap()),
-        "scan -> rewindow -> map -> power in tasks of about 2097152 samples, then in order: limit remembers what came before"
-    );
-    assert!(spread(&powers.zip(&[mapped]).unwrap()).ends_with("several take what it gives"));
-    let scan = Plan::scan_live(recording());
-    let taps = named(&scan, "fir", json!({"taps": [1, 2, 1], "delay": "centred"}));
-    let halved = named(
-        &taps,
-        "resample",
-        json!({"down": 2, "attenuation_db": 20.0, "passband": 0.3}),
-    );
-    // Around a place 3 samples before and 4 behind, and a tap more on both sides.
-    assert_eq!(
-        spread(&halved.count().unwrap()),
-        "scan -> fir -> resample -> count in tasks of about 2097152 samples, read with 4 before and 5 behind them, whose partial results are combined in order"
-    );
-    let low = named(&taps, "iir", json!({"band": "lowpass", "cutoff_hz": 100.0}));
-    assert_eq!(
-        spread(&low.count().unwrap()),
-        "scan -> fir in tasks of about 1398101 samples, read with 1 before and 1 behind them, then in order: iir settles: in tasks it would be within 1e-9 of one pass, which tolerance= has to grant"
-    );
-    let long = named(
-        &scan,
-        "running_quantile",
-        json!({"window": 100_000.0, "q": 0.5}),
-    );
-    let text = spread(&long.limit(4).unwrap());
-    assert!(
-        text.starts_with("scan in order: for running_quantile a task needs 199999999 samples beside its own and has memory for "),
-        "{text}"
-    );
-    let kept = Plan::scan_live(recording()).apply(
-        isochrony_flow::Catalog::standard().get("rewindow").unwrap(),
-        json!({"window": 10, "tail": "keep"})
-            .as_object()
-            .unwrap()
-            .clone(),
-        &[],
-    );
-    assert!(spread(&kept.unwrap()).ends_with("rewindow keeps a short last window"));
 }
 
 #[test]

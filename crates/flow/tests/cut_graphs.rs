@@ -1,0 +1,215 @@
+//! Graphs in two, of which workers do one part: what is said of it, and what is in which.
+
+use std::ops::Range;
+
+use isochrony_expr::Expr;
+use isochrony_flow::{
+    Bound, Contract, Held, Inputs, Item, Kept, Live, Next, OpError, Operator, Out, Plan, PlanError,
+    Port, PortType, RunOptions, Segments, Spread, json, operator,
+};
+use isochrony_segment::{SigSeg, Stream};
+use isochrony_time::{Rate, TimebaseId};
+
+const SAMPLES: i64 = 40_000;
+
+fn recording() -> Live {
+    let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
+    let piece = |range: Range<i64>| {
+        let samples: Vec<i16> = range.clone().map(|k| (k % 1000) as i16).collect();
+        SigSeg::from_slice(&samples, range.start, stream).unwrap()
+    };
+    // Two gaps, one of them of a single sample.
+    let pieces = [0..12_345, 12_346..30_000, 31_000..SAMPLES];
+    Live::new(Segments::new(pieces.map(piece)).unwrap())
+}
+
+fn windows() -> Plan {
+    Plan::scan_part(recording(), None, 500)
+        .rewindow(100)
+        .unwrap()
+}
+
+fn options(workers: usize) -> RunOptions<'static> {
+    let mut options = RunOptions::default();
+    (options.workers, options.task) = (workers, 2000);
+    options
+}
+
+fn named(plan: &Plan, name: &str, params: serde_json::Value) -> Plan {
+    let declaration = *isochrony_flow::Catalog::standard().get(name).unwrap();
+    let params = params.as_object().unwrap().clone();
+    plan.apply(&declaration, params, &[]).unwrap()
+}
+
+operator! {
+    /// Gives everything at the end.
+    pub struct Hold = "hold" (Inputs::Exactly(1)) {}
+    state {
+        held: Vec<Item>,
+    }
+}
+
+impl Operator for Hold {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        self.held.push(item.take());
+        Ok(Next::Taken)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.held.iter_mut().try_for_each(|item| out.emit(0, item))
+    }
+
+    fn progress(&mut self, _: Port, _: i64) -> i64 {
+        i64::MIN
+    }
+}
+
+#[test]
+fn a_fan_in_of_two_fronts_names_what_starves_it_by_the_numbers_of_the_plan() {
+    let s = Expr::input();
+    // What passes a filter is where it was read: no worker runs out of memory before.
+    let passed = |segment| {
+        let windows = Plan::scan_part(recording(), None, segment).rewindow(10);
+        windows.unwrap().filter(&s.max().ge(0)).unwrap()
+    };
+    let held = passed(250).then::<Hold>(serde_json::Map::new()).unwrap();
+    let zipped = passed(500).zip(&[held]).unwrap().output(1).unwrap();
+    let mut options = options(2);
+    options.memory = 50_000;
+    let error = zipped.collect_with(&options).unwrap_err();
+    assert_eq!(error.code(), "fan_in_starved");
+    for part in [
+        "zip (node 7",
+        "filter (node 2) -> zip input 0",
+        "hold (node 6) -> zip input 1",
+    ] {
+        assert!(error.to_string().contains(part), "{error} lacks {part:?}");
+    }
+}
+
+#[test]
+fn explain_says_what_is_done_in_tasks_and_why_not_more() {
+    let s = Expr::input();
+    let spread = |plan: &Plan| {
+        let text = plan.explain();
+        let (_, behind) = text.split_once("on several workers\n").unwrap();
+        behind.lines().next().unwrap().trim().to_owned()
+    };
+    let mapped = windows().map(&(&s + 1)).unwrap();
+    assert_eq!(
+        spread(&mapped.count().unwrap()),
+        "scan -> rewindow -> count in order: it is done sooner than handed over"
+    );
+    let powers = mapped.power().unwrap();
+    assert_eq!(
+        spread(&powers.limit(4).unwrap()),
+        "scan -> rewindow -> map -> power in tasks of about 2097152 samples, then in order: limit remembers what came before"
+    );
+    assert!(spread(&powers.zip(&[mapped]).unwrap()).ends_with("several take what it gives"));
+    let scan = Plan::scan_live(recording());
+    let taps = named(&scan, "fir", json!({"taps": [1, 2, 1], "delay": "centred"}));
+    let halved = named(
+        &taps,
+        "resample",
+        json!({"down": 2, "attenuation_db": 20.0, "passband": 0.3}),
+    );
+    // Around a place 3 samples before and 4 behind, and a tap more on both sides.
+    assert_eq!(
+        spread(&halved.count().unwrap()),
+        "scan -> fir -> resample -> count in tasks of about 2097152 samples, read with 4 before and 5 behind them, whose partial results are combined in order"
+    );
+    let low = named(&taps, "iir", json!({"band": "lowpass", "cutoff_hz": 100.0}));
+    assert_eq!(
+        spread(&low.count().unwrap()),
+        "scan -> fir in tasks of about 1398101 samples, read with 1 before and 1 behind them, then in order: iir settles: in tasks it would be within 1e-9 of one pass, which tolerance= has to grant"
+    );
+    let long = named(
+        &scan,
+        "running_quantile",
+        json!({"window": 100_000.0, "q": 0.5}),
+    );
+    let text = spread(&long.limit(4).unwrap());
+    assert!(
+        text.starts_with("scan in order: for running_quantile a task needs 199999999 samples beside its own and has memory for "),
+        "{text}"
+    );
+    let kept = Plan::scan_live(recording()).apply(
+        isochrony_flow::Catalog::standard().get("rewindow").unwrap(),
+        json!({"window": 10, "tail": "keep"})
+            .as_object()
+            .unwrap()
+            .clone(),
+        &[],
+    );
+    assert!(spread(&kept.unwrap()).ends_with("rewindow keeps a short last window"));
+}
+
+/// Passes on what it is given, and says in which threads.
+struct Seen;
+
+impl Held for Seen {
+    fn name(&self) -> &'static str {
+        "seen"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Self))
+    }
+
+    fn spread(&self, _: &RunOptions<'_>) -> Spread {
+        Spread::Workers("in the workers' threads".into())
+    }
+}
+
+impl Operator for Seen {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let thread = std::thread::current();
+        let worker = thread
+            .name()
+            .is_some_and(|name| name.starts_with("isochrony-"));
+        WORKED.fetch_or(1 << u32::from(worker), std::sync::atomic::Ordering::SeqCst);
+        Ok(Next::Tail)
+    }
+}
+
+/// Whether it was called in the caller's thread (1), in a worker's (2).
+static WORKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+#[test]
+fn one_worker_does_what_shows_cuts_and_not_what_is_held_to_the_same_bits_as_many() {
+    let scan = Plan::scan_part(recording(), None, 500);
+    let low = |plan: &Plan| named(plan, "iir", json!({"band": "lowpass", "cutoff_hz": 50.0}));
+    let seen = |plan: &Plan| plan.hold(Kept::new(Seen), &[]).unwrap();
+    let (before, behind) = (low(&seen(&scan)), seen(&low(&scan)));
+    let text = before.explain();
+    assert!(
+        text.contains("is behind what one worker does not do in tasks"),
+        "{text}"
+    );
+    let run = |plan: &Plan, workers| {
+        WORKED.store(0, std::sync::atomic::Ordering::SeqCst);
+        let mut options = options(workers);
+        options.tolerance = 1e-9;
+        let (gathered, report) = plan.collect_with(&options).unwrap();
+        let worked = WORKED.load(std::sync::atomic::Ordering::SeqCst);
+        (gathered, report.workers.len(), worked)
+    };
+    let (one, workers, worked) = run(&behind, 1);
+    assert_eq!((workers, worked), (1, 1));
+    let (many, workers, worked) = run(&behind, 3);
+    assert_eq!((workers, worked), (3, 2));
+    assert_eq!(one, many);
+    let (one, workers, worked) = run(&before, 1);
+    assert_eq!((workers, worked), (0, 1));
+    let (many, _, worked) = run(&before, 3);
+    assert_eq!(worked, 2);
+    assert_eq!(one, many);
+}
