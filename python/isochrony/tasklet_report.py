@@ -61,7 +61,7 @@ class TaskletsReport:
         tasklets: a `TaskletReport` each, in the order in which they were added.
         workers: what each did.
         values: what functions returned, and plans without output gave, by the tasklet's name; of those kept from an
-            earlier run what JSON keeps of it (tuples are lists).
+            earlier run what JSON keeps of it.
         peak_scratch_bytes: most scratch in use at a time.
         prefetched_bytes: that were asked for ahead.
         elapsed_s: seconds from start to end.

@@ -1,7 +1,7 @@
 //! What can go wrong with tasklets: what happened, where, and how to mend it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use isochrony_store::StoreError;
 
@@ -70,7 +70,7 @@ pub enum TaskletError {
     },
     /// Samples are there where a tasklet is to write some.
     #[error(
-        "tasklet {name:?} is to write samples {start}..{end} of {signal}, but {at} holds a sample already; mark the range invalid, write elsewhere, or go on with the run that wrote it by resume"
+        "tasklet {name:?} is to write samples {start}..{end} of {signal}, but {at} holds a sample already; mark the range invalid, write elsewhere, or go on with the run that wrote it by resume{}", elsewhere(journal.as_deref())
     )]
     OutputOccupied {
         name: String,
@@ -78,6 +78,8 @@ pub enum TaskletError {
         start: i64,
         end: i64,
         at: i64,
+        /// Where another run noted that the range is its own.
+        journal: Option<PathBuf>,
     },
     /// A tasklet ended without having written what it declared.
     #[error(
@@ -108,7 +110,7 @@ pub enum TaskletError {
     },
     /// At least one tasklet failed; the report tells of each.
     #[error(
-        "tasklet {name:?} failed: {why}{}; what was finished is kept: mend it and run again with resume", others(*failed, *not_run)
+        "tasklet {name:?} failed: {why}{}; {}mend it and run again{}", others(*failed, *not_run), kept(*resumable), with_resume(*resumable)
     )]
     Failed {
         name: String,
@@ -116,14 +118,21 @@ pub enum TaskletError {
         failed: usize,
         /// How many were not run because of them.
         not_run: usize,
+        /// Whether there is a journal of what was finished.
+        resumable: bool,
         #[source]
         why: Cause,
     },
     /// The caller wanted it to end.
     #[error(
-        "interrupted after {done} of {total} tasklets; what was finished is kept: run again with resume"
+        "interrupted after {done} of {total} tasklets; {}run again{}", kept(*resumable), with_resume(*resumable)
     )]
-    Interrupted { done: usize, total: usize },
+    Interrupted {
+        done: usize,
+        total: usize,
+        /// Whether there is a journal of what was finished.
+        resumable: bool,
+    },
     /// The journal cannot be read or written.
     #[error("cannot {action} the journal {}: {source}; without it a run cannot be resumed: free some space or choose another place by journal", path.display())]
     Journal {
@@ -134,6 +143,9 @@ pub enum TaskletError {
     /// Another run writes the journal.
     #[error("the journal {} is being written by another run of tasklets with these outputs; wait for it, or give this one a journal of its own", path.display())]
     JournalInUse { path: PathBuf },
+    /// The file that is to be the journal is something else.
+    #[error("{} is refused as a journal: it holds something else, which a journal would take the place of; give journal a new file", path.display())]
+    NotAJournal { path: PathBuf },
     /// The system gives no thread.
     #[error("starting worker {worker}: {source}; ask for fewer workers")]
     Thread { worker: usize, source: io::Error },
@@ -151,6 +163,25 @@ fn others(failed: usize, not_run: usize) -> String {
         0 => more,
         n => format!("{more}; {n} that need what failed were not run"),
     }
+}
+
+fn elsewhere(journal: Option<&Path>) -> String {
+    journal.map_or_else(String::new, |path| {
+        let path = path.display();
+        format!(" and journal={path}, since that run had other outputs than this one")
+    })
+}
+
+fn kept(resumable: bool) -> &'static str {
+    if resumable {
+        "what was finished is noted: "
+    } else {
+        "nothing was noted, since no tasklet writes to a store and no journal was given: "
+    }
+}
+
+fn with_resume(resumable: bool) -> &'static str {
+    if resumable { " with resume" } else { "" }
 }
 
 impl TaskletError {
@@ -173,6 +204,7 @@ impl TaskletError {
             Self::Interrupted { .. } => "interrupted",
             Self::Journal { .. } => "journal",
             Self::JournalInUse { .. } => "journal_in_use",
+            Self::NotAJournal { .. } => "not_a_journal",
             Self::Thread { .. } => "thread",
             Self::Store(error) => error.code(),
         }

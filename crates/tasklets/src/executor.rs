@@ -1,12 +1,13 @@
 //! The executor: tasklets are added, looked at, run.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use serde_json::Value;
+use isochrony_store::SignalWriter;
 
 use crate::error::{Cause, TaskletError};
 use crate::journal::{Journal, Line};
@@ -138,7 +139,7 @@ impl Executor {
     /// # Errors
     /// As [`run`](Self::run) before anything runs.
     pub fn explain(&self, resume: bool) -> Result<String, TaskletError> {
-        let planned = Planned::new(&self.tasklets, &self.options, resume)?;
+        let planned = Planned::looked_at(&self.tasklets, &self.options, resume)?;
         Ok(planned.explain(&self.tasklets, &self.options))
     }
 
@@ -154,12 +155,11 @@ impl Executor {
         resume: bool,
         watch: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Report, Box<Failure>> {
-        let planned = Planned::new(&self.tasklets, &self.options, resume)?;
-        let journal = match &planned.journal {
-            Some(path) => Some(Journal::begin(path, resume, planned.claims())?),
+        let (planned, journal) = Planned::locked(&self.tasklets, &self.options, resume)?;
+        let journal = match journal {
+            Some(journal) => Some(journal.begin(resume, planned.claims())?),
             None => None,
         };
-        // Only now that no other run has the journal.
         self.clear_unfinished(&planned)?;
         let tasklets = planned.index.at_home(&self.tasklets);
         let roster = Roster::new(
@@ -243,17 +243,20 @@ impl Working<'_> {
             .publishing
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        for (number, (part, pieces)) in tasklet.outputs.iter().zip(staged).enumerate() {
+        let mut filled: Vec<(SignalWriter, Range<i64>)> = Vec::new();
+        for (part, pieces) in tasklet.outputs.iter().zip(staged) {
             let writer = part.writer()?;
+            let size = part.signal()?.dtype().size();
             for (offset, bytes) in pieces {
-                let shown = writer.fill_bytes(part.range.start + offset, (*bytes).as_ref());
-                if let Err(error) = shown {
-                    // Nobody may see half of it.
-                    for part in &tasklet.outputs[..=number] {
-                        part.writer()?.mark_invalid(part.range.clone())?;
+                let (start, bytes) = (part.range.start + offset, (*bytes).as_ref());
+                if let Err(error) = writer.fill_bytes(start, bytes) {
+                    // Nobody may see half of it; but what refused to be filled is somebody else's.
+                    for (writer, range) in filled {
+                        writer.mark_invalid(range)?;
                     }
                     return Err(error.into());
                 }
+                filled.push((writer.clone(), start..start + (bytes.len() / size) as i64));
             }
         }
         Ok(())
@@ -304,10 +307,9 @@ impl Work for Working<'_> {
         let returned = self.returned();
         let lines: Vec<Line> = (done.iter())
             .filter_map(|at| {
-                let value: Option<Value> = match returned.get(at)? {
-                    Returned::Nothing => None,
-                    Returned::Value(value) => Some(value.clone()),
+                let value = match returned.get(at)? {
                     Returned::Unkept => return None,
+                    kept => kept.json(),
                 };
                 Some(Line::Done {
                     name: self.planned.graph.names[*at].clone(),

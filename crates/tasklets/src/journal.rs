@@ -5,12 +5,11 @@
 //! of it costs work that is done again, never a sample.
 
 use std::fs::{File, TryLockError};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::error::TaskletError;
 
@@ -29,8 +28,8 @@ pub(crate) enum Line {
         name: String,
         /// Its inputs, outputs and function: if they change it is another tasklet.
         of: String,
-        /// What it returned.
-        value: Option<Value>,
+        /// What it returned: JSON as text, so that it is read as it was written.
+        value: Option<String>,
     },
 }
 
@@ -63,61 +62,6 @@ impl Journal {
         Ok((lines, bytes))
     }
 
-    /// Begins a journal, or goes on behind what it holds.
-    pub(crate) fn begin(
-        path: &Path,
-        resume: bool,
-        claims: impl IntoIterator<Item = (String, Range<i64>)>,
-    ) -> Result<Self, TaskletError> {
-        let io = |source| failed("begin", path, source);
-        if let Some(folder) = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-        {
-            std::fs::create_dir_all(folder).map_err(io)?;
-        }
-        let mut file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(io)?;
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                return Err(TaskletError::JournalInUse {
-                    path: path.to_owned(),
-                });
-            }
-            // A file system without locks is no reason not to run.
-            Ok(()) | Err(TryLockError::Error(_)) => {}
-        }
-        let keep = if resume { Self::lines(path)?.1 } else { 0 };
-        file.set_len(keep).map_err(io)?;
-        file.seek(SeekFrom::End(0)).map_err(io)?;
-        let mut journal = Self {
-            path: path.to_owned(),
-            file,
-        };
-        let claims = claims.into_iter().map(|(signal, range)| Line::Claim {
-            signal,
-            start: range.start,
-            end: range.end,
-        });
-        journal.append(claims)?;
-        // Its name, too: samples must not outlive what says whose they are.
-        if let Some(folder) = path.parent() {
-            let folder = if folder.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                folder
-            };
-            File::open(folder)
-                .and_then(|folder| folder.sync_all())
-                .map_err(io)?;
-        }
-        Ok(journal)
-    }
-
     /// Adds lines, durable when it returns.
     pub(crate) fn append(
         &mut self,
@@ -134,6 +78,114 @@ impl Journal {
             .and_then(|()| self.file.sync_data())
             .map_err(|source| failed("write", &self.path, source))
     }
+}
+
+/// A journal that no other run writes, as it was found.
+pub(crate) struct Locked {
+    path: PathBuf,
+    file: File,
+    lines: Vec<Line>,
+    bytes: u64,
+}
+
+impl Locked {
+    /// Locks a journal, which is made if there is none. `ours`: it lies where nothing else does.
+    pub(crate) fn new(path: &Path, ours: bool) -> Result<Self, TaskletError> {
+        let io = |source| failed("begin", path, source);
+        create_folder(folder_of(path)).map_err(io)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .map_err(io)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(TaskletError::JournalInUse {
+                    path: path.to_owned(),
+                });
+            }
+            // A file system without locks is no reason not to run.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let (lines, bytes) = Journal::lines(path)?;
+        if lines.is_empty() && !ours && !is_torn_line(path).map_err(io)? {
+            return Err(TaskletError::NotAJournal {
+                path: path.to_owned(),
+            });
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            lines,
+            bytes,
+        })
+    }
+
+    /// What it says.
+    pub(crate) fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
+    }
+
+    /// Begins the journal anew, or goes on behind what it holds.
+    pub(crate) fn begin(
+        self,
+        resume: bool,
+        claims: impl IntoIterator<Item = (String, Range<i64>)>,
+    ) -> Result<Journal, TaskletError> {
+        let Self {
+            path,
+            mut file,
+            bytes,
+            ..
+        } = self;
+        let io = |source| failed("begin", &path, source);
+        file.set_len(if resume { bytes } else { 0 }).map_err(io)?;
+        file.seek(SeekFrom::End(0)).map_err(io)?;
+        // Its name, too: samples must not outlive what says whose they are.
+        sync_folder(folder_of(&path)).map_err(io)?;
+        let mut journal = Journal { path, file };
+        let claims = claims.into_iter().map(|(signal, range)| Line::Claim {
+            signal,
+            start: range.start,
+            end: range.end,
+        });
+        journal.append(claims)?;
+        Ok(journal)
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Makes a folder and those that it lies in; their names are durable when it returns.
+fn create_folder(folder: &Path) -> std::io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let within = folder_of(folder);
+    create_folder(within)?;
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => sync_folder(within),
+    }
+}
+
+/// Whether a file holds nothing but the beginning of a journal's first line, as a crash leaves it.
+fn is_torn_line(path: &Path) -> std::io::Result<bool> {
+    let mut begins = Vec::new();
+    File::open(path)?.take(4096).read_to_end(&mut begins)?;
+    let sum = begins.iter().take(8).all(u8::is_ascii_hexdigit);
+    let object = begins.iter().skip(8).zip(b" {\"").all(|(a, b)| a == b);
+    Ok(sum && object && !begins.contains(&b'\n'))
 }
 
 fn parse(line: &[u8]) -> Option<Line> {
@@ -159,8 +211,43 @@ mod tests {
         Line::Done {
             name: name.into(),
             of: "f".into(),
-            value: Some(Value::from(1.5)),
+            value: Some("1.5".into()),
         }
+    }
+
+    fn begin(
+        path: &Path,
+        resume: bool,
+        claims: impl IntoIterator<Item = (String, Range<i64>)>,
+    ) -> Result<Journal, TaskletError> {
+        Locked::new(path, false)?.begin(resume, claims)
+    }
+
+    #[test]
+    fn a_file_that_is_no_journal_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes");
+        let others: [&[u8]; 5] = [
+            b"sample_rate,taps\n1,2\n",
+            b"\x89HDF\r\n",
+            b"deadbeef is a word\n",
+            b"00000000 {\"a\":1}\n",
+            b"no end",
+        ];
+        for other in others {
+            std::fs::write(&path, other).unwrap();
+            for resume in [false, true] {
+                let refused = begin(&path, resume, []).unwrap_err();
+                assert_eq!(refused.code(), "not_a_journal");
+                assert_eq!(std::fs::read(&path).unwrap(), other);
+            }
+        }
+        std::fs::write(&path, b"").unwrap();
+        begin(&path, false, []).unwrap();
+        // In a store's own folder nothing else lies, whatever a crash made of it.
+        std::fs::write(&path, [0; 100]).unwrap();
+        Locked::new(&path, true).unwrap().begin(true, []).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
     }
 
     proptest::proptest! {
@@ -179,7 +266,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         assert_eq!(Journal::read(&path).unwrap(), []);
-        let mut journal = Journal::begin(&path, false, [("x".to_owned(), 0..5)]).unwrap();
+        let mut journal = begin(&path, false, [("x".to_owned(), 0..5)]).unwrap();
         journal.append([done("a"), done("b\n\"é")]).unwrap();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
@@ -193,7 +280,7 @@ mod tests {
                 have.len(),
                 whole[..cut].iter().filter(|byte| **byte == b'\n').count()
             );
-            let mut journal = Journal::begin(&path, true, []).unwrap();
+            let mut journal = begin(&path, true, []).unwrap();
             journal.append([done("c")]).unwrap();
             let again = Journal::read(&path).unwrap();
             assert_eq!(again[..have.len()], have);
@@ -209,11 +296,11 @@ mod tests {
                 "byte {at}"
             );
         }
-        let first = Journal::begin(&path, false, []).unwrap();
+        let first = begin(&path, false, []).unwrap();
         assert_eq!(Journal::read(&path).unwrap(), []);
-        let second = Journal::begin(&path, true, []).unwrap_err();
+        let second = begin(&path, true, []).unwrap_err();
         assert_eq!(second.code(), "journal_in_use");
         drop(first);
-        Journal::begin(&path, true, []).unwrap();
+        begin(&path, true, []).unwrap();
     }
 }

@@ -7,6 +7,7 @@
 //! says what is done otherwise.
 
 mod desk;
+mod earlier;
 mod error;
 mod executor;
 mod graph;

@@ -5,18 +5,17 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
+use crate::earlier::{Earlier, Occupied, joined};
 use crate::error::TaskletError;
 use crate::executor::Options;
 use crate::graph::Graph;
 use crate::index::Index;
-use crate::journal::{Journal, Line};
+use crate::journal::{Journal, Line, Locked};
 use crate::order::{Order, Serial, Why};
 use crate::tasklet::Tasklet;
 
 /// Where a store keeps the journals of its runs.
-const JOURNALS: &str = ".isochrony/tasklets";
+pub(crate) const JOURNALS: &str = ".isochrony/tasklets";
 
 pub(crate) struct Planned {
     pub(crate) index: Index,
@@ -24,52 +23,19 @@ pub(crate) struct Planned {
     pub(crate) serial: Serial,
     /// What makes each tasklet what it is.
     pub(crate) identities: Vec<String>,
-    /// Values of tasklets that are kept from an earlier run.
-    pub(crate) values: HashMap<usize, Value>,
+    /// Values of tasklets that are kept from an earlier run, as JSON.
+    pub(crate) values: HashMap<usize, String>,
     /// What is to be said about going on.
     pub(crate) notes: Vec<String>,
     /// Outputs that an earlier run left without telling that they are finished: tasklet, output.
     pub(crate) unfinished: Vec<(usize, usize)>,
     pub(crate) journal: Option<PathBuf>,
-}
-
-/// What an earlier run left behind.
-#[derive(Default)]
-struct Earlier {
-    done: HashMap<String, (String, Option<Value>)>,
-    claims: HashMap<String, Vec<Range<i64>>>,
-}
-
-impl Earlier {
-    fn read(path: &Path) -> Result<Self, TaskletError> {
-        let mut earlier = Self::default();
-        for line in Journal::read(path)? {
-            match line {
-                Line::Claim { signal, start, end } => {
-                    earlier.claims.entry(signal).or_default().push(start..end);
-                }
-                Line::Done { name, of, value } => _ = earlier.done.insert(name, (of, value)),
-            }
-        }
-        Ok(earlier)
-    }
-
-    /// Whether all of a range belongs to the run.
-    fn claims(&self, signal: &str, range: &Range<i64>) -> bool {
-        let mut claims = self.claims.get(signal).cloned().unwrap_or_default();
-        claims.sort_by_key(|claim| claim.start);
-        let mut from = range.start;
-        for claim in claims {
-            if claim.start <= from {
-                from = from.max(claim.end);
-            }
-        }
-        from >= range.end
-    }
+    earlier: Earlier,
 }
 
 impl Planned {
-    pub(crate) fn new(
+    /// What a run would do now; another one may change that.
+    pub(crate) fn looked_at(
         tasklets: &[Tasklet],
         options: &Options,
         resume: bool,
@@ -77,18 +43,55 @@ impl Planned {
         let index = Index::new(tasklets)?;
         let graph = Graph::new(&index.signal_specs, &index.specs)?;
         let journal = journal_path(options, &index);
-        let mut earlier = Earlier::default();
-        match (&journal, resume) {
-            (Some(path), true) => earlier = Earlier::read(path)?,
-            (None, true) => {
-                return Err(TaskletError::Option {
-                    option: "resume",
-                    got: "True".into(),
-                    legal: "a journal= too: no tasklet writes to a store that could keep one",
-                });
-            }
-            _ => {}
+        let lines = match &journal {
+            Some(path) if resume => Journal::read(path)?,
+            _ => Vec::new(),
+        };
+        Self::new(tasklets, options, resume, (index, graph), journal, lines)
+    }
+
+    /// What a run will do, which no other can change: its journal is locked before anything is read that is acted upon.
+    pub(crate) fn locked(
+        tasklets: &[Tasklet],
+        options: &Options,
+        resume: bool,
+    ) -> Result<(Self, Option<Locked>), TaskletError> {
+        let index = Index::new(tasklets)?;
+        let graph = Graph::new(&index.signal_specs, &index.specs)?;
+        let Some(path) = journal_path(options, &index) else {
+            let planned = Self::new(tasklets, options, resume, (index, graph), None, Vec::new())?;
+            return Ok((planned, None));
+        };
+        let mut journal = Locked::new(&path, options.journal.is_none())?;
+        // What signals held before is what the run before this one may have changed since.
+        let index = Index::new(tasklets)?;
+        let graph = Graph::new(&index.signal_specs, &index.specs)?;
+        let lines = if resume {
+            journal.take_lines()
+        } else {
+            Vec::new()
+        };
+        let parts = (index, graph);
+        let planned = Self::new(tasklets, options, resume, parts, Some(path), lines)?;
+        Ok((planned, Some(journal)))
+    }
+
+    fn new(
+        tasklets: &[Tasklet],
+        options: &Options,
+        resume: bool,
+        (index, graph): (Index, Graph),
+        journal: Option<PathBuf>,
+        lines: Vec<Line>,
+    ) -> Result<Self, TaskletError> {
+        if resume && journal.is_none() {
+            return Err(TaskletError::Option {
+                option: "resume",
+                got: "True".into(),
+                legal: "a journal= too: no tasklet writes to a store that could keep one",
+            });
         }
+        let earlier = Earlier::new(lines);
         let identities: Vec<String> = (tasklets.iter().enumerate())
             .map(|(at, tasklet)| index.identity(at, tasklet))
             .collect();
@@ -104,16 +107,17 @@ impl Planned {
                 }
                 if known.is_scratch || !earlier.claims(&known.identity, &output.range) {
                     let gap = known.signal.gaps().first_within(start..end);
-                    return Err(TaskletError::OutputOccupied {
-                        name: spec.name.clone(),
-                        signal: index.signal_specs[output.signal].name.clone(),
-                        start,
-                        end,
+                    let occupied = Occupied {
+                        name: &spec.name,
+                        signal: &index.signal_specs[output.signal].name,
+                        identity: &known.identity,
+                        range: start..end,
                         at: gap.map_or(
                             start,
                             |gap| if gap.start > start { start } else { gap.end() },
                         ),
-                    });
+                    };
+                    return Err(occupied.error(journal.as_deref()));
                 }
                 unfinished.push((at, number));
             }
@@ -136,30 +140,23 @@ impl Planned {
             notes,
             unfinished,
             journal,
+            earlier,
         })
     }
 
-    /// The ranges of stored signals that the run writes, neighbours as one.
+    /// The ranges of stored signals that the run writes, neighbours as one, but those that the journal has already.
     pub(crate) fn claims(&self) -> Vec<(String, Range<i64>)> {
-        let outputs = self.index.specs.iter().flat_map(|spec| &spec.outputs);
-        let mut claims: Vec<(usize, Range<i64>)> = outputs
-            .filter(|output| !self.index.signals[output.signal].is_scratch)
-            .map(|output| (output.signal, output.range.clone()))
-            .collect();
-        claims.sort_by_key(|(signal, range)| (*signal, range.start));
-        let mut joined: Vec<(usize, Range<i64>)> = Vec::new();
-        for (signal, range) in claims {
-            match joined.last_mut() {
-                Some((last, claim)) if *last == signal && claim.end == range.start => {
-                    claim.end = range.end
-                }
-                _ => joined.push((signal, range)),
-            }
+        let mut claims: Vec<Vec<Range<i64>>> = vec![Vec::new(); self.index.signals.len()];
+        for output in self.index.specs.iter().flat_map(|spec| &spec.outputs) {
+            claims[output.signal].push(output.range.clone());
         }
-        let identity = |signal: usize| self.index.signals[signal].identity.clone();
-        joined
-            .into_iter()
-            .map(|(signal, range)| (identity(signal), range))
+        let stored = self.index.signals.iter().zip(claims);
+        let stored = stored.filter(|(known, _)| !known.is_scratch);
+        let all = stored.flat_map(|(known, claims)| {
+            let claims = joined(claims).into_iter();
+            claims.map(|claim| (known.identity.clone(), claim))
+        });
+        all.filter(|(signal, claim)| !self.earlier.claims(signal, claim))
             .collect()
     }
 

@@ -28,8 +28,16 @@ pub struct TaskletReport {
     pub placed: String,
     /// Who ran it when.
     pub visit: Option<Visit>,
-    /// What it returned, if a journal can keep that.
-    pub value: Option<Value>,
+    /// What it returned as JSON, if a journal can keep that.
+    pub json: Option<String>,
+}
+
+impl TaskletReport {
+    /// What it returned, if a journal can keep that; numbers as far as they are such of [`Value`].
+    #[must_use]
+    pub fn value(&self) -> Option<Value> {
+        serde_json::from_str(self.json.as_ref()?).ok()
+    }
 }
 
 /// What a run did.
@@ -101,6 +109,7 @@ impl Report {
         let failures: HashMap<usize, &Cause> =
             ran.failures.iter().map(|(at, why)| (*at, why)).collect();
         let (mut failed, mut not_run) = (0, 0);
+        let mut unkept = Vec::new();
         let mut tasklets = Vec::with_capacity(names.len());
         for (at, name) in names.iter().enumerate() {
             let mut why = None;
@@ -119,11 +128,13 @@ impl Report {
                 }
                 State::Waiting | State::Running => "stopped",
             };
-            let value = match returned.get(&at) {
-                Some(Returned::Value(value)) => Some(value.clone()),
-                Some(_) => None,
+            let json = match returned.get(&at) {
+                Some(returned) => returned.json(),
                 None => planned.values.get(&at).cloned(),
             };
+            if state == "done" && returned.get(&at) == Some(&Returned::Unkept) {
+                unkept.push(name.as_str());
+            }
             let place = Some(planned.serial.place[at]).filter(|place| *place != usize::MAX);
             tasklets.push(TaskletReport {
                 name: name.clone(),
@@ -136,8 +147,19 @@ impl Report {
                 },
                 place,
                 visit: visits.get(&at).copied(),
-                value,
+                json,
             });
+        }
+        let resumable = planned.journal.is_some();
+        let mut notes = planned.notes.clone();
+        if let (true, Some(first)) = (resumable, unkept.first()) {
+            let (more, they) = match unkept.len() {
+                1 => (String::new(), "it is"),
+                n => (format!(" and {} more", n - 1), "they are"),
+            };
+            notes.push(format!(
+                "tasklet {first:?}{more} returned what no journal keeps: with resume {they} run again"
+            ));
         }
         let report = Self {
             tasklets,
@@ -145,7 +167,7 @@ impl Report {
             peak_scratch: ran.roster.peak(),
             prefetched: ran.prefetched,
             elapsed: ran.elapsed,
-            notes: planned.notes.clone(),
+            notes,
         };
         let (done, total) = ran.roster.progress();
         // The first by the order, whichever failed first by the clock.
@@ -158,11 +180,13 @@ impl Report {
             (None, _) if ran.interrupted => TaskletError::Interrupted {
                 done: done - failed - not_run,
                 total,
+                resumable,
             },
             (None, Some((at, why))) => TaskletError::Failed {
                 name: names[at].clone(),
                 failed,
                 not_run,
+                resumable,
                 why,
             },
             (None, None) => return Ok(report),

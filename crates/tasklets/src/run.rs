@@ -157,10 +157,8 @@ pub(crate) fn run(
         outcome
     });
     spawned?;
-    let prefetched = *run
-        .prefetched
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let prefetched = run.prefetched.lock();
+    let prefetched = *prefetched.unwrap_or_else(PoisonError::into_inner);
     let mut behind = run.desk.lock();
     let shared = std::mem::take(&mut behind.more);
     Ok(Ran {
@@ -177,6 +175,7 @@ pub(crate) fn run(
 
 impl Run<'_> {
     fn inside(&self, around: Option<Around>, worker: usize) {
+        let _leaves = Leaves(self);
         match around {
             Some(around) => around(&mut || self.worker(worker)),
             None => self.worker(worker),
@@ -226,12 +225,7 @@ impl Run<'_> {
             });
             waits = end;
         }
-        {
-            let shared = &mut self.desk.lock().more;
-            shared.active -= 1;
-            shared.workers[worker].waited += waits.elapsed();
-        }
-        self.desk.ended.notify_all();
+        self.desk.lock().more.workers[worker].waited += waits.elapsed();
     }
 
     /// The calling thread: looks around, and makes durable what is finished, until all workers have gone home.
@@ -311,6 +305,21 @@ impl Run<'_> {
                 .unwrap_or_else(PoisonError::into_inner) += bytes;
             behind = self.desk.lock();
         }
+    }
+}
+
+/// A worker goes home, be it by a panic: nobody waits for it. The scope of the threads hands on the panic.
+struct Leaves<'a, 'b>(&'a Run<'b>);
+
+impl Drop for Leaves<'_, '_> {
+    fn drop(&mut self) {
+        let mut behind = self.0.desk.lock();
+        behind.more.active -= 1;
+        if thread::panicking() {
+            behind.roster.stop();
+        }
+        drop(behind);
+        self.0.desk.ended.notify_all();
     }
 }
 

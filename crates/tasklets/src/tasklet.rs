@@ -81,8 +81,21 @@ pub enum Returned {
     Nothing,
     /// A value, which the journal keeps.
     Value(Value),
+    /// The same as JSON text, which is kept letter by letter: numbers of any size and precision.
+    Json(String),
     /// Something that no journal can keep: it is run again when a run goes on.
     Unkept,
+}
+
+impl Returned {
+    /// What the journal keeps of it.
+    pub(crate) fn json(&self) -> Option<String> {
+        match self {
+            Self::Value(value) => Some(value.to_string()),
+            Self::Json(text) => Some(text.clone()),
+            Self::Nothing | Self::Unkept => None,
+        }
+    }
 }
 
 /// What a tasklet does.

@@ -15,7 +15,7 @@ use isochrony_store::Scratch;
 use isochrony_tasklets::{Cause, Context, Executor, Options, Order, Part, Returned, Tasklet};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::errors::{Error, Raised, Result};
 use crate::handle::Shared;
@@ -216,9 +216,7 @@ fn called(
         let returned = match text {
             _ if !kept => Returned::Unkept,
             None => Returned::Nothing,
-            Some(text) => {
-                serde_json::from_str::<Value>(&text).map_or(Returned::Unkept, Returned::Value)
-            }
+            Some(text) => Returned::Json(text),
         };
         let pieces = pieces.into_iter().map(|(output, offset, array)| {
             let (buffer, _) = memory::adopt(&array, false).map_err(PyErr::from)?;

@@ -66,7 +66,6 @@ pub(super) fn described<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound
             let (start, end) = (visit.start.as_secs_f64(), visit.end.as_secs_f64());
             (visit.worker, start, end)
         });
-        let value = one.value.as_ref().map(ToString::to_string);
         tasklets.append((
             &one.name,
             one.state,
@@ -74,7 +73,7 @@ pub(super) fn described<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound
             one.place,
             &one.placed,
             visit,
-            value,
+            &one.json,
         ))?;
     }
     described.set_item("tasklets", tasklets)?;

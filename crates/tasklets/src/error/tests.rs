@@ -74,13 +74,14 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 start: 3,
                 end: 7,
                 at: 5,
+                journal: Some("/a/1.journal".into()),
             },
             &[
                 "\"t\"",
                 "3..7 of stn/x",
                 "5 holds",
                 "mark the range invalid",
-                "resume",
+                "resume and journal=/a/1.journal",
             ],
         ),
         (
@@ -119,6 +120,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 name: name(),
                 failed: 3,
                 not_run: 4,
+                resumable: true,
                 why: "no luck".into(),
             },
             &[
@@ -130,7 +132,11 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
             ],
         ),
         (
-            TaskletError::Interrupted { done: 3, total: 9 },
+            TaskletError::Interrupted {
+                done: 3,
+                total: 9,
+                resumable: true,
+            },
             &["3 of 9", "run again with resume"],
         ),
         (
@@ -146,6 +152,12 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 path: "/a/journal".into(),
             },
             &["/a/journal", "wait for it"],
+        ),
+        (
+            TaskletError::NotAJournal {
+                path: "/a/journal".into(),
+            },
+            &["/a/journal", "give journal a new file"],
         ),
         (
             TaskletError::Thread {
@@ -182,8 +194,9 @@ fn position(error: &TaskletError) -> usize {
         TaskletError::Interrupted { .. } => 12,
         TaskletError::Journal { .. } => 13,
         TaskletError::JournalInUse { .. } => 14,
-        TaskletError::Thread { .. } => 15,
-        TaskletError::Store(_) => 16,
+        TaskletError::NotAJournal { .. } => 15,
+        TaskletError::Thread { .. } => 16,
+        TaskletError::Store(_) => 17,
     }
 }
 
@@ -204,5 +217,30 @@ fn each_names_its_values_and_the_mend() {
             "{code}"
         );
         assert!(codes.insert(code), "{code} twice");
+    }
+}
+
+#[test]
+fn resume_is_spoken_of_only_where_something_was_noted() {
+    let said = |resumable| {
+        let failed = TaskletError::Failed {
+            name: "t".into(),
+            failed: 1,
+            not_run: 0,
+            resumable,
+            why: "no luck".into(),
+        };
+        let interrupted = TaskletError::Interrupted {
+            done: 3,
+            total: 9,
+            resumable,
+        };
+        [failed.to_string(), interrupted.to_string()]
+    };
+    for said in said(true) {
+        assert!(said.contains("is noted") && said.ends_with("run again with resume"));
+    }
+    for said in said(false) {
+        assert!(said.contains("nothing was noted") && !said.contains("resume"));
     }
 }

@@ -67,7 +67,7 @@ fn a_failure_costs_what_needs_it_and_resuming_does_only_that() {
     );
     check_sums(&store.signal("sum").unwrap());
     assert_eq!(
-        report.tasklets[2 * PARTS as usize].value,
+        report.tasklets[2 * PARTS as usize].value(),
         Some(expected(0).into())
     );
     // Once more: nothing is left to do.

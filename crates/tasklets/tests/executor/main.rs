@@ -1,5 +1,6 @@
 //! Tasklets over real stores: what is written, kept, refused, and gone on with.
 
+mod beside_others;
 mod going_on;
 mod killed;
 mod refused;
@@ -183,7 +184,7 @@ fn any_number_of_workers_and_any_budget_give_the_same_samples() {
             all.len()
         );
         assert_eq!(
-            report.tasklets.last().unwrap().value,
+            report.tasklets.last().unwrap().value(),
             Some(expected(range(PARTS - 1).start).into())
         );
         // Scratch is free again, and what was written is committed.
@@ -212,7 +213,7 @@ fn what_the_run_writes_is_read_where_it_is_written_whatever_handle_was_given() {
     });
     executor.add(write.writes(Part::new(&store, &store.signal("sum").unwrap(), 0..10)));
     let report = run(&executor, false).unwrap();
-    assert_eq!(report.tasklets[0].value, Some(7.into()));
+    assert_eq!(report.tasklets[0].value(), Some(7.into()));
 }
 
 #[test]
