@@ -5,7 +5,7 @@ use isochrony_dsp::running::{RunningMean, RunningQuantile, RunningRms};
 use isochrony_expr::Expr;
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::Int64Type;
-use isochrony_flow::{Array, Gathered, Plan, PlanError, Segments, json};
+use isochrony_flow::{Array, Gathered, Plan, PlanError, RunOptions, Segments, json};
 use isochrony_segment::{Calibration, DType, Sample, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
@@ -315,4 +315,20 @@ fn what_does_not_fit_is_refused_when_the_plan_is_made() {
             assert!(message.contains(part), "{message:?} lacks {part:?}");
         }
     }
+}
+
+/// What is left of a shock's energy outweighs noise for hundreds of long times: no warm-up would be long enough.
+#[test]
+fn ratios_that_never_forget_are_not_begun_anew_on_several_workers() {
+    let noise = |k: usize| ((k * 7919) % 13) as f64 - 6.0;
+    let samples: Vec<f64> = (0..4000)
+        .map(|k| if k == 30 { 8e6 } else { 1e-3 * noise(k) })
+        .collect();
+    let scan = recording(&[samples], 4000, stream().intern());
+    let given = json!({"sta": 0.02, "lta": 0.1, "method": "recursive"});
+    let ratios = step(&scan, "stalta", given).unwrap();
+    let mut options = RunOptions::default();
+    (options.workers, options.task, options.tolerance) = (2, 410, 1e-9);
+    let (many, _) = ratios.collect_with(&options).unwrap();
+    assert_eq!(many, ratios.collect().unwrap());
 }

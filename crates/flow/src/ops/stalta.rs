@@ -52,13 +52,13 @@ impl Operator for StaLta {
         let bound = self
             .numbers
             .bind(&given, kernels, Results::default(), bytes)?;
-        // A weight of (1 - 1 / lta)^n is below 2^-53 from n = 37 lta on.
-        let before = match self.method.as_str() {
-            "classic" => lta as u64 - 1,
-            _ => 37 * lta as u64,
-        };
+        // Exponential weights never end, and a ratio has no scale: of energy that was great enough before, what is left
+        // outweighs what is there now, however long ago that was.
+        if self.method != "classic" {
+            return Ok(bound.contract(Contract::Sequential));
+        }
         Ok(bound.contract(Contract::Settling {
-            before,
+            before: lta as u64 - 1,
             rel_err: 2.0 * (sta + lta) as f64 * f64::EPSILON,
         }))
     }
