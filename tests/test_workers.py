@@ -117,7 +117,7 @@ def test_the_report_says_who_did_which_task(pressure: iso.Signal) -> None:
     assert {task.worker for task in report.tasks} <= set(range(cores))
     assert [one.name for one in report.operators] == ["scan", "rewindow", "power"]
     assert "worker 0" in str(report)
-    assert "in tasks of about" in iso.scan(pressure).rewindow(1000).power().explain()
+    assert "in tasks of up to" in iso.scan(pressure).rewindow(1000).power().explain()
 
 
 def test_what_python_raises_ends_the_workers(pressure: iso.Signal) -> None:

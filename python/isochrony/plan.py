@@ -299,7 +299,8 @@ class Plan(
                 included. 0: such operators go on in order.
             pin: keep each worker on a core of its own.
             progress: draw a progress line on a terminal.
-            memory: most bytes that may wait in queues and pooled blocks; default 1 GiB. The result is not counted.
+            memory: most bytes that may wait in queues and pooled blocks; default 1 GiB. The result is not counted; of
+                several workers each may take half as much besides.
             optimise: rewrite the plan first; results are the same.
             control: what changes parameters while it runs.
 

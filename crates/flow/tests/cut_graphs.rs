@@ -107,7 +107,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     let powers = mapped.power().unwrap();
     assert_eq!(
         spread(&powers.limit(4).unwrap()),
-        "scan -> rewindow -> map -> power in tasks of about 2097152 samples, then in order: limit remembers what came before"
+        "scan -> rewindow -> map -> power in tasks of up to 2097152 samples, then in order: limit remembers what came before"
     );
     assert!(spread(&powers.zip(&[mapped]).unwrap()).ends_with("several take what it gives"));
     let scan = Plan::scan_live(recording());
@@ -120,12 +120,12 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     // Around a place 3 samples before and 4 behind, and a tap more on both sides.
     assert_eq!(
         spread(&halved.count().unwrap()),
-        "scan -> fir -> resample -> count in tasks of about 2097152 samples, read with 4 before and 5 behind them, whose partial results are combined in order"
+        "scan -> fir -> resample -> count in tasks of up to 2097152 samples, read with 4 before and 5 behind them, whose partial results are combined in order"
     );
     let low = named(&taps, "iir", json!({"band": "lowpass", "cutoff_hz": 100.0}));
     assert_eq!(
         spread(&low.count().unwrap()),
-        "scan -> fir in tasks of about 1398101 samples, read with 1 before and 1 behind them, then in order: iir settles: in tasks it would be within 1e-9 of one pass, which tolerance= has to grant"
+        "scan -> fir in tasks of up to 1398101 samples, read with 1 before and 1 behind them, then in order: iir settles: in tasks it would be within 1e-9 of one pass, which tolerance= has to grant"
     );
     let long = named(
         &scan,

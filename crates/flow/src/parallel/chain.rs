@@ -27,6 +27,10 @@ const OF_MEMORY: u64 = 256;
 const TASKS: u64 = WINDOW as u64 * 4;
 /// A portion is at least so many times as long as what its task reads beyond it.
 const OF_REACH: u64 = 4;
+/// A recording has at least so many portions, where they do not become too short to be worth it and do not show.
+const OF_RECORDING: u64 = 16;
+/// Bytes of a portion below which handing over costs more than workers gain.
+const LEAST: u64 = 16 << 10;
 
 /// A chain from a scan on, before anything is read.
 #[derive(Debug, PartialEq)]
@@ -311,13 +315,29 @@ impl Chain {
         ((options.memory / 8 / TASKS) as f64 / each) as u64
     }
 
+    /// A task of a recording of so many samples: of a short one smaller, so that several workers have something to do, unless
+    /// it shows where it is cut.
+    pub(super) fn task_of(&self, task: TaskSize, total: u64, graph: &Graph) -> TaskSize {
+        if self.shows_cuts() {
+            return task;
+        }
+        let least = LEAST / sample_bytes(graph, self.nodes[0]);
+        let least = least.max(OF_REACH.saturating_mul(self.reach.samples()));
+        let samples = task.samples.min((total / OF_RECORDING).max(least));
+        // Rounded up: nothing is to be taken for free.
+        let bytes = u128::from(task.bytes) * u128::from(samples) / u128::from(task.samples.max(1));
+        TaskSize {
+            samples,
+            bytes: bytes as u64 + 1,
+        }
+    }
+
     /// What a task is; None if the chain is not worth being spread. It depends on the plan and its memory alone.
     pub(super) fn task(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
         if self.operators(graph).all(is_free) {
             return None;
         }
-        let port = graph.nodes[self.nodes[0]].bound.outputs[0];
-        let size = port.dtype().map_or(8, |dtype| dtype.size() as u64);
+        let size = sample_bytes(graph, self.nodes[0]);
         let wanted = options.task.min(options.memory / OF_MEMORY) / size;
         let wanted = wanted.max(OF_REACH.saturating_mul(self.reach.samples()));
         let samples = wanted.min(self.most(graph, options)).max(1);
@@ -341,14 +361,19 @@ impl Chain {
             }
             None => format!("{names} in order: {}\n", self.why),
             Some(TaskSize { samples, .. }) if self.gathers => format!(
-                "{names} in tasks of about {samples} samples{more}, whose partial results are combined in order\n"
+                "{names} in tasks of up to {samples} samples{more}, whose partial results are combined in order\n"
             ),
             Some(TaskSize { samples, .. }) => format!(
-                "{names} in tasks of about {samples} samples{more}, then in order: {}\n",
+                "{names} in tasks of up to {samples} samples{more}, then in order: {}\n",
                 self.why
             ),
         }
     }
+}
+
+fn sample_bytes(graph: &Graph, scan: usize) -> u64 {
+    let port = graph.nodes[scan].bound.outputs[0];
+    port.dtype().map_or(8, |dtype| dtype.size() as u64)
 }
 
 /// What workers would do of a graph, and why not more.

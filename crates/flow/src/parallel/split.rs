@@ -177,6 +177,7 @@ impl Split {
             let Some(snapshot) = recording.0.snapshot(range.clone()).map_err(failed)? else {
                 continue;
             };
+            let task = chain.task_of(task, snapshot.total(), graph);
             let nodes = chain.nodes.iter().map(|&node| graph.nodes[node].clone());
             let ratios = chain.nodes.iter().filter_map(|&node| {
                 let (up, down) = graph.nodes[node].bound.ratio?;
