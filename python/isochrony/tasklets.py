@@ -9,23 +9,25 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ._native import NativeTable, Selection, explain_tasklets, prefetch, run_tasklets
+from ._native import Selection, Signal, explain_tasklets, prefetch, run_tasklets
 from .chain import Chain
 from .functions import shown
+from .identity import identity
 from .native_errors import OptionError, PlanError, StoreValueError, TaskletError
 from .nbuffering import byte_count
 from .options import choice
 from .progress import ImportProgress
 from .running import _threads
 from .samples import as_samples
-from .table import Table
-from .tasklet_report import TaskletReport, TaskletsReport, TaskletWorkerReport
+from .tasklet_report import TaskletsReport
+from .tasklet_results import kept, owned, report
 
 __all__ = ["Executor", "Output", "Tasklet", "prefetch"]
 
@@ -110,8 +112,9 @@ class Tasklet:
     Parameters:
         work: a function of `(inputs, outputs)`: a list of `Selection`, as the signals are when it runs
             (``np.asarray(inputs[0])`` gives samples), and a list of `Output`. What it returns is in the report's
-            `values`. Or a plan, whose samples or windows are the output; without one what `collect` would give is in
-            `values`.
+            `values`, arrays that look into samples as copies, also in lists, tuples and dicts: scratch is free again
+            when it has returned, so other objects must not look into inputs, nor a `Selection` be returned. Or a
+            plan, whose samples or windows are the output; without one what `collect` would give is in `values`.
         inputs: selections of signals, such as ``[sig[0:4096]]``. By the place of the first on the disk tasklets are
             ordered; of a plan, those that it scans. Whoever reads what another tasklet writes waits for it.
         outputs: ranges of signals that were reserved (`Signal.reserve`), also of scratch signals (`Store.scratch`).
@@ -142,16 +145,18 @@ class Tasklet:
     ) -> None:
         if not callable(work) and not isinstance(work, Chain):
             raise OptionError(f"Tasklet({work!r}) is refused; give a function of inputs and outputs, or a plan")
-        if isinstance(work, Chain) and not inputs:
-            raise OptionError("Tasklet(plan) needs inputs=: the ranges that the plan scans")
-        if isinstance(work, Chain) and len(outputs) > 1:
-            raise OptionError(f"Tasklet(plan) is refused with {len(outputs)} outputs; a plan has one, or none")
-        self.work = work
         self.inputs = _selections("inputs", inputs)
         self.outputs = _selections("outputs", outputs)
+        if isinstance(work, Chain) and not self.inputs:
+            raise OptionError("Tasklet(plan) needs inputs=: the ranges that the plan scans")
+        if isinstance(work, Chain) and len(self.outputs) > 1:
+            raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
+        self.work = work
         if isinstance(work, Chain):
             _check_scans(work, self.inputs)
-        self.after = tuple(one.name if isinstance(one, Tasklet) else str(one) for one in after)
+        self.after = _names(after)
+        # Now, and not when it is run: what a function encloses may change with each run.
+        self._identity = _plan_identity(work) if isinstance(work, Chain) else identity(work)
         self.function_name = str(work) if isinstance(work, Chain) else shown(getattr(work, "func", work))
         self.name: str = name or self._called()
 
@@ -168,6 +173,7 @@ class Tasklet:
         return {
             "name": self.name,
             "function_name": self.function_name,
+            "identity": self._identity,
             "call": None if plan is not None else self._wrapped(results),
             "plan": plan,
             "inputs": self.inputs,
@@ -180,16 +186,13 @@ class Tasklet:
 
         def call(inputs: list[Selection]) -> tuple[bool, str | None, list[Any]]:
             outputs = [Output(one) for one in self.outputs]
-            value = work(inputs, outputs)
+            value = owned(work(inputs, outputs))
             pieces = [(k, start, part) for k, one in enumerate(outputs) for start, part in one._written()]
             if value is None:
                 return True, None, pieces
             results[self.name] = value
-            try:
-                text = json.dumps(value, allow_nan=False, default=_plain)
-            except (TypeError, ValueError):
-                return False, None, pieces
-            return True, text, pieces
+            text = kept(value)
+            return text is not None, text, pieces
 
         return call
 
@@ -247,7 +250,8 @@ class Executor:
         journal: str | os.PathLike[str] | None = None,
     ) -> None:
         choice("order", order, ("disk", "given"))
-        if not 0 <= keep_every_s <= 1e9:
+        every: Any = keep_every_s
+        if isinstance(every, bool) or not isinstance(every, Real) or not 0 <= float(every) <= 1e9:
             raise OptionError(f"keep_every_s={keep_every_s!r} is refused; give seconds from 0")
         self._asked = {
             "workers": _threads(workers),
@@ -286,11 +290,18 @@ class Executor:
         """Run them all.
 
         Outputs are committed with what else waits for a commit in their stores, once every `keep_every_s` and at the
-        end; others never see a part of a tasklet. Ctrl-C lets running tasklets end, and what was finished is kept.
+        end; others never see a part of a tasklet. Ctrl-C lets running tasklets end, and what was finished is kept: a
+        Python function that does not return can only be left by ending the process (SIGTERM, SIGKILL), which costs no
+        more than `keep_every_s`.
 
         Parameters:
             resume: keep what an earlier run finished, however that ended: tasklets of the same name, inputs, outputs
-                and function. What changed is run again, with what needs it, and the report's `notes` say so.
+                and function (its code, defaults, what it encloses and the arguments of a `functools.partial`, as they
+                were when the tasklet was made) or plan. What changed is run again, with what needs it, and the
+                report's `notes` say so, and so is what returned something that JSON does not give back as it was, such
+                as an array or a tuple. Not noticed are: other samples in an input, other functions and globals that a
+                function uses by name, and other code of Python functions in plans. Samples in the outputs of
+                tasklets that were not finished are made again, by whomever they were written since.
             progress: draw a progress line on a terminal.
 
         Returns:
@@ -313,41 +324,37 @@ class Executor:
                 line(done, total, 0, 0)
 
             try:
-                return _report(
+                return report(
                     run_tasklets(described, self._asked, resume, results, draw if progress else None), results
                 )
             except TaskletError as error:
                 found = getattr(error, "_report", None)
                 if found is not None:
-                    error.report = _report(found, results)
+                    error.report = report(found, results)
                 raise
 
     def __repr__(self) -> str:
         return f"<Executor of {len(self.tasklets)} tasklets on {self._asked['workers']} workers>"
 
 
-def _report(done: dict[str, Any], results: dict[str, Any]) -> TaskletsReport:
-    tasklets, values = [], {}
-    for name, state, why, place, placed, visit, text in done.pop("tasklets"):
-        worker, start, end = visit or (None, None, None)
-        tasklets.append(TaskletReport(name, state, why, place, placed, worker, start, end))
-        if state in ("done", "kept") and name in results:
-            value = results[name]
-            values[name] = Table._of(value) if isinstance(value, NativeTable) else value
-        elif text is not None:
-            values[name] = json.loads(text)
-    workers = tuple(TaskletWorkerReport(*one) for one in done.pop("workers"))
-    return TaskletsReport(
-        tasklets=tuple(tasklets), workers=workers, values=values, notes=tuple(done.pop("notes")), **done
-    )
-
-
-def _selections(which: str, given: Sequence[Selection]) -> list[Selection]:
+def _selections(which: str, given: Any) -> list[Selection]:
+    if isinstance(given, Selection | Signal):
+        raise OptionError(f"{which}={given!r} is refused; put it in a list, as a range: {which}=[signal[0:4096]]")
     several = list(given)
     for one in several:
         if not isinstance(one, Selection):
             raise OptionError(f"{which}=[{one!r}] is refused; give ranges of signals, such as [signal[0:4096]]")
     return several
+
+
+def _names(after: Any) -> tuple[str, ...]:
+    if isinstance(after, str | Tasklet):
+        raise OptionError(f"after={after!r} is refused; put it in a list: after=[...]")
+    several = tuple(after)
+    for one in several:
+        if not isinstance(one, str | Tasklet):
+            raise OptionError(f"after=[{one!r}] is refused; give tasklets or their names")
+    return tuple(one.name if isinstance(one, Tasklet) else one for one in several)
 
 
 def _check_scans(plan: Chain, inputs: list[Selection]) -> None:
@@ -376,11 +383,12 @@ def _bounds(selection: Selection) -> str:
     return f"{ranges[0][0]}:{ranges[-1][1]}" if ranges else "empty"
 
 
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as Python's own."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(type(value))
+def _plan_identity(plan: Chain) -> str:
+    try:
+        return identity(plan.to_json())
+    except PlanError:
+        # It holds a function that has no place in a saved plan.
+        return identity(str(plan))
 
 
 def _interpreter() -> str:

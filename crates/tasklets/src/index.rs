@@ -196,8 +196,9 @@ impl Index {
             .collect();
         let outputs: Vec<String> = spec.outputs.iter().map(words).collect();
         format!(
-            "{} of {} to {}",
+            "{} {} of {} to {}",
             tasklet.function_name,
+            tasklet.identity,
             inputs.join(", "),
             outputs.join(", ")
         )

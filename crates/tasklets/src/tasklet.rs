@@ -106,6 +106,7 @@ pub type Function = dyn Fn(&mut Context<'_>) -> Result<Returned, Cause> + Send +
 pub struct Tasklet {
     pub(crate) name: String,
     pub(crate) function_name: String,
+    pub(crate) identity: String,
     pub(crate) inputs: Vec<Part>,
     pub(crate) outputs: Vec<Part>,
     pub(crate) after: Vec<String>,
@@ -124,11 +125,20 @@ impl Tasklet {
         Self {
             name: name.into(),
             function_name: function_name.into(),
+            identity: String::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
             after: Vec::new(),
             function: Arc::new(function),
         }
+    }
+
+    /// The same, whose function is what this text says, beside its name: its parameters, such as "scale=2", or a checksum
+    /// of its code. A run that goes on runs a tasklet again whose text is another than before.
+    #[must_use]
+    pub fn identified(mut self, by: impl Into<String>) -> Self {
+        self.identity = by.into();
+        self
     }
 
     /// The same, reading this too. The first input is the primary one, by whose place on the disk tasklets are ordered.

@@ -30,6 +30,8 @@ use crate::selection::Selection;
 pub(crate) struct Described<'py> {
     name: String,
     function_name: String,
+    /// What else makes the function or the plan what it is.
+    identity: String,
     /// Called with a list of selections; gives what it returned as JSON (None: nothing; False: no JSON) and pieces of
     /// outputs: number, offset, array.
     call: Option<Py<PyAny>>,
@@ -148,7 +150,8 @@ fn executor(
                 })
             }
             (None, None) => Tasklet::new(one.name, one.function_name, |_| Ok(Returned::Nothing)),
-        };
+        }
+        .identified(one.identity);
         for input in &one.inputs {
             tasklet = tasklet.reads(part(&name, "inputs", input.get())?);
         }

@@ -1,0 +1,58 @@
+"""What tasklets return: as it is reported, and as it is kept for a run that goes on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from ._native import NativeTable
+from .table import Table
+from .tasklet_report import TaskletReport, TaskletsReport, TaskletWorkerReport
+
+__all__ = ["kept", "owned", "report"]
+
+
+def report(done: dict[str, Any], results: dict[str, Any]) -> TaskletsReport:
+    """What the native half tells, and what functions returned in this process, as the report."""
+    tasklets, values = [], {}
+    for name, state, why, place, placed, visit, text in done.pop("tasklets"):
+        worker, start, end = visit or (None, None, None)
+        tasklets.append(TaskletReport(name, state, why, place, placed, worker, start, end))
+        if state in ("done", "kept") and name in results:
+            value = results[name]
+            values[name] = Table._of(value) if isinstance(value, NativeTable) else value
+        elif text is not None:
+            values[name] = json.loads(text)
+    workers = tuple(TaskletWorkerReport(*one) for one in done.pop("workers"))
+    return TaskletsReport(
+        tasklets=tuple(tasklets), workers=workers, values=values, notes=tuple(done.pop("notes")), **done
+    )
+
+
+def owned(value: Any) -> Any:
+    """The same without views: what they look into may be scratch, which is freed."""
+    if isinstance(value, np.ndarray):
+        return value if value.flags.owndata else value.copy()
+    if type(value) in (list, tuple):
+        return type(value)(owned(one) for one in value)
+    if type(value) is dict:
+        return {key: owned(one) for key, one in value.items()}
+    return value
+
+
+def kept(value: Any) -> str | None:
+    """JSON that gives the same value again, if there is such."""
+    try:
+        text = json.dumps(value, allow_nan=False, default=_plain)
+        return text if json.loads(text) == value else None
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as Python's own."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(type(value))
