@@ -625,29 +625,132 @@ def test_a_death_is_noticed_where_another_process_holds_the_socket(pressure: iso
     np.testing.assert_array_equal(result, windows(pressure).map(lambda s: s.max()).collect())
 
 
-def test_when_the_parent_is_killed_its_processes_end(tmp_path: Path) -> None:
+def alive(pid: int) -> bool:
+    """Whether a process of anybody's is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def await_end(pids: set[int]) -> None:
+    """Waits until processes have ended; those that do not are killed, so that no failure leaves them."""
+    until = time.monotonic() + 60
+    while left := [pid for pid in pids if alive(pid)]:
+        if time.monotonic() > until:
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            pytest.fail(f"{left} of {pids} outlived what started them")
+        time.sleep(0.01)
+
+
+def noted(folder: Path) -> set[int]:
+    """Processes that noted themselves in a folder."""
+    return {int(marker.name) for marker in folder.iterdir()}
+
+
+def test_what_a_function_starts_ends_with_the_run(pressure: iso.Signal, tmp_path: Path) -> None:
+    """Commands and pools that a function leaves behind, and those that it waits for when the run is interrupted."""
+
+    def leaves(rows: Array) -> Array:
+        if once(tmp_path / "left"):
+            sleeper = subprocess.Popen(["sleep", "1000"])
+            (tmp_path / "pids" / str(sleeper.pid)).touch()
+        return rows[:, 0]
+
+    def waits(rows: Array) -> Array:
+        sleeper = subprocess.Popen(["sleep", "1000"])
+        (tmp_path / "pids" / str(sleeper.pid)).touch()
+        sleeper.wait()
+        return rows[:, 0]
+
+    def press() -> None:
+        until = time.monotonic() + 60
+        while len(noted(tmp_path / "pids")) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    (tmp_path / "pids").mkdir()
+    on_two(windows(pressure).map(iso.py(leaves, dtype="i2")))
+    assert len(noted(tmp_path / "pids")) == 1
+    await_end(noted(tmp_path / "pids"))
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        on_two(windows(pressure).map(iso.py(waits, dtype="i2")))
+    pressing.join()
+    assert len(noted(tmp_path / "pids")) >= 2
+    await_end(noted(tmp_path / "pids"))
+
+
+def test_when_the_parent_is_killed_its_processes_and_theirs_end(tmp_path: Path) -> None:
+    """Also those that never let go of the interpreter, and what was started by one that has nothing to do."""
     program = """
-    import os, sys, time
+    import os, re, subprocess, sys, time
     from pathlib import Path
     import numpy as np, isochrony as iso
 
-    def slow(rows):
-        Path(FOLDER, str(os.getpid())).touch()
+    def note(pid):
+        Path(FOLDER, str(pid)).touch()
+
+    def computes(rows):
+        note(os.getpid())
         while True:
             sum(range(1000))
 
-    FOLDER = sys.argv[1]
-    iso.scan(np.zeros(100_000), rate=1).rewindow(10).map(iso.py(slow, dtype="f8")).run(workers=2)
+    def holds(rows):
+        note(os.getpid())
+        re.match("(a+)+$", "a" * 60 + "b")
+
+    def waits(rows):
+        note(os.getpid())
+        sleeper = subprocess.Popen(["sleep", "1000"])
+        note(sleeper.pid)
+        sleeper.wait()
+
+    def leaves(rows):
+        note(os.getpid())
+        note(subprocess.Popen(["sleep", "1000"]).pid)
+        return rows[:, 0]
+
+    def rests(rows):
+        time.sleep(1000)
+
+    FOLDER, name = sys.argv[1:]
+    plan = iso.scan(np.zeros(100_000), rate=1).rewindow(10).map(iso.py(globals()[name], dtype="f8"))
+    plan.map(iso.py(rests, dtype="f8", on_workers="inline")).run(workers=2)
     """
-    parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program), str(tmp_path)], cwd=tmp_path)
-    until = time.monotonic() + 60
-    while not list(tmp_path.iterdir()):
-        assert time.monotonic() < until
-        assert parent.poll() is None
-        time.sleep(0.01)
-    parent.kill()
-    parent.wait()
-    for marker in tmp_path.iterdir():
-        while Path("/proc", marker.name).exists():
-            assert time.monotonic() < until + 60
+    least = {"computes": 1, "holds": 1, "waits": 2, "leaves": 2}
+    folders = {name: tmp_path / name for name in least}
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    parents = []
+    for name, folder in folders.items():
+        folder.mkdir()
+        parents.append(subprocess.Popen([*command, str(folder), name], cwd=tmp_path))
+    try:
+        until = time.monotonic() + 100
+        while any(len(noted(folders[name])) < least[name] for name in least):
+            assert time.monotonic() < until
+            assert all(parent.poll() is None for parent in parents)
             time.sleep(0.01)
+    finally:
+        for parent in parents:
+            parent.kill()
+            parent.wait()
+    await_end(set().union(*map(noted, folders.values())))
+
+
+def test_modules_in_the_current_folder_are_not_imported_by_workers(tmp_path: Path) -> None:
+    """As in the script itself, which has its own folder on its path and not the current one."""
+    (tmp_path / "here").mkdir()
+    for name in ("json", "numpy", "isochrony", "sitecustomize"):
+        (tmp_path / "here" / f"{name}.py").write_text("raise SystemExit('foreign code')")
+    program = """
+    import numpy as np, isochrony as iso
+    plan = iso.scan(np.arange(1000.0), rate=1).rewindow(10).map(iso.py(lambda rows: rows.sum(axis=1), dtype="f8"))
+    print(plan.collect(workers=2).sum())
+    """
+    (tmp_path / "script.py").write_text(textwrap.dedent(program))
+    command = [sys.executable, str(tmp_path / "script.py")]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=tmp_path / "here")
+    assert said.stdout.split() == ["499500.0"], said.stderr

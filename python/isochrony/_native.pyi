@@ -55,6 +55,7 @@ __all__ = [
     "_reopen",
     "adds_up",
     "calibrate_machine",
+    "end_with",
     "explain_tasklets",
     "load_machine_profile",
     "machine_profile_path",
@@ -1024,6 +1025,7 @@ def nbuffer(
     progress: Callable[[int, int], object] | None,
 ) -> dict[str, Any]: ...
 def prefetch(samples: Selection | Signal) -> int: ...
+def end_with(socket: int, grace: float) -> None: ...
 def explain_tasklets(tasklets: list[dict[str, Any]], asked: dict[str, Any], resume: bool) -> str: ...
 def run_tasklets(
     tasklets: list[dict[str, Any]],

@@ -11,24 +11,25 @@ Both sides are of one installation, so messages have no version: a kind and a le
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import faulthandler
 import importlib
 import mmap
 import os
 import pickle
-import select
+import signal
 import socket
 import struct
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Callable
 from typing import Any, Never
 
 import numpy as np
 import numpy.typing as npt
+
+from ._native import end_with
 
 # Kind of a message, and how many bytes of it follow. Kinds and fields are those of crates/py/src/processes/wire.rs.
 HEADER = struct.Struct("=IQ")
@@ -38,8 +39,8 @@ READY, LOADED, DONE, KEPT, SHAPE, RAISED = 1, 2, 3, 4, 5, 6
 # lies, bytes of the memory, values of a row of the result (-1: single values), types of both.
 WORK = struct.Struct("=QQqQQQq16s16s")
 BY_NAME, BY_VALUE = 0, 1
-# Seconds that a process may take to end once its parent is gone.
-GRACE = 2.0
+# Seconds that a process may take to end in order once its parent is gone; one that is there waits for less.
+GRACE = 10.0
 
 
 class _Worker:
@@ -182,15 +183,10 @@ def imported(name: str) -> Any:
     return imported(name)
 
 
-def _watch(parent: socket.socket) -> None:
-    """Ends the process when the parent is gone, also in the midst of a call."""
-    poll = select.poll()
-    poll.register(parent, 0)
-    while not any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll()):
-        pass
-    # One that has nothing to do ends by itself, in order.
-    time.sleep(GRACE)
-    os._exit(1)
+def _end_what_is_left(parent: int) -> None:
+    """Ends what functions started and left behind; a parent that is there does that itself."""
+    if os.getppid() != parent and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
 
 
 def main() -> None:
@@ -202,6 +198,9 @@ def main() -> None:
     with contextlib.suppress(Exception):
         # A crash of a library says where.
         faulthandler.enable()
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    # Also in the midst of a call that never lets go of the interpreter.
+    end_with(parent.fileno(), GRACE)
+    # The first that is registered comes last.
+    atexit.register(_end_what_is_left, os.getppid())
     with contextlib.suppress(EOFError, ConnectionError):
         _Worker(parent).serve()

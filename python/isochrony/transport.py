@@ -8,7 +8,6 @@ uses, as they are when the run begins. What cannot be pickled stays in this proc
 from __future__ import annotations
 
 import importlib.machinery
-import json
 import os
 import pickle
 import socket
@@ -26,9 +25,8 @@ __all__ = ["command", "rebuilt", "send", "travel"]
 _REGISTRY = threading.Lock()
 
 _UNKNOWN = "sys.executable names no Python interpreter that could be started"
-_BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); from isochrony._worker import main; sys.exit(main())"
-)
+# Nothing is imported before the path is the parent's: -c puts the current folder first.
+_BOOT = "import sys; sys.path[:] = {}; from isochrony._worker import main; sys.exit(main())"
 # Libraries that start threads of their own, as many as there are cores, in every worker process.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "BLIS_NUM_THREADS")
 
@@ -46,9 +44,9 @@ def command(workers: int) -> tuple[list[str], list[tuple[str, str]]]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = str(max(1, cores // workers))
     # Paths of other types are there where somebody put them.
-    path = [os.fsdecode(entry) for entry in sys.path]
+    path = [str(os.fsdecode(entry)) for entry in sys.path]
     added = [(name, threads) for name in _THREADS if name not in os.environ]
-    return [sys.executable, *flags, "-c", _BOOT, json.dumps(path)], added
+    return [sys.executable, *flags, "-c", _BOOT.format(ascii(path))], added
 
 
 def _startable() -> bool:

@@ -91,6 +91,8 @@ mod _native {
     #[pymodule_export]
     use crate::plan::{NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher};
     #[pymodule_export]
+    use crate::processes::watch::end_with;
+    #[pymodule_export]
     use crate::range::Range;
     #[pymodule_export]
     use crate::row::Row;

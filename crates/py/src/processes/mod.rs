@@ -10,10 +10,12 @@
 //! borne in a run, not more.
 //!
 //! Nothing outlives the run: processes are told to end and waited for, killed where they are at work or do not end; they
-//! end by themselves when this process is gone.
+//! end by themselves when this process is gone ([`watch`]). Each is the first of a group, so that what functions start
+//! (commands, pools) ends with it.
 
 mod process;
 mod travel;
+pub(crate) mod watch;
 mod wire;
 
 use std::any::Any;

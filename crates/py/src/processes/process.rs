@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use isochrony_flow::ProcessReport;
 use pyo3::prelude::*;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::travel::{Start, Travelling};
 use super::wire::{self, Heard, LOOK, Raised, Say, Work};
@@ -73,6 +74,8 @@ pub(super) struct Process {
     /// It has said that it is there.
     pub(super) ready: bool,
     loaded: HashSet<u64>,
+    /// It was waited for: its number may be another's.
+    reaped: bool,
     pub(super) report: ProcessReport,
 }
 
@@ -83,7 +86,7 @@ impl Process {
         let mut command = Command::new(&start.program);
         command.args(&start.arguments);
         command.envs(start.environment.iter().map(|(name, value)| (name, value)));
-        // Ctrl-C is for the parent, which says what becomes of it.
+        // Ctrl-C is for the parent, which says what becomes of it. What it starts is in its group, and ends with it.
         command.process_group(0);
         let child = command.stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)));
         let child = child.spawn()?;
@@ -95,6 +98,7 @@ impl Process {
             reserved: 0,
             ready: false,
             loaded: HashSet::new(),
+            reaped: false,
             report,
         })
     }
@@ -166,11 +170,14 @@ impl Process {
     }
 
     fn hear(&mut self, look: Look<'_>) -> Result<Heard, Lost> {
-        let child = &mut self.child;
+        let child = &self.child;
         // A process that it started may hold its socket open.
-        let mut look = || match child.try_wait() {
-            Ok(None) => look(),
-            _ => Err(Lost::Died),
+        let mut look = || {
+            if has_ended(child) {
+                Err(Lost::Died)
+            } else {
+                look()
+            }
         };
         wire::hear(&mut self.over, &mut look)
     }
@@ -234,7 +241,7 @@ impl Process {
     pub(super) fn wait(&mut self) {
         let until = Instant::now() + GRACE;
         let mut pause = Duration::from_micros(200);
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+        while !has_ended(&self.child) && Instant::now() < until {
             std::thread::sleep(pause);
             pause = (2 * pause).min(Duration::from_millis(10));
         }
@@ -244,22 +251,42 @@ impl Process {
     pub(super) fn bury(&mut self) -> String {
         // A moment, for a process whose socket closes before the system says how it ended.
         let until = Instant::now() + Duration::from_secs(1);
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
+        while !has_ended(&self.child) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
         }
-        let _ = self.child.kill();
-        match self.child.wait() {
+        match self.end() {
             Ok(status) => how(status),
             Err(error) => format!("ended ({error})"),
         }
     }
+
+    /// Kills it, if it has not ended, and what it started, and waits for it.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        if !self.reaped {
+            // Its group has its number, which no other can have before it was waited for.
+            if let Some(group) = number(&self.child) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = self.child.kill();
+            self.reaped = true;
+        }
+        self.child.wait()
+    }
+}
+
+fn number(child: &Child) -> Option<Pid> {
+    Pid::from_raw(child.id().try_into().ok()?)
+}
+
+/// Whether a process has ended; it is left to be waited for.
+fn has_ended(child: &Child) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    number(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Nothing happens to one that was waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.end();
     }
 }
 
