@@ -149,13 +149,13 @@ def py(
         sequential: it remembers what came before, so it is called in order, in one place: inline, or in one worker
             process of its own for "processes".
 
-    In a worker process a function is a copy: what it changes (a global, what it encloses, an object) changes there and
-    not here, and what it encloses is what it was when the run began. What it prints comes out, in any order. One that
-    can be imported travels by name, any other by value (cloudpickle). A process that dies, as by the system for want of
-    memory, costs one more try of its block on a fresh one, so a block may be computed twice. What it starts (commands,
-    pools) ends with its process, at the latest with the run, unless it is in a session of its own. Results are the same bits
-    for any number of workers if the function gives a window the same bits in whatever block it comes; products of
-    matrices (BLAS) may round otherwise for another number of rows.
+    In a worker process a function is a copy: what it changes (a global, what it encloses, an object) changes there
+    and not here, and what it encloses is what it was when the run began. What it prints comes out, in any order. One
+    that can be imported travels by name, any other by value (cloudpickle). A process that dies, as by the system for
+    want of memory, costs one more try of its block on a fresh one, so a block may be computed twice. What it starts
+    (commands, pools) ends with its process, at the latest with the run, unless it is in a session of its own. Results
+    are the same bits for any number of workers if the function gives a window the same bits in whatever block it
+    comes; products of matrices (BLAS) may round otherwise for another number of rows.
 
     Raises:
         OptionError: it is not a function, a width below 1, or `on_workers` is none of the four.
