@@ -20,6 +20,7 @@ use crate::engine::{Engine, OpenMode};
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
 use crate::media;
+use crate::meta::SignalMeta;
 use crate::options::{CreateOptions, Mode};
 use crate::store::{Shared, Store};
 use crate::strategy::system::punch_hole;
@@ -75,34 +76,66 @@ impl Scratch {
         &self.held.folder
     }
 
-    /// Makes a range a gap and gives its blocks back to the disk, where the file system can do that: blocks that the range
-    /// covers as a whole. Segments taken before then show zeros there. Gives the bytes that were given back.
+    /// Makes a range a gap and gives its blocks back to the disk, where the file system can do that: those that the gap
+    /// then covers as a whole, and so also one that the range shares with a neighbour that was released before. Segments
+    /// taken before then show zeros there. Gives the bytes that were given back.
     ///
     /// # Errors
     /// As [`SignalWriter::mark_invalid`], and [`StoreError::Io`].
     pub fn release(&self, range: Range<i64>) -> Result<u64, StoreError> {
         self.writer.mark_invalid(range.clone())?;
         let engine = self.writer.shared.backend.engine("release samples")?;
-        let state = engine.state(self.writer.id)?;
-        let size = state.meta.dtype.size() as u64;
-        let start = range.start.max(0).cast_unsigned() * size;
-        let bytes = (range.end - range.start).max(0).cast_unsigned() * size;
-        let mut given_back = 0;
-        for span in Flat::data(&state.meta).spans(start, bytes) {
-            let path = engine.data_shard_path(state.id, span.shard)?;
-            let io = |source| failed(source, "release blocks of", &path);
-            let whole =
-                span.offset.next_multiple_of(BLOCK)..(span.offset + span.len) / BLOCK * BLOCK;
-            if whole.is_empty() || !path.exists() {
-                continue;
+        // With the writer's lock, so that nobody fills what is a gap until its blocks are gone.
+        self.writer.change("release samples", |state, _, _| {
+            let mut given_back = 0;
+            for gap in state.gaps.positions(state.gaps.overlapping(range.clone())) {
+                let released = gap.start.max(range.start)..gap.end().min(range.end);
+                for (shard, blocks) in covered(&state.meta, gap.range(), released) {
+                    let path = engine.data_shard_path(state.id, shard)?;
+                    let io = |source| failed(source, "release blocks of", &path);
+                    if !path.exists() {
+                        continue;
+                    }
+                    let file = File::options().write(true).open(&path).map_err(io)?;
+                    if punch_hole(&file, blocks.clone()).map_err(io)? {
+                        given_back += blocks.end - blocks.start;
+                    }
+                }
             }
-            let file = File::options().write(true).open(&path).map_err(io)?;
-            if punch_hole(&file, whole.clone()).map_err(io)? {
-                given_back += whole.end - whole.start;
-            }
-        }
-        Ok(given_back)
+            Ok(given_back)
+        })
     }
+}
+
+/// The whole blocks of a gap that hold a sample of a range within it: by shard, as bytes of its file.
+fn covered(
+    meta: &SignalMeta,
+    gap: Range<i64>,
+    range: Range<i64>,
+) -> impl Iterator<Item = (u64, Range<u64>)> {
+    let size = meta.dtype.size() as u64;
+    let flat = Flat::data(meta);
+    let bytes = |index: i64| index.max(0).cast_unsigned() * size;
+    let (gap, range) = (
+        bytes(gap.start)..bytes(gap.end),
+        bytes(range.start)..bytes(range.end),
+    );
+    let len = range.end.saturating_sub(range.start);
+    let spans = flat.spans(range.start, len);
+    spans.filter_map(move |span| {
+        let first = span.shard * flat.shard_bytes();
+        let in_file =
+            |byte: u64| flat.payload_start + byte.clamp(first, first + flat.shard_bytes()) - first;
+        let end = span.offset + span.len;
+        let (mut from, mut to) = (span.offset / BLOCK * BLOCK, end.next_multiple_of(BLOCK));
+        if from < in_file(gap.start) {
+            from = span.offset.next_multiple_of(BLOCK);
+        }
+        if to > in_file(gap.end) {
+            to = end / BLOCK * BLOCK;
+        }
+        (from < to).then_some((span.shard, from..to))
+    })
 }
 
 /// Bytes of a block of common file systems.

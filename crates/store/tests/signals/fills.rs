@@ -157,6 +157,57 @@ fn released_scratch_is_a_gap_whose_blocks_are_free() {
 }
 
 #[test]
+fn neighbours_that_share_a_block_give_it_back_when_the_last_is_released() {
+    use std::os::unix::fs::MetadataExt;
+    // 4000 bytes each, which no block holds as a whole; four are there at a time.
+    const PART: i64 = 2000;
+    const PARTS: i64 = 500;
+    let (_folder, store) = new_store();
+    let scratch = store.scratch(&options(1000)).unwrap();
+    scratch.append_gap(PART * PARTS).unwrap();
+    let on_disk = || {
+        let mut folders = vec![scratch.folder().to_owned()];
+        let mut bytes = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().flatten() {
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => bytes += entry.metadata().unwrap().blocks() * 512,
+                }
+            }
+        }
+        bytes
+    };
+    let before = on_disk();
+    // Odd ones behind even ones, and released in another order than they were filled.
+    let order: Vec<i64> = (0..PARTS).map(|at| at ^ 1).collect();
+    let (mut most, mut given_back) = (0, 0);
+    for group in order.chunks(4) {
+        for part in group {
+            scratch
+                .fill(part * PART, &vec![3i16; PART as usize])
+                .unwrap();
+        }
+        most = most.max(on_disk());
+        for part in group.iter().rev() {
+            let released = part * PART..(part + 1) * PART;
+            given_back += scratch.release(released).unwrap();
+            // Whoever is still there keeps all samples.
+            for other in group.iter().take_while(|other| *other != part) {
+                let samples = values(&scratch, other * PART..(other + 1) * PART);
+                assert!(samples.iter().all(|sample| *sample == 3));
+            }
+        }
+    }
+    // A file system that cannot gives nothing back.
+    if given_back > 0 {
+        let slack = 64 << 10;
+        assert!(most < before + 4 * 2 * PART as u64 + slack, "{most} bytes");
+        assert!(on_disk() < before + slack, "{} bytes", on_disk());
+    }
+}
+
+#[test]
 fn samples_are_read_ahead_but_not_gaps() {
     let (_folder, store) = new_store();
     let writer = store.create("x", &options(1000)).unwrap();
