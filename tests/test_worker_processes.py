@@ -60,6 +60,26 @@ def descriptors() -> list[str]:
     return sorted(links)
 
 
+def alive(pid: int) -> bool:
+    """Whether a process of anybody's is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def noted(folder: Path) -> set[int]:
+    """Processes that noted themselves in a folder."""
+    return {int(marker.name) for marker in folder.iterdir()}
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Waits for something, not for ever."""
+    give_up = time.monotonic() + 60
+    while not done() and time.monotonic() < give_up:
+        time.sleep(0.01)
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """No process, socket or shared memory outlives a run, however it ended."""
@@ -196,6 +216,7 @@ def test_explain_and_report_say_where_functions_are_called_and_why(pressure: iso
 
     cases = [
         (iso.py(own.peaks), "map(py(peaks)) in worker processes: peaks travels by name (functions_of_tests:peaks)"),
+        (iso.py(own.peaks), "in worker processes: peaks travels by name (functions_of_tests:peaks); its module is"),
         (iso.py(lambda rows: rows[:, 0]), "in worker processes: <lambda> travels by value ("),
         (iso.py(locked, dtype="i2"), "in the caller's thread: it cannot travel to a worker process (TypeError: cannot"),
         (iso.py(own.peaks, on_workers="inline"), 'in the caller\'s thread: it was given on_workers="inline"'),
@@ -415,23 +436,32 @@ def test_results_of_another_kind_are_refused_as_in_one_process(
         plan.run()
 
 
-def test_a_function_that_cannot_be_loaded_there_says_so(pressure: iso.Signal) -> None:
+def test_a_function_that_cannot_be_loaded_there_says_so(pressure: iso.Signal, tmp_path: Path) -> None:
     class Here:
         """Comes back only in the process that it was made in."""
 
         def __init__(self, pid: int) -> None:
             if pid != os.getpid():
+                (tmp_path / str(os.getpid())).touch()
                 raise ImportError("not here")
             self.pid = pid
 
         def __reduce__(self) -> Any:
             return type(self), (self.pid,)
 
+    def waits(rows: Array) -> Array:
+        """In the workers' threads: until both have tried to load what comes behind."""
+        until(lambda: len(noted(tmp_path)) >= 2)
+        return rows.copy()
+
     here = Here(os.getpid())
+    plan = windows(pressure).map(iso.py(waits, dtype="i2", width=500, on_workers="threads"))
     with pytest.raises(iso.RunError, match="not here") as caught:
-        on_two(windows(pressure).map(iso.py(lambda rows: rows[:, 0] + here.pid * 0, dtype="i2")))
+        on_two(plan.map(iso.py(lambda rows: rows[:, 0] + here.pid * 0, dtype="i2")))
     assert isinstance(caught.value.__cause__, ImportError)
     assert "could not be loaded there" in caught.value.__cause__.__notes__[-1]
+    # No worker has tried in a second process what failed in its first.
+    assert len(noted(tmp_path)) == 2
 
 
 def test_memory_that_cannot_be_had_is_an_error_and_no_crash(pressure: iso.Signal) -> None:
@@ -488,9 +518,9 @@ def test_a_process_killed_from_outside_costs_one_more_try(pressure: iso.Signal, 
         return rows.max(axis=1)
 
     def kill() -> None:
-        until = time.monotonic() + 60
+        give_up = time.monotonic() + 60
         while not (tmp_path / "whole").exists() or not (tmp_path / "whole").read_text():
-            assert time.monotonic() < until
+            assert time.monotonic() < give_up
             time.sleep(0.01)
         os.kill(int((tmp_path / "whole").read_text()), signal.SIGKILL)
 
@@ -499,6 +529,62 @@ def test_a_process_killed_from_outside_costs_one_more_try(pressure: iso.Signal, 
     result = windows(pressure).map(iso.py(waits, dtype="i2")).collect(workers=2)
     killer.join()
     np.testing.assert_array_equal(result, windows(pressure).map(lambda s: s.max()).collect())
+
+
+def test_a_process_that_dies_before_it_is_ready_is_counted_and_replaced(
+    pressure: iso.Signal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!/bin/sh\nmkdir '{tmp_path}/died' 2>/dev/null && kill -KILL $$\nexec '{sys.executable}' \"$@\"\n"
+    )
+    python.chmod(0o755)
+    plan = windows(pressure).map(iso.py(own.peaks))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(python))
+        report = on_two(plan).report
+    (died,) = [one for one in report.processes if one.ended]
+    assert died.ended == "was killed by SIGKILL"
+    assert died.blocks == 0
+    assert sum(one.blocks for one in report.processes) > 0
+
+
+def test_a_death_between_blocks_leaves_the_next_block_its_second_try(pressure: iso.Signal, tmp_path: Path) -> None:
+    """One worker's process ends after a block, and the fresh one in its place dies of the next."""
+    leave, die = 32001, 32002
+    chosen: dict[str, int] = {}
+
+    def tells(rows: Array) -> Array:
+        """In the workers' threads: marks two blocks that one of them is given, while the others wait."""
+        rows = rows.copy()
+        mine = threading.get_ident()
+        if chosen.setdefault("thread", mine) != mine:
+            until((tmp_path / "died").exists)
+            return rows
+        chosen["blocks"] = chosen.get("blocks", 0) + 1
+        if chosen["blocks"] == 1:
+            rows[0, 0] = leave
+        elif chosen["blocks"] == 2:
+            left = int((tmp_path / "left").read_text())
+            until(lambda: not alive(left))
+            rows[0, 0] = die
+        return rows
+
+    def does(rows: Array) -> Array:
+        if rows[0, 0] == leave:
+            from isochrony import _worker
+
+            (tmp_path / "left").write_text(str(os.getpid()))
+            # Once it has answered it waits for what comes next.
+            _worker._Worker.exactly = lambda *_: os._exit(3)  # type: ignore[method-assign]
+        if rows[0, 0] == die and once(tmp_path / "died"):
+            os._exit(4)
+        return rows[:, 1]
+
+    plan = windows(pressure).map(iso.py(tells, dtype="i2", width=500, on_workers="threads"))
+    report = on_two(plan.map(iso.py(does, dtype="i2"))).report
+    ended = {one.ended for one in report.processes} - {None}
+    assert ended == {"ended with exit status 3", "ended with exit status 4"}
 
 
 def test_a_function_that_kills_its_process_each_time_ends_the_run(pressure: iso.Signal) -> None:
@@ -570,8 +656,8 @@ def test_ctrl_c_ends_a_run_whose_functions_take_long(pressure: iso.Signal, tmp_p
         return rows[:, 0]
 
     def press() -> None:
-        until = time.monotonic() + 60
-        while not (tmp_path / "begun").exists() and time.monotonic() < until:
+        give_up = time.monotonic() + 60
+        while not (tmp_path / "begun").exists() and time.monotonic() < give_up:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -613,8 +699,8 @@ def test_a_death_is_noticed_where_another_process_holds_the_socket(pressure: iso
     def forks(rows: Array) -> Array:
         if once(tmp_path / "died"):
             if os.fork() == 0:
-                until = time.monotonic() + 60
-                while not (tmp_path / "over").exists() and time.monotonic() < until:
+                give_up = time.monotonic() + 60
+                while not (tmp_path / "over").exists() and time.monotonic() < give_up:
                     time.sleep(0.01)
                 os._exit(0)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -625,28 +711,15 @@ def test_a_death_is_noticed_where_another_process_holds_the_socket(pressure: iso
     np.testing.assert_array_equal(result, windows(pressure).map(lambda s: s.max()).collect())
 
 
-def alive(pid: int) -> bool:
-    """Whether a process of anybody's is there and has not ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
 def await_end(pids: set[int]) -> None:
     """Waits until processes have ended; those that do not are killed, so that no failure leaves them."""
-    until = time.monotonic() + 60
+    give_up = time.monotonic() + 60
     while left := [pid for pid in pids if alive(pid)]:
-        if time.monotonic() > until:
+        if time.monotonic() > give_up:
             for pid in left:
                 os.kill(pid, signal.SIGKILL)
             pytest.fail(f"{left} of {pids} outlived what started them")
         time.sleep(0.01)
-
-
-def noted(folder: Path) -> set[int]:
-    """Processes that noted themselves in a folder."""
-    return {int(marker.name) for marker in folder.iterdir()}
 
 
 def test_what_a_function_starts_ends_with_the_run(pressure: iso.Signal, tmp_path: Path) -> None:
@@ -665,8 +738,8 @@ def test_what_a_function_starts_ends_with_the_run(pressure: iso.Signal, tmp_path
         return rows[:, 0]
 
     def press() -> None:
-        until = time.monotonic() + 60
-        while len(noted(tmp_path / "pids")) < 2 and time.monotonic() < until:
+        give_up = time.monotonic() + 60
+        while len(noted(tmp_path / "pids")) < 2 and time.monotonic() < give_up:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -728,9 +801,9 @@ def test_when_the_parent_is_killed_its_processes_and_theirs_end(tmp_path: Path) 
         folder.mkdir()
         parents.append(subprocess.Popen([*command, str(folder), name], cwd=tmp_path))
     try:
-        until = time.monotonic() + 100
+        give_up = time.monotonic() + 100
         while any(len(noted(folders[name])) < least[name] for name in least):
-            assert time.monotonic() < until
+            assert time.monotonic() < give_up
             assert all(parent.poll() is None for parent in parents)
             time.sleep(0.01)
     finally:

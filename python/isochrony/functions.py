@@ -144,18 +144,23 @@ def py(
             worker, started fresh and ended with the run: some tenths of a second, and what the function's modules take
             to import, so it pays where the function takes seconds in all. "threads": the workers' threads, for a
             function that is safe in several threads at once and that releases the interpreter's lock, as much of NumPy
-            and SciPy does for large arrays. "inline": the run's own thread, in order. "auto": processes, if the
+            and SciPy does for large arrays; `threading` shows them as dummies, and Ctrl-C takes effect when the call
+            that is under way is done. "inline": the run's own thread, in order. "auto": processes, if the
             function can travel there, else inline; `Plan.explain` says which, and why.
         sequential: it remembers what came before, so it is called in order, in one place: inline, or in one worker
             process of its own for "processes".
 
     In a worker process a function is a copy: what it changes (a global, what it encloses, an object) changes there
     and not here, and what it encloses is what it was when the run began. What it prints comes out, in any order. One
-    that can be imported travels by name, any other by value (cloudpickle). A process that dies, as by the system for
-    want of memory, costs one more try of its block on a fresh one, so a block may be computed twice. What it starts
-    (commands, pools) ends with its process, at the latest with the run, unless it is in a session of its own. Results
-    are the same bits for any number of workers if the function gives a window the same bits in whatever block it
-    comes; products of matrices (BLAS) may round otherwise for another number of rows.
+    that can be imported travels by name: its module is imported anew there, so that what this process changed in it
+    or in any other module (``conf.LIMIT = 7``, ``np.seterr``) is not so there. Any other travels by value
+    (cloudpickle), with the globals of its own module as they were when the run began, and modules that it uses are
+    imported anew likewise. What must be as it is here goes in as an argument (``functools.partial``) or is enclosed.
+    A process that dies, as by the system for want of memory, costs one more try of its block on a fresh one, so a
+    block may be computed twice. What it starts (commands, pools) ends with its process, at the latest with the run,
+    unless it is in a session of its own. Results are the same bits for any number of workers if the function gives a
+    window the same bits in whatever block it comes; products of matrices (BLAS) may round otherwise for another
+    number of rows.
 
     Raises:
         OptionError: it is not a function, a width below 1, or `on_workers` is none of the four.

@@ -60,7 +60,7 @@ def travel(function: Any) -> tuple[str, bytes, str]:
     name = importable(function)
     module = sys.modules.get(name.partition(":")[0]) if name else None
     if name and module and _found_again(module):
-        return "name", name.encode(), f"{shown(function)} travels by name ({name})"
+        return "name", name.encode(), f"{shown(function)} travels by name ({name}); its module is imported anew there"
     try:
         import cloudpickle
     except ImportError as error:

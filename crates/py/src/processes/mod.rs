@@ -165,15 +165,19 @@ impl Remote {
         remote
     }
 
-    /// Has a process started and the function loaded: what takes tenths of a second is not counted to the first block. If
-    /// it fails, it fails there again, where it is told. In the caller's thread the first block has to wait, since there a
-    /// signal ends the run.
+    /// Has a process started and the function loaded: what takes tenths of a second is not counted to the first block.
+    /// What fails is told there: what loading raised is kept, a process that died is counted and another started. In the
+    /// caller's thread the first block has to wait, since there a signal ends the run.
     fn warm_up(&self) {
         if self.worker.is_some()
             && let Ok(mut process) = self.processes.take(self.worker)
-            && let Ok(None) = process.load(&self.function, &mut || self.look())
         {
-            self.processes.lock().idle.push(process);
+            match process.load(&self.function, &mut || self.look()) {
+                Ok(()) => self.processes.lock().idle.push(process),
+                Err(Lost::Died) => drop(self.processes.died(process)),
+                // It will be met again, or the run is over.
+                Err(_) => {}
+            }
         }
     }
 
@@ -211,13 +215,17 @@ impl Remote {
                         self.shown
                     ))
                 }
-                Lost::Died => match self.processes.died(process) {
-                    (_, true) if self.again && first => {
-                        first = false;
-                        continue;
+                Lost::Died => {
+                    // One that had nothing to do died of something else than this block.
+                    let asked = process.asked;
+                    match self.processes.died(process) {
+                        (_, true) if self.again && (first || !asked) => {
+                            first &= !asked;
+                            continue;
+                        }
+                        (how, bearable) => self.gone(&how, bearable),
                     }
-                    (how, bearable) => self.gone(&how, bearable),
-                },
+                }
                 Lost::Stopped => OpErrorKind::Interrupted.into(),
                 Lost::Signal(error) => OpErrorKind::Failed(Box::new(error)).into(),
                 Lost::Memory(bytes, error) => failed(format!(

@@ -4,7 +4,7 @@
 //! reads and writes, never by a mapping: whatever the process does to the file, the worst is a wrong result, and no
 //! memory of the parent changes under its hands. So there is nothing to lock, and nothing unsafe.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -73,7 +73,10 @@ pub(super) struct Process {
     reserved: u64,
     /// It has said that it is there.
     pub(super) ready: bool,
-    loaded: HashSet<u64>,
+    /// It was asked for what is wanted of it now: if it dies, that may be why.
+    pub(super) asked: bool,
+    /// By the functions' numbers: what loading them raised.
+    loaded: HashMap<u64, Option<Raised>>,
     /// It was waited for: its number may be another's.
     reaped: bool,
     pub(super) report: ProcessReport,
@@ -97,7 +100,8 @@ impl Process {
             memory: None,
             reserved: 0,
             ready: false,
-            loaded: HashSet::new(),
+            asked: false,
+            loaded: HashMap::new(),
             reaped: false,
             report,
         })
@@ -111,8 +115,9 @@ impl Process {
         out: &mut [u8],
         look: Look<'_>,
     ) -> Result<Answer, Lost> {
-        if let Some(raised) = self.load(function, look)? {
-            return Ok(Answer::Raised(raised));
+        self.load(function, look)?;
+        if let Some(Some(raised)) = self.loaded.get(&function.number) {
+            return Ok(Answer::Raised(self.rebuilt(raised, true)));
         }
         let begun = Instant::now();
         let place = (work.input.len() as u64).next_multiple_of(PAGE);
@@ -120,9 +125,10 @@ impl Process {
         memory.write_all_at(work.input, 0)?;
         let message = work.message(function.number, place, self.reserved);
         self.say(Say::Call, &[&message])?;
+        self.asked = true;
         let answer = match self.hear(look)? {
             Heard::Shape(dtype, shape) => Answer::Shape(dtype, shape),
-            Heard::Raised(raised) => Answer::Raised(self.rebuilt(raised, false)),
+            Heard::Raised(raised) => Answer::Raised(self.rebuilt(&raised, false)),
             Heard::Done { kept } => {
                 if let Some(memory) = &self.memory {
                     memory.read_exact_at(out, place)?;
@@ -143,26 +149,25 @@ impl Process {
         Ok(answer)
     }
 
-    /// Has a function loaded, if it is not; gives what that raised.
-    pub(super) fn load(
-        &mut self,
-        function: &Arc<Travelling>,
-        look: Look<'_>,
-    ) -> Result<Option<PyErr>, Lost> {
+    /// Has a function loaded, if it was not tried before; what that raised is what calls give.
+    pub(super) fn load(&mut self, function: &Arc<Travelling>, look: Look<'_>) -> Result<(), Lost> {
+        self.asked = false;
         if !self.ready {
             self.hear(look)?;
             self.ready = true;
         }
-        if !self.loaded.contains(&function.number) {
+        if !self.loaded.contains_key(&function.number) {
             let number = function.number.to_ne_bytes();
             let how = [u8::from(function.by_value)];
             self.say(Say::Function, &[&number, &how, &function.payload])?;
-            if let Heard::Raised(raised) = self.hear(look)? {
-                return Ok(Some(self.rebuilt(raised, true)));
-            }
-            self.loaded.insert(function.number);
+            self.asked = true;
+            let raised = match self.hear(look)? {
+                Heard::Raised(raised) => Some(raised),
+                _ => None,
+            };
+            self.loaded.insert(function.number, raised);
         }
-        Ok(None)
+        Ok(())
     }
 
     fn say(&mut self, what: Say, parts: &[&[u8]]) -> Result<(), Lost> {
@@ -183,7 +188,7 @@ impl Process {
     }
 
     /// What was raised there, by a call or when the function was loaded.
-    fn rebuilt(&self, raised: Raised, loading: bool) -> PyErr {
+    fn rebuilt(&self, raised: &Raised, loading: bool) -> PyErr {
         let Raised {
             text,
             name,
