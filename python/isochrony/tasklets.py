@@ -6,7 +6,6 @@ which order the disk is read, and how much scratch may be in use.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from numbers import Real
@@ -16,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ._native import Selection, Signal, explain_tasklets, prefetch, run_tasklets
+from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
 from .chain import Chain
 from .functions import shown
 from .identity import identity
@@ -153,7 +152,8 @@ class Tasklet:
             raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
         self.work = work
         if isinstance(work, Chain):
-            _check_scans(work, self.inputs)
+            # Or nobody would wait for who writes it.
+            check_scans(work._native, self.inputs)
         self.after = _names(after)
         # Now, and not when it is run: what a function encloses may change with each run.
         self._identity = _plan_identity(work) if isinstance(work, Chain) else identity(work)
@@ -355,27 +355,6 @@ def _names(after: Any) -> tuple[str, ...]:
         if not isinstance(one, str | Tasklet):
             raise OptionError(f"after=[{one!r}] is refused; give tasklets or their names")
     return tuple(one.name if isinstance(one, Tasklet) else one for one in several)
-
-
-def _check_scans(plan: Chain, inputs: list[Selection]) -> None:
-    """Whatever a plan scans is stated, or nobody would wait for who writes it."""
-    try:
-        nodes = json.loads(plan.to_json())["nodes"]
-    except PlanError:
-        # It holds a function that cannot be saved: what it scans is the user's to say.
-        return
-    for scanned in (node["of"] for node in nodes if node["op"] == "scan"):
-        stated = [one for one in inputs if one.name == scanned["signal"]]
-        whole = [[0, max((len(one.signal) for one in stated), default=1)]]
-        for start, end in scanned.get("ranges") or whole:
-            at = start
-            for first, last in sorted(pair for one in stated for pair in one.ranges):
-                at = max(at, last) if first <= at else at
-            if at < end:
-                raise OptionError(
-                    f"Tasklet(plan) scans {scanned['signal']}[{start}:{end}], of which its inputs= "
-                    f"leave out {at}:{end}; state all that the plan scans"
-                )
 
 
 def _bounds(selection: Selection) -> str:

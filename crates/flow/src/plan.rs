@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
 use crate::graph::Graph;
@@ -262,6 +263,28 @@ impl Plan {
             }),
             output: 0,
         })
+    }
+
+    /// The stored signals that it reads, as they were when each was scanned, and the index ranges of each.
+    #[must_use]
+    pub fn stored(&self) -> Vec<(Signal, Vec<Range<i64>>)> {
+        let graph = Graph::new(self);
+        let scans = graph.nodes.iter().filter_map(|node| match &node.op {
+            Op::Scan {
+                recording, range, ..
+            } => Some((recording.0.stored()?, range.clone())),
+            _ => None,
+        });
+        let scans = scans.map(|((signal, ranges), range)| {
+            let all = 0..signal.end_index();
+            let within = range.unwrap_or_else(|| all.clone());
+            let ranges = ranges.map_or_else(|| vec![all], <[_]>::to_vec);
+            let cut = ranges
+                .into_iter()
+                .map(|one| one.start.max(within.start)..one.end.min(within.end));
+            (signal.clone(), cut.filter(|one| !one.is_empty()).collect())
+        });
+        scans.collect()
     }
 
     /// Whether running it occupies the Python interpreter.

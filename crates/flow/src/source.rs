@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use isochrony_segment::{SigSeg, Stream};
-use isochrony_store::Reading;
+use isochrony_store::{Reading, Signal};
 use serde_json::{Map, Value};
 
 use crate::cut::Cut;
@@ -113,6 +113,11 @@ pub trait Recording: Send + Sync {
     /// In words, how a range of it (None: all) will be read from a store; reads no samples.
     fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
         let _ = range;
+        None
+    }
+
+    /// The stored signal that it reads, and its index ranges (None: all); None of what is no stored signal.
+    fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
         None
     }
 

@@ -309,6 +309,10 @@ impl Recording for Stored {
         ))
     }
 
+    fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
+        Some((&self.signal, self.ranges.as_deref()))
+    }
+
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         let clock = self.clock.clone()?;
         Some(clock)

@@ -113,7 +113,7 @@ mod _native {
     #[pymodule_export]
     use crate::tapers::{adds_up, taper_factors};
     #[pymodule_export]
-    use crate::tasklets::{explain_tasklets, run_tasklets};
+    use crate::tasklets::{check_scans, explain_tasklets, run_tasklets};
     #[pymodule_export]
     use crate::time::Time;
     #[pymodule_export]

@@ -167,6 +167,12 @@ impl Store {
         self.mode
     }
 
+    /// Whether a signal is seen through this opening of the store: what it writes then shows before it is committed.
+    #[must_use]
+    pub fn shows(&self, signal: &Signal) -> bool {
+        Arc::ptr_eq(&self.shared, signal.shared())
+    }
+
     /// Whether signals can be changed.
     #[must_use]
     pub fn is_writable(&self) -> bool {

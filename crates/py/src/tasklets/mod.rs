@@ -4,6 +4,7 @@
 //! Workers hold the interpreter while they call Python code, and never while they wait, read, write or run a plan.
 
 mod report;
+mod scans;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +24,9 @@ use crate::key::Stretch;
 use crate::memory;
 use crate::plan::{NativePlan, object};
 use crate::selection::Selection;
+
+use scans::Written;
+pub(crate) use scans::check_scans;
 
 /// A tasklet as Python describes it.
 #[derive(FromPyObject)]
@@ -134,8 +138,12 @@ fn executor(
     results: &Arc<Py<PyDict>>,
 ) -> Result<Executor> {
     let mut executor = Executor::new(asked.options())?.around(known_to_python);
+    let written = Written::new(&tasklets);
     for one in tasklets {
         let name = one.name.clone();
+        if let Some(plan) = &one.plan {
+            written.check(&name, plan.get().plan())?;
+        }
         let homes: Vec<Home> = (one.inputs.iter().map(|input| input.get()))
             .map(|input| (Arc::clone(&input.shared), input.scratch.clone()))
             .collect();

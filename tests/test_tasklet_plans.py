@@ -1,0 +1,72 @@
+"""Plans as tasklets: what they scan is what is stated, and what they see is what the run writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+from isochrony.native_errors import OptionError
+
+
+@pytest.fixture
+def water(tmp_path: Path) -> Any:
+    with iso.open(tmp_path / "water.iso", "x") as store:
+        store.create("a", dtype="f8", rate=100).append(np.arange(1000.0))
+        store.create("out", dtype="f8", rate=100).reserve(1000)
+        store.commit()
+        yield store
+
+
+def fill(_: Any, outputs: list[iso.Output]) -> None:
+    outputs[0][:] = 1.0
+
+
+def test_another_scratch_signal_or_store_is_no_input_of_a_plan(water: iso.Store, tmp_path: Path) -> None:
+    one, other = (water.scratch(dtype="f8", rate=100) for _ in "ab")
+    one.reserve(10), other.reserve(10)
+    with pytest.raises(OptionError, match=r"scans scratch\[0:10\], of which its inputs= leave out 0:10"):
+        iso.Tasklet(iso.scan(one[:]).count(), [other[:]])
+    with iso.open(tmp_path / "other.iso", "x") as elsewhere:
+        same_name = elsewhere.create("a", dtype="f8", rate=100)
+        same_name.append(np.zeros(1000))
+        with pytest.raises(OptionError, match="of the same store and signal"):
+            iso.Tasklet(iso.scan(water["a"][:10]).count(), [same_name[:10]])
+    iso.Tasklet(iso.scan(one[:]).count(), [one[:]])
+    # Another opening of the store has the same signal.
+    iso.Tasklet(iso.scan(water["a"][:10]).count(), [iso.open(water.path)["a"][:10]])
+
+
+def test_what_a_plan_scans_is_known_though_it_cannot_be_saved(water: iso.Store) -> None:
+    plan = iso.scan(water["a"][:100]).rewindow(10).map(iso.py(lambda rows: rows.mean(axis=1)))
+    with pytest.raises(OptionError, match="leave out 50:100"):
+        iso.Tasklet(plan, [water["a"][:50]])
+
+
+def test_a_plan_that_would_not_see_what_the_run_writes_is_refused(water: iso.Store) -> None:
+    seen_by_others = iso.open(water.path)
+
+    def executor(plan_of: iso.Store, scanned: slice) -> iso.Executor:
+        executor = iso.Executor()
+        plan = iso.scan(plan_of["out"][scanned]).count()
+        executor.add(
+            iso.Tasklet(plan, [plan_of["out"][scanned]], name="count"),
+            iso.Tasklet(fill, outputs=[water["out"][:500]], name="fill"),
+        )
+        return executor
+
+    refused = executor(seen_by_others, slice(0, 500))
+    for attempt in (refused.run, refused.explain):
+        with pytest.raises(OptionError, match=r'"count" scans "out" through another opening of .* scan the signal of'):
+            attempt()
+    assert water["out"].sample_count == 0
+    assert executor(water, slice(0, 500)).run().values["count"] == 500
+    # Where nobody writes any opening will do.
+    water["out"].mark_invalid(slice(0, 500))
+    water["out"].fill(500, np.ones(500))
+    water.commit()
+    seen_by_others.refresh()
+    assert executor(seen_by_others, slice(500, 1000)).run().values["count"] == 500
