@@ -757,9 +757,10 @@ def test_what_a_function_starts_ends_with_the_run(pressure: iso.Signal, tmp_path
 
 
 def test_when_the_parent_is_killed_its_processes_and_theirs_end(tmp_path: Path) -> None:
-    """Also those that never let go of the interpreter, and what was started by one that has nothing to do."""
+    """Also those that never let go of the interpreter, and what was started by one that has nothing to do: that one has
+    time to end in order."""
     program = """
-    import os, re, subprocess, sys, time
+    import atexit, os, re, subprocess, sys, time
     from pathlib import Path
     import numpy as np, isochrony as iso
 
@@ -784,6 +785,8 @@ def test_when_the_parent_is_killed_its_processes_and_theirs_end(tmp_path: Path) 
     def leaves(rows):
         note(os.getpid())
         note(subprocess.Popen(["sleep", "1000"]).pid)
+        atexit.register(print, os.getpid(), "ended")
+        atexit.register(time.sleep, 3)
         return rows[:, 0]
 
     def rests(rows):
@@ -799,7 +802,8 @@ def test_when_the_parent_is_killed_its_processes_and_theirs_end(tmp_path: Path) 
     parents = []
     for name, folder in folders.items():
         folder.mkdir()
-        parents.append(subprocess.Popen([*command, str(folder), name], cwd=tmp_path))
+        with (tmp_path / f"{name}.txt").open("w") as printed:
+            parents.append(subprocess.Popen([*command, str(folder), name], cwd=tmp_path, stdout=printed))
     try:
         give_up = time.monotonic() + 100
         while any(len(noted(folders[name])) < least[name] for name in least):
@@ -811,6 +815,7 @@ def test_when_the_parent_is_killed_its_processes_and_theirs_end(tmp_path: Path) 
             parent.kill()
             parent.wait()
     await_end(set().union(*map(noted, folders.values())))
+    assert "ended" in (tmp_path / "leaves.txt").read_text()
 
 
 def test_modules_in_the_current_folder_are_not_imported_by_workers(tmp_path: Path) -> None:

@@ -61,9 +61,7 @@ class _Worker:
             else:
                 self.call(self.exactly(length))
                 # Killed later on, it has said what it had to say.
-                for stream in (sys.stdout, sys.stderr):
-                    with contextlib.suppress(OSError, ValueError, AttributeError):
-                        stream.flush()
+                _flush()
 
     def exactly(self, length: int) -> bytearray:
         data = bytearray(length)
@@ -134,6 +132,12 @@ class _Worker:
         self.answer(RAISED, struct.pack("=QQQ", len(text), len(name), len(said)), text, name, said, _pickled(error))
 
 
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
 def _str(error: BaseException) -> str:
     try:
         return str(error)
@@ -186,6 +190,7 @@ def imported(name: str) -> Any:
 def _end_what_is_left(parent: int) -> None:
     """Ends what functions started and left behind; a parent that is there does that itself."""
     if os.getppid() != parent and os.getpgrp() == os.getpid():
+        _flush()
         os.killpg(0, signal.SIGKILL)
 
 
