@@ -313,12 +313,10 @@ struct Leaves<'a, 'b>(&'a Run<'b>);
 
 impl Drop for Leaves<'_, '_> {
     fn drop(&mut self) {
-        let mut behind = self.0.desk.lock();
-        behind.more.active -= 1;
         if thread::panicking() {
-            behind.roster.stop();
+            self.0.desk.stop(|_| ());
         }
-        drop(behind);
+        self.0.desk.lock().more.active -= 1;
         self.0.desk.ended.notify_all();
     }
 }
