@@ -36,7 +36,7 @@ def section(grid: list[dict[str, Any]]) -> str:
         "13: milliseconds, medians. All memory is divided among the workers. Files are not in the page cache.\n\n"
         "![Milliseconds by workers](figures/streams.svg)\n\n"
     )
-    heads = ["source", "order", "memory", *(f"{workers} workers" for workers in grid[0]["workers"])]
+    heads = ["source", "order", "memory", *(f"{count} worker{'s' * (count > 1)}" for count in grid[0]["workers"])]
     rows = [
         [row["source"], row["order"], size(row["memory"]), *(f"{cell[0] * 1e3:.0f}" for cell in row["grid"])]
         for row in sorted(grid, key=lambda row: (row["source"], list(EXECUTION).index(row["order"]), row["memory"]))
