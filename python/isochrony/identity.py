@@ -27,6 +27,9 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, s
 _LARGE = 1 << 20
 _large: dict[int, tuple[weakref.ref[Any], bytes]] = {}
 
+# Code never changes, and thousands of tasklets have the same.
+_codes: weakref.WeakKeyDictionary[types.CodeType, bytes] = weakref.WeakKeyDictionary()
+
 
 def identity(work: object) -> str:
     """A number of 128 bits in hexadecimal digits; other functions, arguments or texts have others.
@@ -73,7 +76,11 @@ def _of(value: Any, met: _Met) -> bytes:
     if isinstance(value, _PLAIN):
         return _hashed(kind, repr(value).encode(errors="surrogatepass"))
     if isinstance(value, types.CodeType):
-        return _hashed("code", *parts(*(getattr(value, one, 0) for one in (*_CODE, *_COUNTS)), value.co_consts))
+        found = _codes.get(value)
+        if found is None:
+            found = _hashed("code", *parts(*(getattr(value, one, 0) for one in (*_CODE, *_COUNTS)), value.co_consts))
+            _codes[value] = found
+        return found
     if isinstance(value, types.FunctionType):
         enclosed = tuple(_cell(cell) for cell in value.__closure__ or ())
         return _hashed("function", *parts(value.__code__, value.__defaults__, value.__kwdefaults__, enclosed))
