@@ -261,10 +261,11 @@ def summaries(store: iso.Store, workers: int) -> Callable[[], int]:
     return run
 
 
-def spectra(store: iso.Store, workers: int, whole: int) -> Callable[[], int]:
+def spectra(store: iso.Store, precision: str, workers: int, whole: int) -> Callable[[], int]:
     """By a plan that gives the greatest power of each window, which is compared with SciPy's."""
     signal = store["a"]
-    plan = iso.scan(signal).rewindow(WINDOW).power(taper="boxcar", detrend="none", scaling="spectrum").stats("max")
+    values = iso.scan(signal).map(lambda sample: sample.astype(precision))
+    plan = values.rewindow(WINDOW).power(taper="boxcar", detrend="none", scaling="spectrum").stats("max")
     powers = (np.abs(spectrum(np.asarray(signal[at : at + WINDOW]))[1:-1]).max() for at in starts(signal))
     expected = 2 * (np.array(list(powers)) / WINDOW) ** 2
 
@@ -385,12 +386,25 @@ def windowed_fft(store: iso.Store, servers: list[Server], array: Path, size: int
             "bare loop": bare(servers[0], f"fft {size} {array}"),
             together: side_by_side(servers, f"fft {size // CORES} {array}", whole),
             "plain Python": timed(plain(store, transform)),
-            "plan, 1 worker": timed(spectra(store, 1, whole)),
-            f"plan, {several}": timed(spectra(store, CORES, whole)),
+            "plan, 1 worker": timed(spectra(store, "float32", 1, whole)),
+            f"plan, {several}": timed(spectra(store, "float32", CORES, whole)),
             "tasklets, 1 worker": timed(tasklets(store, transform, 1)),
             f"tasklets, {several}": timed(tasklets(store, transform, CORES)),
         },
         {("tasklets, 1 worker", "plain Python"): 0.98, (f"plan, {several}", together): 0.97},
+        size,
+        rounds,
+        nothing,
+    )
+    compare(
+        "windowed-fft/double/cached",
+        {
+            "bare loop": bare(servers[0], f"fft64 {size} {array}"),
+            together: side_by_side(servers, f"fft64 {size // CORES} {array}", whole),
+            "plan, 1 worker": timed(spectra(store, "float64", 1, whole)),
+            f"plan, {several}": timed(spectra(store, "float64", CORES, whole)),
+        },
+        {(f"plan, {several}", together): 0.97},
         size,
         rounds,
         nothing,

@@ -9,8 +9,8 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use isochrony::segment::Complex32;
-use realfft::RealFftPlanner;
+use realfft::num_complex::Complex;
+use realfft::{FftNum, RealFftPlanner};
 
 use crate::strategies::{PAYLOAD, shards};
 
@@ -19,7 +19,8 @@ type Failure = Box<dyn std::error::Error>;
 const WINDOW: usize = 131_072;
 const BYTES: u64 = 2 * WINDOW as u64;
 
-/// Runs `LOOP BYTES ARRAY...`: `forward`, `backward`, `fft` or `adder` over the first bytes of arrays of 16-bit samples.
+/// Runs `LOOP BYTES ARRAY...`: `forward`, `backward`, `fft` and `fft64` (in single and double precision) or `adder`, over the
+/// first bytes of arrays of 16-bit samples.
 pub fn run(asked: &str) -> Result<i64, Failure> {
     let mut words = asked.split(' ');
     let (Some(name), Some(bytes)) = (words.next(), words.next()) else {
@@ -32,7 +33,8 @@ pub fn run(asked: &str) -> Result<i64, Failure> {
     match (name, &signals[..]) {
         ("forward", [one]) => one.summarize(0..one.count()),
         ("backward", [one]) => one.summarize((0..one.count()).rev()),
-        ("fft", [one]) => one.spectra(),
+        ("fft", [one]) => one.spectra::<f32>(),
+        ("fft64", [one]) => one.spectra::<f64>(),
         ("adder", [a, b]) => adder(a, b),
         _ => Err(format!("bare {asked}: no such loop over so many arrays").into()),
     }
@@ -89,8 +91,8 @@ impl Windows {
     }
 
     /// The strongest frequency of each window, added up.
-    fn spectra(&self) -> Result<i64, Failure> {
-        let mut transform = Transform::new();
+    fn spectra<T: FftNum + PartialOrd + From<i16>>(&self) -> Result<i64, Failure> {
+        let mut transform = Transform::<T>::new();
         let mut found = 0;
         for window in 0..self.count() {
             transform.of(self, window)?;
@@ -131,24 +133,24 @@ fn summary_plain(samples: &[i16]) -> (i16, i16, i64) {
     (low, high, sum)
 }
 
-fn strongest(spectrum: &[Complex32]) -> i64 {
-    let powers = spectrum.iter().map(Complex32::norm_sqr).enumerate().skip(1);
-    let (place, _) = powers.fold((0, -1.0), |best, (place, power)| {
+fn strongest<T: FftNum + PartialOrd>(spectrum: &[Complex<T>]) -> i64 {
+    let powers = spectrum.iter().map(Complex::norm_sqr).enumerate().skip(1);
+    let (place, _) = powers.fold((0, -T::one()), |best, (place, power)| {
         if power > best.1 { (place, power) } else { best }
     });
     place as i64
 }
 
 /// A window's samples and spectrum, and what is needed to go from one to the other.
-struct Transform {
-    plan: std::sync::Arc<dyn realfft::RealToComplex<f32>>,
+struct Transform<T> {
+    plan: std::sync::Arc<dyn realfft::RealToComplex<T>>,
     samples: Vec<i16>,
-    row: Vec<f32>,
-    scratch: Vec<Complex32>,
-    spectrum: Vec<Complex32>,
+    row: Vec<T>,
+    scratch: Vec<Complex<T>>,
+    spectrum: Vec<Complex<T>>,
 }
 
-impl Transform {
+impl<T: FftNum + From<i16>> Transform<T> {
     fn new() -> Self {
         let plan = RealFftPlanner::new().plan_fft_forward(WINDOW);
         Self {
@@ -163,7 +165,7 @@ impl Transform {
     fn of(&mut self, signal: &Windows, window: u64) -> Result<(), Failure> {
         signal.read(window, &mut self.samples)?;
         for (value, &sample) in self.row.iter_mut().zip(&self.samples) {
-            *value = f32::from(sample);
+            *value = T::from(sample);
         }
         let (plan, scratch) = (&self.plan, &mut self.scratch);
         Ok(plan.process_with_scratch(&mut self.row, &mut self.spectrum, scratch)?)
@@ -172,7 +174,7 @@ impl Transform {
 
 /// Spectra of two signals added window by window and written to a file beside them; the strongest frequencies, added up.
 fn adder(a: &Windows, b: &Windows) -> Result<i64, Failure> {
-    let (mut one, mut other) = (Transform::new(), Transform::new());
+    let (mut one, mut other) = (Transform::<f32>::new(), Transform::<f32>::new());
     let mut file = tempfile::tempfile_in(&a.folder)?;
     let mut bytes = Vec::new();
     let mut found = 0;
