@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import figures
+import scaling
 import streams
 
 
@@ -101,6 +102,8 @@ def main() -> None:
     grid = [result for result in results if "grid" in result]
     if grid:
         print(f"\n{streams.section(grid)}", end="")
+    if "scaling" in files:
+        print(f"\n{scaling.section(files['scaling'])}", end="")
     if space:
         print(f"\n{figures.section(space, files['cache'])}", end="")
 
