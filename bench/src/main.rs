@@ -8,6 +8,7 @@ mod chain;
 mod commit;
 mod fft;
 mod import;
+mod literals;
 mod measure;
 mod open;
 mod scan;

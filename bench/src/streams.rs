@@ -1,4 +1,4 @@
-//! nbuf: streams of bytes through workers, against the same work in bare loops, what memory and disk give, and ripgrep.
+//! nbuf: streams of bytes through workers, against the same work in bare loops and what memory and disk give.
 //!
 //! The grid is the paper's (figures 10 to 13): its processing, a plain loop for minimum, maximum and mean, by workers,
 //! memory, source and order. All memory is divided among the workers there, as in the paper; elsewhere the runtime chooses
@@ -6,11 +6,10 @@
 
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,11 +44,11 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     write(&path, &data)?;
     in_memory(&data, rounds, threads, results);
     from_disk(&path, &data, rounds, threads, results)?;
-    count(&dir.join("text"), bytes, rounds, results)?;
+    crate::literals::run(&dir.join("text"), bytes, rounds, results)?;
     grid(&path, &data[..bytes / 4], rounds.min(3), results)
 }
 
-fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
+pub fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
     let mut file = File::create(path)?;
     file.write_all(data)?;
     Ok(file.sync_all()?)
@@ -61,7 +60,7 @@ fn drop_cached(path: &Path) -> Result<(), Failure> {
     Ok(rustix::fs::fadvise(File::open(path)?, 0, None, advice)?)
 }
 
-fn through(name: &str, order: Order, stride: usize, input: Input<'_>) -> Outcome {
+pub fn through(name: &str, order: Order, stride: usize, input: Input<'_>) -> Outcome {
     let native = Native::parse(&[name]).expect("there is such a processor");
     let options = Options {
         order,
@@ -211,118 +210,6 @@ fn from_disk(
     let name = "nbuf/sha256/cold file";
     results.compare(name, &sha, other, &slower, bytes, Some((">= 0.95", met)));
     Ok(())
-}
-
-// --- literals ---
-
-const LINE: &str =
-    "2010-03-01T00:00:00.000000Z station 10 pressure 41.53 m of water, pump 2 on, valve 7 shut\n";
-const RARE: &str = "burst";
-
-/// Lines of a log, a rare word in one of 5,000; how many there are.
-fn text(path: &Path, bytes: usize) -> Result<u64, Failure> {
-    let mut block = String::new();
-    let mut found = 0;
-    while block.len() < bytes.min(16 << 20) {
-        for _ in 0..4_999 {
-            block += LINE;
-        }
-        block += &LINE.replace("pump 2 on", RARE);
-        found += 1;
-    }
-    let copies = (bytes / block.len()).max(1);
-    write(path, block.repeat(copies).as_bytes())?;
-    Ok(found * copies as u64)
-}
-
-fn count(path: &Path, bytes: usize, rounds: usize, results: &mut Results) -> Result<(), Failure> {
-    let rare = text(path, bytes)?;
-    let lines = rare * 5_000;
-    // In the page cache from here on.
-    File::open(path)?.read_to_end(&mut Vec::new())?;
-    let len = path.metadata()?.len();
-    for (word, expected) in [(RARE, rare), ("station", lines)] {
-        let request = format!("count:{word}");
-        let programs = programs(path, word);
-        let [ours, rg, grep, parallel] = turns(
-            rounds,
-            [
-                &mut || {
-                    let input = Input::open(path).expect("a file");
-                    let Outcome::Matches(found) = through(&request, Order::None, 1024, input)
-                    else {
-                        panic!("these are no matches")
-                    };
-                    assert_eq!(found.total, expected, "{word}");
-                },
-                &mut || programs[0].run(expected),
-                &mut || programs[1].run(expected),
-                &mut || programs[2].run(expected),
-            ],
-        );
-        for (program, times) in programs.iter().zip([rg, grep, parallel]) {
-            let goal = (program.name == "ripgrep").then(|| (">= 0.8", ratio(&ours, &times) >= 0.8));
-            if program.is_here {
-                let name = format!("nbuf/count/{word}");
-                results.compare(&name, &ours, program.name, &times, Some(len), goal);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A program that counts in a file. What it counts are lines with a match, of which each has one here.
-struct Program {
-    name: &'static str,
-    words: Vec<String>,
-    is_here: bool,
-}
-
-fn programs(path: &Path, word: &str) -> [Program; 3] {
-    let path = path.display();
-    let commands = [
-        (
-            "ripgrep",
-            format!("rg --no-config --count-matches --fixed-strings {word} {path}"),
-        ),
-        (
-            "GNU grep",
-            format!("grep --count --fixed-strings {word} {path}"),
-        ),
-        (
-            "GNU parallel with grep",
-            format!(
-                "parallel --will-cite --pipepart --arg-file {path} --block -1 grep --count --fixed-strings {word}"
-            ),
-        ),
-    ];
-    commands.map(|(name, command)| {
-        let words: Vec<String> = command.split(' ').map(String::from).collect();
-        let is_here = Command::new(&words[0]).arg("--version").output().is_ok();
-        if !is_here {
-            println!("nbuf/count: {name} is not here, so nothing is compared with it");
-        }
-        Program {
-            name,
-            words,
-            is_here,
-        }
-    })
-}
-
-impl Program {
-    fn run(&self, expected: u64) {
-        if !self.is_here {
-            return;
-        }
-        let mut command = Command::new(&self.words[0]);
-        // Bytes, not letters: what is looked for is a literal.
-        let command = command.args(&self.words[1..]).env("LC_ALL", "C");
-        let output = command.output().expect("it ran before");
-        let said = String::from_utf8_lossy(&output.stdout);
-        let found: u64 = said.lines().map(|count| count.parse().unwrap_or(0)).sum();
-        assert_eq!(found, expected, "{}: {said}", self.name);
-    }
 }
 
 // --- the paper's grid ---
