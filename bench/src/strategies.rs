@@ -52,7 +52,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                 cached: Some(if state == State::Cached { 1.0 } else { 0.0 }),
             };
             // Past the page cache nothing is left for the next scan, so that it is not chosen unless asked for.
-            let best = volume.best(amount, |one| one != Strategy::Direct);
+            let best = volume.best(amount, |one| !one.is_direct());
             for turn in 0..Strategy::ALL.len() {
                 let at = (turn + round) % Strategy::ALL.len();
                 let strategy = Strategy::ALL[at];

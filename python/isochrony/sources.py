@@ -46,8 +46,9 @@ def scan(
             ``"read"`` copies them into a buffer that is used again; ``"mmap"`` maps the files; ``"readahead"`` maps
             them and asks the system at each piece for twice its length; ``"readahead_all"`` asks for all at the
             beginning; ``"populate"`` has the page tables of each piece filled at once; ``"direct"`` reads past the
-            page cache, ahead of the scan. Where it does not apply (a sealed signal, a file system that refuses),
-            `Plan.explain` and the report's `reads` say what is done instead.
+            page cache, ahead of the scan; ``"io_uring"`` has the kernel fill several buffers ahead of the scan, and
+            ``"io_uring_direct"`` does so past the page cache. Where it does not apply (a sealed signal, a file system
+            or a container that refuses), `Plan.explain` and the report's `reads` say what is done instead.
 
     Raises:
         StoreValueError: there is no such `io`.

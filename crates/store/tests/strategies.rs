@@ -152,19 +152,92 @@ fn a_sealed_signal_is_decoded_whatever_was_asked_for() {
 }
 
 #[test]
-fn memory_of_read_does_not_grow_with_the_signal() {
+fn memory_of_copies_does_not_grow_with_the_signal() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = gappy(&folder);
-    let mut reader = SignalReader::new(&signal, &parts(&signal), 1_000, Strategy::Read).unwrap();
-    let mut places = std::collections::BTreeSet::new();
-    for k in 0..60 {
-        let segment = reader.read(k * 1_000..(k + 1) * 1_000).unwrap();
-        places.insert(segment.buffers().next().unwrap().as_ptr().addr());
+    // One that is looked at, and those that are on their way.
+    let copying = Strategy::ALL.into_iter().filter(|one| one.copies());
+    for strategy in copying {
+        let most = if strategy == Strategy::Read { 2 } else { 6 };
+        let parts = parts(&signal);
+        let mut reader = SignalReader::new(&signal, &parts, 1_000, strategy).unwrap();
+        let mut places = std::collections::BTreeSet::new();
+        for k in 0..70 {
+            let segment = reader.read(k * 1_000..(k + 1) * 1_000).unwrap();
+            check(&segment);
+            // Which page it is; where in it depends on where in the file.
+            places.insert(segment.buffers().next().unwrap().as_ptr().addr() / 4096);
+        }
+        assert!(
+            places.len() <= 2 * most,
+            "{strategy}: pieces were read into other memory: {places:?}"
+        );
     }
-    assert!(
-        places.len() <= 2,
-        "each piece was read into other memory: {places:?}"
-    );
+}
+
+#[test]
+fn a_file_that_became_shorter_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = gappy(&folder);
+    let store = Store::open(store.path(), Mode::Read).unwrap();
+    let signal = store.signal("p").unwrap();
+    let array = store.path().join("p").join("data");
+    let shard = isochrony_store::layout::shard_file(&array, 0);
+    let file = std::fs::File::options().write(true).open(&shard).unwrap();
+    // Of the payload 40,000 samples are left.
+    file.set_len(65_536 + 80_000).unwrap();
+    for strategy in Strategy::ALL.into_iter().filter(|one| one.copies()) {
+        let parts = parts(&signal);
+        let mut reader = SignalReader::new(&signal, &parts, 10_000, strategy).unwrap();
+        for start in [0, 10_000, 20_000, 30_000] {
+            check(&reader.read(start..start + 10_000).unwrap());
+        }
+        let error = reader.read(40_000..50_000).unwrap_err();
+        assert_eq!(error.code(), "missing_samples", "{strategy}: {error}");
+        assert!(
+            error.to_string().contains(shard.to_str().unwrap()),
+            "{error}"
+        );
+        // What is there can still be read.
+        check(&reader.read(5_000..15_000).unwrap());
+    }
+}
+
+#[test]
+fn a_reader_goes_on_in_another_thread_when_its_own_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_store, signal) = gappy(&folder);
+    for strategy in Strategy::ALL {
+        let parts = parts(&signal);
+        let mut reader = SignalReader::new(&signal, &parts, 10_000, strategy).unwrap();
+        for k in 0..7 {
+            // What a thread has asked the system for may be called off as it ends.
+            let thread = std::thread::spawn(move || {
+                let segment = reader.read(k * 10_000..(k + 1) * 10_000).unwrap();
+                (reader, segment)
+            });
+            let segment;
+            (reader, segment) = thread.join().unwrap();
+            check(&segment);
+        }
+    }
+}
+
+#[test]
+fn a_reader_may_be_dropped_with_pieces_on_their_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_store, signal) = gappy(&folder);
+    for strategy in Strategy::ALL {
+        for read in [0, 1, 2] {
+            let parts = parts(&signal);
+            let mut reader = SignalReader::new(&signal, &parts, 10_000, strategy).unwrap();
+            let held: Vec<_> = (0..read)
+                .map(|k| reader.read(k * 10_000..(k + 1) * 10_000).unwrap())
+                .collect();
+            drop(reader);
+            held.iter().for_each(check);
+        }
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub fn calibrate(
         // As a program that reads from front to back leaves it: which pages lie in the cache depends on who filled it.
         scan(&scratch.0, Strategy::Read, State::Cold)?;
         for strategy in order {
-            if strategy != Strategy::Direct {
+            if !strategy.is_direct() {
                 trials.extend(scan(&scratch.0, strategy, State::Cached)?);
             }
             count += 1;

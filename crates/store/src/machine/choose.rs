@@ -101,7 +101,7 @@ impl Outlook {
         });
         // Who reads past the page cache leaves nothing there for the next one, unless it would not fit anyway.
         let fits = bytes * 2.0 < system::free_memory() as f64;
-        let best = volume.best(amount, |one| !(fits && one == Strategy::Direct));
+        let best = volume.best(amount, |one| !(fits && one.is_direct()));
         Self {
             amount,
             prospects: prospects.into(),

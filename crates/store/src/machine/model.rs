@@ -51,7 +51,7 @@ impl Volume {
         let path = self.paths.get(strategy.name())?;
         let touch = self.costs.touch(strategy);
         let state = match (strategy, state) {
-            (Strategy::Direct, _) => State::Cold,
+            (direct, _) if direct.is_direct() => State::Cold,
             (_, state) => state,
         };
         let each = match state {
@@ -60,12 +60,8 @@ impl Volume {
             State::Cached => (path.ask?.plus(touch)).plus(self.costs.faults(path.fault_bytes)),
             State::Cold => {
                 let cold = path.cold?;
+                // Past the page cache it is part of the wait.
                 let ask = path.ask.unwrap_or(Spread::exact(0.0));
-                let ask = if strategy == Strategy::Direct {
-                    Spread::exact(0.0)
-                } else {
-                    ask
-                };
                 let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
                 known.plus(cold.wait)
             }

@@ -5,13 +5,29 @@
 //! reasons and what each costs on a Linux of today.
 
 mod ahead;
-mod direct;
 mod files;
+mod flights;
 mod pieces;
 mod pool;
 mod reader;
+mod requests;
 mod ring;
 pub(crate) mod system;
+// Where the crate that it rests on knows the kernel's structures.
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "powerpc64"
+        )
+    )),
+    path = "no_uring.rs"
+)]
+mod uring;
 
 use std::fmt;
 
@@ -38,20 +54,27 @@ pub enum Strategy {
     Populate,
     /// Past the page cache into a ring of aligned buffers, filled by threads ahead of the scan.
     Direct,
+    /// Into a ring of buffers that the kernel fills ahead of the scan by several requests at once, through an io_uring.
+    IoUring,
+    /// The same past the page cache.
+    IoUringDirect,
 }
 
 impl Strategy {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Read,
         Self::Mmap,
         Self::Readahead,
         Self::ReadaheadAll,
         Self::Populate,
         Self::Direct,
+        Self::IoUring,
+        Self::IoUringDirect,
     ];
 
-    /// Its name: `"read"`, `"mmap"`, `"readahead"`, `"readahead_all"`, `"populate"`, `"direct"`.
+    /// Its name: `"read"`, `"mmap"`, `"readahead"`, `"readahead_all"`, `"populate"`, `"direct"`,
+    /// `"io_uring"`, `"io_uring_direct"`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,6 +84,8 @@ impl Strategy {
             Self::ReadaheadAll => "readahead_all",
             Self::Populate => "populate",
             Self::Direct => "direct",
+            Self::IoUring => "io_uring",
+            Self::IoUringDirect => "io_uring_direct",
         }
     }
 
@@ -88,8 +113,8 @@ impl Strategy {
     #[must_use]
     pub const fn piece_bytes(self) -> u64 {
         match self {
-            Self::Read => 512 << 10,
-            Self::Direct => 2 << 20,
+            Self::Read | Self::IoUring => 512 << 10,
+            Self::Direct | Self::IoUringDirect => 2 << 20,
             _ => 4 << 20,
         }
     }
@@ -97,7 +122,28 @@ impl Strategy {
     /// Whether samples are copied into buffers of the process.
     #[must_use]
     pub const fn copies(self) -> bool {
-        matches!(self, Self::Read | Self::Direct)
+        matches!(self, Self::Read) || self.is_direct() || self.is_uring()
+    }
+
+    /// Whether samples are read past the page cache, so that it does not matter what is in it.
+    #[must_use]
+    pub const fn is_direct(self) -> bool {
+        matches!(self, Self::Direct | Self::IoUringDirect)
+    }
+
+    /// Whether it asks the kernel through an io_uring.
+    #[must_use]
+    pub const fn is_uring(self) -> bool {
+        matches!(self, Self::IoUring | Self::IoUringDirect)
+    }
+
+    /// What takes its place where the kernel grants no io_uring.
+    const fn without_uring(self) -> Self {
+        match self {
+            Self::IoUring => Self::Read,
+            Self::IoUringDirect => Self::Direct,
+            other => other,
+        }
     }
 }
 

@@ -6,10 +6,11 @@ use std::ops::Range;
 use isochrony_segment::{Buffer, SigSeg};
 
 use super::ahead::{Ahead, AllAhead};
-use super::direct::{Direct, DirectFiles};
 use super::files::Files;
+use super::flights::{self, Flights};
 use super::pieces::Pieces;
 use super::pool::Pool;
+use super::requests::{Attempt, Requests};
 use super::ring::Ring;
 use super::{Strategy, system};
 use crate::error::StoreError;
@@ -55,6 +56,7 @@ enum Way {
     Populate,
     Copy(Files, Pool),
     Ring(Ring),
+    Flights(Box<Flights>),
 }
 
 /// Reads parts of a signal in pieces, by a strategy; the samples are the same by each.
@@ -87,7 +89,7 @@ impl SignalReader {
         piece: i64,
         strategy: Strategy,
     ) -> Result<Self, StoreError> {
-        let reading = Reading::foresee(signal, parts, strategy);
+        let mut reading = Reading::foresee(signal, parts, strategy);
         let files = || Files::new(signal.clone());
         let pieces = |piece| Pieces::new(signal.clone(), parts.to_vec(), piece);
         let no_thread = |source| StoreError::Io {
@@ -105,6 +107,17 @@ impl SignalReader {
             Some(Strategy::Populate) => Way::Populate,
             Some(Strategy::Direct) => {
                 Way::Ring(Ring::begin(signal, pieces(piece)).map_err(no_thread)?)
+            }
+            Some(uring @ (Strategy::IoUring | Strategy::IoUringDirect)) => {
+                match Flights::begin(signal, pieces(piece), uring.is_direct()) {
+                    Ok(flights) => Way::Flights(Box::new(flights)),
+                    // It was granted a moment ago.
+                    Err(why) => {
+                        reading.used = Some(Strategy::Read);
+                        reading.why = Some(why);
+                        Way::Copy(files(), Pool::default())
+                    }
+                }
             }
         };
         Ok(Self {
@@ -151,21 +164,12 @@ impl SignalReader {
                 return Ok(segment);
             }
             Way::Copy(files, pool) => copy(files, pool, &range)?,
-            Way::Ring(ring) => match ring.take(&range) {
-                Some(Ok(Direct::Read(buffer))) => Some(buffer),
-                Some(Ok(Direct::Refused(why))) => {
+            Way::Ring(_) | Way::Flights(_) => match self.past_mapping(&range)? {
+                Attempt::Read(buffer) => Some(buffer),
+                Attempt::Refused(why) => {
                     refused = Some(why);
                     None
                 }
-                Some(Err(error)) => return Err(error),
-                // Not the piece that was foreseen.
-                None => match DirectFiles::new(Files::new(signal.clone())).read(&range)? {
-                    Direct::Read(buffer) => Some(buffer),
-                    Direct::Refused(why) => {
-                        refused = Some(why);
-                        None
-                    }
-                },
             },
         };
         if let Some(why) = refused {
@@ -180,6 +184,22 @@ impl SignalReader {
                 self.signal.stream(),
             )?),
             None => self.signal.read(range),
+        }
+    }
+
+    /// The samples of a range as a ring has read them ahead, or, out of turn, at once.
+    fn past_mapping(&mut self, range: &Range<i64>) -> Result<Attempt, StoreError> {
+        match &mut self.way {
+            Way::Flights(flights) => flights.take(range),
+            Way::Ring(ring) => match ring.take(range) {
+                Some(read) => read,
+                // Not the piece that was foreseen.
+                None => {
+                    let files = Files::new(self.signal.clone());
+                    Requests::new(files, true).read(range, &mut Pool::default())
+                }
+            },
+            _ => Ok(Attempt::Refused("nothing reads ahead".into())),
         }
     }
 
@@ -238,10 +258,15 @@ fn foreseen(
         // Reading tells what is wrong.
         _ => {}
     }
-    if asked == Strategy::Direct
-        && let Some(why) = DirectFiles::new(files).refuses(&first)
+    if asked.is_direct()
+        && let Some(why) = Requests::new(files, true).refuses(&first)
     {
         return (Some(Strategy::Read), Some(why));
+    }
+    if asked.is_uring()
+        && let Some(why) = flights::refused()
+    {
+        return (Some(asked.without_uring()), Some(why));
     }
     (Some(asked), None)
 }

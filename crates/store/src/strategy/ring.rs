@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use super::direct::{Direct, DirectFiles};
 use super::files::Files;
 use super::pieces::Pieces;
+use super::pool::Pool;
+use super::requests::{Attempt, Requests};
 use crate::error::StoreError;
 use crate::signal::Signal;
 
@@ -24,7 +25,7 @@ const DEEP: usize = 2;
 struct Worker {
     /// None once the ring is being dropped.
     jobs: Option<SyncSender<Range<i64>>>,
-    done: Receiver<Result<Direct, StoreError>>,
+    done: Receiver<Result<Attempt, StoreError>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -67,7 +68,7 @@ impl Ring {
     }
 
     /// The samples of a piece; None if it is not the one that is next, or a thread is gone.
-    pub(super) fn take(&mut self, piece: &Range<i64>) -> Option<Result<Direct, StoreError>> {
+    pub(super) fn take(&mut self, piece: &Range<i64>) -> Option<Result<Attempt, StoreError>> {
         if self.asked.front().is_none_or(|(_, next)| next != piece) {
             return None;
         }
@@ -85,9 +86,9 @@ impl Worker {
         let thread = std::thread::Builder::new()
             .name("isochrony-direct".into())
             .spawn(move || {
-                let mut files = DirectFiles::new(files);
+                let (mut requests, mut pool) = (Requests::new(files, true), Pool::default());
                 while let Ok(range) = asked.recv() {
-                    if give.send(files.read(&range)).is_err() {
+                    if give.send(requests.read(&range, &mut pool)).is_err() {
                         return;
                     }
                 }

@@ -1,0 +1,275 @@
+//! Which bytes of which files a piece is made of, and reading them into a buffer.
+//!
+//! Past the page cache the kernel asks that the place in the file, the place in memory and the length be multiples of the
+//! disk's blocks. The payload of a shard begins at such a place; what a piece needs is read with the blocks at its ends,
+//! and a view leaves them out.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use isochrony_segment::Buffer;
+
+use super::files::{Files, ShardFile, is_same};
+use super::pool::{ALIGNED, Pool, skip};
+use super::system;
+use crate::engine::io::failed;
+use crate::error::StoreError;
+use crate::layout::flat::Span;
+
+/// What became of an attempt.
+#[derive(Debug)]
+pub(super) enum Attempt {
+    /// The samples.
+    Read(Buffer),
+    /// It is not possible here; why.
+    Refused(String),
+}
+
+/// A part of a piece that lies in one file.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    pub(super) file: Arc<File>,
+    path: PathBuf,
+    /// Where to read in the file.
+    pub(super) offset: u64,
+    /// Where it goes, from the first aligned byte of the buffer on.
+    place: usize,
+    /// Bytes without which samples are missing.
+    need: usize,
+    /// Bytes to ask for: the same, or in whole blocks.
+    pub(super) ask: usize,
+    whole_blocks: bool,
+}
+
+/// A piece: its parts, and where its samples lie in memory that holds them.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) parts: Vec<Part>,
+    /// Where samples begin, from the first aligned byte of the buffer on.
+    begin: usize,
+    len: usize,
+}
+
+impl Plan {
+    /// Bytes of memory, from the first aligned byte of a buffer on.
+    pub(super) fn room(&self) -> usize {
+        self.len + 2 * ALIGNED
+    }
+
+    /// The samples in a buffer that all parts were read into.
+    pub(super) fn view(&self, buffer: &Buffer) -> Attempt {
+        let begin = skip(buffer) + self.begin;
+        let samples = buffer.slice(begin..begin + self.len);
+        // Room for the blocks at both ends was asked for.
+        samples.map_or_else(
+            || Attempt::Refused("its buffer is too short".into()),
+            Attempt::Read,
+        )
+    }
+}
+
+impl Part {
+    /// Where it goes within a buffer.
+    pub(super) fn place(&self, buffer: &Buffer) -> usize {
+        skip(buffer) + self.place
+    }
+
+    /// Reads what is missing behind the first `have` bytes. `Ok(Some(why))`: the file system refuses.
+    pub(super) fn complete(
+        &self,
+        buffer: &mut Buffer,
+        have: usize,
+    ) -> Result<Option<String>, StoreError> {
+        if have >= self.need {
+            return Ok(None);
+        }
+        let from = self.place(buffer);
+        let Some(memory) = buffer.get_mut() else {
+            return Ok(Some("its buffer is in use".into()));
+        };
+        let room = &mut memory[from..from + self.ask];
+        match self.fill(room, have) {
+            Ok(have) if have >= self.need => Ok(None),
+            Ok(have) => Err(StoreError::MissingSamples {
+                path: self.path.clone(),
+                have: self.offset + have as u64,
+                need: self.offset + self.need as u64,
+            }),
+            Err(error) if self.whole_blocks && refused(&error) => {
+                Ok(Some(format!("the file system refuses: {error}")))
+            }
+            Err(error) => Err(failed(error, "read", &self.path)),
+        }
+    }
+
+    /// Until all is there that is needed, or the file ends; gives how much is.
+    fn fill(&self, room: &mut [u8], have: usize) -> io::Result<usize> {
+        let mut have = match self.whole_blocks {
+            true => have / ALIGNED * ALIGNED,
+            false => have,
+        };
+        while have < self.need {
+            let at = self.offset + have as u64;
+            match self.file.read_at(&mut room[have..], at) {
+                Ok(0) => break,
+                Ok(count) => have += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            // The kernel gives less than whole blocks at the end of a file only.
+            if self.whole_blocks && !have.is_multiple_of(ALIGNED) {
+                break;
+            }
+        }
+        Ok(have)
+    }
+}
+
+/// Finds what pieces of a signal are made of.
+#[derive(Debug)]
+pub(super) struct Requests {
+    files: Files,
+    /// Past the page cache.
+    direct: bool,
+    last: Option<(u64, Arc<File>)>,
+}
+
+impl Requests {
+    pub(super) fn new(files: Files, direct: bool) -> Self {
+        Self {
+            files,
+            direct,
+            last: None,
+        }
+    }
+
+    /// Why a range cannot be read so; opens its first file to see.
+    pub(super) fn refuses(&mut self, range: &Range<i64>) -> Option<String> {
+        let span = self.files.spans(range).next()?;
+        match self.files.shard(&span) {
+            Ok(Some(shard)) => self.open(&shard).err(),
+            Ok(None) => Some("another program wrote its shards".into()),
+            // Reading tells.
+            Err(_) => None,
+        }
+    }
+
+    /// What a range within the signal is made of; `Ok(Err(why))`: it cannot be read so.
+    pub(super) fn plan(&mut self, range: &Range<i64>) -> Result<Result<Plan, String>, StoreError> {
+        let size = self.files.signal().dtype().size() as u64;
+        let len = (range.end - range.start).cast_unsigned() * size;
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|len| *len < isize::MAX as usize - 3 * ALIGNED);
+        let len = len.ok_or_else(|| too_large(range, size))?;
+        let mut plan = Plan {
+            parts: Vec::new(),
+            begin: 0,
+            len,
+        };
+        let mut at = 0;
+        for span in self.files.spans(range) {
+            let before = match self.direct {
+                true => (span.offset % ALIGNED as u64) as usize,
+                false => 0,
+            };
+            if at == 0 {
+                plan.begin = before;
+            }
+            // Only the first span may begin inside a block, or memory would have a hole.
+            if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNED != before) {
+                return Ok(Err("its shards are no whole blocks".into()));
+            }
+            let (file, path) = match self.file(&span)? {
+                Ok(found) => found,
+                Err(why) => return Ok(Err(why)),
+            };
+            let need = before + span.len as usize;
+            plan.parts.push(Part {
+                file,
+                path,
+                offset: span.offset - before as u64,
+                place: plan.begin + at - before,
+                need,
+                ask: match self.direct {
+                    true => need.next_multiple_of(ALIGNED),
+                    false => need,
+                },
+                whole_blocks: self.direct,
+            });
+            at += span.len as usize;
+        }
+        Ok(Ok(plan))
+    }
+
+    /// Reads a range within the signal, waiting for it.
+    pub(super) fn read(
+        &mut self,
+        range: &Range<i64>,
+        pool: &mut Pool,
+    ) -> Result<Attempt, StoreError> {
+        let plan = match self.plan(range)? {
+            Ok(plan) => plan,
+            Err(why) => return Ok(Attempt::Refused(why)),
+        };
+        let mut buffer = pool.take(plan.room())?;
+        for part in &plan.parts {
+            if let Some(why) = part.complete(&mut buffer, 0)? {
+                return Ok(Attempt::Refused(why));
+            }
+        }
+        let samples = plan.view(&buffer);
+        pool.give(buffer);
+        Ok(samples)
+    }
+
+    fn file(&mut self, span: &Span) -> Result<Result<(Arc<File>, PathBuf), String>, StoreError> {
+        let Some(shard) = self.files.shard(span)? else {
+            return Ok(Err("another program wrote its shards".into()));
+        };
+        if let Some((number, file)) = &self.last
+            && *number == span.shard
+        {
+            return Ok(Ok((file.clone(), shard.path)));
+        }
+        Ok(self.open(&shard).map(|file| {
+            let file = Arc::new(file);
+            self.last = Some((span.shard, file.clone()));
+            (file, shard.path)
+        }))
+    }
+
+    /// Opens a shard once more; says why not.
+    fn open(&self, shard: &ShardFile) -> Result<File, String> {
+        let Some(known) = shard.file.as_os_file() else {
+            return Err("it lies on no disk".into());
+        };
+        if !self.direct {
+            return (known.try_clone()).map_err(|error| format!("its file: {error}"));
+        }
+        match system::open_direct(&shard.path) {
+            Ok(file) if is_same(known, &file) => Ok(file),
+            Ok(_) => Err("its file is being replaced".into()),
+            Err(error) => Err(format!("the file system refuses O_DIRECT: {error}")),
+        }
+    }
+}
+
+fn refused(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::InvalidInput | ErrorKind::Unsupported
+    )
+}
+
+fn too_large(range: &Range<i64>, size: u64) -> StoreError {
+    StoreError::TooLarge {
+        what: "one piece of a scan",
+        bytes: (range.end - range.start).unsigned_abs() as u128 * u128::from(size),
+        limit: isize::MAX as u128,
+    }
+}

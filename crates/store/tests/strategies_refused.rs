@@ -1,0 +1,116 @@
+//! Reading where the kernel refuses what a strategy needs: refused for one thread, by the kernel itself.
+#![cfg(all(target_os = "linux", target_endian = "little"))]
+#![allow(unsafe_code)] // A filter of system calls has no safe crate.
+
+use isochrony_segment::DType;
+use isochrony_store::{CreateOptions, Mode, Reading, Signal, SignalReader, Store, Strategy};
+use isochrony_time::Rate;
+
+/// From now on the kernel answers this thread's calls of a number with EPERM, as containers and `sysctl` do. False where
+/// it has no filters.
+fn refuse(call: libc::c_long) -> bool {
+    let step = |code: u32, jt, jf, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let answer = libc::BPF_RET | libc::BPF_K;
+    let mut program = [
+        // The number of the call is the first word of what a filter sees.
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(equal, 0, 1, call as u32),
+        step(answer, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the kernel copies the program, which outlives the calls; both change what this thread may ask for, no memory.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(
+                libc::PR_SET_SECCOMP,
+                libc::SECCOMP_MODE_FILTER,
+                std::ptr::from_ref(&filter),
+            ) == 0
+    }
+}
+
+fn sample(index: i64) -> i16 {
+    (index.wrapping_mul(2_654_435_761) >> 13) as i16
+}
+
+fn made(folder: &std::path::Path) -> Signal {
+    let store = Store::open(folder.join("a.iso"), Mode::Create).unwrap();
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    let writer = store.create("p", &options).unwrap();
+    writer
+        .append(&(0..100_000).map(sample).collect::<Vec<_>>())
+        .unwrap();
+    store.commit(true).unwrap();
+    writer.signal().unwrap()
+}
+
+/// Reads all of a signal by a strategy; how it was read.
+fn read(signal: &Signal, strategy: Strategy) -> Reading {
+    let parts = signal.select(0..100_000).unwrap().parts().to_vec();
+    let mut reader = SignalReader::new(signal, &parts, 10_000, strategy).unwrap();
+    for start in (0..100_000).step_by(10_000) {
+        let segment = reader.read(start..start + 10_000).unwrap();
+        let found = segment.to_vec::<i16>().unwrap();
+        assert!(found.into_iter().eq((start..start + 10_000).map(sample)));
+    }
+    reader.reading().clone()
+}
+
+/// Runs in a thread that a call is refused to; nothing where the kernel filters no calls.
+fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) {
+    let run = move || match refuse(call) {
+        true => act(),
+        false => eprintln!("this kernel filters no calls: not tested"),
+    };
+    std::thread::spawn(run).join().unwrap();
+}
+
+#[test]
+fn without_an_io_uring_its_strategies_are_replaced_and_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let signal = made(folder.path());
+    without(libc::SYS_io_uring_setup, move || {
+        let parts = signal.select(0..100_000).unwrap().parts().to_vec();
+        for (asked, instead) in [
+            (Strategy::IoUring, Strategy::Read),
+            (Strategy::IoUringDirect, Strategy::Direct),
+        ] {
+            let reading = read(&signal, asked);
+            assert_eq!(reading, Reading::foresee(&signal, &parts, asked));
+            let said = reading.to_string();
+            // A file system may refuse to be read past the page cache, too.
+            if reading.used == Some(Strategy::Read) && asked.is_direct() {
+                assert!(said.contains("O_DIRECT"), "{said}");
+                continue;
+            }
+            assert_eq!(reading.used, Some(instead));
+            assert!(said.contains("the system grants no io_uring"), "{said}");
+            assert!(said.contains("not permitted"), "{said}");
+        }
+        // The others need none.
+        assert_eq!(read(&signal, Strategy::Mmap).why, None);
+    });
+}
+
+#[test]
+fn an_io_uring_that_takes_no_requests_is_replaced_on_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let signal = made(folder.path());
+    without(libc::SYS_io_uring_enter, move || {
+        for strategy in [Strategy::IoUring, Strategy::IoUringDirect] {
+            let reading = read(&signal, strategy);
+            assert_eq!(reading.used, Some(Strategy::Read));
+            assert!(reading.why.is_some(), "{reading}");
+        }
+    });
+}
