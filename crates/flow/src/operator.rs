@@ -208,6 +208,12 @@ pub trait Operator: Send {
         Ok(())
     }
 
+    /// A stretch begins, whose samples are counted from `anchor`, behind `why`; None: it is the first of a scan. Told behind
+    /// [`on_break`](Self::on_break), to who must know where stretches begin also where none of their items come.
+    fn begins(&mut self, anchor: i64, why: Option<&Break>) {
+        let _ = (anchor, why);
+    }
+
     /// The input has ended: emit what is left.
     ///
     /// # Errors

@@ -54,6 +54,9 @@ pub trait Source: Send {
         let _ = thread;
     }
 
+    /// Nobody wants more of it; said at the end of a run too, and perhaps more than once.
+    fn close(&mut self) {}
+
     /// How it reads from a store, for the report.
     fn reading(&self) -> Option<Reading> {
         None

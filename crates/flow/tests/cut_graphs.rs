@@ -1,45 +1,15 @@
 //! Graphs in two, of which workers do one part: what is said of it, and what is in which.
 
-use std::ops::Range;
+#[path = "common/gapped.rs"]
+mod gapped;
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
     Bound, Contract, Held, Inputs, Item, Kept, Live, Next, OpError, Operator, Out, Plan, PlanError,
-    Port, PortType, RunOptions, Segments, Spread, json, operator,
+    Port, PortType, RunOptions, Spread, json, operator,
 };
-use isochrony_segment::{SigSeg, Stream};
-use isochrony_time::{Rate, TimebaseId};
 
-const SAMPLES: i64 = 40_000;
-
-fn recording() -> Live {
-    let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
-    let piece = |range: Range<i64>| {
-        let samples: Vec<i16> = range.clone().map(|k| (k % 1000) as i16).collect();
-        SigSeg::from_slice(&samples, range.start, stream).unwrap()
-    };
-    // Two gaps, one of them of a single sample.
-    let pieces = [0..12_345, 12_346..30_000, 31_000..SAMPLES];
-    Live::new(Segments::new(pieces.map(piece)).unwrap())
-}
-
-fn windows() -> Plan {
-    Plan::scan_part(recording(), None, 500)
-        .rewindow(100)
-        .unwrap()
-}
-
-fn options(workers: usize) -> RunOptions<'static> {
-    let mut options = RunOptions::default();
-    (options.workers, options.task) = (workers, 2000);
-    options
-}
-
-fn named(plan: &Plan, name: &str, params: serde_json::Value) -> Plan {
-    let declaration = *isochrony_flow::Catalog::standard().get(name).unwrap();
-    let params = params.as_object().unwrap().clone();
-    plan.apply(&declaration, params, &[]).unwrap()
-}
+use gapped::{named, options, recording, windows};
 
 operator! {
     /// Gives everything at the end.
@@ -109,7 +79,16 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
         spread(&powers.limit(4).unwrap()),
         "scan -> rewindow -> map -> power in tasks of up to 2097152 samples, then in order: limit remembers what came before"
     );
-    assert!(spread(&powers.zip(&[mapped]).unwrap()).ends_with("several take what it gives"));
+    let both = powers.zip(std::slice::from_ref(&mapped)).unwrap();
+    assert_eq!(
+        spread(&both.limit(4).unwrap()),
+        "0 scan -> 1 rewindow -> 2 map, 2 -> 3 power, 3 and 2 -> 4 zip in tasks of up to 2097152 samples, then in order: limit remembers what came before"
+    );
+    let loud = mapped.filter(&s.max().gt(3)).unwrap();
+    let limited = mapped.limit(9).unwrap();
+    assert!(spread(&loud.zip(&[limited]).unwrap()).ends_with(
+        "then in order: limit remembers what came before; zip takes also what is not in tasks of this scan"
+    ));
     let scan = Plan::scan_live(recording());
     let taps = named(&scan, "fir", json!({"taps": [1, 2, 1], "delay": "centred"}));
     let halved = named(

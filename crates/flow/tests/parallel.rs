@@ -1,42 +1,19 @@
 //! Runs on several cores: who does what, what fails, what is bounded. That results are the same bits is tested beside what
 //! makes plans by chance, in `rewrites.rs` and `stored.rs`.
 
-use std::ops::Range;
+#[path = "common/gapped.rs"]
+mod gapped;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
     Bound, Contract, Control, Held, Inputs, Item, Kept, Live, Next, OpError, OpErrorKind, Operator,
-    Out, Plan, PlanError, Port, PortType, Progress, RunOptions, Segments, Stat, json, operator,
+    Out, Plan, PlanError, Port, PortType, Progress, RunOptions, Stat, json, operator,
 };
-use isochrony_segment::{SigSeg, Stream};
-use isochrony_time::{Rate, TimebaseId};
 
-const SAMPLES: i64 = 40_000;
-
-fn recording() -> Live {
-    let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
-    let piece = |range: Range<i64>| {
-        let samples: Vec<i16> = range.clone().map(|k| (k % 1000) as i16).collect();
-        SigSeg::from_slice(&samples, range.start, stream).unwrap()
-    };
-    // Two gaps, one of them of a single sample.
-    let pieces = [0..12_345, 12_346..30_000, 31_000..SAMPLES];
-    Live::new(Segments::new(pieces.map(piece)).unwrap())
-}
-
-fn windows() -> Plan {
-    Plan::scan_part(recording(), None, 500)
-        .rewindow(100)
-        .unwrap()
-}
-
-fn options(workers: usize) -> RunOptions<'static> {
-    let mut options = RunOptions::default();
-    (options.workers, options.task) = (workers, 2000);
-    options
-}
+use gapped::{SAMPLES, named, options, recording, windows};
 
 operator! {
     /// Fails or panics at a sample.
@@ -65,12 +42,6 @@ impl Operator for Fail {
         }
         Ok(Next::Tail)
     }
-}
-
-fn named(plan: &Plan, name: &str, params: serde_json::Value) -> Plan {
-    let declaration = *isochrony_flow::Catalog::standard().get(name).unwrap();
-    let params = params.as_object().unwrap().clone();
-    plan.apply(&declaration, params, &[]).unwrap()
 }
 
 fn failing(at: &[i64], how: &str) -> Plan {

@@ -3,186 +3,24 @@
 // One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
-use std::ops::Range;
+#[path = "common/noise.rs"]
+mod noise;
+#[path = "common/plans.rs"]
+mod plans;
+
+use std::cell::Cell;
 
 use arrow_array::cast::AsArray;
 use isochrony_expr::Expr;
-use isochrony_flow::ops::TrimPeak;
-use isochrony_flow::{Catalog, Gathered, Live, Plan, PlanError, RunOptions, Segments, Stat};
-use isochrony_segment::{SigSeg, Stream, StreamId};
-use isochrony_time::{Rate, TimebaseId};
+use isochrony_flow::{Gathered, Plan, RunOptions, Stat};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use proptest::test_runner::TestRunner;
+use serde_json::json;
 
-fn stream() -> StreamId {
-    Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
-}
+use noise::recording;
+use plans::{Step, around, filters, named, plan, plans, prefix, settling, steps};
 
-/// Loud and quiet parts, so that filters keep some windows.
-fn value(index: i64) -> i16 {
-    let noise = (index.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 48) as i16;
-    noise >> (4 + (index / 37).rem_euclid(4))
-}
-
-/// Gap-free stretches, cut into segments that lie apart in memory.
-fn recording(stretches: &[Range<i64>], cut: i64) -> Live {
-    let pieces = stretches.iter().flat_map(|range| {
-        let starts = (range.start..range.end).step_by(cut as usize);
-        starts.map(|start| {
-            let end = range.end.min(start + cut);
-            let samples: Vec<i16> = (start..end).map(value).collect();
-            SigSeg::from_slice(&samples, start, stream()).unwrap()
-        })
-    });
-    Live::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap())
-}
-
-#[derive(Debug, Clone)]
-enum Step {
-    Pass,
-    Map(usize),
-    Filter(usize),
-    Between(i64, i64),
-    Windows(u64, u64),
-    Power,
-    Fft,
-    Stats,
-    TrimPeak,
-    Limit(u64),
-    /// Rows in groups, of which nothing depends on the order of additions.
-    Groups(bool),
-    /// An operator that needs what is around: its name and parameters.
-    Around(usize),
-    /// One that settles.
-    Settling(usize),
-    /// With what it was some steps ago.
-    Zip(usize),
-    Merge(usize),
-}
-
-fn maps(s: &Expr) -> Vec<Expr> {
-    vec![
-        s * 3,
-        s.abs() + 1.5,
-        s - s.mean(),
-        s.max() - s.min(),
-        (s * s).sum(),
-        s / (s.std() + 1.0),
-        s.abs().sqrt(),
-        Expr::constant(7),
-        s.gt(3),
-    ]
-}
-
-fn filters(s: &Expr) -> Vec<Expr> {
-    vec![
-        s.std().gt(400),
-        s.mean().lt(0.5),
-        s.max().gt(900),
-        s.abs().gt(1000).any(),
-        s.std().ewm(0.5).gt(300),
-    ]
-}
-
-/// Exact, given what is around.
-fn around() -> Vec<(&'static str, Value)> {
-    vec![
-        (
-            "fir",
-            json!({"taps": [0.5, -1.0, 0.25], "method": "direct"}),
-        ),
-        (
-            "fir",
-            json!({"taps": [0.1, 0.3, 0.5, 1.0, 0.5, 0.3, 0.1], "method": "direct", "delay": "centred"}),
-        ),
-        (
-            "resample",
-            json!({"down": 10, "attenuation_db": 20.0, "passband": 0.3}),
-        ),
-        (
-            "resample",
-            json!({"up": 2, "down": 5, "attenuation_db": 20.0, "passband": 0.4, "edges": "steady"}),
-        ),
-        (
-            "resample",
-            json!({"up": 3, "down": 2, "attenuation_db": 20.0, "passband": 0.3, "edges": "zeros"}),
-        ),
-        (
-            "stream_envelope",
-            json!({"low_hz": 300.0, "attenuation_db": 30.0}),
-        ),
-        ("running_quantile", json!({"window": 0.008, "q": 0.4})),
-        (
-            "ca_cfar",
-            json!({"pfa": 0.01, "training": 3, "guard": 1, "order": 0.7}),
-        ),
-    ]
-}
-
-/// Within what it declares, given what is before.
-fn settling() -> Vec<(&'static str, Value)> {
-    vec![
-        (
-            "iir",
-            json!({"band": "lowpass", "cutoff_hz": 300.0, "order": 2}),
-        ),
-        (
-            "iir",
-            json!({"band": "bandpass", "cutoff_hz": [200.0, 700.0], "order": 1, "initial": "steady"}),
-        ),
-        ("notch", json!({"hz": 400.0, "q": 1.0})),
-        (
-            "fir",
-            json!({"taps": [0.1, 0.3, 0.5, 1.0, 0.5, 0.3, 0.1], "method": "fft", "delay": "centred"}),
-        ),
-        ("running_mean", json!({"window": 0.006})),
-        ("running_rms", json!({"window": 0.02})),
-        ("stalta", json!({"sta": 0.002, "lta": 0.006})),
-        ("ca_cfar", json!({"pfa": 0.01, "training": 3, "guard": 1})),
-    ]
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = prop_oneof![
-        Just(Step::Pass),
-        (0usize..9).prop_map(Step::Map),
-        (0usize..9).prop_map(Step::Map),
-        (0usize..5).prop_map(Step::Filter),
-        (0usize..5).prop_map(Step::Filter),
-        (-20i64..900, 0i64..700).prop_map(|(a, len)| Step::Between(a, a + len)),
-        (1u64..40, 1u64..50).prop_map(|(window, hop)| Step::Windows(window, hop)),
-        Just(Step::Power),
-        Just(Step::Fft),
-        Just(Step::Stats),
-        Just(Step::TrimPeak),
-        (0u64..60).prop_map(Step::Limit),
-        any::<bool>().prop_map(Step::Groups),
-        (0usize..8).prop_map(Step::Around),
-        (0usize..8).prop_map(Step::Around),
-        (0usize..8).prop_map(Step::Settling),
-        (0usize..6).prop_map(Step::Zip),
-        (0usize..6).prop_map(Step::Merge),
-    ];
-    prop::collection::vec(step, 1..10)
-}
-
-fn named(plan: &Plan, (name, params): &(&'static str, Value)) -> Result<Plan, PlanError> {
-    let declaration = *Catalog::standard().get(name).unwrap();
-    plan.apply(&declaration, params.as_object().unwrap().clone(), &[])
-}
-
-/// Rows of `stats` in groups.
-fn groups(rows: &Plan, keyed: bool) -> Result<Plan, PlanError> {
-    let keys: &[&str] = if keyed { &["max"] } else { &[] };
-    let exact = [
-        ("rows", json!("count")),
-        ("least", json!(["mean", "min"])),
-        ("first", json!(["start", "first"])),
-        ("last", json!(["mean", "last"])),
-        ("starts", json!(["start", "sum"])),
-    ];
-    rows.group_by(keys, exact)
-}
+const CASES: u32 = 300;
 
 #[test]
 fn all_that_is_chosen_from_by_chance_fits_samples() {
@@ -192,39 +30,88 @@ fn all_that_is_chosen_from_by_chance_fits_samples() {
     }
 }
 
-/// The plan of the steps that fit one another; those that do not are left out.
-fn plan(scan: Plan, steps: &[Step]) -> Plan {
-    let s = Expr::input();
-    let mut been = vec![scan];
-    for step in steps {
-        let now = been.last().unwrap().clone();
-        let earlier = |back: &usize| been[been.len().saturating_sub(1 + back)].clone();
-        let next = match step {
-            Step::Pass => now.passthrough(),
-            Step::Map(k) => now.map(&maps(&s)[*k]),
-            Step::Filter(k) => now.filter(&filters(&s)[*k]),
-            Step::Between(a, b) => now.between(*a..*b),
-            Step::Windows(window, hop) => now.rewindow_every(*window, *hop),
-            Step::Power => now.power(),
-            Step::Fft => now.fft(),
-            Step::Stats => now.stats([Stat::Mean, Stat::Max]),
-            Step::TrimPeak => now.then::<TrimPeak>(serde_json::Map::new()),
-            Step::Limit(count) => now.limit(*count),
-            Step::Groups(keyed) => groups(&now, *keyed),
-            Step::Around(k) => named(&now, &around()[*k]),
-            Step::Settling(k) => named(&now, &settling()[*k]),
-            Step::Zip(back) => now.zip(&[earlier(back)]),
-            Step::Merge(back) => now.merge(&[earlier(back)]),
-        };
-        been.extend(next);
-    }
-    been.pop().unwrap()
+/// What comes out of several plans, and whether workers were there.
+fn run_all(plans: &[Plan], options: &RunOptions<'_>) -> (Vec<Gathered>, usize) {
+    let (gathered, report) = Plan::collect_all(plans, options).unwrap();
+    (gathered, report.tasks.len())
 }
 
 fn run(plan: &Plan, optimise: bool) -> Gathered {
     let mut options = RunOptions::default();
     options.optimise = optimise;
     plan.collect_with(&options).unwrap().0
+}
+
+/// Two branches of what some steps give, which meet if they can, and what comes of that: some of these.
+fn branches(scan: Plan, steps: &[Vec<Step>; 4], how: usize, wanted: u8) -> Vec<Plan> {
+    let base = plan(scan, &steps[0]);
+    let [a, b] = [1, 2].map(|nth| plan(base.clone(), &steps[nth]));
+    let others = std::slice::from_ref(&b);
+    let s = Expr::input();
+    let both = match how {
+        0 => a.zip(others),
+        1 => a.zip(others).and_then(|both| both.output(1)),
+        2 => a.merge(others),
+        3 => a.map_with(&(&s - Expr::input_at(1)), others),
+        _ => a.filter_with(&s.max().gt(Expr::input_at(1).mean()), others),
+    };
+    let both = both.map(|both| plan(both, &steps[3]));
+    let all = [Some(a.clone()), Some(b.clone()), both.ok(), Some(base)];
+    let some = all
+        .into_iter()
+        .enumerate()
+        .filter(|(nth, _)| wanted >> nth & 1 == 1);
+    some.filter_map(|(_, plan)| plan).collect()
+}
+
+/// That most of them are spread is part of it: else it would say nothing.
+#[test]
+fn branches_and_fan_ins_of_a_scan_are_done_in_tasks_to_the_same_bits() {
+    let given = (
+        [
+            prefix().boxed(),
+            steps().boxed(),
+            steps().boxed(),
+            steps().boxed(),
+        ],
+        (0usize..5, 1u8..16, 0i64..60, 1i64..500),
+        (1i64..200, 1u64..300, 2usize..5, 2u64..600),
+        prop::option::of((0i64..700, 0i64..900)),
+    );
+    let (spread, met) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
+    let ran = runner.run(
+        &given,
+        |(steps, (how, wanted, gap, len), (cut, segment, workers, task), range)| {
+            let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
+            let range = range.map(|(from, wanted)| from..from + wanted);
+            let scan = Plan::scan_part(recording(&stretches, cut), range, segment);
+            let plans = branches(scan, &steps, how, wanted);
+            if plans.is_empty() {
+                return Ok(());
+            }
+            let mut options = RunOptions::default();
+            let (one, _) = run_all(&plans, &options);
+            (options.workers, options.task) = (workers, task);
+            let (many, tasks) = run_all(&plans, &options);
+            let texts: Vec<String> = plans.iter().map(Plan::explain).collect();
+            prop_assert_eq!(many, one, "{}", texts.join("\n"));
+            let in_tasks = |text: &String| {
+                let (_, tasks) = text.split_once("on several workers\n").unwrap();
+                tasks.contains(" and ") && tasks.contains(" in tasks of ")
+            };
+            spread.set(spread.get() + u32::from(tasks > 1));
+            let meets = tasks > 1 && texts.iter().any(in_tasks);
+            met.set(met.get() + u32::from(meets));
+            Ok(())
+        },
+    );
+    ran.unwrap_or_else(|error| panic!("{error}"));
+    let (spread, met) = (spread.get(), met.get());
+    assert!(
+        spread > CASES / 2 && met > CASES / 10,
+        "{spread} and {met} of {CASES}"
+    );
 }
 
 proptest! {
@@ -260,11 +147,13 @@ proptest! {
     ) {
         let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
         let range = range.map(|(from, wanted)| from..from + wanted);
-        let plan = plan(Plan::scan_part(recording(&stretches, cut), range, segment), &steps);
+        let all = plans(Plan::scan_part(recording(&stretches, cut), range, segment), &steps);
+        // The last and one on the way to it.
+        let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
         let mut options = RunOptions::default();
+        let (one, _) = run_all(&some, &options);
         (options.workers, options.task) = (workers, task);
-        let (many, _) = plan.collect_with(&options).unwrap();
-        prop_assert_eq!(many, run(&plan, true), "{}", plan.explain());
+        prop_assert_eq!(run_all(&some, &options).0, one, "{}", some[0].explain());
     }
 
     #[test]

@@ -185,6 +185,24 @@ proptest! {
                 prop_assert_eq!(many, plan.collect_with(&options).unwrap().0, "{}", plan);
             }
         }
+        // Branches that meet again, and one that does not; over gaps and clock steps, and over ranges that go back.
+        let backwards = [middle..end, 0..middle].map(|range| range.start..range.end.max(range.start));
+        for scan in [&scan, &Plan::scan(made.stored().ranges(backwards)), &selected] {
+            let s = isochrony_expr::Expr::input();
+            let (name, params, _) = &around()[0];
+            let params = params.as_object().unwrap().clone();
+            let smooth = scan.apply(Catalog::standard().get(name).unwrap(), params, &[]).unwrap();
+            let both = scan.map(&(&s * 2)).unwrap();
+            let both = both.map_with(&(&s - isochrony_expr::Expr::input_at(1)), std::slice::from_ref(&smooth)).unwrap();
+            let rows = both.rewindow_every(window as u64, hop as u64).unwrap().stats([Stat::Min]).unwrap();
+            let plans = [smooth, rows, both];
+            let mut options = RunOptions::default();
+            let (one, _) = Plan::collect_all(&plans, &options).unwrap();
+            (options.workers, options.task) = (3, task);
+            let (many, report) = Plan::collect_all(&plans, &options).unwrap();
+            prop_assert_eq!(many, one, "{}", plans[1]);
+            prop_assert_eq!(report.workers.len(), 3);
+        }
         // Samples, and how many there are.
         let samples: Vec<i16> = made.windows(&range, 1, 1, true);
         let progress = isochrony_flow::Progress::default();

@@ -181,6 +181,29 @@ fn announce(
     Ok(())
 }
 
+/// A task ends: what waits at a node of several inputs meets nobody any more, and what progress was made counts from anew.
+pub(super) fn settle(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    shared.cold[node as usize].progress = i64::MIN;
+    if !slot.fan_in {
+        return Ok(());
+    }
+    if let Some(queues) = &mut shared.cold[node as usize].queues {
+        queues.expect_no_more();
+    }
+    release(slot, later, node, shared)?;
+    announce(slot, later, node, i64::MAX, shared)?;
+    if let Some(queues) = &mut shared.cold[node as usize].queues {
+        queues.forget();
+        shared.queued = shared.queued.saturating_sub(queues.released());
+    }
+    Ok(())
+}
+
 /// Announces that a stretch begins to a fan-in and to what is behind it.
 pub(super) fn announce_one(
     slot: &mut Slot,
@@ -220,5 +243,6 @@ fn begin(
     }
     shared.cold[node].anchor = anchor;
     slot.expected = FRESH;
+    slot.op.begins(anchor, why);
     Ok(())
 }

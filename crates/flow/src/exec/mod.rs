@@ -23,7 +23,7 @@ use isochrony_time::Ratio;
 
 use drive::{Out, at, drive, fan_out};
 use fan_in::BACK;
-use marks::{Mark, mark_all};
+use marks::{Mark, mark_all, settle};
 use shared::{NOWHERE, Shared};
 use slot::{Cold, Slot, To};
 
@@ -97,24 +97,29 @@ impl Run {
 
     /// Runs until its sources rest or have ended: one task of a worker.
     pub(crate) fn task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
-        self.feeds.iter_mut().for_each(|feed| feed.idle = false);
+        for feed in &mut self.feeds {
+            (feed.idle, feed.upto) = (false, i64::MIN);
+        }
         while self.feeds.iter().any(|feed| !feed.ended && !feed.idle) {
             self.step(options)?;
         }
-        // What is held back only to go on together must not go on with another task's.
-        let gone_on = catch_unwind(AssertUnwindSafe(|| self.go_on()));
+        // What is held back only to go on together must not go on with another task's, and what waits meets nobody any more.
+        let gone_on = catch_unwind(AssertUnwindSafe(|| self.go_on(true)));
         gone_on
             .unwrap_or_else(|panic| Err(panicked(&*panic)))
             .map_err(|error| self.locate(error))
     }
 
-    /// Lets what is held back go on.
-    fn go_on(&mut self) -> Result<(), OpError> {
+    /// Lets what is held back go on; at the end of a task what waits at fan-ins, too, which forget then.
+    fn go_on(&mut self, ends: bool) -> Result<(), OpError> {
         self.shared.timed = false;
         for node in 0..self.slots.len() as u32 {
             self.shared.switch(node);
             self.shared.range = NOWHERE;
             let (slot, later) = at(&mut self.slots, 0, node);
+            if ends {
+                settle(slot, later, node, &mut self.shared)?;
+            }
             if !slot.ended {
                 (slot.op).idle(&mut Out::of(node, later, &mut self.shared))?;
             }
@@ -132,14 +137,14 @@ impl Run {
         // One guard a burst: what a panic needs to know is in `shared`, which is only read after it.
         let burst = catch_unwind(AssertUnwindSafe(|| match feed {
             Some(feed) => self.burst(feed, options),
-            None => self.rest(),
+            None => self.rest().map(|()| false),
         }));
         let error = match burst {
-            Ok(Ok(())) => {
+            Ok(Ok(gave)) => {
                 // While one gave, the others may have come to something.
-                if feed.is_some_and(|at| !self.feeds[at].idle) {
-                    self.feeds.iter_mut().for_each(|feed| feed.idle = false);
-                }
+                let others = self.feeds.iter_mut().enumerate();
+                let others = others.filter(|&(at, _)| gave && Some(at) != feed);
+                others.for_each(|(_, feed)| feed.idle = false);
                 return Ok(());
             }
             Ok(Err(error)) if matches!(error.kind(), OpErrorKind::Interrupted) => {
@@ -154,7 +159,7 @@ impl Run {
     /// While all sources wait: lets what is held back go on, and waits, too, until one of them has something.
     fn rest(&mut self) -> Result<(), OpError> {
         self.shared.go_on()?;
-        self.go_on()?;
+        self.go_on(false)?;
         std::thread::park_timeout(REST);
         for feed in &mut self.feeds {
             feed.idle = false;
@@ -216,8 +221,8 @@ impl Run {
         go_round(&mut self.slots, &mut self.shared)
     }
 
-    /// A bounded number of items of one source, and the marks that follow them.
-    fn burst(&mut self, feed: usize, options: &RunOptions<'_>) -> Result<(), OpError> {
+    /// A bounded number of items of one source, and the marks that follow them; whether it gave anything, were it that it ended.
+    fn burst(&mut self, feed: usize, options: &RunOptions<'_>) -> Result<bool, OpError> {
         let changes = options.control.map(Control::take).unwrap_or_default();
         for change in changes {
             self.change(change)?;
@@ -240,13 +245,15 @@ impl Run {
         *bursts += 1;
         let node = feed.node as u32;
         let behind = feed.node + 1;
-        let (mut samples, mut items) = (0, 0);
+        let (mut samples, mut items, mut gave) = (0, 0, false);
         // Nobody behind it wants more, since another source's burst or a rest.
         feed.ended |= slots[feed.node].ended;
         while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended && !feed.idle {
             shared.go_on()?;
             shared.switch(node);
-            match feed.source.pull()? {
+            let pulled = feed.source.pull()?;
+            gave |= !matches!(pulled, Pulled::Idle);
+            match pulled {
                 Pulled::Item(mut item) => {
                     let count = item.samples();
                     (samples, items, *given) = (samples + count, items + 1, *given + 1);
@@ -290,7 +297,11 @@ impl Run {
             go_round(slots, shared)?;
         }
         shared.switch(node);
-        Ok(())
+        if feed.ended {
+            feed.source.close();
+            gave = true;
+        }
+        Ok(gave)
     }
 
     /// What the operator at a node has gathered since it was last asked.

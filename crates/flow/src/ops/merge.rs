@@ -41,7 +41,7 @@ impl Operator for Merge {
             ));
         }
         Ok(Bound::new([*first])
-            .contract(Contract::Sequential)
+            .contract(Contract::Stateless)
             .align(Align::Time)
             .data_dependent())
     }

@@ -43,9 +43,8 @@ impl Cut for Cutting {
 /// What a task gave.
 #[derive(Debug)]
 pub(super) struct Parcel {
-    pub(super) events: Vec<Event>,
-    /// Nothing that begins before this index follows.
-    pub(super) upto: i64,
+    /// By exit.
+    pub(super) exits: Vec<Leaving>,
     /// Samples of the portion.
     pub(super) samples: u64,
     /// What went wrong behind all that.
@@ -53,24 +52,26 @@ pub(super) struct Parcel {
     bytes: u64,
 }
 
+/// What a task gave by an exit.
+#[derive(Debug, Default)]
+pub(super) struct Leaving {
+    pub(super) events: Vec<Event>,
+    /// Nothing that begins before this index follows.
+    pub(super) upto: i64,
+}
+
 impl Parcel {
-    pub(super) fn new(
-        events: Vec<Event>,
-        upto: i64,
-        samples: u64,
-        error: Option<RunError>,
-    ) -> Self {
-        let bytes = events.iter().map(|event| match event {
+    pub(super) fn new(exits: Vec<Leaving>, samples: u64, error: Option<RunError>) -> Self {
+        let events = exits.iter().flat_map(|exit| &exit.events);
+        let bytes = events.map(|event| match event {
             Event::Item(item) => item.bytes(),
             Event::Stretch { .. } => 0,
         });
-        let bytes = bytes.sum();
         Self {
-            events,
-            upto,
+            bytes: bytes.sum(),
+            exits,
             samples,
             error: error.map(Box::new),
-            bytes,
         }
     }
 }
@@ -127,7 +128,8 @@ mod tests {
     }
 
     fn parcel(upto: i64, error: Option<RunError>) -> Parcel {
-        Parcel::new(Vec::new(), upto, 10, error)
+        let events = Vec::new();
+        Parcel::new(vec![Leaving { events, upto }], 10, error)
     }
 
     #[test]
@@ -187,8 +189,8 @@ mod tests {
                     match dispatch.next(front) {
                         Given::Parcel(parcel) => {
                             under_way.fetch_sub(1, Ordering::SeqCst);
-                            assert_eq!(parcel.upto, upto + 10);
-                            upto = parcel.upto;
+                            assert_eq!(parcel.exits[0].upto, upto + 10);
+                            upto = parcel.exits[0].upto;
                         }
                         Given::NotYet => {}
                         Given::End => return upto,

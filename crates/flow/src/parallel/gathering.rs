@@ -1,25 +1,99 @@
 //! What workers handed over, as what the rest of a plan reads.
+//!
+//! A front has as many sources among the rest as it has exits. They are read in step: what a task gave by one is taken before
+//! that of the next task by another, so that what waits for its turn is one task's.
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-use super::dispatch::{Dispatch, Given, Parcel};
+use super::dispatch::{Dispatch, Given, Leaving, Parcel};
 use super::log::Event;
 use crate::{Clock, Live, OpError, OpErrorKind, PortType, Pulled, Recording, Snapshot, Source};
 
-/// A front, as a recording.
+/// What was handed over of a front and not taken yet.
+#[derive(Clone)]
+pub(super) struct Shelf {
+    dispatch: Arc<Dispatch>,
+    front: usize,
+    exits: Arc<Mutex<Vec<Waiting>>>,
+}
+
+/// What waits at an exit.
+#[derive(Default)]
+struct Waiting {
+    ready: VecDeque<Pulled>,
+    /// Nobody takes it.
+    closed: bool,
+}
+
+impl Shelf {
+    pub(super) fn new(dispatch: &Arc<Dispatch>, front: usize, exits: usize) -> Self {
+        let exits = (0..exits).map(|_| Waiting::default()).collect();
+        Self {
+            dispatch: dispatch.clone(),
+            front,
+            exits: Arc::new(Mutex::new(exits)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        self.exits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What comes next by an exit; counts the samples of a task to whom takes it off.
+    fn pull(&self, exit: usize, given: &mut u64) -> Result<Pulled, OpError> {
+        loop {
+            let mut exits = self.lock();
+            if let Some(ready) = exits[exit].ready.pop_front() {
+                return Ok(ready);
+            }
+            if exits.iter().any(|exit| !exit.ready.is_empty()) {
+                // The turn of another.
+                return Ok(Pulled::Idle);
+            }
+            drop(exits);
+            match self.dispatch.next(self.front) {
+                Given::Parcel(parcel) => {
+                    *given += parcel.samples;
+                    self.put(parcel);
+                }
+                Given::NotYet => return Ok(Pulled::Idle),
+                // What it was is reported in the place of this.
+                Given::Failed => return Err(OpErrorKind::Interrupted.into()),
+                Given::End => return Ok(Pulled::End),
+            }
+        }
+    }
+
+    fn put(&self, parcel: Parcel) {
+        let mut exits = self.lock();
+        for (exit, Leaving { events, upto }) in exits.iter_mut().zip(parcel.exits) {
+            if exit.closed {
+                continue;
+            }
+            let pulled = |event| match event {
+                Event::Item(item) => Pulled::Item(item),
+                Event::Stretch { anchor, why } => Pulled::Stretch { anchor, why },
+            };
+            exit.ready.extend(events.into_iter().map(pulled));
+            exit.ready.push_back(Pulled::Upto(upto));
+        }
+    }
+}
+
+/// What leaves a front by an exit, as a recording.
 pub(super) struct Gathering {
-    pub(super) dispatch: Arc<Dispatch>,
-    pub(super) front: usize,
-    /// What comes out of the front.
+    pub(super) shelf: Shelf,
+    pub(super) exit: usize,
+    /// What comes out of it.
     pub(super) port: PortType,
-    /// What it reads.
+    /// What the front reads.
     pub(super) reads: Live,
     pub(super) snapshot: Arc<dyn Snapshot>,
-    /// Samples that come out of the front, where that is known.
+    /// Samples that come out, where that is known.
     pub(super) expects: Option<u64>,
 }
 
@@ -30,11 +104,10 @@ impl Recording for Gathering {
 
     fn open(&self, _: Option<Range<i64>>, _: u64) -> Result<Box<dyn Source>, OpError> {
         Ok(Box::new(Gathered {
-            dispatch: self.dispatch.clone(),
-            front: self.front,
+            shelf: self.shelf.clone(),
+            exit: self.exit,
             snapshot: self.snapshot.clone(),
             expects: self.expects,
-            ready: VecDeque::new(),
             given: 0,
         }))
     }
@@ -49,41 +122,22 @@ impl Recording for Gathering {
 }
 
 struct Gathered {
-    dispatch: Arc<Dispatch>,
-    front: usize,
+    shelf: Shelf,
+    exit: usize,
     snapshot: Arc<dyn Snapshot>,
     expects: Option<u64>,
-    ready: VecDeque<Pulled>,
     given: u64,
 }
 
 impl Source for Gathered {
     fn pull(&mut self) -> Result<Pulled, OpError> {
-        loop {
-            if let Some(ready) = self.ready.pop_front() {
-                return Ok(ready);
-            }
-            match self.dispatch.next(self.front) {
-                Given::Parcel(Parcel {
-                    events,
-                    upto,
-                    samples,
-                    ..
-                }) => {
-                    self.given += samples;
-                    let pulled = |event| match event {
-                        Event::Item(item) => Pulled::Item(item),
-                        Event::Stretch { anchor, why } => Pulled::Stretch { anchor, why },
-                    };
-                    self.ready.extend(events.into_iter().map(pulled));
-                    self.ready.push_back(Pulled::Upto(upto));
-                }
-                Given::NotYet => return Ok(Pulled::Idle),
-                // What it was is reported in the place of this.
-                Given::Failed => return Err(OpErrorKind::Interrupted.into()),
-                Given::End => return Ok(Pulled::End),
-            }
-        }
+        self.shelf.pull(self.exit, &mut self.given)
+    }
+
+    fn close(&mut self) {
+        let mut exits = self.shelf.lock();
+        exits[self.exit].closed = true;
+        exits[self.exit].ready.clear();
     }
 
     fn time_of(&self, index: i64) -> Option<String> {
@@ -91,11 +145,16 @@ impl Source for Gathered {
     }
 
     fn wakes(&mut self, thread: &std::thread::Thread) {
-        self.dispatch.wakes(thread);
+        self.shelf.dispatch.wakes(thread);
     }
 
     fn total(&self) -> Option<u64> {
-        Some(self.snapshot.total())
+        // Of all exits together.
+        Some(if self.exit == 0 {
+            self.snapshot.total()
+        } else {
+            0
+        })
     }
 
     fn given(&self) -> Option<u64> {

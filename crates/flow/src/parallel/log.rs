@@ -14,26 +14,35 @@ pub(super) enum Event {
     Stretch { anchor: i64, why: Option<Break> },
 }
 
-/// What a worker's task under way has given; used by one thread, and shared by the ends of its run.
+/// What a worker's task under way has given by an exit; used by one thread, and shared by the ends of its run.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Log(Arc<Mutex<Vec<Event>>>);
+pub(super) struct Log(Arc<Mutex<Logged>>);
+
+#[derive(Debug, Default)]
+struct Logged {
+    events: Vec<Event>,
+    /// It is the first task of all.
+    first: bool,
+}
 
 impl Log {
-    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+    fn lock(&self) -> MutexGuard<'_, Logged> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push(&self, event: Event) {
-        self.lock().push(event);
+    /// Another task begins.
+    pub(super) fn begin(&self, first: bool) {
+        let events = Vec::new();
+        *self.lock() = Logged { events, first };
     }
 
     /// All of it, taken out.
     pub(super) fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut self.lock())
+        std::mem::take(&mut self.lock().events)
     }
 }
 
-/// The end of a front in a worker: hands items over.
+/// An exit of a front in a worker: hands items over, and tells of breaks between them.
 pub(super) struct HandOver(pub(super) Log);
 
 impl Held for HandOver {
@@ -52,7 +61,22 @@ impl Operator for HandOver {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        self.0.push(Event::Item(item.take()));
+        self.0.lock().events.push(Event::Item(item.take()));
         Ok(Next::Taken)
+    }
+
+    fn begins(&mut self, anchor: i64, why: Option<&Break>) {
+        let mut log = self.0.lock();
+        let told = match why {
+            // What goes on from one task to the next is announced in the first of them.
+            None => log.first,
+            // A task's end, by which operators forget what they know.
+            Some(Break::Dropped(range)) => !range.is_empty(),
+            Some(_) => true,
+        };
+        if told {
+            let why = why.cloned();
+            log.events.push(Event::Stretch { anchor, why });
+        }
     }
 }

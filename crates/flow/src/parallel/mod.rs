@@ -21,18 +21,22 @@
 //! under way, and while what waits takes less than an eighth of the run's memory; the oldest is always handed out. An
 //! error is reported where it would have been met first.
 
-mod chain;
 mod combine;
 mod dispatch;
 mod gathering;
 mod indices;
+mod line;
 mod log;
 mod order;
 mod places;
+mod reach;
 mod split;
+mod step;
 mod sync;
+mod tree;
 mod trim;
 mod weight;
+mod words;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -44,8 +48,8 @@ use crate::graph::Graph;
 use crate::report::{Report, TaskReport};
 use crate::{OpErrorKind, RunError};
 
-pub(crate) use chain::explain;
 pub(crate) use places::places;
+pub(crate) use words::explain;
 
 use split::Split;
 use worker::Worker;
@@ -61,7 +65,7 @@ pub(crate) struct Ran {
 pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>, RunError> {
     let workers = options.workers.max(1);
     // Nothing else shows where a recording is cut, and looking takes time in a plan of many operators.
-    let shows = || options.tolerance > 0.0 || graph.nodes.iter().any(chain::combines_inexactly);
+    let shows = || options.tolerance > 0.0 || graph.nodes.iter().any(step::combines_inexactly);
     if options.control.is_some() || workers < 2 && !shows() {
         return Ok(None);
     }

@@ -1,38 +1,27 @@
 //! A graph in two: what workers do, each for itself, and the rest. Pure but for asking recordings for their snapshots.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use isochrony_time::Ratio;
-
-use super::chain::{Chain, Cutoff, TaskSize, chains};
 use super::combine::Combine;
 use super::dispatch::{Cutting, Dispatch, WINDOW};
-use super::gathering::Gathering;
+use super::gathering::{Gathering, Shelf};
 use super::indices::Indices;
-use super::log::{HandOver, Log};
 use super::places::places;
-use super::trim::{self, Trim};
+use super::tree::{Exit, TaskSize, Tree, trees};
 use super::worker::Done;
 use crate::exec::RunOptions;
-use crate::graph::{Graph, GraphNode};
+use crate::graph::{Edge, Graph, GraphNode};
 use crate::plan::Op;
 use crate::report::OperatorReport;
-use crate::{Bound, Contract, Live, PortType, Portion, Reach, RunError, Snapshot};
+use crate::{Bound, Live, PortType, Reach, RunError, Snapshot};
 
-/// A chain that workers do.
+/// What workers do behind a scan.
 pub(super) struct Front {
-    /// Numbers of its nodes in the whole graph, the scan's first.
-    origin: Vec<usize>,
+    pub(super) tree: Tree,
+    /// Of what was taken in, by place.
     nodes: Vec<GraphNode>,
-    /// Samples around its portion that a task reads.
-    pub(super) reach: Reach,
-    /// What is given of them too much, and where it is cut off.
-    pub(super) trim: Option<Cutoff>,
-    /// Indices of what comes out, of those that are read.
-    pub(super) indices: Indices,
-    /// Whether its last operator gathers, and what it has gathered of each task is what comes out.
-    gathers: bool,
     task: TaskSize,
     pub(super) segment: u64,
     pub(super) reads: Live,
@@ -57,73 +46,32 @@ pub(super) struct Split {
 impl Front {
     /// The node of the whole graph that reads.
     pub(super) fn scan(&self) -> usize {
-        self.origin[0]
+        self.tree.scan()
     }
 
-    /// A graph of its own, over a recording of portions, that hands over to a log what it is to keep of each task.
-    pub(super) fn graph(&self, portions: Live, kept: trim::Kept, log: Log) -> Graph {
-        let mut nodes = self.nodes.clone();
-        if let Op::Scan { recording, .. } = &mut nodes[0].op {
-            *recording = portions;
+    pub(super) fn node(&self, place: usize) -> &GraphNode {
+        &self.nodes[place]
+    }
+
+    pub(super) fn reach(&self) -> Reach {
+        self.tree.reach
+    }
+
+    /// What comes out by an edge, and its indices of those that are read.
+    pub(super) fn given(&self, (place, output): Edge) -> (PortType, &Indices) {
+        let port = self.nodes[place].bound.outputs[usize::from(output)];
+        (port, &self.tree.taken[place].indices)
+    }
+
+    /// How many come out by an exit, where that is known.
+    fn expects(&self, exit: &Exit) -> Option<u64> {
+        let mut place = exit.edge.0;
+        while let Some(&(from, _)) = self.tree.taken[place].inputs.first() {
+            self.nodes[place].bound.ratio?;
+            place = from;
         }
-        if let Some(trim) = self.trim {
-            let held = Op::Hold(crate::Kept::new(Trim(kept)));
-            nodes.insert(trim.behind + 1, end(held, &nodes[trim.behind]));
-        }
-        nodes.push(end(
-            Op::Hold(crate::Kept::new(HandOver(log))),
-            &nodes[nodes.len() - 1],
-        ));
-        for (place, node) in nodes.iter_mut().enumerate().skip(1) {
-            node.inputs = vec![(place - 1, 0)];
-        }
-        Graph {
-            outputs: vec![(nodes.len() - 1, 0)],
-            nodes,
-            called: Vec::new(),
-        }
-    }
-
-    /// The place of the operator that gathers, in a worker's run.
-    pub(super) fn gatherer(&self) -> Option<usize> {
-        self.gathers.then(|| self.places().last()).flatten()
-    }
-
-    /// Places of its nodes, without what cuts off, in a worker's run.
-    fn places(&self) -> impl Iterator<Item = usize> {
-        let trim = self.trim.map_or(usize::MAX, |trim| trim.behind);
-        (0..self.nodes.len()).map(move |place| place + usize::from(place > trim))
-    }
-
-    /// What a task hands over, in indices of what the place is given where it is cut off.
-    pub(super) fn kept(&self, portion: &Portion) -> Range<i64> {
-        let after = self.trim.map_or(0, |trim| trim.after);
-        let end = self.indices.of(portion.range.end);
-        self.indices.of(portion.range.start)..end.saturating_add_unsigned(after)
-    }
-
-    /// What comes out of it.
-    fn port(&self) -> PortType {
-        self.nodes[self.nodes.len() - 1].bound.outputs[0]
-    }
-
-    /// An error of a worker's run, by the numbers of the whole graph.
-    pub(super) fn located(&self, error: RunError) -> RunError {
-        let mut origin = self.origin.clone();
-        if let Some(trim) = self.trim {
-            origin.insert(trim.behind + 1, origin[trim.behind]);
-        }
-        renumbered(error, &origin)
-    }
-}
-
-/// A node behind another that gives what it takes.
-fn end(op: Op, before: &GraphNode) -> GraphNode {
-    let port = before.bound.outputs[0];
-    GraphNode {
-        op,
-        inputs: Vec::new(),
-        bound: Bound::new([port]).contract(Contract::Sequential),
+        let (_, indices) = self.given(exit.edge);
+        (!exit.gathers).then(|| indices.count(self.snapshot.total()))
     }
 }
 
@@ -134,7 +82,7 @@ impl Rest {
     }
 }
 
-fn renumbered(mut error: RunError, origin: &[usize]) -> RunError {
+pub(super) fn renumbered(mut error: RunError, origin: &[usize]) -> RunError {
     if let RunError::Operator { node, .. } | RunError::NoResult { node, .. } = &mut error {
         *node = origin
             .get(*node)
@@ -149,16 +97,16 @@ impl Split {
     /// Cuts a graph; None if nothing of it is worth being spread, or can be read by several.
     pub(super) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Self>, RunError> {
         let mut fronts = Vec::new();
-        let mut chains = chains(graph, options);
+        let mut trees = trees(graph, options);
         if options.workers < 2 {
             // Of the others several workers give what one pass gives.
-            chains.retain(Chain::shows_cuts);
+            trees.retain(|tree| tree.shows_cuts(graph));
         }
-        for chain in chains {
-            let Some(task) = chain.task(graph, options) else {
+        for tree in trees {
+            let Some(task) = tree.task(graph, options) else {
                 continue;
             };
-            let scan = chain.nodes[0];
+            let scan = tree.scan();
             let Op::Scan {
                 recording,
                 range,
@@ -177,23 +125,15 @@ impl Split {
             let Some(snapshot) = recording.0.snapshot(range.clone()).map_err(failed)? else {
                 continue;
             };
-            let task = chain.task_of(task, snapshot.total(), graph);
-            let nodes = chain.nodes.iter().map(|&node| graph.nodes[node].clone());
-            let ratios = chain.nodes.iter().filter_map(|&node| {
-                let (up, down) = graph.nodes[node].bound.ratio?;
-                Ratio::new(up, down).ok()
-            });
+            let task = tree.task_of(task, snapshot.total(), graph);
+            let nodes = tree.taken.iter().map(|one| graph.nodes[one.node].clone());
             fronts.push(Front {
                 nodes: nodes.collect(),
-                indices: Indices::new(ratios),
-                origin: chain.nodes,
-                reach: chain.reach,
-                trim: chain.trim,
-                gathers: chain.gathers,
                 task,
                 segment: *segment,
                 reads: recording.clone(),
                 snapshot,
+                tree,
             });
         }
         if fronts.is_empty() {
@@ -217,7 +157,8 @@ impl Split {
 
     /// Where operators worked that hold something of this process.
     pub(super) fn places(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
-        let spread = self.fronts.iter().flat_map(|front| front.origin.clone());
+        let spread = self.fronts.iter().flat_map(|front| &front.tree.taken);
+        let spread = spread.map(|one| one.node);
         places(graph, options, &spread.collect::<Vec<_>>())
     }
 
@@ -233,16 +174,15 @@ impl Split {
         }
         for (at, front) in self.fronts.iter().enumerate() {
             // What stands for its end among the rest is not an operator's.
-            for &node in &front.origin {
-                all[node] = Some(OperatorReport::none(self.names[node]));
+            for one in &front.tree.taken {
+                all[one.node] = Some(OperatorReport::none(self.names[one.node]));
             }
             for done in workers {
                 let Some(Some(theirs)) = done.operators.get(at) else {
                     continue;
                 };
-                let theirs = front.places().map(|place| &theirs[place]);
-                for (report, &node) in theirs.zip(&front.origin) {
-                    match &mut all[node] {
+                for (report, one) in theirs.iter().zip(&front.tree.taken) {
+                    match &mut all[one.node] {
                         Some(sum) => {
                             sum.items += report.items;
                             sum.samples += report.samples;
@@ -258,54 +198,113 @@ impl Split {
     }
 }
 
-/// The graph with each front's last node in the place of a scan of what workers hand over, and without the others.
+/// The graph with a scan of what workers hand over in the place of each exit, and without what they do.
 fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
-    let mut whole = graph.clone();
-    let mut gone: Vec<usize> = Vec::new();
+    let mut done: Vec<Option<(usize, usize)>> = vec![None; graph.nodes.len()];
+    let mut shelves = Vec::new();
     for (at, front) in fronts.iter().enumerate() {
-        // What gathers is there to combine what the tasks gathered.
-        let (upto, port) = match front.gathers {
-            true => {
-                let (&last, upto) = front.origin.split_last().unwrap_or((&0, &[]));
-                let held = Combine(whole.nodes[last].op.clone());
-                whole.nodes[last].op = Op::Hold(crate::Kept::new(held));
-                let before = &front.nodes[front.nodes.len().saturating_sub(2)];
-                (upto, before.bound.outputs[0])
+        for (place, one) in front.tree.taken.iter().enumerate() {
+            done[one.node] = Some((at, place));
+        }
+        shelves.push(Shelf::new(dispatch, at, front.tree.exits.len()));
+    }
+    let mut rest = Building::default();
+    for (number, node) in graph.nodes.iter().enumerate() {
+        let Some((at, place)) = done[number] else {
+            let inputs = node.inputs.iter().map(|edge| rest.edges[edge]);
+            let inputs = inputs.collect();
+            rest.push(
+                number,
+                0..node.bound.outputs.len().max(1),
+                GraphNode {
+                    inputs,
+                    ..node.clone()
+                },
+            );
+            continue;
+        };
+        let front = &fronts[at];
+        let exits = front.tree.exits.iter().enumerate();
+        for (nth, exit) in exits.filter(|(_, exit)| exit.edge.0 == place) {
+            // What gathers is there to combine what the tasks gathered.
+            let from = match exit.gathers {
+                true => front.tree.taken[place].inputs[0],
+                false => exit.edge,
+            };
+            let (port, _) = front.given(from);
+            let gathering = Gathering {
+                shelf: shelves[at].clone(),
+                exit: nth,
+                port,
+                reads: front.reads.clone(),
+                snapshot: front.snapshot.clone(),
+                expects: front.expects(exit),
+            };
+            let output = usize::from(exit.edge.1);
+            rest.push(
+                number,
+                output..output + 1,
+                GraphNode {
+                    bound: Bound::new([port]),
+                    op: Op::Scan {
+                        recording: Live::new(gathering),
+                        range: None,
+                        segment: front.segment,
+                    },
+                    inputs: Vec::new(),
+                },
+            );
+            if exit.gathers {
+                let held = Combine(node.op.clone());
+                let inputs = vec![(rest.nodes.len() - 1, 0)];
+                rest.push(
+                    number,
+                    0..node.bound.outputs.len().max(1),
+                    GraphNode {
+                        op: Op::Hold(crate::Kept::new(held)),
+                        inputs,
+                        bound: node.bound.clone(),
+                    },
+                );
             }
-            false => (&front.origin[..], front.port()),
-        };
-        let (&last, before) = upto.split_last().unwrap_or((&0, &[]));
-        let gathering = Gathering {
-            dispatch: dispatch.clone(),
-            front: at,
-            port,
-            reads: front.reads.clone(),
-            snapshot: front.snapshot.clone(),
-            expects: (front.nodes.iter())
-                .all(|node| node.bound.ratio.is_some() && !front.gathers)
-                .then(|| front.indices.count(front.snapshot.total())),
-        };
-        whole.nodes[last] = GraphNode {
-            bound: Bound::new([gathering.port]),
-            op: Op::Scan {
-                recording: Live::new(gathering),
-                range: None,
-                segment: front.segment,
-            },
-            inputs: Vec::new(),
-        };
-        gone.extend(before);
+        }
     }
-    gone.sort_unstable();
-    let mut origin: Vec<usize> = (0..whole.nodes.len()).collect();
-    for &node in gone.iter().rev() {
-        whole.remove(node);
-        origin.remove(node);
-    }
-    let called = |&node: &usize| (graph.nodes[node].op.name(), node);
-    whole.called = origin.iter().map(called).collect();
+    let called = rest
+        .origin
+        .iter()
+        .map(|&node| (graph.nodes[node].op.name(), node));
+    let called = called.collect();
+    let outputs = graph.outputs.iter().map(|edge| rest.edges[edge]);
     Rest {
-        graph: whole,
-        origin,
+        graph: Graph {
+            outputs: outputs.collect(),
+            nodes: rest.nodes,
+            called,
+        },
+        origin: rest.origin,
+    }
+}
+
+/// A graph that stands for a part of another.
+#[derive(Default)]
+struct Building {
+    nodes: Vec<GraphNode>,
+    /// Of each node, whom it stands for.
+    origin: Vec<usize>,
+    /// Where each edge of the other graph is in this one.
+    edges: HashMap<Edge, Edge>,
+}
+
+impl Building {
+    /// Adds what gives some of the outputs of a node of the other graph.
+    fn push(&mut self, origin: usize, outputs: Range<usize>, node: GraphNode) {
+        let at = self.nodes.len();
+        let single = outputs.len() == 1;
+        for output in outputs {
+            let own = if single { 0 } else { output as u16 };
+            self.edges.insert((origin, output as u16), (at, own));
+        }
+        self.origin.push(origin);
+        self.nodes.push(node);
     }
 }

@@ -1,41 +1,58 @@
-//! What it costs to hand over what comes out of a chain.
+//! What it costs to hand over what comes out of a front.
 
-use crate::graph::GraphNode;
-use crate::ops::{Between, Calibrate, Count, Passthrough, Rewindow};
+use super::tree::Exit;
+use crate::graph::{Edge, GraphNode};
+use crate::ops::{Between, Calibrate, Count, Merge, Passthrough, Rewindow, Zip};
 use crate::{Bound, Contract, Declared, PortType};
 
 /// Bytes of a row, about.
 const ROW: f64 = 128.0;
 
-/// Bytes that come out of a chain of a sample, about.
-pub(super) fn bytes_of_sample<'a>(nodes: impl Iterator<Item = &'a Bound>) -> f64 {
-    // Samples that were read for each of an item.
-    let (mut last, mut read, mut every) = (1.0, 1.0, 1.0);
-    for bound in nodes {
-        if matches!(bound.contract, Contract::Reducible { .. }) {
-            // One number a group.
-            last = 0.0;
-            continue;
-        }
+/// What is known of what a node gives.
+#[derive(Clone, Copy)]
+struct Gives {
+    /// Bytes for each sample that was read.
+    bytes: f64,
+    /// Samples that were read for each index.
+    read: f64,
+    /// Samples that were read for each item.
+    every: f64,
+}
+
+/// Bytes that come out by exits of a sample, about; `nodes` are those that tasks do, each with places of what it takes.
+pub(super) fn bytes_of_sample<'a>(
+    nodes: impl Iterator<Item = (&'a [Edge], &'a Bound)>,
+    exits: &[Exit],
+) -> f64 {
+    let mut given: Vec<Gives> = Vec::new();
+    for (inputs, bound) in nodes {
+        let first = inputs.first().map(|&(from, _)| given[from]);
+        let mut gives = first.unwrap_or(Gives {
+            bytes: 1.0,
+            read: 1.0,
+            every: 1.0,
+        });
         if let Some((up, down)) = bound.ratio {
-            read *= down as f64 / up as f64;
+            gives.read *= down as f64 / up as f64;
         }
-        let Some(port) = bound.outputs.first() else {
-            continue;
-        };
-        last = match *port {
-            PortType::Samples { dtype, .. } => dtype.size() as f64 / read,
-            PortType::Frames {
+        gives.bytes = match bound.outputs.first() {
+            // One number a group.
+            _ if matches!(bound.contract, Contract::Reducible { .. }) => 0.0,
+            Some(PortType::Samples { dtype, .. }) => dtype.size() as f64 / gives.read,
+            Some(PortType::Frames {
                 dtype, hop, width, ..
-            } => {
-                every = hop as f64 * read;
-                (dtype.size() * width) as f64 / every
+            }) => {
+                gives.every = *hop as f64 * gives.read;
+                (dtype.size() * width) as f64 / gives.every
             }
-            PortType::Rows { .. } => ROW / every,
-            PortType::Ranges { .. } | PortType::Count => 0.0,
+            Some(PortType::Rows { .. }) => ROW / gives.every,
+            Some(PortType::Ranges { .. } | PortType::Count) => 0.0,
+            None => gives.bytes,
         };
+        given.push(gives);
     }
-    last.max(1e-9)
+    let bytes = exits.iter().map(|exit| given[exit.edge.0].bytes);
+    bytes.sum::<f64>().max(1e-9)
 }
 
 /// Whether an operator only says where things are, so that it is done sooner than handed over.
@@ -45,8 +62,10 @@ pub(super) fn is_free(node: &GraphNode) -> bool {
         Between::DECLARATION.name,
         Calibrate::DECLARATION.name,
         Count::DECLARATION.name,
+        Merge::DECLARATION.name,
         Passthrough::DECLARATION.name,
         Rewindow::DECLARATION.name,
+        Zip::DECLARATION.name,
     ];
     free.contains(&name)
 }

@@ -12,39 +12,38 @@ use std::time::{Duration, Instant};
 use isochrony_store::Reading;
 
 use super::dispatch::{Dispatch, Parcel, Task};
-use super::indices::Indices;
-use super::log::{Event, Log};
+use super::line::Line;
 use super::split::Front;
-use super::trim::Kept;
-use crate::exec::{Run, RunOptions, panicked};
+use crate::exec::{RunOptions, panicked};
 use crate::report::{OperatorReport, TaskReport, WorkerReport};
 use crate::{Break, Clock, Live, OpError, PortType, Pulled, Recording, RunError, Source};
 
 /// What a worker reads now.
 #[derive(Default)]
-struct Current {
+pub(super) struct Current {
     source: Option<Box<dyn Source>>,
     /// The portion; what is read around it only completes what belongs to it.
     range: Range<i64>,
-    /// It is the first portion of all.
-    first: bool,
     /// Samples of the portion that were read.
     samples: u64,
     begun: bool,
     over: bool,
-    /// Announced to the operators; to be handed over once it has passed them.
-    stretch: Option<Event>,
 }
 
 /// A front's recording, as a worker's run opens it: once, for all portions.
 pub(super) struct Portions {
     current: Arc<Mutex<Current>>,
-    log: Log,
     reads: Live,
-    indices: Indices,
 }
 
 impl Portions {
+    pub(super) fn new(current: &Arc<Mutex<Current>>, reads: &Live) -> Self {
+        Self {
+            current: current.clone(),
+            reads: reads.clone(),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,9 +57,7 @@ impl Recording for Portions {
     fn open(&self, _: Option<Range<i64>>, _: u64) -> Result<Box<dyn Source>, OpError> {
         Ok(Box::new(Self {
             current: self.current.clone(),
-            log: self.log.clone(),
             reads: self.reads.clone(),
-            indices: self.indices.clone(),
         }))
     }
 
@@ -72,9 +69,6 @@ impl Recording for Portions {
 impl Source for Portions {
     fn pull(&mut self) -> Result<Pulled, OpError> {
         let mut current = self.lock();
-        if let Some(stretch) = current.stretch.take() {
-            self.log.push(stretch);
-        }
         if current.over {
             return Ok(Pulled::Idle);
         }
@@ -87,9 +81,6 @@ impl Source for Portions {
             Pulled::Stretch { anchor, .. } if current.begun && anchor >= current.range.end => {}
             Pulled::End => {}
             Pulled::Stretch { anchor, why } => {
-                if why.is_some() || current.first && !current.begun {
-                    current.stretch = Some(self.indices.stretch(anchor, why.clone()));
-                }
                 current.begun = true;
                 return Ok(Pulled::Stretch { anchor, why });
             }
@@ -119,14 +110,6 @@ impl Source for Portions {
     fn reading(&self) -> Option<Reading> {
         self.lock().source.as_ref()?.reading()
     }
-}
-
-/// A front, laid out.
-struct Line {
-    run: Run,
-    current: Arc<Mutex<Current>>,
-    kept: Kept,
-    log: Log,
 }
 
 /// What a worker did.
@@ -203,7 +186,7 @@ impl<'a> Worker<'a> {
         }
         std::mem::forget(there);
         for line in &self.lines {
-            let report = line.as_ref().map(|line| line.run.report(done.busy));
+            let report = line.as_ref().map(|line| line.report(done.busy));
             done.peak_bytes += report.as_ref().map_or(0, |report| report.peak_bytes);
             done.samples += report
                 .iter()
@@ -231,62 +214,36 @@ impl<'a> Worker<'a> {
 
     /// What a task gave, all of it or up to an error; operators that failed are not called again.
     fn parcel(&mut self, task: &Task, error: Option<RunError>) -> Parcel {
-        let upto = self.fronts[task.front].indices.of(task.portion.range.end);
+        let front = &self.fronts[task.front];
         let place = &mut self.lines[task.front];
-        let (events, samples) = place.as_mut().map_or((Vec::new(), 0), |line| {
-            let mut events = line.log.take();
-            if let Some(at) = self.fronts[task.front].gatherer() {
-                // Nobody is told of breaks in what has no indices.
-                let partial = error.is_none().then(|| line.run.partial(at)).flatten();
-                events = partial.into_iter().map(Event::Item).collect();
-            }
+        let (exits, samples) = place.as_mut().map_or((Vec::new(), 0), |line| {
+            let exits = line.leaving(front, task, error.is_some());
             let current = line.current.lock();
             let current = current.unwrap_or_else(PoisonError::into_inner);
-            (events, current.samples)
+            (exits, current.samples)
         });
         if error.is_some() {
             *place = None;
         }
-        Parcel::new(events, upto, samples, error)
+        Parcel::new(exits, samples, error)
     }
 
     fn task(&mut self, task: &Task) -> Result<(), RunError> {
         let front = &self.fronts[task.front];
         let source = front
             .snapshot
-            .open(&task.portion, front.reach, front.segment)
+            .open(&task.portion, front.reach(), front.segment)
             .map_err(|error| self.located(task, error))?;
         let line = match &mut self.lines[task.front] {
             Some(line) => line,
-            none => none.insert(Self::line(front, self.options)?),
+            none => none.insert(Line::new(front, self.options)?),
         };
-        line.kept.set(front.kept(&task.portion));
         *line.current.lock().unwrap_or_else(PoisonError::into_inner) = Current {
             source: Some(source),
             range: task.portion.range.clone(),
-            first: task.portion.before.is_none(),
             ..Current::default()
         };
-        let ran = line.run.task(self.options);
-        ran.map_err(|error| front.located(error))
-    }
-
-    fn line(front: &Front, options: &RunOptions<'_>) -> Result<Line, RunError> {
-        let (current, kept, log) = (Arc::default(), Kept::default(), Log::default());
-        let portions = Portions {
-            current: Arc::clone(&current),
-            log: log.clone(),
-            reads: front.reads.clone(),
-            indices: front.indices.clone(),
-        };
-        let graph = front.graph(Live::new(portions), kept.clone(), log.clone());
-        let run = Run::new(&graph, options).map_err(|error| front.located(error))?;
-        Ok(Line {
-            run,
-            current,
-            kept,
-            log,
-        })
+        line.task(front, task, self.options)
     }
 }
 

@@ -116,6 +116,21 @@ impl FanIn {
         }
     }
 
+    /// Nothing comes any more of what the inputs read now.
+    pub(crate) fn expect_no_more(&mut self) {
+        self.queues
+            .iter_mut()
+            .for_each(|queue| queue.progress = i64::MAX);
+    }
+
+    /// Forgets what waits, and how far the inputs were.
+    pub(crate) fn forget(&mut self) {
+        for queue in &mut self.queues {
+            self.released += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
+            queue.progress = i64::MIN;
+        }
+    }
+
     /// The next stretch that begins at or before an index, to be announced before what begins there.
     pub(crate) fn due(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
         self.stretches.due(index)

@@ -1,0 +1,210 @@
+//! A front as a worker runs it: a graph over a recording of portions, with cut-offs, that hands over by its exits.
+
+use std::sync::{Arc, Mutex};
+
+use super::dispatch::{Leaving, Task};
+use super::log::{Event, HandOver, Log};
+use super::split::{Front, renumbered};
+use super::trim::{Kept, Trim};
+use super::worker::{Current, Portions};
+use crate::exec::{Run, RunOptions};
+use crate::graph::{Edge, Graph, GraphNode};
+use crate::plan::Op;
+use crate::report::Report;
+use crate::{Bound, Contract, Held, Live, PortType, Reach, RunError};
+
+/// A front, laid out.
+pub(super) struct Line {
+    pub(super) run: Run,
+    pub(super) current: Arc<Mutex<Current>>,
+    /// What goes on where something is cut off: of which edge, and how much around the portion.
+    cuts: Vec<(Kept, Edge, Reach)>,
+    exits: Vec<Leaves>,
+    wiring: Wiring,
+}
+
+/// How a task's results leave it by an exit.
+enum Leaves {
+    /// As they come.
+    Handed(Log),
+    /// Gathered by the node.
+    Gathered(usize),
+}
+
+/// Where the nodes of a front are in a worker's graph.
+struct Wiring {
+    /// Of each place of the front.
+    at: Vec<usize>,
+    /// Of each node of the worker's graph, whose it is in the whole one.
+    origin: Vec<usize>,
+}
+
+impl Line {
+    pub(super) fn new(front: &Front, options: &RunOptions<'_>) -> Result<Self, RunError> {
+        let current = Arc::default();
+        let portions = Portions::new(&current, &front.reads);
+        let mut made = Making::default();
+        made.nodes(front, &Live::new(portions));
+        made.exits(front);
+        let Making {
+            graph: nodes,
+            origin,
+            at,
+            cuts,
+            exits,
+            ..
+        } = made;
+        let graph = Graph {
+            outputs: Vec::new(),
+            nodes,
+            called: Vec::new(),
+        };
+        let wiring = Wiring { at, origin };
+        let run = Run::new(&graph, options);
+        Ok(Self {
+            run: run.map_err(|error| renumbered(error, &wiring.origin))?,
+            current,
+            cuts,
+            exits,
+            wiring,
+        })
+    }
+
+    /// Drives a portion through it.
+    pub(super) fn task(
+        &mut self,
+        front: &Front,
+        task: &Task,
+        options: &RunOptions<'_>,
+    ) -> Result<(), RunError> {
+        let range = &task.portion.range;
+        for (kept, edge, reach) in &self.cuts {
+            let (_, indices) = front.given(*edge);
+            let start = indices
+                .of(range.start)
+                .saturating_sub_unsigned(reach.before);
+            let end = indices.of(range.end).saturating_add_unsigned(reach.after);
+            kept.set(start..end);
+        }
+        for exit in &self.exits {
+            if let Leaves::Handed(log) = exit {
+                log.begin(task.portion.before.is_none());
+            }
+        }
+        let ran = self.run.task(options);
+        ran.map_err(|error| renumbered(error, &self.wiring.origin))
+    }
+
+    /// What a task gave; of one that failed nothing that was gathered.
+    pub(super) fn leaving(&mut self, front: &Front, task: &Task, failed: bool) -> Vec<Leaving> {
+        let end = task.portion.range.end;
+        let run = &mut self.run;
+        let exits = self.exits.iter().zip(&front.tree.exits);
+        let exits = exits.map(|(leaves, exit)| {
+            let events = match leaves {
+                Leaves::Handed(log) => log.take(),
+                // Nobody is told of breaks in what has no indices.
+                &Leaves::Gathered(node) => {
+                    let partial = (!failed).then(|| run.partial(node)).flatten();
+                    partial.into_iter().map(Event::Item).collect()
+                }
+            };
+            let (_, indices) = front.given(exit.edge);
+            let upto = indices.of(end);
+            Leaving { events, upto }
+        });
+        exits.collect()
+    }
+
+    /// What its operators did, in the order of the front's.
+    pub(super) fn report(&self, busy: std::time::Duration) -> Report {
+        let mut report = self.run.report(busy);
+        let at = self.wiring.at.iter();
+        report.operators = at.map(|&node| report.operators[node].clone()).collect();
+        report
+    }
+}
+
+/// What a worker's graph is made of.
+#[derive(Default)]
+struct Making {
+    graph: Vec<GraphNode>,
+    origin: Vec<usize>,
+    at: Vec<usize>,
+    cuts: Vec<(Kept, Edge, Reach)>,
+    exits: Vec<Leaves>,
+    /// Of each cut-off of the front, its node, once it is there.
+    cut: Vec<Option<usize>>,
+}
+
+impl Making {
+    fn push(&mut self, origin: usize, node: GraphNode) -> usize {
+        self.origin.push(origin);
+        self.graph.push(node);
+        self.graph.len() - 1
+    }
+
+    /// A node behind an edge that gives what it takes.
+    fn behind(&mut self, from: Edge, port: PortType, held: impl Held + 'static) -> usize {
+        let origin = self.origin[from.0];
+        self.push(
+            origin,
+            GraphNode {
+                op: Op::Hold(crate::Kept::new(held)),
+                inputs: vec![from],
+                bound: Bound::new([port]).contract(Contract::Sequential),
+            },
+        )
+    }
+
+    fn nodes(&mut self, front: &Front, portions: &Live) {
+        self.cut = vec![None; front.tree.cutoffs.len()];
+        for (place, one) in front.tree.taken.iter().enumerate() {
+            let mut node = front.node(place).clone();
+            if let Op::Scan { recording, .. } = &mut node.op {
+                *recording = portions.clone();
+            }
+            let inputs = one.inputs.iter();
+            let inputs = inputs.map(|&edge| self.from(front, edge, Some(place)));
+            node.inputs = inputs.collect();
+            let at = self.push(one.node, node);
+            self.at.push(at);
+        }
+    }
+
+    fn exits(&mut self, front: &Front) {
+        for exit in &front.tree.exits {
+            let leaves = match exit.gathers {
+                true => Leaves::Gathered(self.at[exit.edge.0]),
+                false => {
+                    let (log, from) = (Log::default(), self.from(front, exit.edge, None));
+                    self.behind(from, front.given(exit.edge).0, HandOver(log.clone()));
+                    Leaves::Handed(log)
+                }
+            };
+            self.exits.push(leaves);
+        }
+    }
+
+    /// What a place, or who takes what is handed over, takes of an edge: all of it, or what goes on where it is cut off.
+    fn from(&mut self, front: &Front, edge: Edge, taker: Option<usize>) -> Edge {
+        let own = (self.at[edge.0], edge.1);
+        let cuts = front.tree.cutoffs.iter().enumerate();
+        let mut cuts = cuts.filter(|(_, cut)| cut.edge == edge);
+        let wanted = cuts.find(|(_, cut)| match taker {
+            Some(place) => cut.takers.contains(&place),
+            None => cut.exit,
+        });
+        let Some((nth, cut)) = wanted else {
+            return own;
+        };
+        if let Some(node) = self.cut[nth] {
+            return (node, 0);
+        }
+        let kept = Kept::default();
+        self.cuts.push((kept.clone(), edge, cut.kept));
+        let node = self.behind(own, front.given(edge).0, Trim(kept));
+        self.cut[nth] = Some(node);
+        (node, 0)
+    }
+}

@@ -1,0 +1,219 @@
+//! Plans made by chance.
+
+use isochrony_expr::Expr;
+use isochrony_flow::ops::TrimPeak;
+use isochrony_flow::{Catalog, Plan, PlanError, Stat};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// What a plan does next.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Pass,
+    Map(usize),
+    Filter(usize),
+    Between(i64, i64),
+    Windows(u64, u64),
+    Power,
+    Fft,
+    Stats,
+    TrimPeak,
+    Limit(u64),
+    /// Rows in groups, of which nothing depends on the order of additions.
+    Groups(bool),
+    /// An operator that needs what is around: its name and parameters.
+    Around(usize),
+    /// One that settles.
+    Settling(usize),
+    /// With what it was some steps ago.
+    Zip(usize),
+    Merge(usize),
+    /// The other output of that.
+    Other(usize),
+    /// An expression of both.
+    MapBoth(usize),
+    FilterBoth(usize),
+    /// The same, but what comes next begins anew from what it was some steps ago: a branch.
+    From(usize),
+}
+
+pub(crate) fn maps(s: &Expr) -> Vec<Expr> {
+    vec![
+        s * 3,
+        s.abs() + 1.5,
+        s - s.mean(),
+        s.max() - s.min(),
+        (s * s).sum(),
+        s / (s.std() + 1.0),
+        s.abs().sqrt(),
+        Expr::constant(7),
+        s.gt(3),
+    ]
+}
+
+pub(crate) fn filters(s: &Expr) -> Vec<Expr> {
+    vec![
+        s.std().gt(400),
+        s.mean().lt(0.5),
+        s.max().gt(900),
+        s.abs().gt(1000).any(),
+        s.std().ewm(0.5).gt(300),
+    ]
+}
+
+/// Exact, given what is around.
+pub(crate) fn around() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "fir",
+            json!({"taps": [0.5, -1.0, 0.25], "method": "direct"}),
+        ),
+        (
+            "fir",
+            json!({"taps": [0.1, 0.3, 0.5, 1.0, 0.5, 0.3, 0.1], "method": "direct", "delay": "centred"}),
+        ),
+        (
+            "resample",
+            json!({"down": 10, "attenuation_db": 20.0, "passband": 0.3}),
+        ),
+        (
+            "resample",
+            json!({"up": 2, "down": 5, "attenuation_db": 20.0, "passband": 0.4, "edges": "steady"}),
+        ),
+        (
+            "resample",
+            json!({"up": 3, "down": 2, "attenuation_db": 20.0, "passband": 0.3, "edges": "zeros"}),
+        ),
+        (
+            "stream_envelope",
+            json!({"low_hz": 300.0, "attenuation_db": 30.0}),
+        ),
+        ("running_quantile", json!({"window": 0.008, "q": 0.4})),
+        (
+            "ca_cfar",
+            json!({"pfa": 0.01, "training": 3, "guard": 1, "order": 0.7}),
+        ),
+    ]
+}
+
+/// Within what it declares, given what is before.
+pub(crate) fn settling() -> Vec<(&'static str, Value)> {
+    vec![
+        (
+            "iir",
+            json!({"band": "lowpass", "cutoff_hz": 300.0, "order": 2}),
+        ),
+        (
+            "iir",
+            json!({"band": "bandpass", "cutoff_hz": [200.0, 700.0], "order": 1, "initial": "steady"}),
+        ),
+        ("notch", json!({"hz": 400.0, "q": 1.0})),
+        (
+            "fir",
+            json!({"taps": [0.1, 0.3, 0.5, 1.0, 0.5, 0.3, 0.1], "method": "fft", "delay": "centred"}),
+        ),
+        ("running_mean", json!({"window": 0.006})),
+        ("running_rms", json!({"window": 0.02})),
+        ("stalta", json!({"sta": 0.002, "lta": 0.006})),
+        ("ca_cfar", json!({"pfa": 0.01, "training": 3, "guard": 1})),
+    ]
+}
+
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        Just(Step::Pass),
+        (0usize..9).prop_map(Step::Map),
+        (0usize..9).prop_map(Step::Map),
+        (0usize..5).prop_map(Step::Filter),
+        (0usize..5).prop_map(Step::Filter),
+        (-20i64..900, 0i64..700).prop_map(|(a, len)| Step::Between(a, a + len)),
+        (1u64..40, 1u64..50).prop_map(|(window, hop)| Step::Windows(window, hop)),
+        Just(Step::Power),
+        Just(Step::Fft),
+        Just(Step::Stats),
+        Just(Step::TrimPeak),
+        (0u64..60).prop_map(Step::Limit),
+        any::<bool>().prop_map(Step::Groups),
+        (0usize..8).prop_map(Step::Around),
+        (0usize..8).prop_map(Step::Around),
+        (0usize..8).prop_map(Step::Settling),
+        (0usize..6).prop_map(Step::Zip),
+        (0usize..6).prop_map(Step::Merge),
+        (1usize..6).prop_map(Step::Other),
+        (1usize..6).prop_map(Step::MapBoth),
+        (1usize..6).prop_map(Step::FilterBoth),
+        (0usize..6).prop_map(Step::From),
+    ];
+    prop::collection::vec(step, 1..10)
+}
+
+pub(crate) fn named(
+    plan: &Plan,
+    (name, params): &(&'static str, Value),
+) -> Result<Plan, PlanError> {
+    let declaration = *Catalog::standard().get(name).unwrap();
+    plan.apply(&declaration, params.as_object().unwrap().clone(), &[])
+}
+
+/// Rows of `stats` in groups.
+fn groups(rows: &Plan, keyed: bool) -> Result<Plan, PlanError> {
+    let keys: &[&str] = if keyed { &["max"] } else { &[] };
+    let exact = [
+        ("rows", json!("count")),
+        ("least", json!(["mean", "min"])),
+        ("first", json!(["start", "first"])),
+        ("last", json!(["mean", "last"])),
+        ("starts", json!(["start", "sum"])),
+    ];
+    rows.group_by(keys, exact)
+}
+
+/// The plan of the steps that fit one another; those that do not are left out.
+pub(crate) fn plan(scan: Plan, steps: &[Step]) -> Plan {
+    plans(scan, steps).pop().unwrap()
+}
+
+/// The same, and all on the way to it.
+pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
+    let s = Expr::input();
+    let mut been = vec![scan];
+    for step in steps {
+        let now = been.last().unwrap().clone();
+        let earlier = |back: &usize| been[been.len().saturating_sub(1 + back)].clone();
+        let next = match step {
+            Step::Pass => now.passthrough(),
+            Step::Map(k) => now.map(&maps(&s)[*k]),
+            Step::Filter(k) => now.filter(&filters(&s)[*k]),
+            Step::Between(a, b) => now.between(*a..*b),
+            Step::Windows(window, hop) => now.rewindow_every(*window, *hop),
+            Step::Power => now.power(),
+            Step::Fft => now.fft(),
+            Step::Stats => now.stats([Stat::Mean, Stat::Max]),
+            Step::TrimPeak => now.then::<TrimPeak>(serde_json::Map::new()),
+            Step::Limit(count) => now.limit(*count),
+            Step::Groups(keyed) => groups(&now, *keyed),
+            Step::Around(k) => named(&now, &around()[*k]),
+            Step::Settling(k) => named(&now, &settling()[*k]),
+            Step::Zip(back) => now.zip(&[earlier(back)]),
+            Step::Merge(back) => now.merge(&[earlier(back)]),
+            Step::Other(back) => now.zip(&[earlier(back)]).and_then(|both| both.output(1)),
+            Step::MapBoth(back) => now.map_with(&(&s - Expr::input_at(1)), &[earlier(back)]),
+            Step::FilterBoth(back) => {
+                now.filter_with(&s.max().gt(Expr::input_at(1).mean()), &[earlier(back)])
+            }
+            Step::From(back) => Ok(earlier(back)),
+        };
+        been.extend(next);
+    }
+    been
+}
+
+/// Steps that tasks do, for branches to begin behind.
+pub(crate) fn prefix() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        (0usize..2).prop_map(Step::Map),
+        (0usize..8).prop_map(Step::Around),
+        (1u64..40, 1u64..50).prop_map(|(window, hop)| Step::Windows(window, hop)),
+    ];
+    prop::collection::vec(step, 1..4)
+}
