@@ -1,19 +1,20 @@
 //! Plans on many cores.
 //!
 //! What an operator declares of itself is all that is needed. A graph is cut into *fronts* and the rest ([`split`]): a
-//! front is a scan and the operators behind it, as far as they follow one another and make what belongs to a portion of
-//! the recording of the samples in and around it ([`chain`]).
+//! front is a scan and the operators behind it, as far as they make what belongs to a portion of the recording of the
+//! samples in and around it: a chain, or branches, which may meet again ([`tree`], [`step`]). Where a branch ends there is an
+//! exit.
 //! The recording is cut into portions ([`Snapshot`](crate::Snapshot)), smaller ones where memory is short or much comes of
 //! a sample, and each portion is a *task*: a worker drives it depth first through its own
-//! copy of the front ([`worker`]) and hands over what comes out, with the breaks in between ([`log`]). The rest of the plan
-//! runs in the caller's thread, as any plan does; its sources are what workers handed over, in the order of reading
-//! ([`gathering`]). So operators that remember, sinks and Python functions see what they would see in one thread, item by
+//! copy of the front ([`worker`], [`line`]) and hands over what comes out by each exit, with the breaks in between ([`log`]).
+//! The rest of the plan runs in the caller's thread, as any plan does; its sources are what workers handed over, in the order
+//! of reading ([`gathering`]). So operators that remember, sinks and Python functions see what they would see in one thread, item by
 //! item, while the next tasks are under way.
 //!
 //! A window belongs to the task in whose portion it begins, a sample to that in whose portion it, or the place that it was
 //! computed for, lies. A task reads as many samples around its portion as operators need, never across a break, and what
-//! they give too much is cut off behind the last of them ([`trim`]); they know nothing of it. Windows are counted from the
-//! run's own beginning. So nothing is made twice and nothing left out, and nothing is made of other samples than in one
+//! they give too much is cut off before it matters ([`reach`], [`trim`]); they know nothing of it. What waits at a fan-in when
+//! a task ends meets nobody any more, and is forgotten. Windows are counted from the run's own beginning. So nothing is made twice and nothing left out, and nothing is made of other samples than in one
 //! pass: results are the same bits for any number of workers, one included. What only settles (a recursive filter) is in a
 //! front where a tolerance is granted. It shows where the recording was cut, so that one worker then works in tasks, too.
 //!
@@ -30,6 +31,7 @@ mod log;
 mod order;
 mod places;
 mod reach;
+mod size;
 mod split;
 mod step;
 mod sync;

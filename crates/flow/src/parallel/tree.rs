@@ -9,27 +9,14 @@
 
 use std::collections::BTreeSet;
 
-use super::dispatch::WINDOW;
 use super::indices::Indices;
 use super::reach::{Around, Cutoff, around};
 use super::step::{Step, combines_inexactly, gathers, joins, mixes};
-use super::weight::{bytes_of_sample, is_free};
+use super::weight::bytes_of_sample;
 use crate::exec::RunOptions;
 use crate::graph::{Edge, Graph};
 use crate::plan::Op;
 use crate::{PortType, Reach};
-
-/// Of the run's memory, one part in so many is what a task reads at most.
-const OF_MEMORY: u64 = 256;
-/// So many tasks' results fit into what may wait. A number of its own, since that of workers must not show in where a
-/// recording is cut.
-const TASKS: u64 = WINDOW as u64 * 4;
-/// A portion is at least so many times as long as what its task reads beyond it.
-const OF_REACH: u64 = 4;
-/// A recording has at least so many portions, where they do not become too short to be worth it and do not show.
-const OF_RECORDING: u64 = 16;
-/// Bytes of a portion below which handing over costs more than workers gain.
-const LEAST: u64 = 16 << 10;
 
 /// Who takes from each node of a graph.
 pub(super) type Takers = Vec<Vec<usize>>;
@@ -74,18 +61,9 @@ pub(super) struct Tree {
     /// Why it does not go on, in words.
     pub(super) why: Vec<String>,
     /// Bytes that come out of a sample, about.
-    bytes: f64,
+    pub(super) bytes: f64,
     /// Samples that one worker could cut it into, where that shows; else none.
-    shown: Option<u64>,
-}
-
-/// What a task is, of a tree that is worth it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TaskSize {
-    /// Samples of a portion, about.
-    pub(super) samples: u64,
-    /// Bytes that come out of it, about.
-    pub(super) bytes: u64,
+    pub(super) shown: Option<u64>,
 }
 
 pub(super) fn takers(graph: &Graph) -> Takers {
@@ -404,49 +382,5 @@ impl Tree {
     /// Whether nothing comes out but what was gathered.
     pub(super) fn gathers(&self) -> bool {
         self.exits.iter().all(|exit| exit.gathers)
-    }
-
-    /// Samples of a task of which all that comes fits: what some tasks that wait give takes an eighth of the memory.
-    fn most(&self, options: &RunOptions<'_>) -> u64 {
-        ((options.memory / 8 / TASKS) as f64 / self.bytes) as u64
-    }
-
-    fn wanted(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
-        let wanted = options.task.min(options.memory / OF_MEMORY) / self.sample_bytes(graph);
-        let wanted = wanted.max(OF_REACH.saturating_mul(self.reach.samples()));
-        wanted.min(self.most(options)).max(1)
-    }
-
-    /// What a task is; None if the tree is not worth being spread. It depends on the plan and its memory alone.
-    pub(super) fn task(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
-        let mut operators = self.taken[1..].iter().map(|one| &graph.nodes[one.node]);
-        if operators.all(is_free) {
-            return None;
-        }
-        let samples = self.shown.unwrap_or_else(|| self.wanted(graph, options));
-        let bytes = (samples as f64 * self.bytes) as u64;
-        Some(TaskSize { samples, bytes })
-    }
-
-    /// A task of a recording of so many samples: of a short one smaller, so that several workers have something to do, unless
-    /// it shows where it is cut.
-    pub(super) fn task_of(&self, task: TaskSize, total: u64, graph: &Graph) -> TaskSize {
-        if self.shown.is_some() {
-            return task;
-        }
-        let least = LEAST / self.sample_bytes(graph);
-        let least = least.max(OF_REACH.saturating_mul(self.reach.samples()));
-        let samples = task.samples.min((total / OF_RECORDING).max(least));
-        // Rounded up: nothing is to be taken for free.
-        let bytes = u128::from(task.bytes) * u128::from(samples) / u128::from(task.samples.max(1));
-        TaskSize {
-            samples,
-            bytes: bytes as u64 + 1,
-        }
-    }
-
-    fn sample_bytes(&self, graph: &Graph) -> u64 {
-        let port = graph.nodes[self.scan()].bound.outputs[0];
-        port.dtype().map_or(8, |dtype| dtype.size() as u64)
     }
 }

@@ -1,7 +1,8 @@
 //! What workers would do of a graph, in words.
 
 use super::places::places;
-use super::tree::{TaskSize, Tree, trees};
+use super::size::TaskSize;
+use super::tree::{Tree, trees};
 use crate::Reach;
 use crate::exec::RunOptions;
 use crate::graph::Graph;
