@@ -1,5 +1,6 @@
 //! One face over the two ways a store is open: as its one writer, or as one of many live readers.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +9,7 @@ use isochrony_segment::Buffer;
 
 use crate::engine::{Engine, Reader, vanished};
 use crate::error::StoreError;
+use crate::held::Held;
 use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
 use crate::state::SignalState;
@@ -22,6 +24,8 @@ pub(crate) struct Backend {
     path: PathBuf,
     access: Access,
     closed: AtomicBool,
+    /// Samples of a scratch signal that lie in memory.
+    pub(crate) held: Held,
 }
 
 macro_rules! either {
@@ -48,6 +52,7 @@ impl Backend {
             path: path.into(),
             access,
             closed: AtomicBool::new(false),
+            held: Held::default(),
         }
     }
 
@@ -127,8 +132,16 @@ impl Backend {
         start: i64,
         count: usize,
     ) -> Result<Buffer, StoreError> {
-        let read = either!(self, "read samples", x => x.read(id, start, count));
-        self.explain("read samples", read)
+        let range = start..start.saturating_add_unsigned(count as u64);
+        let samples = |part: Range<i64>| {
+            let count = usize::try_from(part.end - part.start).unwrap_or(0);
+            let read = either!(self, "read samples", x => x.read(id, part.start, count));
+            self.explain("read samples", read)
+        };
+        match self.held.read(&range, samples)? {
+            Some(held) => Ok(held),
+            None => samples(range),
+        }
     }
 
     pub(crate) fn shard_samples(&self, id: SignalId) -> Result<i64, StoreError> {
@@ -148,12 +161,15 @@ impl Backend {
         either!(self, "look up a shard", x => x.data_shard_path(id, shard))
     }
 
-    /// The open file of a shard that was read from, to be read by other ways; None if it is not flat.
+    /// The open file of a shard that was read from, to be read by other ways; None if it is not flat, or need not be all.
     pub(crate) fn shard_file(
         &self,
         id: SignalId,
         shard: u64,
     ) -> Result<Option<Arc<dyn MediaFile>>, StoreError> {
+        if !self.held.is_empty() {
+            return Ok(None);
+        }
         Ok(either!(self, "read samples", x => x.shard_file(id, shard)))
     }
 

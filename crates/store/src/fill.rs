@@ -11,6 +11,7 @@ use crate::append::{SignalWriter, checked_end, sample_count};
 use crate::error::StoreError;
 use crate::op::Op;
 use crate::signal::Signal;
+use crate::state::SignalState;
 use crate::strategy::{Ahead, Files};
 use crate::write::check_bounds;
 
@@ -48,20 +49,7 @@ impl SignalWriter {
     pub fn fill_bytes(&self, index: i64, bytes: &[u8]) -> Result<(), StoreError> {
         self.change("fill a gap", |state, _, change| {
             let (start, end) = (index, checked_end(index, sample_count(state, bytes)?)?);
-            check_bounds(state, &(start..end))?;
-            if state.gaps.missing_within(start..end) < end - start {
-                let first = state.gaps.first_within(start..end);
-                let at = first.map_or(
-                    start,
-                    |gap| if gap.start > start { start } else { gap.end() },
-                );
-                return Err(StoreError::Occupied {
-                    signal: (*state.name).into(),
-                    start,
-                    end,
-                    at,
-                });
-            }
+            check_vacant(state, &(start..end))?;
             if start < end {
                 change.write(index, bytes);
                 let id = state.id;
@@ -70,6 +58,26 @@ impl SignalWriter {
             Ok(())
         })
     }
+}
+
+/// Refuses a range that is not a gap as a whole.
+pub(crate) fn check_vacant(state: &SignalState, range: &Range<i64>) -> Result<(), StoreError> {
+    check_bounds(state, range)?;
+    let (start, end) = (range.start, range.end);
+    if state.gaps.missing_within(range.clone()) == end - start {
+        return Ok(());
+    }
+    let first = state.gaps.first_within(range.clone());
+    let at = first.map_or(
+        start,
+        |gap| if gap.start > start { start } else { gap.end() },
+    );
+    Err(StoreError::Occupied {
+        signal: (*state.name).into(),
+        start,
+        end,
+        at,
+    })
 }
 
 impl Signal {

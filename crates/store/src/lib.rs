@@ -19,6 +19,7 @@ mod fill;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gather;
+mod held;
 mod info;
 pub mod interrupt;
 mod io_hint;

@@ -12,18 +12,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::append::SignalWriter;
+use isochrony_segment::Buffer;
+
+use crate::append::{SignalWriter, checked_end, sample_count};
 use crate::backend::Backend;
 use crate::engine::io::failed;
 use crate::engine::lock::is_held;
 use crate::engine::{Engine, OpenMode};
 use crate::error::StoreError;
+use crate::fill::check_vacant;
 use crate::layout::flat::Flat;
 use crate::media;
 use crate::meta::SignalMeta;
+use crate::op::Op;
 use crate::options::{CreateOptions, Mode};
 use crate::store::{Shared, Store};
-use crate::strategy::system::punch_hole;
+use crate::strategy::system::{free_memory, punch_hole};
 
 /// A temporary signal: written and read as any other, zero-copy too, but never listed nor committed.
 ///
@@ -83,7 +87,69 @@ impl Scratch {
     /// # Errors
     /// As [`SignalWriter::mark_invalid`], and [`StoreError::Io`].
     pub fn release(&self, range: Range<i64>) -> Result<u64, StoreError> {
+        let (given_back, _) = self.take_back(range)?;
+        Ok(given_back)
+    }
+
+    /// As [`fill_bytes`](SignalWriter::fill_bytes), but the samples stay in memory, where they are: nothing is copied,
+    /// whoever reads them looks into the same block. They leave it when the range is released, or written to the file
+    /// when some of them are changed.
+    ///
+    /// # Errors
+    /// As [`fill_bytes`](SignalWriter::fill_bytes).
+    pub fn hold(&self, index: i64, block: &Buffer) -> Result<(), StoreError> {
+        let backend = &self.writer.shared.backend;
+        backend.engine("fill a gap")?.expect_less();
+        let mut kept = None;
+        let outcome = self.writer.change("fill a gap", |state, _, change| {
+            let samples = sample_count(state, block.bytes())?;
+            let range = index..checked_end(index, samples)?;
+            check_vacant(state, &range)?;
+            if !range.is_empty() {
+                // Before anybody is told that there are samples.
+                backend.held.keep(&range, block.clone());
+                let (id, start, end) = (state.id, range.start, range.end);
+                change.ops.push(Op::Valid { id, start, end });
+                kept = Some(range);
+            }
+            Ok(())
+        });
+        if let (Err(_), Some(range)) = (&outcome, kept) {
+            backend.held.cut(&range);
+        }
+        outcome
+    }
+
+    /// What scratch signals may well take of this machine's memory now: a quarter of what programs can still have.
+    #[must_use]
+    pub fn free_memory() -> u64 {
+        free_memory() / 4
+    }
+
+    /// As [`release`](Self::release); gives the blocks, too, that were held in memory and lay in the range as a whole, to
+    /// be used again once nobody looks into them.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub fn take_back(&self, range: Range<i64>) -> Result<(u64, Vec<Buffer>), StoreError> {
+        let held = &self.writer.shared.backend.held;
+        let mut blocks = held.within(&range);
+        blocks.retain(|(own, _)| range.start <= own.start && own.end <= range.end);
         self.writer.mark_invalid(range.clone())?;
+        let covered: i64 = blocks.iter().map(|(own, _)| own.end - own.start).sum();
+        let given_back = if covered == range.end - range.start {
+            0
+        } else {
+            self.give_back(range)?
+        };
+        Ok((
+            given_back,
+            blocks.into_iter().map(|(_, block)| block).collect(),
+        ))
+    }
+
+    /// Punches what a range has in files.
+    fn give_back(&self, range: Range<i64>) -> Result<u64, StoreError> {
         let engine = self.writer.shared.backend.engine("release samples")?;
         // With the writer's lock, so that nobody fills what is a gap until its blocks are gone.
         self.writer.change("release samples", |state, _, _| {
@@ -191,6 +257,50 @@ fn remove_abandoned(temporary: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn counting(scratch: &Scratch, range: Range<i64>) -> Vec<i32> {
+        let signal = scratch.signal().unwrap();
+        signal.select(range).unwrap().counts(-1).unwrap()
+    }
+
+    #[test]
+    fn samples_that_are_held_in_memory_are_read_changed_and_released_as_those_in_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+        let rate = isochrony_time::Rate::from_hz(1).unwrap();
+        let options = CreateOptions::new(isochrony_segment::DType::I32, rate);
+        let scratch = store.scratch(&options).unwrap();
+        scratch.append_gap(40).unwrap();
+        let block = |from: i32| Buffer::copy_of(&(from..from + 10).collect::<Vec<i32>>()).unwrap();
+        let (first, third) = (block(0), block(20));
+        scratch.hold(0, &first).unwrap();
+        scratch.fill(10, &(10..20).collect::<Vec<i32>>()).unwrap();
+        scratch.hold(20, &third).unwrap();
+        assert_eq!(scratch.hold(25, &block(0)).unwrap_err().code(), "occupied");
+        assert_eq!(counting(&scratch, 0..30), (0..30).collect::<Vec<i32>>());
+        let held = scratch.signal().unwrap().read(20..30).unwrap();
+        let looked = held.buffers().next().unwrap().as_ptr();
+        assert_eq!(looked, third.as_ptr(), "it was copied");
+        // Across blocks of memory and of a file; then changed, which brings what is touched to the file.
+        scratch.write(8, &[-8, -9, -10]).unwrap();
+        assert_eq!(counting(&scratch, 5..12), [5, 6, 7, -8, -9, -10, 11]);
+        assert_eq!(first.samples::<i32>().unwrap()[8], 8, "a view changed");
+        // Half of a block is no block that could be used again.
+        let (_, blocks) = scratch.take_back(25..30).unwrap();
+        assert!(blocks.is_empty());
+        assert_eq!(
+            counting(&scratch, 18..28),
+            [18, 19, 20, 21, 22, 23, 24, -1, -1, -1]
+        );
+        scratch.hold(25, &block(100).slice(0..20).unwrap()).unwrap();
+        drop((held, third));
+        let (_, mut blocks) = scratch.take_back(10..40).unwrap();
+        assert_eq!(blocks.len(), 2);
+        assert!(blocks.iter_mut().all(|block| block.get_mut().is_some()));
+        assert_eq!(counting(&scratch, 5..12), [5, 6, 7, -8, -9, -1, -1]);
+        scratch.fill(10, &[1; 30]).unwrap();
+        assert_eq!(counting(&scratch, 38..40), [1, 1]);
+    }
 
     #[test]
     fn what_a_crash_left_in_the_systems_folder_is_removed_and_what_is_used_is_not() {

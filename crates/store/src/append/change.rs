@@ -2,6 +2,7 @@
 
 use isochrony_time::{Piece, Point};
 
+use crate::backend::Backend;
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::StoreError;
@@ -105,6 +106,7 @@ impl<'a> Change<'a> {
             }
         }
         if let Some((start, bytes)) = self.samples {
+            self.write_held(backend, engine, start, bytes)?;
             // Block by block, so that checksums and views find the samples in the cache.
             let mut index = start;
             let size = engine.state(self.id)?.meta.dtype.size();
@@ -130,7 +132,34 @@ impl<'a> Change<'a> {
             if !in_place {
                 views.observe(backend, &op)?;
             }
+            let gap = match &op {
+                Op::Gap { start, end, .. } if *in_place => Some(*start..*end),
+                _ => None,
+            };
             engine.queue(op)?;
+            if let Some(gap) = gap {
+                backend.held.cut(&gap);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes blocks to the file that are held in memory and about to be changed there.
+    fn write_held(
+        &self,
+        backend: &Backend,
+        engine: &Engine,
+        start: i64,
+        bytes: &[u8],
+    ) -> Result<(), StoreError> {
+        if backend.held.is_empty() {
+            return Ok(());
+        }
+        let size = engine.state(self.id)?.meta.dtype.size();
+        let range = start..start.saturating_add((bytes.len() / size) as i64);
+        for (own, block) in backend.held.within(&range) {
+            engine.write_samples(self.id, own.start, block.bytes())?;
+            backend.held.cut(&own);
         }
         Ok(())
     }

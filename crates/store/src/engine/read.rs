@@ -57,6 +57,11 @@ impl Engine {
         Ok(shard_samples(&slot.base.meta))
     }
 
+    /// Samples need not be in the files from here on: a scratch signal keeps some in memory.
+    pub(crate) fn expect_less(&self) {
+        self.shared.handles.expect_less();
+    }
+
     /// The open file of a flat shard that was read from lately.
     pub(crate) fn shard_file(&self, id: SignalId, shard: u64) -> Option<Arc<dyn MediaFile>> {
         self.shared.sources.file((id, shard))

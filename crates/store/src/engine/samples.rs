@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::io::{IoContext, failed};
 use super::recent::Recent;
@@ -25,18 +25,30 @@ pub(crate) struct OpenShard {
 
 /// Open shard files of all signals.
 #[derive(Debug)]
-pub(crate) struct Handles(Recent<OpenShard>);
+pub(crate) struct Handles {
+    open: Recent<OpenShard>,
+    /// Whether samples need not be in the files: those of a scratch signal may lie in memory.
+    elsewhere: AtomicBool,
+}
 
 impl Default for Handles {
     fn default() -> Self {
-        Self(Recent::new(OPEN_FILES))
+        Self {
+            open: Recent::new(OPEN_FILES),
+            elsewhere: AtomicBool::new(false),
+        }
     }
 }
 
 impl Handles {
     /// Closes a signal's files, whose paths may have changed.
     pub(crate) fn forget(&self, id: SignalId) {
-        self.0.forget(id);
+        self.open.forget(id);
+    }
+
+    /// From here on no file is expected to hold all samples.
+    pub(crate) fn expect_less(&self) {
+        self.elsewhere.store(true, Ordering::Relaxed);
     }
 }
 
@@ -52,7 +64,7 @@ impl SlotInner {
         repair: bool,
     ) -> Result<Arc<OpenShard>, StoreError> {
         let key = (self.id, shard);
-        if let Some(open) = handles.0.get(key) {
+        if let Some(open) = handles.open.get(key) {
             return Ok(open);
         }
         self.ensure_folder(media)?;
@@ -62,12 +74,13 @@ impl SlotInner {
         self.root_name(Path::new(&format!("data/c/{shard}")));
         let path = self.data_shard(root, shard);
         let flat = self.flat();
+        let whole = !handles.elsewhere.load(Ordering::Relaxed);
         let file = match media.open(&path, Access::Write) {
             Ok(file) => {
                 let mut found = vec![0; Flat::index_len(flat.chunks) as usize];
                 let count = file.read_at(0, &mut found).at("read", &path)?;
                 let have = file.len().at("look at", &path)?;
-                if flat.index_kind(&found[..count]) != IndexKind::Foreign {
+                if flat.index_kind(&found[..count]) != IndexKind::Foreign && whole {
                     self.check_shard(media, &path, shard, have)?;
                 }
                 match flat.index_kind(&found[..count]) {
@@ -88,7 +101,9 @@ impl SlotInner {
                 file
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                self.check_shard(media, &path, shard, 0)?;
+                if whole {
+                    self.check_shard(media, &path, shard, 0)?;
+                }
                 self.subfolder(media, Path::new("data/c"))?;
                 self.dirty.folders.insert("data/c".into());
                 let file = media.open(&path, Access::CreateNew).at("create", &path)?;
@@ -103,7 +118,7 @@ impl SlotInner {
         };
         let len = AtomicU64::new(file.len().at("look at", &path)?);
         let open = Arc::new(OpenShard { file, len });
-        handles.0.put(key, &open);
+        handles.open.put(key, &open);
         Ok(open)
     }
 
