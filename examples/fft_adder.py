@@ -34,7 +34,7 @@ def record(store: iso.Store, parts: int) -> None:
 def spectra(inputs: list[iso.Selection], outputs: list[iso.Output]) -> None:
     """The spectrum of each window."""
     windows = np.asarray(inputs[0]).reshape(-1, WINDOW)
-    outputs[0][:] = np.fft.fft(windows).astype("c8").ravel()
+    outputs[0].array = np.fft.fft(windows).astype("c8").ravel()
 
 
 def add(inputs: list[iso.Selection], outputs: list[iso.Output]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 import re
 import types
 import weakref
@@ -30,6 +31,12 @@ _large: dict[int, tuple[weakref.ref[Any], bytes]] = {}
 # Code never changes, and thousands of tasklets have the same.
 _codes: weakref.WeakKeyDictionary[types.CodeType, bytes] = weakref.WeakKeyDictionary()
 
+# Of functions that are made of nothing but these, code included: what they were made of when they were looked at.
+_FIXED = frozenset((types.CodeType, type(None), bool, int, float, complex, str, bytes))
+_functions: weakref.WeakKeyDictionary[types.FunctionType, tuple[tuple[Any, ...], bytes, str]] = (
+    weakref.WeakKeyDictionary()
+)
+
 
 def identity(work: object) -> str:
     """A number of 128 bits in hexadecimal digits; other functions, arguments or texts have others.
@@ -41,6 +48,11 @@ def identity(work: object) -> str:
     >>> identity(functools.partial(scaled, by=2)) == identity(functools.partial(scaled, by=3))
     False
     """
+    if type(work) is types.FunctionType:
+        # Most tasklets have the function of the one before.
+        known = _functions.get(work)
+        if known is not None and _is_same(known[0], work):
+            return known[2]
     return _Met().digest(work).hex()
 
 
@@ -82,8 +94,7 @@ def _of(value: Any, met: _Met) -> bytes:
             _codes[value] = found
         return found
     if isinstance(value, types.FunctionType):
-        enclosed = tuple(_cell(cell) for cell in value.__closure__ or ())
-        return _hashed("function", *parts(value.__code__, value.__defaults__, value.__kwdefaults__, enclosed))
+        return _function(value, met)
     if isinstance(value, types.MethodType):
         return _hashed("method", *parts(value.__func__, value.__self__))
     if isinstance(value, functools.partial):
@@ -100,6 +111,29 @@ def _of(value: Any, met: _Met) -> bytes:
     if isinstance(value, dict):
         return _hashed(kind, *sorted(_hashed("item", *parts(key, one)) for key, one in value.items()))
     return _object(kind, value, met)
+
+
+def _function(value: types.FunctionType, met: _Met) -> bytes:
+    known = _functions.get(value)
+    if known is not None and _is_same(known[0], value):
+        return known[1]
+    enclosed = tuple(_cell(cell) for cell in value.__closure__ or ())
+    parts = (value.__code__, value.__defaults__, value.__kwdefaults__, enclosed)
+    found = _hashed("function", *(met.digest(one) for one in parts))
+    made_of = _made_of(value)
+    if not value.__kwdefaults__ and all(type(one) in _FIXED for one in made_of):
+        _functions[value] = (made_of, found, found.hex())
+    return found
+
+
+def _made_of(value: types.FunctionType) -> tuple[Any, ...]:
+    return (value.__code__, *(value.__defaults__ or ()), *map(_cell, value.__closure__ or ()))
+
+
+def _is_same(before: tuple[Any, ...], value: types.FunctionType) -> bool:
+    """Whether a function is still made of the same objects, none of which can change."""
+    now = _made_of(value)
+    return len(now) == len(before) and not value.__kwdefaults__ and all(map(operator.is_, now, before))
 
 
 def _object(kind: str, value: Any, met: _Met) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from .progress import bytes_text, duration_text
@@ -53,12 +54,11 @@ class TaskletWorkerReport:
     waited_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TaskletsReport:
     """What a run of tasklets did.
 
     Attributes:
-        tasklets: a `TaskletReport` each, in the order in which they were added.
         workers: what each did.
         values: what functions returned, and plans without output gave, by the tasklet's name; of those kept from an
             earlier run what JSON keeps of it.
@@ -68,13 +68,23 @@ class TaskletsReport:
         notes: what was kept of an earlier run, and what was run again.
     """
 
-    tasklets: tuple[TaskletReport, ...] = field(repr=False)
+    _rows: list[tuple[Any, ...]] = field(repr=False)
     workers: tuple[TaskletWorkerReport, ...]
     values: Mapping[str, Any] = field(repr=False)
     peak_scratch_bytes: int
     prefetched_bytes: int
     elapsed_s: float
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def tasklets(self) -> tuple[TaskletReport, ...]:
+        """A `TaskletReport` each, in the order in which they were added."""
+        # There are thousands, and who runs them seldom asks.
+        reports = []
+        for name, state, why, place, placed, visit, _ in self._rows:
+            worker, start, end = visit or (None, None, None)
+            reports.append(TaskletReport(name, state, why, place, placed, worker, start, end))
+        return tuple(reports)
 
     def __str__(self) -> str:
         states = Counter(one.state for one in self.tasklets)

@@ -9,30 +9,31 @@ import numpy as np
 
 from ._native import NativeTable
 from .table import Table
-from .tasklet_report import TaskletReport, TaskletsReport, TaskletWorkerReport
+from .tasklet_report import TaskletsReport, TaskletWorkerReport
 
 __all__ = ["kept", "owned", "report"]
+
+_PLAIN = frozenset((int, float, complex, bool, str, bytes))
+_LONG = 10**18
 
 
 def report(done: dict[str, Any], results: dict[str, Any]) -> TaskletsReport:
     """What the native half tells, and what functions returned in this process, as the report."""
-    tasklets, values = [], {}
-    for name, state, why, place, placed, visit, text in done.pop("tasklets"):
-        worker, start, end = visit or (None, None, None)
-        tasklets.append(TaskletReport(name, state, why, place, placed, worker, start, end))
+    rows, values = done.pop("tasklets"), {}
+    for name, state, _, _, _, _, text in rows:
         if state in ("done", "kept") and name in results:
             value = results[name]
-            values[name] = Table._of(value) if isinstance(value, NativeTable) else value
+            values[name] = Table._of(value) if type(value) is NativeTable else value
         elif text is not None:
             values[name] = json.loads(text)
     workers = tuple(TaskletWorkerReport(*one) for one in done.pop("workers"))
-    return TaskletsReport(
-        tasklets=tuple(tasklets), workers=workers, values=values, notes=tuple(done.pop("notes")), **done
-    )
+    return TaskletsReport(_rows=rows, workers=workers, values=values, notes=tuple(done.pop("notes")), **done)
 
 
 def owned(value: Any) -> Any:
     """The same without views: what they look into may be scratch, which is freed."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, np.ndarray):
         return value if value.flags.owndata else value.copy()
     if type(value) in (list, tuple):
@@ -44,6 +45,8 @@ def owned(value: Any) -> Any:
 
 def kept(value: Any) -> str | None:
     """JSON that gives the same value again, if there is such."""
+    if type(value) is int and -_LONG < value < _LONG:
+        return str(value)
     try:
         text = json.dumps(value, allow_nan=False, default=_plain)
         return text if json.loads(text) == value else None

@@ -12,97 +12,20 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
 from .chain import Chain
 from .functions import shown
 from .identity import identity
-from .native_errors import OptionError, PlanError, StoreValueError, TaskletError
+from .native_errors import OptionError, PlanError, TaskletError
 from .nbuffering import byte_count
 from .options import choice
 from .progress import ImportProgress
 from .running import _threads
-from .samples import as_samples
+from .tasklet_output import Output
 from .tasklet_report import TaskletsReport
 from .tasklet_results import kept, owned, report
 
 __all__ = ["Executor", "Output", "Tasklet", "prefetch"]
-
-
-class Output:
-    """What a tasklet's function writes to: `output[:] = samples`, or parts of it in any order.
-
-    Samples are converted where that loses nothing, as `Signal.append` does. Others see them when the function has
-    returned, all of the tasklet's at once; what was declared and not written is an error.
-
-    Attributes:
-        dtype: of the samples.
-        name: of the signal.
-
-    >>> import isochrony as iso, tempfile
-    >>> with iso.open(tempfile.mkdtemp() + "/ramp.iso", "x") as store:
-    ...     ramp = store.create("ramp", dtype="f4", rate=10)
-    ...     _ = ramp.reserve(6)
-    ...     def fill(inputs: list, outputs: list[iso.Output]) -> None:
-    ...         outputs[0][3:] = 9
-    ...         outputs[0][:3] = [0, 1, 2]
-    ...     executor = iso.Executor()
-    ...     executor.add(iso.Tasklet(fill, outputs=[ramp[:]]))
-    ...     _ = executor.run()
-    ...     ramp.counts[:]
-    array([0., 1., 2., 9., 9., 9.], dtype=float32)
-    """
-
-    def __init__(self, selection: Selection) -> None:
-        self._length = len(selection)
-        self._pieces: list[tuple[int, int]] = []
-        self._memory: npt.NDArray[Any] | None = None
-        self.dtype = selection.signal.dtype
-        self.name = selection.name
-
-    def __len__(self) -> int:
-        return self._length
-
-    @property
-    def array(self) -> npt.NDArray[Any]:
-        """All of it as an array to be filled in place, as by `out=`: who asks for it writes all of it."""
-        self._pieces = [(0, self._length)]
-        return self._buffer()
-
-    def __setitem__(self, key: Any, samples: npt.ArrayLike) -> None:
-        if not isinstance(key, slice) or key.step not in (None, 1):
-            raise OptionError(f"output[{key!r}] = ... is refused; give a slice without a step, such as output[:1000]")
-        start, stop, _ = key.indices(self._length)
-        stop = max(start, stop)
-        values = np.asarray(samples)
-        if values.ndim == 0:
-            self._buffer()[start:stop] = as_samples([samples], self.dtype.name, self.name)
-        else:
-            values = as_samples(samples, self.dtype.name, self.name)
-            if len(values) != stop - start:
-                raise StoreValueError(
-                    f"output[{start}:{stop}] of {self.name!r} takes {stop - start} samples, got {len(values)}; "
-                    "give as many, or write another part"
-                )
-            self._buffer()[start:stop] = values
-        self._pieces.append((start, stop))
-
-    def _buffer(self) -> npt.NDArray[Any]:
-        if self._memory is None:
-            self._memory = np.empty(self._length, self.dtype)
-        return self._memory
-
-    def _written(self) -> list[tuple[int, npt.NDArray[Any]]]:
-        """Stretches that were written, apart."""
-        joined: list[list[int]] = []
-        for start, stop in sorted(self._pieces):
-            if joined and start <= joined[-1][1]:
-                joined[-1][1] = max(joined[-1][1], stop)
-            else:
-                joined.append([start, stop])
-        return [(start, self._buffer()[start:stop]) for start, stop in joined]
 
 
 class Tasklet:
@@ -168,29 +91,25 @@ class Tasklet:
     def __repr__(self) -> str:
         return f"<Tasklet {self.name!r}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 
-    def _described(self, results: dict[str, Any]) -> dict[str, Any]:
+    def _described(self, results: dict[str, Any]) -> tuple[Any, ...]:
         plan = self.work._native if isinstance(self.work, Chain) else None
-        return {
-            "name": self.name,
-            "function_name": self.function_name,
-            "identity": self._identity,
-            "call": None if plan is not None else self._wrapped(results),
-            "plan": plan,
-            "inputs": self.inputs,
-            "outputs": self.outputs,
-            "after": self.after,
-        }
+        call = None if plan is not None else self._wrapped(results)
+        about = (self.name, self.function_name, self._identity)
+        return (*about, call, plan, self.inputs, self.outputs, self.after)
 
-    def _wrapped(self, results: dict[str, Any]) -> Callable[[list[Selection]], tuple[bool, str | None, list[Any]]]:
+    def _wrapped(self, results: dict[str, Any]) -> Callable[[list[Selection], list[Any], bool], tuple[Any, ...]]:
         work: Any = self.work
+        ranges, name = self.outputs, self.name
 
-        def call(inputs: list[Selection]) -> tuple[bool, str | None, list[Any]]:
-            outputs = [Output(one) for one in self.outputs]
-            value = owned(work(inputs, outputs))
-            pieces = [(k, start, part) for k, one in enumerate(outputs) for start, part in one._written()]
+        def call(inputs: list[Selection], rooms: list[Any], journaled: bool) -> tuple[Any, ...]:
+            outputs = [Output(one, room) for one, room in zip(ranges, rooms, strict=True)]
+            value = work(inputs, outputs)
+            pieces = [(k, start, stop) for k, one in enumerate(outputs) for start, stop in one._written()]
             if value is None:
                 return True, None, pieces
-            results[self.name] = value
+            results[name] = value = owned(value)
+            if not journaled:
+                return True, None, pieces
             text = kept(value)
             return text is not None, text, pieces
 
@@ -208,6 +127,8 @@ class Executor:
     Parameters:
         workers: threads; "auto": as many as there are cores.
         scratch: most bytes of scratch in use at a time: a number, or text such as "256MB".
+        scratch_memory: most bytes of that which stay in memory, where functions find them without a copy; the rest is
+            written to files. "auto": a quarter of the memory that is free when the run begins; 0: all to files.
         order: "disk": by the place of the first input on the disk, and scratch is freed early; "given": as added.
             Either way what a tasklet needs comes before it.
         prefetch: most bytes that are read ahead of the tasklets that have begun; 0: nothing is.
@@ -243,6 +164,7 @@ class Executor:
         *,
         workers: int | Literal["auto"] = 1,
         scratch: int | str = "1GiB",
+        scratch_memory: int | str = "auto",
         order: Literal["disk", "given"] = "disk",
         prefetch: int | str = "32MiB",
         keep_going: bool = True,
@@ -256,6 +178,7 @@ class Executor:
         self._asked = {
             "workers": _threads(workers),
             "scratch": byte_count("scratch", scratch),
+            "scratch_memory": _in_memory(scratch_memory),
             "given": order == "given",
             "prefetch": 0 if prefetch == 0 else byte_count("prefetch", prefetch),
             "keep_going": bool(keep_going),
@@ -337,12 +260,18 @@ class Executor:
         return f"<Executor of {len(self.tasklets)} tasklets on {self._asked['workers']} workers>"
 
 
+def _in_memory(given: int | str) -> int | None:
+    if given == "auto":
+        return None
+    return 0 if given == 0 and not isinstance(given, bool) else byte_count("scratch_memory", given)
+
+
 def _selections(which: str, given: Any) -> list[Selection]:
     if isinstance(given, Selection | Signal):
         raise OptionError(f"{which}={given!r} is refused; put it in a list, as a range: {which}=[signal[0:4096]]")
     several = list(given)
     for one in several:
-        if not isinstance(one, Selection):
+        if type(one) is not Selection:
             raise OptionError(f"{which}=[{one!r}] is refused; give ranges of signals, such as [signal[0:4096]]")
     return several
 

@@ -9,6 +9,8 @@ use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// What is behind the lock.
 pub(crate) struct Behind<T> {
     pub(crate) roster: Roster,
+    /// Workers that wait for something to end: while there are none nobody is woken, which takes longer than the rest.
+    waiting: usize,
     /// What its user keeps beside it.
     pub(crate) more: T,
 }
@@ -16,14 +18,18 @@ pub(crate) struct Behind<T> {
 /// A roster that threads share.
 pub(crate) struct Desk<T> {
     behind: Mutex<Behind<T>>,
-    /// A tasklet ended, or a worker.
-    pub(crate) ended: Condvar,
+    /// A tasklet ended, or the run.
+    ended: Condvar,
 }
 
 impl<T> Desk<T> {
     pub(crate) fn new(roster: Roster, more: T) -> Self {
         Self {
-            behind: Mutex::new(Behind { roster, more }),
+            behind: Mutex::new(Behind {
+                roster,
+                waiting: 0,
+                more,
+            }),
             ended: Condvar::new(),
         }
     }
@@ -43,7 +49,9 @@ impl<T> Desk<T> {
                     return Some(tasklet);
                 }
                 Next::Wait => {
+                    behind.waiting += 1;
                     behind = (self.ended.wait(behind)).unwrap_or_else(PoisonError::into_inner);
+                    behind.waiting -= 1;
                 }
                 Next::End => return None,
             }
@@ -65,8 +73,7 @@ impl<T> Desk<T> {
             behind.roster.failed(tasklet)
         };
         ends(&mut behind, released);
-        drop(behind);
-        self.ended.notify_all();
+        self.wake(behind);
     }
 
     /// No tasklet begins any more.
@@ -74,7 +81,15 @@ impl<T> Desk<T> {
         let mut behind = self.lock();
         behind.roster.stop();
         stops(&mut behind);
+        self.wake(behind);
+    }
+
+    /// Wakes who waits, having let go of the lock that they need.
+    fn wake(&self, behind: MutexGuard<'_, Behind<T>>) {
+        let waiting = behind.waiting;
         drop(behind);
-        self.ended.notify_all();
+        if waiting > 0 {
+            self.ended.notify_all();
+        }
     }
 }

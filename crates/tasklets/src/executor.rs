@@ -1,22 +1,16 @@
 //! The executor: tasklets are added, looked at, run.
 
-use std::collections::HashMap;
-use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use isochrony_store::SignalWriter;
-
-use crate::error::{Cause, TaskletError};
-use crate::journal::{Journal, Line};
+use crate::error::TaskletError;
 use crate::order::Order;
 use crate::planned::Planned;
 use crate::report::{Failure, Report};
 use crate::roster::Roster;
-use crate::run::{Progress, Work, run};
-use crate::tasklet::{Context, Place, Returned, Tasklet};
+use crate::run::{Progress, run};
+use crate::tasklet::Tasklet;
+use crate::working::Working;
 
 /// How tasklets are run.
 #[derive(Debug, Clone)]
@@ -26,10 +20,16 @@ pub struct Options {
     pub workers: usize,
     /// Most bytes of scratch that are in use at a time.
     pub scratch: u64,
+    /// Most bytes of that which are kept in memory, as they are; the rest is written to files. None: a quarter of the memory
+    /// that programs can still have when the run begins.
+    pub scratch_memory: Option<u64>,
     /// What comes first where dependencies leave a choice.
     pub order: Order,
     /// Most bytes of inputs that are read ahead of the tasklets that have begun; 0: none.
     pub prefetch: u64,
+    /// Whether a single worker is the calling thread, which then looks around between tasklets only: for tasklets that are
+    /// short, or see for themselves that the run should end.
+    pub in_caller: bool,
     /// Whether others go on when a tasklet fails.
     pub keep_going: bool,
     /// How often finished work is committed and noted, and so how much of it a crash can cost.
@@ -43,8 +43,10 @@ impl Default for Options {
         Self {
             workers: 1,
             scratch: 1 << 30,
+            scratch_memory: None,
             order: Order::Disk,
             prefetch: 32 << 20,
+            in_caller: false,
             keep_going: true,
             keep_every: Duration::from_secs(1),
             journal: None,
@@ -167,20 +169,13 @@ impl Executor {
             planned.serial.clone(),
             self.options.scratch,
         );
-        let work = Working {
-            tasklets: &tasklets,
-            planned: &planned,
-            stop: Arc::default(),
-            publishing: RwLock::new(()),
-            journal: journal.map(Mutex::new),
-            returned: Mutex::new(HashMap::new()),
-        };
+        let work = Working::new(&tasklets, &planned, &self.options, journal);
         let ran = run(roster, &work, &self.options, self.around, watch)?;
         // Of tasklets that ended without their readers.
         for tasklet in &self.tasklets {
             work.release_all(tasklet).map_err(TaskletError::from)?;
         }
-        let returned = std::mem::take(&mut *work.returned());
+        let returned = work.take_returned();
         Report::made(&planned, &self.options, ran, returned)
     }
 
@@ -196,155 +191,5 @@ impl Executor {
             }
         }
         Ok(())
-    }
-}
-
-struct Working<'a> {
-    tasklets: &'a [Tasklet],
-    planned: &'a Planned,
-    stop: Arc<AtomicBool>,
-    /// Held shared while the outputs of a tasklet are shown, alone while they are committed: a commit never holds half a
-    /// tasklet.
-    publishing: RwLock<()>,
-    journal: Option<Mutex<Journal>>,
-    returned: Mutex<HashMap<usize, Returned>>,
-}
-
-impl Working<'_> {
-    fn returned(&self) -> std::sync::MutexGuard<'_, HashMap<usize, Returned>> {
-        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Shows what a tasklet staged, all of it.
-    fn publish(&self, tasklet: &Tasklet, context: Context<'_>) -> Result<(), Cause> {
-        let staged = context.staged;
-        for (part, pieces) in tasklet.outputs.iter().zip(&staged) {
-            let dtype = part.signal()?.dtype();
-            let mut written: Vec<(i64, i64)> = (pieces.iter())
-                .map(|(offset, bytes)| (*offset, (**bytes).as_ref().len() / dtype.size()))
-                .map(|(offset, samples)| (offset, offset + samples as i64))
-                .collect();
-            written.sort_unstable();
-            let mut until = 0;
-            for (start, end) in written.into_iter().chain([(part.len(), part.len())]) {
-                if start > until {
-                    return Err(TaskletError::MissingOutput {
-                        name: tasklet.name.clone(),
-                        signal: part.signal()?.name().into(),
-                        start: part.range.start + until,
-                        end: part.range.start + start,
-                    }
-                    .into());
-                }
-                until = until.max(end);
-            }
-        }
-        let _together = self
-            .publishing
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut filled: Vec<(SignalWriter, Range<i64>)> = Vec::new();
-        for (part, pieces) in tasklet.outputs.iter().zip(staged) {
-            let writer = part.writer()?;
-            let size = part.signal()?.dtype().size();
-            for (offset, bytes) in pieces {
-                let (start, bytes) = (part.range.start + offset, (*bytes).as_ref());
-                if let Err(error) = writer.fill_bytes(start, bytes) {
-                    // Nobody may see half of it; but what refused to be filled is somebody else's.
-                    for (writer, range) in filled {
-                        writer.mark_invalid(range)?;
-                    }
-                    return Err(error.into());
-                }
-                filled.push((writer.clone(), start..start + (bytes.len() / size) as i64));
-            }
-        }
-        Ok(())
-    }
-
-    fn release_all(&self, tasklet: &Tasklet) -> Result<(), isochrony_store::StoreError> {
-        for part in &tasklet.outputs {
-            if let Place::Scratch(scratch) = &part.place {
-                let signal = scratch.signal()?;
-                if signal.gaps().missing_within(part.range.clone()) < part.len() {
-                    scratch.release(part.range.clone())?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Work for Working<'_> {
-    fn run(&self, tasklet: usize, worker: usize) -> Result<(), Cause> {
-        let at = tasklet;
-        let tasklet = &self.tasklets[at];
-        let mut context = Context::new(tasklet, worker, &self.stop);
-        let returned =
-            isochrony_store::interrupt::stoppable(&self.stop, || (tasklet.function)(&mut context))?;
-        self.publish(tasklet, context)?;
-        self.returned().insert(at, returned);
-        Ok(())
-    }
-
-    fn release(&self, tasklet: usize) -> Result<(), TaskletError> {
-        Ok(self.release_all(&self.tasklets[tasklet])?)
-    }
-
-    fn keep(&self, done: &[usize]) -> Result<(), TaskletError> {
-        {
-            let _alone = self
-                .publishing
-                .write()
-                .unwrap_or_else(PoisonError::into_inner);
-            for store in &self.planned.index.stores {
-                store.commit(true)?;
-            }
-        }
-        let Some(journal) = &self.journal else {
-            return Ok(());
-        };
-        let returned = self.returned();
-        let lines: Vec<Line> = (done.iter())
-            .filter_map(|at| {
-                let value = match returned.get(at)? {
-                    Returned::Unkept => return None,
-                    kept => kept.json(),
-                };
-                Some(Line::Done {
-                    name: self.planned.graph.names[*at].clone(),
-                    of: self.planned.identities[*at].clone(),
-                    value,
-                })
-            })
-            .collect();
-        drop(returned);
-        journal
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .append(lines)
-    }
-
-    fn prefetch(&self, tasklet: usize) -> u64 {
-        let spec = &self.planned.index.specs[tasklet];
-        let parts = spec.inputs.iter().map(|input| &input.extent);
-        parts
-            .map(|extent| {
-                let known = &self.planned.index.signals[extent.signal];
-                // What this run writes is in memory still.
-                if known.is_scratch || known.written {
-                    return 0;
-                }
-                known.signal.prefetch(extent.range.clone())
-            })
-            .sum()
-    }
-
-    fn weight(&self, tasklet: usize) -> u64 {
-        self.planned.index.bytes(tasklet)
-    }
-
-    fn interrupt(&self) {
-        self.stop.store(true, Ordering::Relaxed);
     }
 }

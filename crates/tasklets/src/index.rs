@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use isochrony_segment::DType;
 use isochrony_store::{Signal, Store, StoreError};
 
 use crate::error::TaskletError;
@@ -36,11 +38,22 @@ pub(crate) struct Index {
     pub(crate) stores: Vec<Store>,
 }
 
+/// What is enough to know a signal again in most cases, and costs nothing to find.
+fn short_key(part: &Part) -> Option<(&Path, u64)> {
+    match &part.place {
+        Place::Stored(store, signal) => Some((store.path(), signal.id().0)),
+        Place::Unchanged(_) => None,
+        // The only one of its store.
+        Place::Scratch(scratch) => Some((scratch.folder(), u64::MAX)),
+    }
+}
+
 fn key(part: &Part, signal: &Signal) -> Key {
     let folder = match &part.place {
         Place::Stored(store, _) => {
             std::path::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned())
         }
+        Place::Unchanged(_) => PathBuf::new(),
         Place::Scratch(scratch) => scratch.folder().to_owned(),
     };
     (part.is_scratch(), folder, signal.id().0)
@@ -58,23 +71,43 @@ impl Index {
                 .chain(writes)
                 .map(move |(part, writes)| (tasklet, part, writes))
         });
-        // Signals are looked up once, not once a tasklet.
-        let mut keys: Vec<Key> = Vec::new();
+        // Signals are looked up once, not once a tasklet: of each part the number of its signal among those that were met.
+        let mut met: Vec<Key> = Vec::new();
+        let mut numbers: HashMap<(&Path, u64), usize> = HashMap::new();
+        let mut which: Vec<usize> = Vec::new();
         for (tasklet, part, writes) in parts {
-            let signal = match &part.place {
-                Place::Stored(_, signal) => (**signal).clone(),
-                Place::Scratch(scratch) => scratch.signal()?,
+            let short = short_key(part);
+            let number = match short.and_then(|short| numbers.get(&short)) {
+                Some(number) => *number,
+                None => {
+                    let signal = part.as_given()?;
+                    let key = key(part, &signal);
+                    let number = met.iter().position(|have| *have == key);
+                    let number = number.unwrap_or(met.len());
+                    if number == met.len() {
+                        if part.is_scratch() {
+                            scratch_order.push(key.clone());
+                        }
+                        found.insert(key.clone(), (signal, part, false));
+                        met.push(key);
+                    }
+                    if let Some(short) = short {
+                        numbers.insert(short, number);
+                    }
+                    number
+                }
             };
-            let key = key(part, &signal);
-            keys.push(key.clone());
+            which.push(number);
+            let key = &met[number];
             if writes && let Place::Stored(store, _) = &part.place {
                 if !store.is_writable() {
                     return Err(not_writable(
                         tasklet,
-                        &signal,
+                        &part.as_given()?,
                         "its store is open for reading; open it with mode \"r+\"",
                     ));
                 }
+                let signal = part.as_given()?;
                 if !signal.codec().is_empty() {
                     return Err(not_writable(
                         tasklet,
@@ -84,11 +117,10 @@ impl Index {
                 }
                 stores.entry(key.1.clone()).or_insert_with(|| store.clone());
             }
-            if part.is_scratch() && !found.contains_key(&key) {
-                scratch_order.push(key.clone());
-            }
-            let known = found.entry(key).or_insert((signal, part, false));
-            if writes && !known.2 {
+            if writes
+                && let Some(known) = found.get_mut(key)
+                && !known.2
+            {
                 (known.1, known.2) = (part, true);
             }
         }
@@ -127,9 +159,10 @@ impl Index {
                 signal,
             });
         }
-        let mut keys = keys.iter();
+        let places: Vec<usize> = met.iter().map(|key| places[key]).collect();
+        let mut which = which.into_iter();
         let mut extent = |part: &Part| -> Result<Extent, TaskletError> {
-            let signal = keys.next().map_or(0, |key| places[key]);
+            let signal = which.next().map_or(0, |number| places[number]);
             check_bounds(&signals[signal].signal, &part.range)?;
             Ok(Extent {
                 signal,
@@ -162,15 +195,26 @@ impl Index {
     }
 
     /// The tasklets, reading what the run writes through the store that writes it: another handle of that store does not
-    /// show what is not committed.
+    /// show what is not committed. What it does not write they read as it is now.
     pub(crate) fn at_home(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
         let mut tasklets = tasklets.to_vec();
+        let signals: Vec<(Place, DType)> = (self.signals.iter())
+            .map(|known| {
+                let place = if known.written || known.is_scratch {
+                    known.place.clone()
+                } else {
+                    Place::Unchanged(Arc::new(known.signal.clone()))
+                };
+                (place, known.signal.dtype())
+            })
+            .collect();
         for (tasklet, spec) in tasklets.iter_mut().zip(&self.specs) {
             for (part, input) in tasklet.inputs.iter_mut().zip(&spec.inputs) {
-                let known = &self.signals[input.extent.signal];
-                if known.written {
-                    part.place = known.place.clone();
-                }
+                let (place, dtype) = &signals[input.extent.signal];
+                (part.place, part.dtype) = (place.clone(), Some(*dtype));
+            }
+            for (part, output) in tasklet.outputs.iter_mut().zip(&spec.outputs) {
+                part.dtype = Some(signals[output.signal].1);
             }
         }
         tasklets

@@ -6,6 +6,7 @@
 //! J. E. Smith's Access Scheduler and Multiprocessor (2010) is where this comes from; `docs/design.md`, section 23,
 //! says what is done otherwise.
 
+mod ahead;
 mod desk;
 mod earlier;
 mod error;
@@ -16,16 +17,19 @@ mod journal;
 mod ledger;
 mod order;
 mod planned;
+mod pool;
 mod report;
 mod roster;
 mod run;
 mod sync;
 mod tasklet;
+mod working;
 
 pub use error::{Cause, TaskletError};
 pub use executor::{Executor, Options};
 pub use graph::{Extent, Graph, Input, SignalSpec, Spec};
 pub use order::{Order, Serial, Why};
+pub use pool::Pool;
 pub use report::{Failure, Report, TaskletReport};
 pub use roster::{Next, Roster, State};
 pub use run::{Progress, Visit, Worker};

@@ -92,7 +92,9 @@ impl Planned {
             });
         }
         let earlier = Earlier::new(lines);
+        // Only journals ask for them.
         let identities: Vec<String> = (tasklets.iter().enumerate())
+            .filter(|_| journal.is_some())
             .map(|(at, tasklet)| index.identity(at, tasklet))
             .collect();
         let mut notes = Vec::new();

@@ -1,9 +1,8 @@
 //! Tasklets on threads: one lock for the roster, whoever is free asks it.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use crate::desk::{Behind, Desk};
@@ -29,6 +28,10 @@ pub(crate) trait Work: Sync {
     fn weight(&self, tasklet: usize) -> u64;
     /// The caller wants the run to end: long work should end soon.
     fn interrupt(&self);
+    /// Whether that is so, or a tasklet asked for it.
+    fn is_interrupted(&self) -> bool;
+    /// Whether there is anything to be made durable.
+    fn keeps(&self) -> bool;
 }
 
 /// How far a run is.
@@ -83,28 +86,33 @@ pub(crate) struct Ran {
 
 /// What is behind the roster's lock besides.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     visits: Vec<Visit>,
     workers: Vec<Worker>,
     failures: Vec<(usize, Cause)>,
     finished: Vec<usize>,
     bytes: u64,
     /// Places up to which tasklets have begun, or were passed over.
-    begun: usize,
+    pub(crate) begun: usize,
+    /// How many have to have begun before the prefetcher has something to do.
+    pub(crate) wanted: usize,
     active: usize,
-    over: bool,
+    pub(crate) over: bool,
     interrupted: bool,
     fatal: Option<TaskletError>,
 }
 
-struct Run<'a> {
-    work: &'a dyn Work,
-    desk: Desk<Shared>,
-    /// A tasklet began, or the run is over.
-    began: Condvar,
+pub(crate) struct Run<'a> {
+    pub(crate) work: &'a dyn Work,
+    pub(crate) desk: Desk<Shared>,
+    /// So many tasklets began as the prefetcher waits for, or the run is over.
+    pub(crate) began: Condvar,
+    /// All workers have gone home, or something is to be kept at once.
+    gone: Condvar,
+    total_bytes: u64,
     start: Instant,
-    options: &'a Options,
-    prefetched: Mutex<u64>,
+    pub(crate) options: &'a Options,
+    pub(crate) prefetched: Mutex<u64>,
 }
 
 /// Runs what a roster holds; `watch` says whether to go on.
@@ -132,28 +140,25 @@ pub(crate) fn run(
             },
         ),
         began: Condvar::new(),
+        gone: Condvar::new(),
+        total_bytes,
         start: Instant::now(),
         options,
         prefetched: Mutex::new(0),
     };
     let spawned = thread::scope(|scope| {
-        let mut outcome = Ok(());
-        for worker in 0..workers {
-            run.desk.lock().more.active += 1;
-            let run = &run;
-            let named = thread::Builder::new().name(format!("tasklets {worker}"));
-            if let Err(source) = named.spawn_scoped(scope, move || run.inside(around, worker)) {
-                run.desk.stop(|behind| behind.more.active -= 1);
-                outcome = Err(TaskletError::Thread { worker, source });
-                break;
-            }
-        }
-        if outcome.is_ok() && options.prefetch > 0 {
+        if options.prefetch > 0 {
             // Without it the run is slower, and nothing else.
             let named = thread::Builder::new().name("tasklets ahead".into());
             let _ = named.spawn_scoped(scope, || run.ahead());
         }
-        run.attend(total_bytes, watch);
+        let outcome = if options.in_caller && workers == 1 {
+            run.alone(scope, watch)
+        } else {
+            run.together(scope, around, watch)
+        };
+        run.desk.lock().more.over = true;
+        run.began.notify_all();
         outcome
     });
     spawned?;
@@ -174,26 +179,78 @@ pub(crate) fn run(
 }
 
 impl Run<'_> {
+    /// Workers in threads of their own, while the calling one looks around.
+    fn together<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        around: Option<Around>,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(), TaskletError> {
+        let mut outcome = Ok(());
+        for worker in 0..self.options.workers {
+            self.desk.lock().more.active += 1;
+            let named = thread::Builder::new().name(format!("tasklets {worker}"));
+            let work = move || self.inside(around, worker);
+            if let Err(source) = named.spawn_scoped(scope, work) {
+                self.desk.stop(|behind| behind.more.active -= 1);
+                outcome = Err(TaskletError::Thread { worker, source });
+                break;
+            }
+        }
+        self.attend(Some(watch));
+        outcome
+    }
+
+    /// One worker in the calling thread, which looks around between tasklets: no thread has to be woken for any of them.
+    /// What is finished is made durable by another thread meanwhile, if that is asked for at all.
+    fn alone<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        watch: &mut dyn FnMut(&Progress) -> bool,
+    ) -> Result<(), TaskletError> {
+        self.desk.lock().more.active = 1;
+        if self.work.keeps() {
+            let named = thread::Builder::new().name("tasklets kept".into());
+            let spawned = named.spawn_scoped(scope, || self.attend(None));
+            if let Err(source) = spawned {
+                return Err(TaskletError::Thread { worker: 0, source });
+            }
+        }
+        let _leaves = Leaves(self);
+        self.look(watch);
+        let mut looked = Instant::now();
+        self.worker(0, &mut || {
+            if looked.elapsed() >= LOOK_EVERY {
+                looked = Instant::now();
+                self.look(watch);
+            }
+        });
+        Ok(())
+    }
+
     fn inside(&self, around: Option<Around>, worker: usize) {
         let _leaves = Leaves(self);
         match around {
-            Some(around) => around(&mut || self.worker(worker)),
-            None => self.worker(worker),
+            Some(around) => around(&mut || self.worker(worker, &mut || ())),
+            None => self.worker(worker, &mut || ()),
         }
     }
 
-    fn worker(&self, worker: usize) {
+    fn worker(&self, worker: usize, between: &mut dyn FnMut()) {
         let mut waits = Instant::now();
         let begins = |behind: &mut Behind<Shared>, tasklet: usize| {
             let place = behind.roster.serial().place[tasklet];
             behind.more.begun = behind.more.begun.max(place + 1);
-            self.began.notify_all();
+            if behind.more.begun >= behind.more.wanted {
+                self.began.notify_all();
+            }
         };
         while let Some(tasklet) = self.desk.take(begins) {
             let start = Instant::now();
             let done = catch_unwind(AssertUnwindSafe(|| self.work.run(tasklet, worker)));
             let done = done.unwrap_or_else(|panic| Err(panicked(&*panic).into()));
             let end = Instant::now();
+            let asked_to_end = self.work.is_interrupted();
             self.desk.end(tasklet, done.is_ok(), |behind, released| {
                 let shared = &mut behind.more;
                 shared.visits.push(Visit {
@@ -216,6 +273,10 @@ impl Run<'_> {
                         }
                     }
                 }
+                if asked_to_end {
+                    shared.interrupted = true;
+                    behind.roster.stop();
+                }
                 for tasklet in released {
                     if let Err(error) = self.work.release(tasklet) {
                         behind.roster.stop();
@@ -223,13 +284,39 @@ impl Run<'_> {
                     }
                 }
             });
+            if self.options.keep_every < LOOK_EVERY {
+                self.gone.notify_all();
+            }
             waits = end;
+            between();
         }
         self.desk.lock().more.workers[worker].waited += waits.elapsed();
     }
 
-    /// The calling thread: looks around, and makes durable what is finished, until all workers have gone home.
-    fn attend(&self, total_bytes: u64, watch: &mut dyn FnMut(&Progress) -> bool) {
+    fn progress(&self, behind: &Behind<Shared>) -> Progress {
+        let (tasklets, total_tasklets) = behind.roster.progress();
+        Progress {
+            tasklets,
+            total_tasklets,
+            bytes: behind.more.bytes,
+            total_bytes: self.total_bytes,
+        }
+    }
+
+    /// Asks the caller whether to go on.
+    fn look(&self, watch: &mut dyn FnMut(&Progress) -> bool) {
+        let behind = self.desk.lock();
+        let (progress, interrupted) = (self.progress(&behind), behind.more.interrupted);
+        drop(behind);
+        if !interrupted && !watch(&progress) {
+            self.desk.stop(|behind| behind.more.interrupted = true);
+            self.work.interrupt();
+        }
+    }
+
+    /// Looks around, for the caller if this is its thread, and makes durable what is finished, until all workers have gone
+    /// home.
+    fn attend(&self, mut watch: Option<&mut dyn FnMut(&Progress) -> bool>) {
         let mut kept = Instant::now();
         loop {
             let mut behind = self.desk.lock();
@@ -240,14 +327,6 @@ impl Run<'_> {
             } else {
                 Vec::new()
             };
-            let (tasklets, total_tasklets) = behind.roster.progress();
-            let progress = Progress {
-                tasklets,
-                total_tasklets,
-                bytes: behind.more.bytes,
-                total_bytes,
-            };
-            let interrupted = behind.more.interrupted;
             drop(behind);
             if due {
                 if !finished.is_empty()
@@ -261,49 +340,13 @@ impl Run<'_> {
             if over {
                 break;
             }
-            if !interrupted && !watch(&progress) {
-                self.desk.stop(|behind| behind.more.interrupted = true);
-                self.work.interrupt();
+            if let Some(watch) = watch.as_deref_mut() {
+                self.look(watch);
             }
             let behind = self.desk.lock();
             if behind.more.active > 0 {
-                drop(self.desk.ended.wait_timeout(behind, LOOK_EVERY));
+                drop(self.gone.wait_timeout(behind, LOOK_EVERY));
             }
-        }
-        self.desk.lock().more.over = true;
-        self.began.notify_all();
-    }
-
-    /// The prefetcher: asks for the inputs of tasklets behind those that have begun, in order, but for no more once so many
-    /// bytes are asked for that nobody has begun to use.
-    fn ahead(&self) {
-        let mut asked: VecDeque<(usize, u64)> = VecDeque::new();
-        let (mut next, mut waiting) = (0, 0);
-        let mut behind = self.desk.lock();
-        while !behind.more.over {
-            let begun = behind.more.begun;
-            while let Some((_, bytes)) = asked.front().filter(|(place, _)| *place < begun) {
-                waiting -= bytes;
-                asked.pop_front();
-            }
-            next = next.max(begun);
-            let Some(tasklet) = behind.roster.serial().tasklets.get(next).copied() else {
-                break;
-            };
-            if waiting > 0 && waiting >= self.options.prefetch {
-                behind = (self.began.wait(behind)).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            drop(behind);
-            let bytes = self.work.prefetch(tasklet);
-            asked.push_back((next, bytes));
-            waiting += bytes;
-            next += 1;
-            *self
-                .prefetched
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) += bytes;
-            behind = self.desk.lock();
         }
     }
 }
@@ -317,7 +360,7 @@ impl Drop for Leaves<'_, '_> {
             self.0.desk.stop(|_| ());
         }
         self.0.desk.lock().more.active -= 1;
-        self.0.desk.ended.notify_all();
+        self.0.gone.notify_all();
     }
 }
 
@@ -325,74 +368,4 @@ fn panicked(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("it panicked: {}", text.unwrap_or("with no message"))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use super::*;
-    use crate::graph::{Graph, Spec};
-    use crate::order::{Order, Serial};
-
-    /// Tasklets of ten bytes; the first lasts until the prefetcher has come to rest.
-    struct Reading {
-        asked: AtomicU64,
-        behind: AtomicU64,
-    }
-
-    impl Work for Reading {
-        fn run(&self, tasklet: usize, _worker: usize) -> Result<(), Cause> {
-            let patience = Instant::now() + Duration::from_secs(20);
-            while tasklet == 0 && self.asked.load(Ordering::SeqCst) < 3 && Instant::now() < patience
-            {
-                thread::sleep(Duration::from_millis(1));
-            }
-            if tasklet == 0 {
-                thread::sleep(Duration::from_millis(20));
-                self.behind
-                    .store(self.asked.load(Ordering::SeqCst), Ordering::SeqCst);
-            }
-            Ok(())
-        }
-        fn release(&self, _tasklet: usize) -> Result<(), TaskletError> {
-            Ok(())
-        }
-        fn keep(&self, _done: &[usize]) -> Result<(), TaskletError> {
-            Ok(())
-        }
-        fn prefetch(&self, _tasklet: usize) -> u64 {
-            self.asked.fetch_add(1, Ordering::SeqCst);
-            10
-        }
-        fn weight(&self, _tasklet: usize) -> u64 {
-            10
-        }
-        fn interrupt(&self) {}
-    }
-
-    #[test]
-    fn no_more_is_read_ahead_than_was_allowed() {
-        let spec = |name: usize| Spec {
-            name: name.to_string(),
-            ..Spec::default()
-        };
-        let specs: Vec<Spec> = (0..50).map(spec).collect();
-        let graph = Graph::new(&[], &specs).unwrap();
-        let serial = Serial::new(&graph, &[false; 50], Order::Given, 0).unwrap();
-        let options = Options {
-            prefetch: 25,
-            ..Options::default()
-        };
-        let work = Reading {
-            asked: AtomicU64::new(0),
-            behind: AtomicU64::new(0),
-        };
-        let roster = Roster::new(graph, serial, 0);
-        let ran = run(roster, &work, &options, None, &mut |_| true).unwrap();
-        // Three behind the first, and the first itself if the prefetcher came before the worker.
-        let asked = work.behind.load(Ordering::SeqCst);
-        assert!((3..=4).contains(&asked), "{asked} tasklets were read ahead");
-        assert!(ran.prefetched <= 500 && ran.visits.len() == 50);
-    }
 }

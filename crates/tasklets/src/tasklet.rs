@@ -5,22 +5,27 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use isochrony_segment::{DType, Sample};
+use isochrony_segment::{Buffer, DType, Sample};
 use isochrony_store::{Scratch, Selection, Signal, SignalWriter, Store, StoreError};
 use serde_json::Value;
 
 use crate::error::{Cause, TaskletError};
+use crate::pool::Pool;
 
 /// A range of a signal that a tasklet reads or writes.
 #[derive(Clone)]
 pub struct Part {
     pub(crate) place: Place,
     pub(crate) range: Range<i64>,
+    /// Of its samples, once it is known.
+    pub(crate) dtype: Option<DType>,
 }
 
 #[derive(Clone)]
 pub(crate) enum Place {
     Stored(Store, Box<Signal>),
+    /// As it was when the run began, which does not write it.
+    Unchanged(Arc<Signal>),
     Scratch(Scratch),
 }
 
@@ -32,6 +37,7 @@ impl Part {
         Self {
             place: Place::Stored(store.clone(), Box::new(signal.clone())),
             range,
+            dtype: Some(signal.dtype()),
         }
     }
 
@@ -41,6 +47,7 @@ impl Part {
         Self {
             place: Place::Scratch(scratch.clone()),
             range,
+            dtype: None,
         }
     }
 
@@ -52,13 +59,36 @@ impl Part {
                 signal.refresh()?;
                 Ok(signal)
             }
+            Place::Unchanged(signal) => Ok((**signal).clone()),
             Place::Scratch(scratch) => scratch.signal(),
+        }
+    }
+
+    /// The signal as it was when the part was made, where that is known.
+    pub(crate) fn as_given(&self) -> Result<Signal, StoreError> {
+        match &self.place {
+            Place::Stored(_, signal) => Ok((**signal).clone()),
+            Place::Unchanged(signal) => Ok((**signal).clone()),
+            Place::Scratch(scratch) => scratch.signal(),
+        }
+    }
+
+    /// Type of its samples.
+    pub(crate) fn dtype(&self) -> Result<DType, StoreError> {
+        match self.dtype {
+            Some(dtype) => Ok(dtype),
+            None => Ok(self.signal()?.dtype()),
         }
     }
 
     pub(crate) fn writer(&self) -> Result<SignalWriter, StoreError> {
         match &self.place {
             Place::Stored(store, signal) => store.writer(signal.name()),
+            // Nobody writes there; who would be told.
+            Place::Unchanged(signal) => Err(StoreError::ReadOnly {
+                path: signal.name().into(),
+                action: "fill a gap",
+            }),
             Place::Scratch(scratch) => Ok((**scratch).clone()),
         }
     }
@@ -181,21 +211,46 @@ impl fmt::Debug for Tasklet {
 /// Bytes that wait to become samples.
 pub type Bytes = Box<dyn AsRef<[u8]> + Send>;
 
+/// What waits to become samples of an output.
+pub(crate) enum Staged {
+    Bytes(Bytes),
+    /// Of the run's pool; whether it is all of a block.
+    Block(Buffer, bool),
+}
+
+impl Staged {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => (**bytes).as_ref(),
+            Self::Block(block, _) => block.bytes(),
+        }
+    }
+}
+
 /// What a tasklet's function works with.
 pub struct Context<'a> {
     tasklet: &'a Tasklet,
     worker: usize,
     stop: &'a Arc<AtomicBool>,
-    pub(crate) staged: Vec<Vec<(i64, Bytes)>>,
+    pool: &'a Arc<Pool>,
+    pub(crate) journaled: bool,
+    pub(crate) staged: Vec<Vec<(i64, Staged)>>,
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(tasklet: &'a Tasklet, worker: usize, stop: &'a Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(
+        tasklet: &'a Tasklet,
+        worker: usize,
+        stop: &'a Arc<AtomicBool>,
+        pool: &'a Arc<Pool>,
+    ) -> Self {
         let staged = tasklet.outputs.iter().map(|_| Vec::new()).collect();
         Self {
             tasklet,
             worker,
             stop,
+            pool,
+            journaled: false,
             staged,
         }
     }
@@ -210,6 +265,12 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.tasklet.outputs.len()
+    }
+
+    /// Whether a journal keeps what it returns.
+    #[must_use]
+    pub fn is_journaled(&self) -> bool {
+        self.journaled
     }
 
     /// Which worker runs it.
@@ -247,7 +308,7 @@ impl<'a> Context<'a> {
     pub fn output(&self, output: usize) -> Result<(i64, DType), Cause> {
         let part = self.tasklet.outputs.get(output);
         let part = part.ok_or_else(|| format!("there is no output {output}"))?;
-        Ok((part.len(), part.signal()?.dtype()))
+        Ok((part.len(), part.dtype()?))
     }
 
     /// Writes samples of an output, `offset` behind its beginning. They are seen when the function has ended well, all of
@@ -278,8 +339,33 @@ impl<'a> Context<'a> {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_bytes(&mut self, output: usize, offset: i64, bytes: Bytes) -> Result<(), Cause> {
+        self.stage(output, offset, Staged::Bytes(bytes))
+    }
+
+    /// As [`write_bytes`](Self::write_bytes), of a block that the [`pool`](Self::pool) gave, or a part of one (`whole` false).
+    /// What goes to scratch in memory stays there without a copy; other blocks are used again.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_block(
+        &mut self,
+        output: usize,
+        offset: i64,
+        block: Buffer,
+        whole: bool,
+    ) -> Result<(), Cause> {
+        self.stage(output, offset, Staged::Block(block, whole))
+    }
+
+    /// Memory to fill, which is warm after the first few tasklets.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<Pool> {
+        self.pool
+    }
+
+    fn stage(&mut self, output: usize, offset: i64, bytes: Staged) -> Result<(), Cause> {
         let (len, dtype) = self.output(output)?;
-        let got = (*bytes).as_ref().len();
+        let got = bytes.bytes().len();
         let samples = (got / dtype.size()).cast_signed() as i64;
         let whole = got.is_multiple_of(dtype.size());
         if !whole || offset < 0 || offset.checked_add(samples).is_none_or(|end| end > len) {

@@ -123,8 +123,8 @@ pub(crate) fn gathered(
 ///
 /// # Safety
 /// The shape needs at most `buffer.len()` bytes; with `NPY_ARRAY_WRITEABLE` in `flags`, `buffer` is the only
-/// reference to owned memory.
-unsafe fn over<'py>(
+/// reference to owned memory by which anybody reads as long as the array can be reached.
+pub(super) unsafe fn over<'py>(
     py: Python<'py>,
     buffer: Buffer,
     dtype: DType,

@@ -8,6 +8,7 @@
 mod array;
 mod arrow;
 mod compiled;
+mod handed;
 mod lent;
 mod returned;
 mod table;
@@ -15,6 +16,7 @@ mod table;
 pub(crate) use array::{adopt, gathered, own, view};
 pub(crate) use arrow::{export as arrow_export, import as arrow_import};
 pub(crate) use compiled::Compiled;
+pub(crate) use handed::{Handed, let_go};
 pub(crate) use lent::{Block, Lent, call};
 pub(crate) use returned::Returned;
 pub(crate) use table::{column, schema_capsule, stream_capsule};

@@ -150,6 +150,26 @@ impl<'py> Returned<'py> {
         references(self.array.as_any()) == 1
     }
 
+    /// Whether the array owns its memory and nobody else can reach it.
+    pub(super) fn is_only_holder(&self) -> bool {
+        let (_, flags, _) = self.fields();
+        // SAFETY: reads a field of the C struct of an array that lives.
+        let unseen = unsafe { (*self.array.as_array_ptr()).fields.weakreflist.is_null() };
+        unseen && owns(flags) && self.is_alone()
+    }
+
+    /// A copy of the values.
+    pub(super) fn copy(&self) -> Result<Buffer> {
+        let (data, ..) = self.fields();
+        if self.len() == 0 {
+            return Ok(Buffer::concat([])?);
+        }
+        // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. That nobody
+        // writes there meanwhile is the duty of the caller's caller, as in every binding to NumPy.
+        let bytes = unsafe { std::slice::from_raw_parts(data, self.len()) };
+        Ok(Buffer::concat([bytes])?)
+    }
+
     /// The part of `memory` that the array is a view of, read-only as what a function is given: nothing of Python is
     /// kept for it.
     pub(crate) fn part_of(&self, memory: &Buffer) -> Option<Buffer> {

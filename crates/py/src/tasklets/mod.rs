@@ -4,16 +4,19 @@
 //! Workers hold the interpreter while they call Python code, and never while they wait, read, write or run a plan.
 
 mod report;
+mod room;
 mod scans;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use isochrony_flow::{Gathered, Plan, RunOptions};
 use isochrony_segment::Buffer;
 use isochrony_store::Scratch;
 use isochrony_tasklets::{Cause, Context, Executor, Options, Order, Part, Returned, Tasklet};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::json;
@@ -21,28 +24,45 @@ use serde_json::json;
 use crate::errors::{Error, Raised, Result};
 use crate::handle::Shared;
 use crate::key::Stretch;
-use crate::memory;
 use crate::plan::{NativePlan, object};
 use crate::selection::Selection;
 
+use room::Room;
 use scans::Written;
 pub(crate) use scans::check_scans;
 
 /// A tasklet as Python describes it.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
 pub(crate) struct Described<'py> {
     name: String,
     function_name: String,
     /// What else makes the function or the plan what it is.
     identity: String,
-    /// Called with a list of selections; gives what it returned as JSON (None: nothing; False: no JSON) and pieces of
-    /// outputs: number, offset, array.
+    /// As [`called`] calls it; None of a plan.
     call: Option<Py<PyAny>>,
     plan: Option<Bound<'py, NativePlan>>,
     inputs: Vec<Bound<'py, Selection>>,
     outputs: Vec<Bound<'py, Selection>>,
     after: Vec<String>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Described<'py> {
+    type Error = PyErr;
+
+    /// A tuple, which is read in less time than a dict: there are thousands.
+    fn extract(described: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (name, function_name, identity, call, plan, inputs, outputs, after) =
+            described.extract()?;
+        Ok(Self {
+            name,
+            function_name,
+            identity,
+            call,
+            plan,
+            inputs,
+            outputs,
+            after,
+        })
+    }
 }
 
 /// How they are run, as Python has checked it.
@@ -51,6 +71,7 @@ pub(crate) struct Described<'py> {
 pub(crate) struct Asked {
     workers: usize,
     scratch: u64,
+    scratch_memory: Option<u64>,
     given: bool,
     prefetch: u64,
     keep_going: bool,
@@ -63,6 +84,7 @@ impl Asked {
         let mut options = Options::default();
         options.workers = self.workers;
         options.scratch = self.scratch;
+        options.scratch_memory = self.scratch_memory;
         options.order = if self.given {
             Order::Given
         } else {
@@ -85,8 +107,8 @@ pub(crate) fn explain_tasklets(
     resume: bool,
 ) -> Result<String> {
     let results = Arc::new(PyDict::new(py).unbind());
-    let executor = executor(tasklets, asked, &results)?;
-    Ok(py.detach(|| executor.explain(resume))?)
+    let made = executor(tasklets, asked, &results)?;
+    Ok(py.detach(|| made.executor.explain(resume))?)
 }
 
 /// Runs tasklets; results of plans that no journal can keep go to `results`. `progress` is called with bytes done and in
@@ -100,10 +122,10 @@ pub(crate) fn run_tasklets<'py>(
     results: Bound<'py, PyDict>,
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
-    let executor = executor(tasklets, asked, &Arc::new(results.unbind()))?;
+    let run = executor(tasklets, asked, &Arc::new(results.unbind()))?;
     let (done, raised) = py.detach(|| {
         let mut raised = None;
-        let done = executor.run(resume, &mut |so_far| {
+        let done = run.executor.run(resume, &mut |so_far| {
             let looked = Python::attach(|py| -> PyResult<()> {
                 py.check_signals()?;
                 match &progress {
@@ -124,7 +146,7 @@ pub(crate) fn run_tasklets<'py>(
         });
         (done, raised)
     });
-    match (done, raised) {
+    match (done, raised.or_else(|| run.ends.take())) {
         // What was finished is kept; the report is the next run's to tell.
         (_, Some(error)) => Err(error.into()),
         (Ok(done), None) => Ok(report::described(py, &done)?),
@@ -132,13 +154,39 @@ pub(crate) fn run_tasklets<'py>(
     }
 }
 
-fn executor(
-    tasklets: Vec<Described<'_>>,
-    asked: Asked,
-    results: &Arc<Py<PyDict>>,
-) -> Result<Executor> {
-    let mut executor = Executor::new(asked.options())?.around(known_to_python);
+/// What a function raised by which a whole run ends: Ctrl-C, and exits.
+#[derive(Default)]
+struct Ends(Mutex<Option<PyErr>>);
+
+impl Ends {
+    fn take(&self) -> Option<PyErr> {
+        let mut error = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        error.take()
+    }
+
+    /// Notes it and has the run end, if it is of that kind.
+    fn look_at(&self, py: Python<'_>, error: &PyErr, context: &Context<'_>) {
+        if !error.is_instance_of::<PyException>(py) {
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| error.clone_ref(py));
+            context.stop().store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Tasklets that can be run.
+struct Made {
+    executor: Executor,
+    ends: Arc<Ends>,
+}
+
+fn executor(tasklets: Vec<Described<'_>>, asked: Asked, results: &Arc<Py<PyDict>>) -> Result<Made> {
+    let mut options = asked.options();
+    // A function sees Ctrl-C itself in the thread in which it is pressed; a plan has to be told by another.
+    options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
+    let mut executor = Executor::new(options)?.around(known_to_python);
     let written = Written::new(&tasklets);
+    let ends = Arc::new(Ends::default());
     for one in tasklets {
         let name = one.name.clone();
         if let Some(plan) = &one.plan {
@@ -148,9 +196,12 @@ fn executor(
             .map(|input| (Arc::clone(&input.shared), input.scratch.clone()))
             .collect();
         let mut tasklet = match (one.call, one.plan) {
-            (Some(call), _) => Tasklet::new(one.name, one.function_name, move |context| {
-                called(&call, &homes, context)
-            }),
+            (Some(call), _) => {
+                let ends = Arc::clone(&ends);
+                Tasklet::new(one.name, one.function_name, move |context| {
+                    called(&call, &homes, &ends, context)
+                })
+            }
             (None, Some(plan)) => {
                 let (plan, results) = (plan.get().plan().clone(), Arc::clone(results));
                 Tasklet::new(one.name, one.function_name, move |context| {
@@ -168,7 +219,7 @@ fn executor(
         }
         executor.add(one.after.into_iter().fold(tasklet, Tasklet::after));
     }
-    Ok(executor)
+    Ok(Made { executor, ends })
 }
 
 /// Makes a thread known to the interpreter for as long as it works: once, and not at each call.
@@ -202,52 +253,74 @@ fn part(name: &str, which: &str, selection: &Selection) -> Result<Part> {
 /// The open store of an input, and the temporary signal that it is.
 type Home = (Arc<Shared>, Option<Scratch>);
 
-/// Calls a Python function, wrapped.
+/// Calls a Python function, wrapped: with a list of selections, rooms for its outputs and whether a journal is kept. It
+/// gives whether a journal can keep what was returned, that as JSON, and which parts of outputs were written: number,
+/// first and last sample.
 fn called(
     call: &Py<PyAny>,
     homes: &[Home],
+    ends: &Ends,
     context: &mut Context<'_>,
 ) -> std::result::Result<Returned, Cause> {
-    type Pieces<T> = Vec<(usize, i64, T)>;
     let selections = (0..homes.len()).map(|input| context.input(input));
     let selections = selections.collect::<std::result::Result<Vec<_>, Cause>>()?;
-    let (returned, pieces) = Python::attach(|py| -> PyResult<(Returned, Pieces<Buffer>)> {
-        let inputs = PyList::empty(py);
-        for (selection, (shared, scratch)) in selections.into_iter().zip(homes) {
-            let range = selection.index_range().unwrap_or_default();
-            let selection = Selection::new(selection, Stretch::Index(range), shared);
-            inputs.append(match scratch {
-                Some(scratch) => selection.of_scratch(scratch),
-                None => selection,
-            })?;
-        }
-        let given = call.bind(py).call1((inputs,))?;
-        let (kept, text, pieces): (bool, Option<String>, Pieces<Bound<'_, PyAny>>) =
-            given.extract()?;
-        let returned = match text {
-            _ if !kept => Returned::Unkept,
-            None => Returned::Nothing,
-            Some(text) => Returned::Json(text),
-        };
-        let pieces = pieces.into_iter().map(|(output, offset, array)| {
-            let (buffer, _) = memory::adopt(&array, false).map_err(PyErr::from)?;
-            Ok((output, offset, buffer))
-        });
-        Ok((returned, pieces.collect::<PyResult<_>>()?))
+    let (returned, pieces) = Python::attach(|py| {
+        let done = with_inputs(py, call, selections, homes, context);
+        done.inspect_err(|error| ends.look_at(py, error, context))
     })?;
-    for (output, offset, buffer) in pieces {
-        context.write_bytes(output, offset, Box::new(Samples(buffer)))?;
+    for Piece {
+        output,
+        offset,
+        block,
+        whole,
+    } in pieces
+    {
+        context.write_block(output, offset, block, whole)?;
     }
     Ok(returned)
 }
 
-/// A buffer as bytes.
-struct Samples(Buffer);
+/// Samples of an output.
+struct Piece {
+    output: usize,
+    offset: i64,
+    block: Buffer,
+    /// Whether it is all of a block that may be used again.
+    whole: bool,
+}
 
-impl AsRef<[u8]> for Samples {
-    fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
+fn with_inputs(
+    py: Python<'_>,
+    call: &Py<PyAny>,
+    selections: Vec<isochrony_store::Selection>,
+    homes: &[Home],
+    context: &Context<'_>,
+) -> PyResult<(Returned, Vec<Piece>)> {
+    let inputs = PyList::empty(py);
+    for (selection, (shared, scratch)) in selections.into_iter().zip(homes) {
+        let range = selection.index_range().unwrap_or_default();
+        let selection = Selection::new(selection, Stretch::Index(range), shared);
+        inputs.append(match scratch {
+            Some(scratch) => selection.of_scratch(scratch),
+            None => selection,
+        })?;
     }
+    let rooms = (0..context.outputs())
+        .map(|output| Bound::new(py, Room::new(output, context)?))
+        .collect::<PyResult<Vec<_>>>()?;
+    let given = (call.bind(py)).call1((inputs, rooms.clone(), context.is_journaled()))?;
+    let (kept, text, written): (bool, Option<String>, Vec<(usize, usize, usize)>) =
+        given.extract()?;
+    let returned = match text {
+        _ if !kept => Returned::Unkept,
+        None => Returned::Nothing,
+        Some(text) => Returned::Json(text),
+    };
+    let mut pieces = Vec::with_capacity(written.len());
+    for (output, room) in rooms.iter().enumerate() {
+        room.get().pieces(py, output, &written, &mut pieces)?;
+    }
+    Ok((returned, pieces))
 }
 
 /// Runs a plan; what comes out is the output, or the result.

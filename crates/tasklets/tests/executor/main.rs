@@ -2,6 +2,7 @@
 
 mod beside_others;
 mod going_on;
+mod in_memory;
 mod killed;
 mod refused;
 

@@ -1,0 +1,60 @@
+//! Blocks that Python functions are handed to fill, as arrays.
+
+use isochrony_segment::{Buffer, DType};
+use numpy::npyffi::{self, PyArrayObject, npy_intp};
+use pyo3::prelude::*;
+
+use super::array::over;
+use super::returned::{Returned, references};
+use crate::errors::Result;
+
+/// A block, and the array by which it is filled.
+pub(crate) struct Handed {
+    array: Py<PyAny>,
+    /// The same memory, which is not looked into as long as anybody may write there.
+    block: Buffer,
+}
+
+impl Handed {
+    /// Hands a block out as a writable 1-D array of all of it, holding what was left in it. Memory that somebody else
+    /// refers to is replaced by a copy first.
+    pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
+        let len = block.make_mut()?.len() / dtype.size();
+        let flags = npyffi::NPY_ARRAY_WRITEABLE;
+        // SAFETY: the array has no more bytes than the block, which `make_mut` found to be owned memory with one
+        // reference. The clone that stays here is not looked into before `fill` found that nobody can reach the array.
+        let array = unsafe { over(py, block.clone(), dtype, &mut [len as npy_intp], flags)? };
+        Ok(Self {
+            array: array.unbind(),
+            block,
+        })
+    }
+
+    pub(crate) fn array<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.array.bind(py).clone()
+    }
+
+    /// What was filled in, and whether it is the block itself: who kept the array, or a view of it, keeps the memory, and a
+    /// copy is taken.
+    pub(crate) fn fill(self, py: Python<'_>) -> Result<(Buffer, bool)> {
+        let array = self.array.into_bound(py);
+        let object = array.as_ptr().cast::<PyArrayObject>();
+        // SAFETY: reads a field of a live array's C struct.
+        let unseen = unsafe { (*object).fields.weakreflist.is_null() };
+        if unseen && references(&array) == 1 {
+            // With it goes its keeper, and that one's reference.
+            drop(array);
+            return Ok((self.block, true));
+        }
+        Ok((Buffer::concat([self.block.bytes()])?, false))
+    }
+}
+
+/// The memory of an array that a function lets go of: itself if nobody else holds it and it owns it, else a copy.
+pub(crate) fn let_go(array: Bound<'_, PyAny>) -> Result<Buffer> {
+    let returned = Returned::of(array)?;
+    if returned.is_only_holder() {
+        return returned.adopt();
+    }
+    returned.copy()
+}

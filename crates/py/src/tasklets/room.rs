@@ -1,0 +1,118 @@
+//! Where a tasklet's function puts an output: memory of the run, which is used again and again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isochrony_segment::DType;
+use isochrony_tasklets::{Context, Pool};
+use pyo3::prelude::*;
+
+use super::Piece;
+use crate::errors::{Error, Raised, Result};
+use crate::memory::{Handed, let_go};
+
+/// Memory for one output of one tasklet, taken when it is asked for.
+#[pyclass(frozen, module = "isochrony._native", name = "_Room")]
+pub(crate) struct Room {
+    pool: Arc<Pool>,
+    samples: usize,
+    dtype: DType,
+    name: String,
+    handed: Mutex<State>,
+}
+
+enum State {
+    Unasked,
+    Handed(Handed),
+    /// An array that the function lets go of.
+    Given(Py<PyAny>),
+    /// The function has returned.
+    Over,
+}
+
+impl Room {
+    pub(super) fn new(output: usize, context: &Context<'_>) -> PyResult<Self> {
+        let failed = |error: isochrony_tasklets::Cause| {
+            pyo3::exceptions::PyRuntimeError::new_err(error.to_string())
+        };
+        let (samples, dtype) = context.output(output).map_err(failed)?;
+        Ok(Self {
+            pool: Arc::clone(context.pool()),
+            samples: usize::try_from(samples).unwrap_or(0),
+            dtype,
+            name: context.name().to_owned(),
+            handed: Mutex::new(State::Unasked),
+        })
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The parts of it that were written.
+    pub(super) fn pieces(
+        &self,
+        py: Python<'_>,
+        output: usize,
+        written: &[(usize, usize, usize)],
+        pieces: &mut Vec<Piece>,
+    ) -> PyResult<()> {
+        let state = std::mem::replace(&mut *self.state(), State::Over);
+        let (block, ours) = match state {
+            State::Handed(handed) => handed.fill(py)?,
+            State::Given(array) => (let_go(array.into_bound(py))?, true),
+            State::Unasked | State::Over => return Ok(()),
+        };
+        let size = self.dtype.size();
+        for (_, start, stop) in written.iter().filter(|(own, ..)| *own == output) {
+            let bytes = start.saturating_mul(size)..stop.saturating_mul(size);
+            let whole = ours && bytes == (0..block.len());
+            if let Some(part) = block.slice(bytes) {
+                pieces.push(Piece {
+                    output,
+                    offset: *start as i64,
+                    block: part,
+                    whole,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Room {
+    /// All of it as a writable 1-D array, the same at each call; what it holds is left over from other tasklets.
+    fn array<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let mut state = self.state();
+        if let State::Unasked = &*state {
+            let bytes = self.samples.saturating_mul(self.dtype.size());
+            *state = State::Handed(Handed::new(py, self.pool.take(bytes)?, self.dtype)?);
+        }
+        match &*state {
+            State::Handed(handed) => Ok(handed.array(py)),
+            State::Given(array) => Ok(array.bind(py).clone()),
+            State::Unasked | State::Over => Err(self.over()),
+        }
+    }
+
+    /// Takes an array of all samples, of the output's type: its memory, if nobody else holds it when the function has
+    /// returned.
+    fn give(&self, array: Py<PyAny>) -> Result<()> {
+        let mut state = self.state();
+        if let State::Over = &*state {
+            return Err(self.over());
+        }
+        *state = State::Given(array);
+        Ok(())
+    }
+}
+
+impl Room {
+    fn over(&self) -> Error {
+        let message = format!(
+            "an output of tasklet {:?} is written to after its function has returned; write it before",
+            self.name
+        );
+        Raised::new("TaskletValueError", "output_over", message).into()
+    }
+}
