@@ -12,6 +12,7 @@ from typing import Any
 import figures
 import scaling
 import streams
+import thesis
 
 
 def processor() -> str:
@@ -102,6 +103,9 @@ def main() -> None:
     grid = [result for result in results if "grid" in result]
     if grid:
         print(f"\n{streams.section(grid)}", end="")
+    tables = thesis.section(results)
+    if tables:
+        print(f"\n{tables}", end="")
     if "scaling" in files:
         print(f"\n{scaling.section(files['scaling'])}", end="")
     if space:

@@ -172,7 +172,7 @@ impl<T: FftNum + From<i16>> Transform<T> {
     }
 }
 
-/// Spectra of two signals added window by window and written to a file beside them; the strongest frequencies, added up.
+/// Spectra of two signals added window by window and written, durably, to a file beside them; the strongest frequencies, added up.
 fn adder(a: &Windows, b: &Windows) -> Result<i64, Failure> {
     let (mut one, mut other) = (Transform::<f32>::new(), Transform::<f32>::new());
     let mut file = tempfile::tempfile_in(&a.folder)?;
@@ -190,5 +190,6 @@ fn adder(a: &Windows, b: &Windows) -> Result<i64, Failure> {
         found += strongest(&one.spectrum);
         file.write_all(&bytes)?;
     }
+    file.sync_data()?;
     Ok(found)
 }
