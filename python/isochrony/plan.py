@@ -286,7 +286,8 @@ class Plan(
         Parameters:
             workers: threads that do what can be done for a portion of the recording at a time: what each window or
                 sample needs for itself or of a stated number of samples around, as `fir` of some taps, `resample`,
-                `decimate`, and what `count` and `group_by` gather of a portion; "auto": as many as there are cores.
+                `decimate`, where plans branch and their streams meet again, too, and what `count` and `group_by` gather
+                of a portion; "auto": as many as there are cores.
                 Python functions are called in a worker process for each (see `isochrony.py`); what remembers, and
                 sinks, go on in this thread, in order. Results are the same bits for any number; `explain` says what is
                 done where. 1: all in this thread, but for sums and means of `group_by`, which one thread beside it
@@ -299,8 +300,9 @@ class Plan(
                 included. 0: such operators go on in order.
             pin: keep each worker on a core of its own.
             progress: draw a progress line on a terminal.
-            memory: most bytes that may wait in queues and pooled blocks; default 1 GiB. The result is not counted; of
-                several workers each may take half as much besides.
+            memory: most bytes that may wait in queues and pooled blocks, of all threads together; default 1 GiB. The
+                result is not counted. Where it is short fewer workers are at work at once, and what one gave up for
+                lack of it is done again, so a Python function may be called twice for the same windows.
             optimise: rewrite the plan first; results are the same.
             control: what changes parameters while it runs.
 

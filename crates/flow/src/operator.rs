@@ -131,7 +131,7 @@ pub struct Bound {
 
 impl Bound {
     /// Stateless, one input, indices as they are. On several cores such an operator is made once for each worker, given
-    /// portions of a recording between breaks, and never told of the end: one that remembers, or that gives something only
+    /// portions of a recording between breaks, where memory was short perhaps some again, and never told of the end: one that remembers, or that gives something only
     /// at the end, must say so by [`contract`](Self::contract). At a break it must forget all that it knows of samples.
     #[must_use]
     pub fn new(outputs: impl IntoIterator<Item = PortType>) -> Self {

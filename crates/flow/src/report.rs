@@ -33,6 +33,14 @@ impl OperatorReport {
             useful: Duration::ZERO,
         }
     }
+
+    /// Adds what another of its kind did.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.items += other.items;
+        self.samples += other.samples;
+        self.gaps += other.gaps;
+        self.useful += other.useful;
+    }
 }
 
 /// What a worker of a run on several cores did.

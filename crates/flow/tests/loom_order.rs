@@ -12,11 +12,17 @@ mod sync {
 #[path = "../src/parallel/order.rs"]
 mod order;
 
+/// What `order` finds as `super::queue`.
+#[allow(dead_code)]
+#[path = "../src/parallel/queue.rs"]
+mod queue;
+
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use order::{Cut, Gave, Given, Order};
+use order::{Order, Seat};
+use queue::{Cut, Gave, Given};
 
 /// So many parts, counted from 0 on.
 struct Parts(u64);
@@ -57,7 +63,8 @@ type Model = Order<Parts, Done>;
 
 /// What a worker does, as `worker::work` has it; counts the tasks under way and those done.
 fn work(order: &Model, fails: Option<u64>, done: &AtomicU64) {
-    while let Some(task) = order.take() {
+    let mut seat = Seat::default();
+    while let Some(task) = order.take(&mut seat, || ()) {
         done.fetch_add(1 << (8 * task.portion), Ordering::SeqCst);
         let failed = fails == Some(task.portion);
         order.give(&task, Done(task.portion, failed));
@@ -78,8 +85,12 @@ fn gathered(order: &Model, front: usize) -> (Vec<u64>, bool) {
 }
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
+    within(2, check);
+}
+
+fn within(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    builder.preemption_bound = Some(preemptions);
     builder.check(check);
 }
 
@@ -139,7 +150,7 @@ fn nobody_waits_for_a_worker_that_is_gone_or_for_work_that_nobody_wants() {
         let lost = {
             let order = order.clone();
             thread::spawn(move || {
-                let took = order.take().is_some();
+                let took = order.take(&mut Seat::default(), || ()).is_some();
                 if took {
                     order.lose();
                 }
@@ -151,6 +162,60 @@ fn nobody_waits_for_a_worker_that_is_gone_or_for_work_that_nobody_wants() {
         order.stop();
         assert_eq!(lost.join().unwrap(), !ended);
         assert_eq!(ended, all.len() == 3);
+        worker.join().unwrap();
+    });
+}
+
+/// A worker that gets memory for a part only where it is alone.
+fn work_alone(order: &Model) {
+    let mut seat = Seat::default();
+    while let Some(task) = order.take(&mut seat, || ()) {
+        if task.alone {
+            order.give(&task, Done(task.portion, false));
+        } else {
+            assert!(order.put_back(&task), "only what is alone has all there is");
+        }
+    }
+    order.leave(&seat);
+}
+
+#[test]
+fn what_needs_all_memory_is_done_alone_and_all_of_it_in_order() {
+    // Two workers give back and tidy up many times: with two preemptions that takes ten seconds.
+    within(1, || {
+        let order = Arc::new(Model::new(vec![Parts(2)], 2, 100));
+        let workers = [(); 2].map(|()| {
+            let order = order.clone();
+            thread::spawn(move || work_alone(&order))
+        });
+        assert_eq!(gathered(&order, 0), (vec![0, 1], true));
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_run_gets_memory_when_nobody_works_and_all_is_done_in_the_end() {
+    model(|| {
+        let order = Arc::new(Model::new(vec![Parts(2)], 2, 100));
+        let under_way = Arc::new(AtomicU64::new(0));
+        let worker = {
+            let (order, under_way) = (order.clone(), under_way.clone());
+            thread::spawn(move || {
+                let mut seat = Seat::default();
+                while let Some(task) = order.take(&mut seat, || ()) {
+                    under_way.fetch_add(1, Ordering::SeqCst);
+                    under_way.fetch_sub(1, Ordering::SeqCst);
+                    order.give(&task, Done(task.portion, false));
+                }
+                order.leave(&seat);
+            })
+        };
+        order.make_room();
+        assert_eq!(under_way.load(Ordering::SeqCst), 0);
+        order.go_on();
+        assert_eq!(gathered(&order, 0), (vec![0, 1], true));
         worker.join().unwrap();
     });
 }

@@ -117,7 +117,7 @@ impl Run {
             feeds,
             shared: Shared {
                 cold,
-                pool: Pool::new(options.memory),
+                pool: Pool::new(options.share()),
                 queued: 0,
                 back: VecDeque::new(),
                 current: 0,

@@ -21,7 +21,6 @@ pub(super) fn arrive(
     }
     let item = item.take();
     shared.queued += item.bytes();
-    shared.pool.peak = shared.pool.peak.max(shared.pool.bytes() + shared.queued);
     if let Some(queues) = &mut shared.cold[to.node as usize].queues {
         queues.push(to.port, item);
     }
@@ -40,11 +39,10 @@ pub(super) fn release(
         return Ok(());
     };
     let released = give(slot, &mut queues, later, node, shared);
-    let used = shared.pool.bytes() + shared.queued;
-    let cap = shared.pool.cap();
-    let released = released.and_then(|()| match used > cap {
-        true => Err(queues.starved(shared.cold[node as usize].name, shared.queued, cap)),
-        false => Ok(()),
+    let released = released.and_then(|()| {
+        let name = shared.cold[node as usize].name;
+        let counted = shared.pool.queue(shared.queued);
+        counted.map_err(|(queued, cap)| queues.starved(name, queued, cap))
     });
     let ends = queues.ends();
     shared.cold[node as usize].queues = Some(queues);

@@ -4,6 +4,7 @@
 //! ([`drive`]). Sources are asked in turn, the one that lags behind first, for a burst of items; then come progress
 //! marks, and between bursts interrupts are looked for and whatever was asked to change is changed.
 
+pub(crate) mod budget;
 pub(crate) mod drive;
 pub(crate) mod fan_in;
 mod layout;
@@ -24,6 +25,7 @@ use isochrony_time::Ratio;
 use drive::{Out, at, drive, fan_out};
 use fan_in::BACK;
 use marks::{Mark, mark_all, settle};
+use pool::Pool;
 use shared::{NOWHERE, Shared};
 use slot::{Cold, Slot, To};
 
@@ -251,6 +253,7 @@ impl Run {
         while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended && !feed.idle {
             shared.go_on()?;
             shared.switch(node);
+            shared.pool.yield_rest(shared.queued);
             let pulled = feed.source.pull()?;
             gave |= !matches!(pulled, Pulled::Idle);
             match pulled {
@@ -304,6 +307,25 @@ impl Run {
         Ok(gave)
     }
 
+    /// Lets go of memory that it does not need between tasks.
+    pub(crate) fn tidy(&mut self) {
+        self.shared.pool.shrink(self.shared.queued);
+    }
+
+    /// Its memory, for another run that takes its place: what it gave may still be in use.
+    pub(crate) fn into_pool(self) -> Pool {
+        self.shared.pool
+    }
+
+    /// Goes on with the memory of another.
+    pub(crate) fn with_pool(mut self, pool: Option<Pool>) -> Self {
+        if let Some(mut pool) = pool {
+            pool.shrink(0);
+            self.shared.pool = pool;
+        }
+        self
+    }
+
     /// What the operator at a node has gathered since it was last asked.
     pub(crate) fn partial(&mut self, node: usize) -> Option<Item> {
         self.slots[node].op.partial().map(Item::Partial)
@@ -340,7 +362,7 @@ impl Run {
                 .collect(),
             bursts: self.bursts,
             elapsed,
-            peak_bytes: self.shared.pool.peak,
+            peak_bytes: self.shared.pool.peak(),
             workers: Vec::new(),
             tasks: Vec::new(),
             places: Vec::new(),

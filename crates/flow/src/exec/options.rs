@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::budget::{Budget, Share};
 use super::ticks::{Ticking, ticks};
 use crate::control::Control;
 
@@ -18,7 +19,7 @@ pub const TASK: u64 = 4 << 20;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct RunOptions<'a> {
-    /// Most bytes that may wait in queues and in blocks that operators' results keep.
+    /// Most bytes that may wait in queues and in blocks that operators' results keep, of all threads of the run together.
     pub memory: u64,
     /// Set by anybody to stop the run between operator calls.
     pub interrupt: Option<&'a Arc<AtomicBool>>,
@@ -48,6 +49,19 @@ pub struct RunOptions<'a> {
     pub worker: Option<usize>,
     /// What operators that hold something of this process share for as long as the run lasts.
     pub shared: Option<&'a Arc<dyn Any + Send + Sync>>,
+    /// The memory that it shares with other threads; None: it has all for itself.
+    pub(crate) share: Option<&'a Share>,
+}
+
+impl RunOptions<'_> {
+    /// What it may take of the run's memory.
+    pub(crate) fn share(&self) -> Share {
+        let all = || Share {
+            budget: Arc::new(Budget::new(self.memory)),
+            room: None,
+        };
+        self.share.cloned().unwrap_or_else(all)
+    }
 }
 
 /// Something that a run does now and then in its own thread: look for signals, say how far it is.
@@ -110,6 +124,7 @@ impl Default for RunOptions<'_> {
             pin: false,
             worker: None,
             shared: None,
+            share: None,
         }
     }
 }

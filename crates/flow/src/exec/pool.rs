@@ -5,6 +5,7 @@
 
 use isochrony_segment::{Buffer, BufferMut, Sample};
 
+use super::budget::{Share, Taken};
 use crate::{OpError, OpErrorKind};
 
 /// Memory that an operator fills; [`Out::seal`](crate::Out::seal) makes it shareable.
@@ -37,26 +38,21 @@ impl Block {
 pub(crate) struct Pool {
     blocks: Vec<Buffer>,
     bytes: u64,
-    pub(crate) peak: u64,
-    cap: u64,
+    taken: Taken,
 }
 
 impl Pool {
-    pub(crate) fn new(cap: u64) -> Self {
+    pub(crate) fn new(share: Share) -> Self {
         Self {
             blocks: Vec::new(),
             bytes: 0,
-            peak: 0,
-            cap,
+            taken: Taken::new(share),
         }
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(crate) fn cap(&self) -> u64 {
-        self.cap
+    /// Most that was taken at once, by all that share the memory.
+    pub(crate) fn peak(&self) -> u64 {
+        self.taken.peak()
     }
 
     /// A block of `bytes`, used before or new.
@@ -86,25 +82,57 @@ impl Pool {
 
     /// Counts bytes more beside those in use to the cap; blocks that nobody uses make room for them.
     pub(crate) fn count(&mut self, queued: u64, more: u64) -> Result<(), OpError> {
-        let fits = |pool: &Self| pool.bytes + queued + more <= pool.cap;
-        if !fits(self) {
-            let bytes = &mut self.bytes;
-            self.blocks.retain_mut(|block| {
-                let free = block.get_mut().is_some();
-                *bytes -= if free { block.len() as u64 } else { 0 };
-                !free
-            });
+        if self.holds(queued.saturating_add(more)) {
+            return Ok(());
         }
-        if !fits(self) {
-            return Err(OpErrorKind::MemoryCap {
-                asked: more,
-                used: self.bytes + queued,
-                cap: self.cap,
-            }
-            .into());
+        self.taken.set(self.bytes + queued);
+        Err(OpErrorKind::MemoryCap {
+            asked: more,
+            used: self.taken.used(),
+            cap: self.taken.cap(),
         }
-        self.peak = self.peak.max(self.bytes + queued + more);
-        Ok(())
+        .into())
+    }
+
+    /// Counts what is queued; whether there is memory for it. Bytes in queues and in all blocks, and the cap, if not.
+    pub(crate) fn queue(&mut self, queued: u64) -> Result<(), (u64, u64)> {
+        if self.holds(queued) {
+            return Ok(());
+        }
+        Err((queued, self.taken.cap()))
+    }
+
+    /// Takes bytes beside those of blocks, if there is memory for them.
+    fn holds(&mut self, others: u64) -> bool {
+        if self.taken.set(self.bytes.saturating_add(others)) {
+            return true;
+        }
+        self.tidy();
+        let bytes = self.bytes.saturating_add(others);
+        self.taken.set(bytes) || self.taken.set_first(bytes)
+    }
+
+    /// Drops blocks that nobody uses.
+    fn tidy(&mut self) {
+        let bytes = &mut self.bytes;
+        self.blocks.retain_mut(|block| {
+            let free = block.get_mut().is_some();
+            *bytes -= if free { block.len() as u64 } else { 0 };
+            !free
+        });
+    }
+
+    /// Lets go of what it does not need where others may need it.
+    pub(crate) fn yield_rest(&mut self, queued: u64) {
+        if self.taken.is_short() {
+            self.shrink(queued);
+        }
+    }
+
+    /// Lets go of what it does not need beside what is queued.
+    pub(crate) fn shrink(&mut self, queued: u64) {
+        self.tidy();
+        self.taken.set(self.bytes + queued);
     }
 
     /// Shares a block's first bytes.

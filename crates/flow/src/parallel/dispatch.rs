@@ -3,20 +3,22 @@
 use std::sync::Arc;
 
 use super::log::Event;
-use super::order::{self, Cut, Gave, Order};
+use super::order::Order;
+use super::queue::{self, Cut, Gave};
+use crate::exec::budget::Room;
 use crate::{Portion, RunError, Snapshot};
 
 /// Tasks that wait or are under way, for each worker.
 pub(super) const WINDOW: usize = 3;
 
 /// A portion of a front's recording, to be done.
-pub(super) type Task = order::Task<Portion>;
+pub(super) type Task = queue::Task<Portion>;
 
 /// Hands tasks out and takes what they gave.
 pub(super) type Dispatch = Order<Cutting, Parcel>;
 
 /// What comes next of a front.
-pub(super) type Given = order::Given<Parcel>;
+pub(super) type Given = queue::Given<Parcel>;
 
 /// What a front reads, and in which portions.
 #[derive(Clone)]
@@ -37,6 +39,16 @@ impl Cut for Cutting {
 
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+}
+
+impl Room for Dispatch {
+    fn make(&self) {
+        self.make_room();
+    }
+
+    fn go_on(&self) {
+        self.go_on();
     }
 }
 
@@ -97,6 +109,7 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
+    use super::super::order::Seat;
     use super::*;
     use crate::{OpErrorKind, Source};
 
@@ -127,6 +140,10 @@ mod tests {
         }
     }
 
+    fn take(dispatch: &Dispatch) -> Option<Task> {
+        dispatch.take(&mut Seat::default(), || ())
+    }
+
     fn parcel(upto: i64, error: Option<RunError>) -> Parcel {
         let events = Vec::new();
         Parcel::new(vec![Leaving { events, upto }], 10, error)
@@ -135,7 +152,7 @@ mod tests {
     #[test]
     fn when_a_worker_is_lost_nobody_waits_for_what_it_had() {
         let dispatch = dispatch(&[5], 2);
-        let tasks: Vec<Task> = (0..2).map_while(|_| dispatch.take()).collect();
+        let tasks: Vec<Task> = (0..2).map_while(|_| take(&dispatch)).collect();
         dispatch.give(&tasks[0], parcel(10, None));
         dispatch.lose();
         assert!(matches!(dispatch.next(0), Given::Parcel(_)));
@@ -167,8 +184,8 @@ mod tests {
             for worker in 0..3u64 {
                 let (dispatch, most, under_way) = (&dispatch, &most, &under_way);
                 scope.spawn(move || {
-                    let mut chance = worker + 1;
-                    while let Some(task) = dispatch.take() {
+                    let (mut chance, mut seat) = (worker + 1, Seat::default());
+                    while let Some(task) = dispatch.take(&mut seat, || ()) {
                         most.fetch_max(
                             under_way.fetch_add(1, Ordering::SeqCst) + 1,
                             Ordering::SeqCst,
@@ -210,8 +227,8 @@ mod tests {
         let dispatch = dispatch(&[1000], 1);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
-                let mut taken = 0;
-                while dispatch.take().is_some() {
+                let (mut taken, mut seat) = (0, Seat::default());
+                while dispatch.take(&mut seat, || ()).is_some() {
                     taken += 1;
                 }
                 taken
@@ -225,7 +242,7 @@ mod tests {
     #[test]
     fn the_error_that_would_have_been_met_first_is_the_one_that_counts() {
         let dispatch = dispatch(&[3], 2);
-        let tasks: Vec<Task> = (0..3).map_while(|_| dispatch.take()).collect();
+        let tasks: Vec<Task> = (0..3).map_while(|_| take(&dispatch)).collect();
         let error = |items| Some(RunError::Interrupted { items });
         dispatch.give(&tasks[2], parcel(30, error(2)));
         dispatch.give(&tasks[1], parcel(20, error(1)));
@@ -244,9 +261,9 @@ mod tests {
     #[test]
     fn when_much_waits_only_what_is_wanted_next_is_handed_out() {
         let dispatch = within(&[10], 4, 0);
-        let first = dispatch.take().unwrap();
+        let first = take(&dispatch).unwrap();
         dispatch.give(&first, parcel(10, None));
         assert!(matches!(dispatch.next(0), Given::Parcel(_)));
-        assert_eq!(dispatch.take().unwrap().number, 1);
+        assert_eq!(take(&dispatch).unwrap().number, 1);
     }
 }

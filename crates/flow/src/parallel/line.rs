@@ -7,6 +7,7 @@ use super::log::{Event, HandOver, Log};
 use super::split::{Front, renumbered};
 use super::trim::{Kept, Trim};
 use super::worker::{Current, Portions};
+use crate::exec::pool::Pool;
 use crate::exec::{Run, RunOptions};
 use crate::graph::{Edge, Graph, GraphNode};
 use crate::plan::Op;
@@ -40,7 +41,12 @@ struct Wiring {
 }
 
 impl Line {
-    pub(super) fn new(front: &Front, options: &RunOptions<'_>) -> Result<Self, RunError> {
+    /// `pool`: the memory of one that failed.
+    pub(super) fn new(
+        front: &Front,
+        options: &RunOptions<'_>,
+        pool: Option<Pool>,
+    ) -> Result<Self, RunError> {
         let current = Arc::default();
         let portions = Portions::new(&current, &front.reads);
         let mut made = Making::default();
@@ -61,8 +67,9 @@ impl Line {
         };
         let wiring = Wiring { at, origin };
         let run = Run::new(&graph, options);
+        let run = run.map_err(|error| renumbered(error, &wiring.origin))?;
         Ok(Self {
-            run: run.map_err(|error| renumbered(error, &wiring.origin))?,
+            run: run.with_pool(pool),
             current,
             cuts,
             exits,

@@ -19,8 +19,9 @@
 //! front where a tolerance is granted. It shows where the recording was cut, so that one worker then works in tasks, too.
 //!
 //! Order and memory are one rule ([`order`]): a task is handed out only while fewer than a few for each worker wait or are
-//! under way, and while what waits takes less than an eighth of the run's memory; the oldest is always handed out. An
-//! error is reported where it would have been met first.
+//! under way, and while what waits takes less than an eighth of the run's memory; the oldest is always handed out. All
+//! threads share the run's memory; a task that gets none is given back, and done again when fewer are under way. An error
+//! is reported where it would have been met first.
 
 mod combine;
 mod dispatch;
@@ -30,6 +31,7 @@ mod line;
 mod log;
 mod order;
 mod places;
+mod queue;
 mod reach;
 mod size;
 mod split;
@@ -45,6 +47,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::exec::budget::{Budget, Room, Share};
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::report::{Report, TaskReport};
@@ -77,12 +80,17 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
     };
     let Split { fronts, rest, .. } = &split;
     let dispatch = &split.dispatch;
+    let budget = Arc::new(Budget::new(options.memory));
+    let [first, others] = [Some(Arc::clone(dispatch) as Arc<dyn Room>), None].map(|room| Share {
+        budget: Arc::clone(&budget),
+        room,
+    });
     let own = RunOptions {
-        memory: options.memory / 2,
+        share: Some(&first),
         ..*options
     };
     let theirs = RunOptions {
-        memory: options.memory / 2,
+        share: Some(&others),
         progress: None,
         interrupt: Some(&stop),
         watch: None,
@@ -142,8 +150,7 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
         report.places = split.places(graph, options);
     }
     report.workers = reports.iter().map(|one| one.summary()).collect();
-    let peaks: u64 = reports.iter().map(|one| one.peak_bytes).sum();
-    report.peak_bytes += peaks;
+    report.peak_bytes = budget.peak();
     Ok(Some(Ran {
         run,
         graph: split.rest.graph,
@@ -168,6 +175,8 @@ fn tasks(reports: &mut [worker::Done]) -> Vec<TaskReport> {
         .iter_mut()
         .flat_map(|one| std::mem::take(&mut one.tasks));
     let mut all: Vec<_> = all.collect();
+    // Of what was done again, once.
     all.sort_by_key(|(order, _)| *order);
+    all.dedup_by_key(|(order, _)| *order);
     all.into_iter().map(|(_, task)| task).collect()
 }

@@ -184,12 +184,7 @@ impl Split {
                 };
                 for (report, one) in theirs.iter().zip(&front.tree.taken) {
                     match &mut all[one.node] {
-                        Some(sum) => {
-                            sum.items += report.items;
-                            sum.samples += report.samples;
-                            sum.gaps += report.gaps;
-                            sum.useful += report.useful;
-                        }
+                        Some(sum) => sum.add(report),
                         none => *none = Some(report.clone()),
                     }
                 }

@@ -13,10 +13,14 @@ use isochrony_store::Reading;
 
 use super::dispatch::{Dispatch, Parcel, Task};
 use super::line::Line;
+use super::order::Seat;
 use super::split::Front;
+use crate::exec::pool::Pool;
 use crate::exec::{RunOptions, panicked};
 use crate::report::{OperatorReport, TaskReport, WorkerReport};
-use crate::{Break, Clock, Live, OpError, PortType, Pulled, Recording, RunError, Source};
+use crate::{
+    Break, Clock, Live, OpError, OpErrorKind, PortType, Pulled, Recording, RunError, Source,
+};
 
 /// What a worker reads now.
 #[derive(Default)]
@@ -124,7 +128,6 @@ pub(super) struct Done {
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
     /// Of each front, how its signal was read.
     pub(super) reads: Vec<Option<Reading>>,
-    pub(super) peak_bytes: u64,
 }
 
 impl Done {
@@ -143,6 +146,10 @@ pub(super) struct Worker<'a> {
     fronts: &'a [Front],
     options: &'a RunOptions<'a>,
     lines: Vec<Option<Line>>,
+    /// Of each front, the memory of a line that failed, for the next.
+    pools: Vec<Option<Pool>>,
+    /// Of each front, what operators of lines did that failed.
+    before: Vec<Option<Vec<OperatorReport>>>,
 }
 
 impl<'a> Worker<'a> {
@@ -152,12 +159,15 @@ impl<'a> Worker<'a> {
             fronts,
             options,
             lines: fronts.iter().map(|_| None).collect(),
+            pools: fronts.iter().map(|_| None).collect(),
+            before: vec![None; fronts.len()],
         }
     }
 
     /// Works until there is nothing more to do.
     pub(super) fn work(mut self, dispatch: &Dispatch) -> Done {
         let there = There(dispatch);
+        let mut seat = Seat::default();
         let mut done = Done {
             number: self.number,
             busy: Duration::ZERO,
@@ -166,12 +176,16 @@ impl<'a> Worker<'a> {
             count: 0,
             operators: Vec::new(),
             reads: Vec::new(),
-            peak_bytes: 0,
         };
-        while let Some(task) = dispatch.take() {
+        while let Some(task) = dispatch.take(&mut seat, || self.tidy()) {
             let begun = Instant::now();
             let ran = catch_unwind(AssertUnwindSafe(|| self.task(&task)));
             let ran = ran.unwrap_or_else(|panic| Err(self.located(&task, panicked(&*panic))));
+            if ran.as_ref().is_err_and(is_short_of_memory) && dispatch.put_back(&task) {
+                done.busy += begun.elapsed();
+                self.close(task.front);
+                continue;
+            }
             let gave = self.parcel(&task, ran.err());
             let elapsed = begun.elapsed();
             done.busy += elapsed;
@@ -185,9 +199,13 @@ impl<'a> Worker<'a> {
             dispatch.give(&task, gave);
         }
         std::mem::forget(there);
-        for line in &self.lines {
-            let report = line.as_ref().map(|line| line.report(done.busy));
-            done.peak_bytes += report.as_ref().map_or(0, |report| report.peak_bytes);
+        dispatch.leave(&seat);
+        for (line, before) in self.lines.iter().zip(self.before) {
+            let mut report = line.as_ref().map(|line| line.report(done.busy));
+            if let (Some(report), Some(before)) = (&mut report, &before) {
+                let both = report.operators.iter_mut().zip(before);
+                both.for_each(|(one, before)| one.add(before));
+            }
             done.samples += report
                 .iter()
                 .flat_map(|report| report.operators.first())
@@ -195,9 +213,35 @@ impl<'a> Worker<'a> {
                 .sum::<u64>();
             let reads = report.as_ref().and_then(|report| report.reads.first());
             done.reads.push(reads.cloned());
-            done.operators.push(report.map(|report| report.operators));
+            done.operators
+                .push(report.map(|report| report.operators).or(before));
         }
         done
+    }
+
+    /// Lets go of memory that no task needs.
+    fn tidy(&mut self) {
+        for line in self.lines.iter_mut().flatten() {
+            line.run.tidy();
+        }
+        for pool in self.pools.iter_mut().flatten() {
+            pool.shrink(0);
+        }
+    }
+
+    /// Drops a line whose operators must not be called again.
+    fn close(&mut self, front: usize) {
+        let Some(line) = self.lines[front].take() else {
+            return;
+        };
+        let did = line.report(Duration::ZERO).operators;
+        match &mut self.before[front] {
+            Some(before) => before.iter_mut().zip(&did).for_each(|(a, b)| a.add(b)),
+            none => *none = Some(did),
+        }
+        let mut pool = line.run.into_pool();
+        pool.shrink(0);
+        self.pools[front] = Some(pool);
     }
 
     fn located(&self, task: &Task, error: OpError) -> RunError {
@@ -223,7 +267,7 @@ impl<'a> Worker<'a> {
             (exits, current.samples)
         });
         if error.is_some() {
-            *place = None;
+            self.close(task.front);
         }
         Parcel::new(exits, samples, error)
     }
@@ -236,7 +280,10 @@ impl<'a> Worker<'a> {
             .map_err(|error| self.located(task, error))?;
         let line = match &mut self.lines[task.front] {
             Some(line) => line,
-            none => none.insert(Line::new(front, self.options)?),
+            none => {
+                let pool = self.pools[task.front].take();
+                none.insert(Line::new(front, self.options, pool)?)
+            }
         };
         *line.current.lock().unwrap_or_else(PoisonError::into_inner) = Current {
             source: Some(source),
@@ -245,6 +292,17 @@ impl<'a> Worker<'a> {
         };
         line.task(front, task, self.options)
     }
+}
+
+/// Whether a task ended because there was not enough memory for it.
+fn is_short_of_memory(error: &RunError) -> bool {
+    let RunError::Operator { error, .. } = error else {
+        return false;
+    };
+    matches!(
+        error.kind(),
+        OpErrorKind::MemoryCap { .. } | OpErrorKind::FanInStarved { .. }
+    )
 }
 
 /// Says that a worker is gone, unless it has come to its end.

@@ -1,0 +1,139 @@
+//! One bound for the memory of all threads of a run.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What the pools of a run take together.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    cap: u64,
+    used: AtomicU64,
+    peak: AtomicU64,
+    /// It was not enough once.
+    short: AtomicBool,
+}
+
+impl Budget {
+    pub(crate) fn new(cap: u64) -> Self {
+        Self {
+            cap,
+            used: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            short: AtomicBool::new(false),
+        }
+    }
+
+    /// Most that was taken at once.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Takes so many bytes more if they fit.
+    fn grow(&self, more: u64) -> bool {
+        let fits = |used: u64| used.checked_add(more).filter(|&used| used <= self.cap);
+        // Counts, by which no other memory is published.
+        let grown = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
+        match grown {
+            Ok(before) => self.peak.fetch_max(before + more, Ordering::Relaxed),
+            Err(_) => u64::from(self.short.swap(true, Ordering::Relaxed)),
+        };
+        grown.is_ok()
+    }
+}
+
+/// Who can give memory back where there is not enough.
+pub(crate) trait Room: Send + Sync {
+    /// Sees to it that others take as little as they can, until it is told to go on.
+    fn make(&self);
+
+    fn go_on(&self);
+}
+
+/// A thread's part in a budget: all if nobody else has one.
+#[derive(Clone)]
+pub(crate) struct Share {
+    pub(crate) budget: Arc<Budget>,
+    /// Who is asked where there is not enough.
+    pub(crate) room: Option<Arc<dyn Room>>,
+}
+
+impl fmt::Debug for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.budget.fmt(f)
+    }
+}
+
+/// What one pool takes of a budget.
+#[derive(Debug)]
+pub(super) struct Taken {
+    share: Share,
+    bytes: u64,
+}
+
+impl Taken {
+    pub(super) fn new(share: Share) -> Self {
+        Self { share, bytes: 0 }
+    }
+
+    /// Takes so many bytes in all, if the budget has them.
+    pub(super) fn set(&mut self, bytes: u64) -> bool {
+        let budget = &self.share.budget;
+        let fits = match bytes.checked_sub(self.bytes) {
+            Some(more) => budget.grow(more),
+            None => {
+                let less = self.bytes - bytes;
+                budget.used.fetch_sub(less, Ordering::Relaxed);
+                true
+            }
+        };
+        if fits {
+            self.bytes = bytes;
+        }
+        fits
+    }
+
+    /// The same, where others have to make room for it.
+    pub(super) fn set_first(&mut self, bytes: u64) -> bool {
+        let Some(room) = self.share.room.clone() else {
+            return false;
+        };
+        room.make();
+        let fits = self.set(bytes);
+        room.go_on();
+        fits
+    }
+
+    /// Whether others wait for what it does not need.
+    pub(super) fn is_short(&self) -> bool {
+        self.share.room.is_some() && self.share.budget.short.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn cap(&self) -> u64 {
+        self.share.budget.cap
+    }
+
+    /// Bytes that all take.
+    pub(super) fn used(&self) -> u64 {
+        self.share.budget.used()
+    }
+
+    pub(super) fn peak(&self) -> u64 {
+        self.share.budget.peak()
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.share
+            .budget
+            .used
+            .fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
