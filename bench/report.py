@@ -65,6 +65,15 @@ def figure(result: dict[str, Any]) -> str:
     return f"| `{result['name']}` | {each[0]} ns {result['what']} | {each[1]} to {each[2]} | {verdict} |"
 
 
+def table(result: dict[str, Any]) -> str:
+    """A table as the benchmark made it, with its goal."""
+    made = result["table"]
+    head = "| " + " | ".join(made["head"]) + " |\n|" + "---|" * len(made["head"])
+    rows = ["| " + " | ".join(row) + " |" for row in made["rows"]]
+    goal = "" if result["goal"] is None else f"\nGoal {result['goal']}: {'met' if result['met'] else '**missed**'}.\n"
+    return "\n".join([f"\n**{made['title']}** (`{result['name']}`)\n", head, *rows, goal])
+
+
 def machine() -> str:
     cores = os.cpu_count()
     return (
@@ -100,6 +109,9 @@ def main() -> None:
         print(f"\nGoals missed on this machine: {', '.join(f'`{name}`' for name in missed)}.")
     for peer in (peer for part in compared for peer in part.get("missing", [])):
         print(f"\nMissing, so not compared with: {peer['name']} ({peer['why']}).")
+    for result in results:
+        if "table" in result:
+            print(table(result))
     grid = [result for result in results if "grid" in result]
     if grid:
         print(f"\n{streams.section(grid)}", end="")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +68,37 @@ def test_a_sealed_signal_says_that_no_strategy_applies(store: iso.Store, io: str
 def test_samples_that_are_kept_do_not_change_as_the_scan_goes_on(store: iso.Store) -> None:
     kept = iso.scan(store["p"], io="read", segment=4096).collect()
     assert np.array_equal(kept, np.concatenate([np.asarray(s) for s in store["p"].select().segments]))
+
+
+LARGER = """
+import resource, sys
+import isochrony as iso
+
+io, path = sys.argv[1:]
+plan = iso.scan(iso.open(path)["p"], io=io).rewindow(100_000).stats("min", "max")
+plan_of_nothing = iso.scan(iso.open(path)["p"][:100_000], io=io).rewindow(100_000).stats("min", "max").collect()
+status = open("/proc/self/status").read()
+have = int(status.split("VmData:")[1].split()[0]) * 1024
+# From here on the kernel grants this process 64 MB of memory of its own; what is mapped from files does not count.
+resource.setrlimit(resource.RLIMIT_DATA, (have + (64 << 20), have + (64 << 20)))
+table = plan.collect(memory=8 << 20)
+print(len(table["min"]), int(table["min"].min()), int(table["max"].max()))
+"""
+
+
+@pytest.mark.parametrize("io", STRATEGIES)
+def test_an_input_larger_than_the_memory_that_is_granted(tmp_path: Path, io: str) -> None:
+    store = iso.open(tmp_path / "a.iso", "x")
+    writer = store.create("p", dtype="i2", rate=1_000_000)
+    block = np.arange(1 << 22, dtype=np.int32).astype("i2")
+    for _ in range(20):
+        writer.append(block)
+    store.commit()
+    store.close()
+    done = subprocess.run(
+        [sys.executable, "-c", LARGER, io, str(tmp_path / "a.iso")], capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.split() == [str(20 * (1 << 22) // 100_000), "-32768", "32767"], done.stderr
 
 
 def test_an_unknown_strategy_names_those_that_there_are(store: iso.Store) -> None:

@@ -130,6 +130,29 @@ impl Results {
         }));
     }
 
+    /// A table, beside the paper's figures where it has any; `goal` and whether it is met, if there is one.
+    pub fn table(
+        &mut self,
+        name: &str,
+        title: &str,
+        head: &[&str],
+        rows: &[Vec<String>],
+        goal: Option<(&str, bool)>,
+    ) {
+        println!("{name}: {title}");
+        println!("  {}", head.join(" | "));
+        for row in rows {
+            println!("  {}", row.join(" | "));
+        }
+        if let Some((goal, met)) = goal {
+            println!("  goal {goal}: {}", if met { "met" } else { "missed" });
+        }
+        self.0.push(json!({
+            "name": name, "goal": goal.map(|(goal, _)| goal), "met": goal.map(|(_, met)| met),
+            "table": {"title": title, "head": head, "rows": rows},
+        }));
+    }
+
     /// One row of the grid of streams: seconds by number of workers.
     pub fn grid(
         &mut self,

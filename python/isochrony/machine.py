@@ -80,8 +80,15 @@ def load(path: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:
     return None if text is None else json.loads(text)
 
 
-def predict(profile: dict[str, Any], size: float) -> dict[str, dict[str, tuple[float, float, float]]]:
+def predict(
+    profile: dict[str, Any], size: float, dtype: str = "int16"
+) -> dict[str, dict[str, tuple[float, float, float]]]:
     """Seconds that reading and summarising `size` bytes takes, on the disk of a profile that was measured last.
+
+    Parameters:
+        profile: what `calibrate` gave.
+        size: bytes of samples.
+        dtype: their type, as NumPy names it.
 
     Returns:
         By strategy, then by where samples are ("cold": on the disk, "cached": in the page cache, "mapped": in the
@@ -89,8 +96,9 @@ def predict(profile: dict[str, Any], size: float) -> dict[str, dict[str, tuple[f
 
     Raises:
         StoreValueError: it is no profile.
+        SegmentError: signals have no samples of this type.
     """
     found: dict[str, dict[str, tuple[float, float, float]]] = {}
-    for strategy, state, seconds in predict_scan(json.dumps(profile), size):
+    for strategy, state, seconds in predict_scan(json.dumps(profile), size, dtype):
         found.setdefault(strategy, {})[state] = seconds
     return found

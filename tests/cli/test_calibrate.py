@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +96,11 @@ def test_another_file_is_written_on_request(
 def test_other_disks_are_kept_and_those_of_another_machine_are_not(disk: Path) -> None:
     profile = machine.calibrate(disk, size=4 << 20, repeats=1)
     volume = profile["volumes"][0]
-    machine.save({**profile, "volumes": [{**volume, "device": "250:9"}]})
+    machine.save({**profile, "volumes": [{**volume, "disk": "ext4:another"}]})
     machine.save(profile)
     kept = machine.load()
     assert kept is not None
-    assert [one["device"] for one in kept["volumes"]] == [volume["device"], "250:9"]
+    assert [one["disk"] for one in kept["volumes"]] == [volume["disk"], "ext4:another"]
     machine.save({**profile, "machine": {**profile["machine"], "cpu": "another"}})
     machine.save(profile)
     assert machine.load() == profile
@@ -136,12 +140,73 @@ def test_explain_predicts_only_what_was_calibrated(settings: Path, tmp_path: Pat
     other = {**profile, "machine": {**profile["machine"], "cpu": "another"}}
     settings.write_text(json.dumps(other))
     assert "another machine's" in plan.explain()
-    volumes = [{**one, "device": "250:9"} for one in profile["volumes"]]
+    volumes = [{**one, "disk": "ext4:another"} for one in profile["volumes"]]
     settings.write_text(json.dumps({**profile, "volumes": volumes}))
     assert "is not calibrated" in plan.explain()
     settings.write_text("no profile")
     assert str(settings) in plan.explain()
     assert plan.collect() == 10_000_000
+
+
+def test_a_disk_whose_number_has_changed_is_known_again(settings: Path, tmp_path: Path) -> None:
+    store = iso.open(tmp_path / "a.iso", "x")
+    store.create("p", dtype="i2", rate=1000).append(np.zeros(10_000, "i2"))
+    store.commit()
+    profile = machine.calibrate(tmp_path, size=4 << 20, repeats=1)
+    machine.save({**profile, "volumes": [{**profile["volumes"][0], "device": "250:9"}]})
+    assert "as it is now" in iso.scan(store["p"]).count().explain()
+
+
+def test_samples_of_every_type_are_predicted(settings: Path, tmp_path: Path) -> None:
+    machine.save(machine.calibrate(tmp_path, size=4 << 20, repeats=2))
+    store = iso.open(tmp_path / "a.iso", "x")
+    for dtype in ("?", "i1", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"):
+        writer = store.create(f"p_{dtype.strip('?')}", dtype=dtype, rate=1000)
+        writer.append(np.zeros(1000, dtype))
+    store.commit()
+    for name in store:
+        assert "as it is now" in iso.scan(store[name]).count().explain(), name
+    profile = machine.load()
+    assert profile is not None
+    slow, fast = (machine.predict(profile, 1e9, dtype)["read"]["cached"][1] for dtype in ("complex128", "int16"))
+    assert 0 < fast < slow
+    with pytest.raises(ValueError, match="U8"):
+        machine.predict(profile, 1e9, "U8")
+
+
+def child(disk: Path) -> tuple[subprocess.Popen[str], Path]:
+    """A calibration that takes a while, and its scratch folder."""
+    line = [sys.executable, "-m", "isochrony", "calibrate", "--dir", str(disk), "--size", "64MiB", "--repeats", "100"]
+    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (found := list(disk.glob(".isochrony-calibrate-*/a.iso"))):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return process, found[0].parent
+
+
+def test_a_killed_calibration_is_tidied_up_by_the_next(disk: Path) -> None:
+    process, scratch = child(disk)
+    # It is in use: another calibration leaves it alone.
+    machine.calibrate(disk, size=4 << 20, repeats=1)
+    assert list(disk.iterdir()) == [scratch]
+    process.kill()
+    process.communicate()
+    assert list(disk.iterdir()) == [scratch]
+    machine.calibrate(disk, size=4 << 20, repeats=1)
+    assert list(disk.iterdir()) == []
+
+
+def test_ctrl_c_leaves_nothing_and_says_so(settings: Path, disk: Path) -> None:
+    process, _ = child(disk)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "nothing was kept" in err
+    assert "resumes" not in err
+    assert list(disk.iterdir()) == []
+    assert not settings.exists()
 
 
 @pytest.mark.parametrize(("line", "words"), [

@@ -301,7 +301,7 @@ impl Recording for Stored {
         let _ = signal.refresh();
         let parts = self.parts(&signal, range).ok()?;
         let outlook = Outlook::of(&signal, &parts);
-        let strategy = (self.io).unwrap_or_else(|| Outlook::choose(&signal, &parts));
+        let strategy = (self.io).unwrap_or_else(|| outlook.choice());
         let reading = Reading::foresee(&signal, &parts, strategy);
         Some(format!(
             "{reading}\n  {}",

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use isochrony_segment::DType;
 use isochrony_store::StoreError;
 use isochrony_store::machine::{Calibration, Profile, Spread, State, calibrate};
 use pyo3::prelude::*;
@@ -73,10 +74,11 @@ pub(crate) fn load_machine_profile(path: Option<PathBuf>) -> Result<Option<Strin
     Ok(found.map(|profile| profile.to_json()))
 }
 
-/// Seconds that reading and summarising so many bytes takes by each strategy on the disk that was measured last.
+/// Seconds that reading and summarising so many bytes of a type takes by each strategy on the disk that was measured last.
 #[pyfunction]
-pub(crate) fn predict_scan(text: &str, bytes: f64) -> Result<Vec<Predicted>> {
+pub(crate) fn predict_scan(text: &str, bytes: f64, dtype: &str) -> Result<Vec<Predicted>> {
     let profile = parse(text, Path::new("given"))?;
+    let (dtype, _) = DType::parse(dtype)?;
     let mut all = Vec::new();
     if let Some(volume) = profile.volumes.first() {
         for strategy in isochrony_store::Strategy::ALL {
@@ -86,7 +88,9 @@ pub(crate) fn predict_scan(text: &str, bytes: f64) -> Result<Vec<Predicted>> {
                 (State::Mapped, "mapped"),
             ];
             for (state, name) in states {
-                if let Some(Spread { low, median, high }) = volume.predict(strategy, state, bytes) {
+                if let Some(Spread { low, median, high }) =
+                    volume.predict(strategy, state, bytes, dtype)
+                {
                     all.push((strategy.name().to_owned(), name, (low, median, high)));
                 }
             }

@@ -27,12 +27,16 @@ fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
     for strategy in Strategy::ALL {
         // A file system may refuse to be read past the page cache, and a system its io_uring.
         if !strategy.is_direct() && !strategy.is_uring() {
-            let time = volume.predict(strategy, State::Cached, 1e9).unwrap();
+            let time = volume
+                .predict(strategy, State::Cached, 1e9, DType::I16)
+                .unwrap();
             assert!(0.0 < time.low && time.low <= time.median && time.median <= time.high);
-            let mapped = volume.predict(strategy, State::Mapped, 1e9).unwrap();
+            let mapped = volume
+                .predict(strategy, State::Mapped, 1e9, DType::I16)
+                .unwrap();
             assert!(mapped.median <= time.median, "{strategy}");
         }
-        let cold = volume.predict(strategy, State::Cold, 1e9);
+        let cold = volume.predict(strategy, State::Cold, 1e9, DType::I16);
         let path = volume.paths.get(strategy.name());
         assert_eq!(cold.is_some(), path.is_some_and(|path| path.cold.is_some()));
     }
@@ -43,7 +47,7 @@ fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
         std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
         1
     );
-    assert!(profile.volume(&volume.device).is_some());
+    assert!(profile.volume(&volume.disk).is_some());
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn a_profile_that_is_none_names_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("profile.json");
     assert_eq!(Profile::load(&path).unwrap(), None);
-    for text in ["", "{}", "[1]", "{\"format\": 2}"] {
+    for text in ["", "{}", "[1]", "{\"format\": 3}"] {
         std::fs::write(&path, text).unwrap();
         let error = Profile::load(&path).unwrap_err();
         assert_eq!(error.code(), "bad_profile");

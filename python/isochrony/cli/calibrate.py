@@ -65,7 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.dir.is_dir():
         raise UsageError(f"--dir {arguments.dir} is no folder; name one on the disk to measure")
     print(f"measuring with {bytes_text(size)} in {arguments.dir.absolute()}", file=sys.stderr)
-    profile = machine.calibrate(arguments.dir, size=size, repeats=arguments.repeats)
+    try:
+        profile = machine.calibrate(arguments.dir, size=size, repeats=arguments.repeats)
+    except KeyboardInterrupt:
+        print("isochrony: interrupted; nothing was kept, and the scratch store is gone", file=sys.stderr)
+        return Exit.INTERRUPTED
     if arguments.out is None:
         path = machine.save(profile)
     else:

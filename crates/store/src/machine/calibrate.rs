@@ -2,7 +2,8 @@
 //!
 //! A scratch store is written to the folder and scanned by each strategy through the same reader that plans use, by turns:
 //! with nothing of it in the page cache, with all of it there, and mapped. Only the cache of the scratch store's own files
-//! is dropped. The folder is left as it was, also after an error.
+//! is dropped. The folder is left as it was, also after an error; what a calibration left that was killed is removed by the
+//! next one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,23 +11,25 @@ use std::hint::black_box;
 use std::path::{Path as FilePath, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use isochrony_dsp::stats::Accumulator;
 use isochrony_segment::DType;
 use isochrony_time::{Fixed, Rate, civil};
 
-use super::cache::{cached, drop_cached, faults, major_fault};
+use super::cache::{cached, drop_cached, major_fault};
 use super::costs::{Costs, Path, State, Trial};
+use super::kernels::kernels;
 use super::model::Volume;
-use super::profile::{Machine, Profile};
+use super::place::Place;
+use super::profile::{FORMAT, Machine, Profile};
+use super::scratch_folder::ScratchFolder;
 use super::spread::Spread;
+use super::timed::time_scan;
 use crate::engine::io::IoContext;
 use crate::error::StoreError;
 use crate::interrupt;
 use crate::options::{CreateOptions, Mode};
-use crate::signal::Signal;
 use crate::store::Store;
+use crate::strategy::Strategy;
 use crate::strategy::system::free_memory;
-use crate::strategy::{SignalReader, Strategy};
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,15 +45,6 @@ pub struct Calibration {
 /// Name of the scratch signal.
 const SIGNAL: &str = "scratch";
 
-/// A folder that goes away with all in it.
-struct ScratchFolder(PathBuf);
-
-impl Drop for ScratchFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Measures this machine and the disk of a folder; `done` is told how many scans of how many are done.
 ///
 /// # Errors
@@ -61,11 +55,11 @@ pub fn calibrate(
     mut done: impl FnMut(u32, u32),
 ) -> Result<Profile, StoreError> {
     check(wanted)?;
-    let name = format!(".isochrony-calibrate-{}", uuid::Uuid::new_v4().simple());
-    let scratch = ScratchFolder(wanted.folder.join(name));
+    let scratch = ScratchFolder::make(&wanted.folder)?;
+    let path = scratch.path().join("a.iso");
     let total = 2 * Strategy::ALL.len() as u32 * wanted.repeats;
     done(0, total);
-    let files = write(&scratch.0, wanted.bytes)?;
+    let files = write(&path, wanted.bytes)?;
     let droppable = drop_all(&files, wanted.bytes)?;
     let mut trials = Vec::new();
     let mut count = 0;
@@ -76,7 +70,7 @@ pub fn calibrate(
         for strategy in order {
             // What somebody else holds in the cache just then is no cold scan.
             if droppable && drop_all(&files, wanted.bytes)? {
-                trials.extend(scan(&scratch.0, strategy, State::Cold)?);
+                trials.extend(scan(&path, strategy, State::Cold)?);
             }
             count += 1;
             done(count, total);
@@ -86,10 +80,10 @@ pub fn calibrate(
             drop_all(&files, wanted.bytes)?;
         }
         // As a program that reads from front to back leaves it: which pages lie in the cache depends on who filled it.
-        scan(&scratch.0, Strategy::Read, State::Cold)?;
+        scan(&path, Strategy::Read, State::Cold)?;
         for strategy in order {
             if !strategy.is_direct() {
-                trials.extend(scan(&scratch.0, strategy, State::Cached)?);
+                trials.extend(scan(&path, strategy, State::Cached)?);
             }
             count += 1;
             done(count, total);
@@ -108,10 +102,10 @@ pub fn calibrate(
         .filter(tried)
         .map(|one| (one.name().to_owned(), Path::derive(&trials, one, &costs)))
         .collect();
-    let (device, filesystem) = place(&wanted.folder)?;
+    let place = Place::of(&wanted.folder)?;
     let repeats = wanted.repeats.max(5);
     Ok(Profile {
-        format: 1,
+        format: FORMAT,
         machine,
         timer_resolution: timer_resolution(),
         timer_cost: repeated(repeats, 10_000, || _ = black_box(Instant::now())),
@@ -124,12 +118,14 @@ pub fn calibrate(
                 .unwrap_or_else(|_| wanted.folder.clone())
                 .display()
                 .to_string(),
-            filesystem,
-            device,
+            filesystem: place.filesystem,
+            device: place.device,
+            disk: place.disk,
             made: now(),
             bytes: wanted.bytes,
             repeats: wanted.repeats,
             costs,
+            kernels: kernels(wanted.bytes, repeats)?,
             major_fault: Spread::of(major),
             paths,
         }],
@@ -220,59 +216,17 @@ fn scan(folder: &FilePath, strategy: Strategy, state: State) -> Result<Vec<Trial
     let store = Store::open(folder, Mode::Read)?;
     let signal = store.signal(SIGNAL)?;
     let mut trials = Vec::new();
-    trials.extend(timed(&signal, strategy, state)?);
+    trials.extend(time_scan(&signal, strategy, state)?);
     if (strategy, state) == (Strategy::Mmap, State::Cached) {
-        trials.extend(timed(&signal, strategy, State::Mapped)?);
+        trials.extend(time_scan(&signal, strategy, State::Mapped)?);
     }
     drop(signal);
     store.close()?;
     Ok(trials)
 }
 
-/// One scan: each piece is asked for, then summarised. None if the strategy does not apply here.
-fn timed(signal: &Signal, strategy: Strategy, state: State) -> Result<Option<Trial>, StoreError> {
-    let end = signal.end_index();
-    let parts = signal.select(0..end)?.parts().to_vec();
-    let piece = (strategy.piece_bytes() / 2).cast_signed();
-    let before = faults();
-    let (mut outer, mut inner) = (0.0, 0.0);
-    let mut accumulator = Accumulator::<i16>::new();
-    let mut then = Instant::now();
-    let mut lap = |sum: &mut f64| {
-        let now = Instant::now();
-        *sum += (now - then).as_secs_f64();
-        then = now;
-    };
-    let mut reader = SignalReader::new(signal, &parts, piece, strategy)?;
-    let mut at = 0;
-    while at < end {
-        interrupt::look("calibrate")?;
-        let stop = end.min(at + piece);
-        let segment = reader.read(at..stop)?;
-        lap(&mut outer);
-        segment.visit::<i16>(|samples| accumulator.push(samples))?;
-        drop(segment);
-        lap(&mut inner);
-        at = stop;
-    }
-    let after = faults();
-    black_box(accumulator.finish());
-    if reader.reading().used != Some(strategy) {
-        return Ok(None);
-    }
-    Ok(Some(Trial {
-        strategy,
-        state,
-        bytes: (2 * end) as f64,
-        outer,
-        inner,
-        minor: (after.0 - before.0) as f64,
-        major: (after.1 - before.1) as f64,
-    }))
-}
-
 /// Seconds of what is done many times, by repetitions.
-fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Spread {
+pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Spread {
     let each = (0..repeats.max(1)).map(|_| {
         let begun = Instant::now();
         (0..times).for_each(|_| act());
@@ -317,36 +271,6 @@ fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Spread, StoreError> {
         median: rate(spent.median),
         high: rate(spent.low),
     })
-}
-
-/// Disk and kind of file system of a folder or file.
-pub(super) fn place(path: &FilePath) -> Result<(String, String), StoreError> {
-    use std::os::unix::fs::MetadataExt;
-    let found = std::fs::metadata(path).at("look at", path)?;
-    let (major, minor) = crate::strategy::system::device_numbers(found.dev());
-    Ok((format!("{major}:{minor}"), filesystem(path)))
-}
-
-#[cfg(target_os = "linux")]
-fn filesystem(path: &FilePath) -> String {
-    let Ok(found) = rustix::fs::statfs(path) else {
-        return "unknown".into();
-    };
-    match found.f_type as u64 & 0xffff_ffff {
-        0xef53 => "ext4".into(),
-        0x5846_5342 => "xfs".into(),
-        0x9123_683e => "btrfs".into(),
-        0x0102_1994 => "tmpfs".into(),
-        0xf2f5_2010 => "f2fs".into(),
-        0x794c_7630 => "overlayfs".into(),
-        0x2fc1_2fc1 => "zfs".into(),
-        other => format!("{other:#x}"),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn filesystem(_path: &FilePath) -> String {
-    "unknown".into()
 }
 
 fn now() -> String {

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::cache::cached;
-use super::calibrate::place;
 use super::costs::State;
-use super::model::{Amount, Volume};
+use super::model::Amount;
+use super::place::Place;
 use super::profile::{Machine, Profile};
 use super::spread::Spread;
 use crate::error::StoreError;
@@ -58,6 +58,7 @@ impl Outlook {
             amount: Amount {
                 bytes,
                 cached: None,
+                dtype: signal.dtype(),
             },
             prospects: Vec::new(),
             best: None,
@@ -80,10 +81,8 @@ impl Outlook {
             return none(why.into());
         }
         let folder = signal.shared().backend.path();
-        let Some(volume) = place(folder).ok().and_then(|(device, filesystem)| {
-            let same = |one: &&Volume| one.filesystem == filesystem;
-            profile.volume(&device).filter(same).cloned()
-        }) else {
+        let place = Place::of(folder).ok();
+        let Some(volume) = place.and_then(|place| profile.volume(&place.disk).cloned()) else {
             return none(format!(
                 "the disk of {0} is not calibrated: `isochrony calibrate --dir` a folder on it does so",
                 folder.display()
@@ -92,12 +91,13 @@ impl Outlook {
         let amount = Amount {
             bytes,
             cached: cached_part(signal, parts),
+            dtype: signal.dtype(),
         };
         let prospects = Strategy::ALL.map(|strategy| Prospect {
             strategy,
             now: volume.predict_now(strategy, amount),
-            cached: volume.predict(strategy, State::Cached, bytes),
-            cold: volume.predict(strategy, State::Cold, bytes),
+            cached: volume.predict(strategy, State::Cached, bytes, amount.dtype),
+            cold: volume.predict(strategy, State::Cold, bytes, amount.dtype),
         });
         // Who reads past the page cache leaves nothing there for the next one, unless it would not fit anyway.
         let fits = bytes * 2.0 < system::free_memory() as f64;
@@ -116,7 +116,17 @@ impl Outlook {
         if bytes_of(signal, parts) < WORTH {
             return Strategy::Mmap;
         }
-        Self::of(signal, parts).best.unwrap_or(Strategy::Mmap)
+        Self::of(signal, parts).choice()
+    }
+
+    /// The strategy that a scan takes which names none: the one predicted best; `mmap` where nothing is predicted, or
+    /// little is read.
+    #[must_use]
+    pub fn choice(&self) -> Strategy {
+        match self.best {
+            Some(best) if self.amount.bytes >= WORTH => best,
+            _ => Strategy::Mmap,
+        }
     }
 }
 
@@ -226,7 +236,11 @@ const UNSURE: f64 = 0.3;
 
 impl fmt::Display for Outlook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Amount { bytes, cached } = self.amount;
+        let Amount {
+            bytes,
+            cached,
+            dtype: _,
+        } = self.amount;
         if self.prospects.is_empty() {
             return write!(f, "no prediction: {}", self.basis);
         }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use isochrony_segment::DType;
 use serde::{Deserialize, Serialize};
 
 use super::costs::{Costs, Path, State};
+use super::kernels::Kernel;
 use super::spread::Spread;
 use crate::strategy::Strategy;
 
@@ -15,6 +17,8 @@ pub struct Amount {
     pub bytes: f64,
     /// The part of them that is in the page cache, 0 to 1; None: not known.
     pub cached: Option<f64>,
+    /// Their type.
+    pub dtype: DType,
 }
 
 /// What scans from one disk cost.
@@ -24,7 +28,9 @@ pub struct Volume {
     pub folder: String,
     /// The file system's kind.
     pub filesystem: String,
-    /// The disk, as major and minor number.
+    /// The disk's file system, by which it is known again.
+    pub disk: String,
+    /// The disk, as major and minor number, which may be another's after the system has started again.
     pub device: String,
     /// When it was measured, UTC.
     pub made: String,
@@ -32,8 +38,10 @@ pub struct Volume {
     pub bytes: u64,
     /// How often.
     pub repeats: u32,
-    /// What does not depend on the strategy.
+    /// What does not depend on the strategy; of 16-bit samples, which scans are timed over.
     pub costs: Costs,
+    /// What summarising costs in memory of the process, by type of samples.
+    pub kernels: BTreeMap<String, Kernel>,
     /// By strategy.
     pub paths: BTreeMap<String, Path>,
     /// Seconds that a major page fault takes which nothing was read ahead for.
@@ -41,32 +49,68 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Seconds that asking for and summarising `bytes` takes by a strategy, by where they are; None if that was not
-    /// measured.
+    /// Seconds that asking for and summarising `bytes` of samples of a type takes by a strategy, by where they are; None if
+    /// that was not measured.
     ///
     /// Cached: asking, touching, and a minor fault for each stretch that one maps. Cold: the wait for the disk on top,
     /// and faults of the stretches that are mapped then. Past the page cache it does not matter what is in it.
     #[must_use]
-    pub fn predict(&self, strategy: Strategy, state: State, bytes: f64) -> Option<Spread> {
+    pub fn predict(
+        &self,
+        strategy: Strategy,
+        state: State,
+        bytes: f64,
+        dtype: DType,
+    ) -> Option<Spread> {
         let path = self.paths.get(strategy.name())?;
         let touch = self.costs.touch(strategy);
+        let more = self.more(strategy, dtype)?;
         let state = match (strategy, state) {
             (direct, _) if direct.is_direct() => State::Cold,
             (_, state) => state,
         };
         let each = match state {
-            State::Mapped if strategy.copies() => path.ask?.plus(touch),
-            State::Mapped => touch,
-            State::Cached => (path.ask?.plus(touch)).plus(self.costs.faults(path.fault_bytes)),
+            State::Mapped if strategy.copies() => path.ask?.plus(touch).map(|each| each + more),
+            State::Mapped => touch.map(|each| each + more),
+            State::Cached => (path.ask?.plus(touch))
+                .plus(self.costs.faults(path.fault_bytes))
+                .map(|each| each + more),
             State::Cold => {
                 let cold = path.cold?;
                 // Past the page cache it is part of the wait.
                 let ask = path.ask.unwrap_or(Spread::exact(0.0));
                 let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
-                known.plus(cold.wait)
+                // What computing takes longer, the disk goes on meanwhile, unless nothing is read ahead.
+                let hidden = match strategy {
+                    Strategy::Populate => 0.0,
+                    _ => cold.wait.median,
+                };
+                let more = if more > 0.0 {
+                    (more - hidden).max(0.0)
+                } else {
+                    more
+                };
+                let each = known.plus(cold.wait).map(|each| each + more);
+                // Samples that are summarised faster do not come faster from the disk.
+                each.map(|each| each.max(cold.wait.low))
             }
         };
-        Some(each.map(|each| each * bytes))
+        Some(each.map(|each| each.max(0.0) * bytes))
+    }
+
+    /// Seconds a byte that samples of a type take more than those of 16 bits do; negative: less.
+    fn more(&self, strategy: Strategy, dtype: DType) -> Option<f64> {
+        if dtype == DType::I16 {
+            return Some(0.0);
+        }
+        let (own, timed) = (
+            self.kernels.get(dtype.name())?,
+            self.kernels.get(DType::I16.name())?,
+        );
+        Some(match strategy.copies() {
+            true => own.cached.median - timed.cached.median,
+            false => own.memory.median - timed.memory.median,
+        })
     }
 
     /// The same of an amount of which a part is cached.
@@ -75,7 +119,7 @@ impl Volume {
         let cached = amount.cached?.clamp(0.0, 1.0);
         let part = |state, share: f64| match share {
             0.0 => Some(Spread::exact(0.0)),
-            share => self.predict(strategy, state, amount.bytes * share),
+            share => self.predict(strategy, state, amount.bytes * share, amount.dtype),
         };
         Some(part(State::Cached, cached)?.plus(part(State::Cold, 1.0 - cached)?))
     }
@@ -103,6 +147,13 @@ mod tests {
 
     fn ns(value: f64) -> Spread {
         Spread::exact(value * 1e-9)
+    }
+
+    fn kernel(cached: f64, memory: f64) -> Kernel {
+        Kernel {
+            cached: ns(cached),
+            memory: ns(memory),
+        }
     }
 
     /// A machine whose figures are easy to add: 0.1 ns a byte in the cache, 0.2 mapped; a minor fault of 10 us maps 1 MB.
@@ -133,6 +184,7 @@ mod tests {
         Volume {
             folder: "/data".into(),
             filesystem: "ext4".into(),
+            disk: "ext4:1".into(),
             device: "8:1".into(),
             made: String::new(),
             bytes: 1 << 30,
@@ -143,6 +195,10 @@ mod tests {
                 minor_fault: Some(Spread::exact(10e-6)),
                 page: None,
             },
+            kernels: BTreeMap::from([
+                (DType::I16.name().to_owned(), kernel(0.1, 0.2)),
+                (DType::F64.name().to_owned(), kernel(0.4, 0.9)),
+            ]),
             paths: paths
                 .map(|(one, path)| (one.name().to_owned(), path))
                 .into(),
@@ -158,7 +214,7 @@ mod tests {
     #[test]
     fn times_are_those_added_by_hand() {
         let volume = volume();
-        let predict = |strategy, state| volume.predict(strategy, state, 1e9);
+        let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::I16);
         close(predict(Strategy::Read, State::Cached), 0.3 + 0.1);
         close(predict(Strategy::Read, State::Mapped), 0.3 + 0.1);
         close(predict(Strategy::Read, State::Cold), 0.3 + 0.1 + 1.0);
@@ -185,10 +241,29 @@ mod tests {
     }
 
     #[test]
+    fn samples_of_another_type_take_more_where_the_disk_does_not_hide_it() {
+        let volume = volume();
+        let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::F64);
+        close(predict(Strategy::Read, State::Cached), 0.3 + 0.4);
+        close(predict(Strategy::Mmap, State::Mapped), 0.9);
+        close(predict(Strategy::Mmap, State::Cached), 0.9 + 0.01);
+        // 0.3 more a byte, while 1.0 is waited for; 0.7 more while 0.5 is.
+        close(predict(Strategy::Read, State::Cold), 0.3 + 0.1 + 1.0);
+        close(
+            predict(Strategy::Readahead, State::Cold),
+            0.05 + 0.2 + 0.1 + 0.5 + (0.7 - 0.5),
+        );
+        // What was not measured is not predicted.
+        let unknown = volume.predict(Strategy::Read, State::Cached, 1e9, DType::C64);
+        assert_eq!(unknown, None);
+    }
+
+    #[test]
     fn a_part_that_is_cached_counts_as_such() {
         let half = Amount {
             bytes: 2e9,
             cached: Some(0.5),
+            dtype: DType::I16,
         };
         close(volume().predict_now(Strategy::Read, half), 0.4 + 1.4);
         let unknown = Amount {
@@ -203,6 +278,7 @@ mod tests {
         let cold = Amount {
             bytes: 1e9,
             cached: Some(0.0),
+            dtype: DType::I16,
         };
         let warm = Amount {
             cached: Some(1.0),

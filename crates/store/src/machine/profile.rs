@@ -54,10 +54,13 @@ impl Machine {
     }
 }
 
+/// Version of what is kept: 2 knows disks by their file systems, and what each type of samples costs.
+pub(super) const FORMAT: u32 = 2;
+
 /// What was measured of a machine and its disks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// 1.
+    /// 2.
     pub format: u32,
     /// The machine.
     pub machine: Machine,
@@ -108,8 +111,8 @@ impl Profile {
         // Of another format all else may be otherwise.
         match value.get("format") {
             None => {}
-            Some(format) if *format == 1 => {}
-            Some(other) => return Err(bad(format!("its format is {other}, not 1"))),
+            Some(format) if *format == FORMAT => {}
+            Some(other) => return Err(bad(format!("its format is {other}, not {FORMAT}"))),
         }
         serde_json::from_value(value).map(Some).map_err(unread)
     }
@@ -146,9 +149,7 @@ impl Profile {
     pub fn with_others_of(mut self, earlier: Option<Self>) -> Self {
         let earlier = earlier.filter(|earlier| earlier.machine.is_like(&self.machine));
         for volume in earlier.into_iter().flat_map(|earlier| earlier.volumes) {
-            if self.volumes.len() < 16
-                && !self.volumes.iter().any(|one| one.device == volume.device)
-            {
+            if self.volumes.len() < 16 && !self.volumes.iter().any(|one| one.disk == volume.disk) {
                 self.volumes.push(volume);
             }
         }
@@ -157,7 +158,7 @@ impl Profile {
 
     /// What was measured of a disk.
     #[must_use]
-    pub fn volume(&self, device: &str) -> Option<&Volume> {
-        self.volumes.iter().find(|one| one.device == device)
+    pub fn volume(&self, disk: &str) -> Option<&Volume> {
+        self.volumes.iter().find(|one| one.disk == disk)
     }
 }

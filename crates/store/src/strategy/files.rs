@@ -73,7 +73,7 @@ impl Files {
 }
 
 /// Whether a file that was opened again is the same one.
-pub(super) fn is_same(one: &std::fs::File, other: &std::fs::File) -> bool {
+pub(crate) fn is_same(one: &std::fs::File, other: &std::fs::File) -> bool {
     match (one.metadata(), other.metadata()) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,

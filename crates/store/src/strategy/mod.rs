@@ -34,7 +34,7 @@ use std::fmt;
 use crate::error::StoreError;
 
 pub(crate) use ahead::Ahead;
-pub(crate) use files::Files;
+pub(crate) use files::{Files, is_same};
 pub use reader::{Reading, SignalReader};
 
 /// How samples come from the disk into memory.

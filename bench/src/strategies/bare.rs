@@ -1,0 +1,146 @@
+//! Scan Summarize as one would write it by hand over a store's files.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use super::{Failure, PAYLOAD, Row, WINDOW};
+
+type Rows = Vec<Row<i16>>;
+
+pub type Bare = (&'static str, fn(&[(PathBuf, u64)]) -> Result<Rows, Failure>);
+
+pub const BARE: [Bare; 4] = [
+    ("pread of 512 KiB", |files| copied(files, 512 << 10, 0)),
+    ("mmap", |files| mapped(files, false)),
+    ("mmap with read-ahead", |files| mapped(files, true)),
+    ("pread of 4 MiB past the page cache", |files| {
+        copied(files, 4 << 20, O_DIRECT)
+    }),
+];
+
+#[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
+const O_DIRECT: i32 = 0o200_000;
+#[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
+const O_DIRECT: i32 = 0o40_000;
+
+fn copied(files: &[(PathBuf, u64)], piece: usize, flags: i32) -> Result<Rows, Failure> {
+    let mut windows = Windows::default();
+    let mut memory = vec![0i16; (piece + 4096) / 2];
+    let skip = memory.as_ptr().addr().wrapping_neg() % 4096 / 2;
+    for (path, len) in files {
+        let file = File::options().read(true).custom_flags(flags).open(path)?;
+        let mut at = 0;
+        while at < *len {
+            let samples = &mut memory[skip..][..(piece as u64).min(len - at) as usize / 2];
+            // SAFETY: any bytes are samples, and the slice has twice as many of them.
+            let bytes = unsafe {
+                std::slice::from_raw_parts_mut(samples.as_mut_ptr().cast::<u8>(), samples.len() * 2)
+            };
+            file.read_exact_at(bytes, PAYLOAD + at)?;
+            windows.push(samples);
+            at += samples.len() as u64 * 2;
+        }
+    }
+    Ok(windows.table)
+}
+
+fn mapped(files: &[(PathBuf, u64)], ahead: bool) -> Result<Rows, Failure> {
+    const PIECE: usize = 4 << 20;
+    let mut windows = Windows::default();
+    for (path, len) in files {
+        let file = File::open(path)?;
+        // SAFETY: nobody changes the file while it is measured.
+        let map = unsafe { memmap2::Mmap::map(&file)? };
+        let payload = &map[PAYLOAD as usize..][..*len as usize];
+        // SAFETY: the mapping begins at a page, and the payload at a multiple of 65,536 in it: aligned for samples.
+        let samples = unsafe {
+            std::slice::from_raw_parts(payload.as_ptr().cast::<i16>(), payload.len() / 2)
+        };
+        let mut asked = 0;
+        for (k, part) in samples.chunks(PIECE / 2).enumerate() {
+            let until = ((k + 2) * PIECE).min(payload.len());
+            while ahead && asked < until {
+                let len = (until - asked).min(1 << 20) as u64;
+                let from = PAYLOAD + asked as u64;
+                rustix::fs::fadvise(
+                    &file,
+                    from,
+                    len.try_into().ok(),
+                    rustix::fs::Advice::WillNeed,
+                )?;
+                asked += len as usize;
+            }
+            windows.push(part);
+        }
+    }
+    Ok(windows.table)
+}
+
+/// Windows' minimum, maximum and mean, as one would write it by hand.
+struct Windows {
+    table: Rows,
+    min: i16,
+    max: i16,
+    sum: i64,
+    count: usize,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self {
+            table: Vec::new(),
+            min: i16::MAX,
+            max: i16::MIN,
+            sum: 0,
+            count: 0,
+        }
+    }
+}
+
+impl Windows {
+    fn push(&mut self, samples: &[i16]) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            return unsafe { self.push_avx2(samples) };
+        }
+        self.push_plain(samples);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn push_avx2(&mut self, samples: &[i16]) {
+        self.push_plain(samples);
+    }
+
+    #[inline(always)]
+    fn push_plain(&mut self, mut samples: &[i16]) {
+        while !samples.is_empty() {
+            let (part, rest) = samples.split_at(samples.len().min(WINDOW - self.count));
+            samples = rest;
+            // Sums of 32,768 samples fit 32 bits, which is what lets the compiler use vectors.
+            for part in part.chunks(32_768) {
+                let (mut low, mut high, mut total) = (i16::MAX, i16::MIN, 0i32);
+                for &x in part {
+                    low = low.min(x);
+                    high = high.max(x);
+                    total += i32::from(x);
+                }
+                self.min = self.min.min(low);
+                self.max = self.max.max(high);
+                self.sum += i64::from(total);
+            }
+            self.count += part.len();
+            if self.count == WINDOW {
+                let mean = self.sum as f64 / WINDOW as f64;
+                self.table.push((self.min, self.max, mean));
+                let table = std::mem::take(&mut self.table);
+                *self = Self {
+                    table,
+                    ..Self::default()
+                };
+            }
+        }
+    }
+}
