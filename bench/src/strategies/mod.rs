@@ -155,7 +155,7 @@ impl Scanned {
         name: &'static str,
         bytes: u64,
     ) -> Result<Self, Failure> {
-        let store = Store::open(path, Mode::Create)?;
+        let store = Store::open(path, Mode::Append)?;
         let writer = store.create(name, &CreateOptions::new(T::DTYPE, Rate::from_hz(2_000)?))?;
         let block: Vec<T> = noise(1, 1 << 20).into_iter().map(T::from_short).collect();
         for _ in 0..bytes / size_of_val(&block[..]) as u64 {
