@@ -106,6 +106,24 @@ def test_python_functions_see_what_they_see_in_one_thread(pressure: iso.Signal) 
     assert len(many[1]) > 3
 
 
+def test_branches_and_streams_that_meet_again_are_the_same_bits(pressure: iso.Signal) -> None:
+    raw = iso.scan(pressure)
+    smooth = raw.fir([0.25, 0.5, 0.25], delay="centred")
+    rough = raw.map(lambda a, b: a - b, smooth)
+    plans = [rough.rewindow(500).stats("std", "max"), smooth.rewindow(500).map(lambda s: s.max() - s.min()), rough]
+    one = iso.collect(*plans)
+    for workers in (2, 3):
+        done = iso.run(*plans, workers=workers, memory=256 << 20)
+        assert len(done.report.workers) == workers
+        many = iso.collect(*plans, workers=workers, memory=256 << 20)
+        for name in one[0].columns:
+            np.testing.assert_array_equal(np.asarray(one[0][name]), np.asarray(many[0][name]))
+        np.testing.assert_array_equal(one[1], many[1])
+        np.testing.assert_array_equal(one[2], many[2])
+    assert done.report.peak_bytes <= 256 << 20
+    assert " and " in plans[0].explain().split("on several workers")[1]
+
+
 def test_the_report_says_who_did_which_task(pressure: iso.Signal) -> None:
     report = iso.scan(pressure).rewindow(1000).power().run(workers="auto", pin=True, memory=64 << 20).report
     cores = len(os.sched_getaffinity(0))
