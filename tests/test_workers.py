@@ -56,6 +56,34 @@ def test_tables_arrays_and_counts_are_the_same_bits(pressure: iso.Signal) -> Non
             np.testing.assert_array_equal(one, many)
 
 
+def test_what_a_filter_holds_back_meets_its_input_whole() -> None:
+    """Forwards and backwards filters give their last samples when a stretch ends, however far the input is by then."""
+    values = np.random.default_rng(1).standard_normal(60_000)
+    scan = iso.scan(values, rate=RATE, segment=1000)
+    smoothed = scan.fir([0.1, 0.3, 0.5, 1.0, 0.5, 0.3, 0.1], method="direct", delay="centred")
+    early = scan.map(lambda s: s * 2).passthrough().between(0, 30_500)
+    for plan, samples in ((smoothed, 59_994), (early, 30_500)):
+        for held in (plan.zero_phase("butter", "lowpass", 200.0, 2), plan.fir(np.hanning(101).tolist(), method="fft")):
+            alone = held.collect()
+            assert len(alone) == samples
+            difference = plan.map(lambda a, b: a - b, held)
+            for workers in (1, 2, 3):
+                np.testing.assert_array_equal(difference.collect(workers=workers), plan.collect() - alone)
+
+
+def test_merged_windows_come_in_the_same_order_however_many_workers_there_are() -> None:
+    windows = iso.scan(np.arange(60_000.0), rate=100, segment=1000).rewindow(10)
+    first, second, third = (windows.map(lambda s, k=k: s * 0 + k) for k in (1.0, 2.0, 3.0))
+    # Remembers, so that it meets the others behind the tasks.
+    fourth = windows.map(lambda s: s * 0 + 4.0).filter(lambda s: s.min().ewm(0.5) > 0)
+    merged = first.merge(second, third).merge(fourth)
+    for plan in (merged, merged.limit(86)):
+        one = plan.collect()
+        assert one[:8, 0].tolist() == [1, 2, 3, 4, 1, 2, 3, 4]
+        for workers in (2, 3):
+            np.testing.assert_array_equal(plan.collect(workers=workers), one)
+
+
 def test_what_settles_is_done_by_workers_where_a_tolerance_is_granted(pressure: iso.Signal) -> None:
     plan = iso.scan(pressure).iir("butter", "lowpass", 100.0)
     assert "tolerance=" in plan.explain()

@@ -54,6 +54,11 @@ pub trait Source: Send {
         let _ = thread;
     }
 
+    /// Whether an item may begin before the place where the last one is continued, as where streams were merged.
+    fn overlaps(&self) -> bool {
+        false
+    }
+
     /// Nobody wants more of it; said at the end of a run too, and perhaps more than once.
     fn close(&mut self) {}
 

@@ -260,7 +260,11 @@ impl Run {
                 Pulled::Item(mut item) => {
                     let count = item.samples();
                     (samples, items, *given) = (samples + count, items + 1, *given + 1);
-                    feed.upto = item.extent().map_or(feed.upto, |(_, next)| next);
+                    feed.upto = match item.extent() {
+                        Some((start, _)) if feed.source.overlaps() => start,
+                        Some((_, next)) => next,
+                        None => feed.upto,
+                    };
                     shared.cold[feed.node].count(count);
                     fan_out(&mut slots[behind..], node, 0, &mut item, shared)?;
                     go_round(slots, shared)?;

@@ -408,9 +408,14 @@ impl Streamed {
         }
     }
 
-    /// Nothing that begins before `upto` follows on the input: the same of the results.
+    /// Nothing that begins before `upto` follows on the input: the same of the results. What the kernel owes of a stretch
+    /// is given when the stretch is known to have ended, however far the input is by then.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
-        let lag = self.0.as_ref().map_or(0, |ready| ready.lag);
-        upto.saturating_sub_unsigned(lag)
+        let Some(ready) = &self.0 else {
+            return upto;
+        };
+        let came = ready.next.filter(|_| ready.held > 0);
+        came.map_or(upto, |next| next.min(upto))
+            .saturating_sub_unsigned(ready.lag)
     }
 }

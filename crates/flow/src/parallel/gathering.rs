@@ -164,4 +164,8 @@ impl Source for Gathered {
     fn expects(&self) -> Option<u64> {
         self.expects
     }
+
+    fn overlaps(&self) -> bool {
+        true
+    }
 }
