@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use isochrony::flow::RunOptions;
 use isochrony::prelude::*;
-use isochrony_store::Strategy;
 use isochrony_store::machine::Machine;
+use isochrony_store::{Strategy, layout};
 
 use super::bare::BARE;
 use super::{Failure, PAYLOAD, WINDOW, forget, rows, shards};
@@ -112,6 +112,8 @@ const BLOCK: u64 = 64 << 20;
 fn sparse(path: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let store = Store::open(path, Mode::Create)?;
     let writer = store.create("s", &CreateOptions::new(DType::I16, Rate::from_hz(2_000)?))?;
+    // From now on its shards lie where they stay.
+    store.commit(false)?;
     let zeros = vec![0i16; BLOCK as usize / 2];
     let array = path.join("s").join("data");
     let mut at = 0;
@@ -119,27 +121,28 @@ fn sparse(path: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
         let len = BLOCK.min(bytes - at);
         writer.append(&zeros[..len as usize / 2])?;
         at += len;
-        punch(&shards(&array, at)?, at - len)?;
+        punch(&array, 4)?;
     }
     store.commit(true)?;
     store.close()?;
-    let files = shards(&array, bytes)?;
-    punch(&files, 0)?;
-    Ok(files)
+    punch(&array, u64::MAX)?;
+    shards(&array, bytes)
 }
 
-/// Gives back the blocks of payload from a place on.
-fn punch(files: &[(PathBuf, u64)], from: u64) -> Result<(), Failure> {
+/// Gives back the blocks of payload, which is zeros, of an array's last shards.
+fn punch(array: &Path, last: u64) -> Result<(), Failure> {
     use rustix::fs::FallocateFlags;
-    let mut begin = 0;
-    for (path, len) in files {
-        let skip = from.saturating_sub(begin).min(*len);
-        if skip < *len {
-            let file = File::options().write(true).open(path)?;
+    let exists = |shard: &u64| layout::shard_file(array, *shard).exists();
+    let count = (0..).take_while(exists).count() as u64;
+    for shard in count.saturating_sub(last)..count {
+        let file = File::options()
+            .write(true)
+            .open(layout::shard_file(array, shard))?;
+        let len = file.metadata()?.len().saturating_sub(PAYLOAD);
+        if len > 0 {
             let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            rustix::fs::fallocate(&file, how, PAYLOAD + skip, len - skip)?;
+            rustix::fs::fallocate(&file, how, PAYLOAD, len)?;
         }
-        begin += len;
     }
     Ok(())
 }

@@ -289,7 +289,7 @@ fn forget(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
 }
 
 /// Has the files in the page cache as a program leaves them that reads from front to back. What is there already is dropped
-/// first: pages that were read ahead on request are single ones, which costs more faults for as long as they stay.
+/// first: pages that were read ahead on request are single ones, of which a fault maps fewer for as long as they stay.
 fn refill(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     forget(files)?;
     let mut buffer = vec![0; 512 << 10];
