@@ -142,6 +142,21 @@ impl Graph {
         }
     }
 
+    /// Places tasklets by where their primary inputs lie, instead of by signal and index, if that is known of all of them:
+    /// `lookup` gives a device and a byte of it. Whether it was.
+    pub fn place_by(&mut self, mut lookup: impl FnMut(usize, i64) -> Option<(usize, i64)>) -> bool {
+        let places = self.position.iter().map(|position| match position {
+            Some((signal, index)) => lookup(*signal, *index).map(Some),
+            None => Some(None),
+        });
+        // Of some by index and of others by byte there is no order.
+        let Some(places) = places.collect() else {
+            return false;
+        };
+        self.position = places;
+        true
+    }
+
     /// Number of tasklets.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -265,15 +265,14 @@ impl Index {
     pub(crate) fn bytes(&self, at: usize) -> u64 {
         let spec = &self.specs[at];
         let inputs = spec.inputs.iter().map(|input| &input.extent);
-        let bytes = inputs.chain(&spec.outputs).map(|extent| {
-            let size = self.signals[extent.signal].signal.dtype().size() as u64;
-            size.saturating_mul(
-                (extent.range.end - extent.range.start)
-                    .max(0)
-                    .cast_unsigned(),
-            )
-        });
+        let bytes = (inputs.chain(&spec.outputs)).map(|extent| self.bytes_of(extent));
         bytes.fold(0, u64::saturating_add)
+    }
+
+    pub(crate) fn bytes_of(&self, extent: &Extent) -> u64 {
+        let size = self.signals[extent.signal].signal.dtype().size() as u64;
+        let samples = (extent.range.end - extent.range.start).max(0);
+        size.saturating_mul(samples.cast_unsigned())
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use isochrony_store::Positions;
+
 use crate::earlier::{Earlier, Occupied, joined};
 use crate::error::TaskletError;
 use crate::executor::Options;
@@ -31,6 +33,8 @@ pub(crate) struct Planned {
     pub(crate) unfinished: Vec<(usize, usize)>,
     pub(crate) journal: Option<PathBuf>,
     earlier: Earlier,
+    /// Whether the file system said where inputs lie.
+    by_extents: bool,
 }
 
 impl Planned {
@@ -80,7 +84,7 @@ impl Planned {
         tasklets: &[Tasklet],
         options: &Options,
         resume: bool,
-        (index, graph): (Index, Graph),
+        (index, mut graph): (Index, Graph),
         journal: Option<PathBuf>,
         lines: Vec<Line>,
     ) -> Result<Self, TaskletError> {
@@ -124,6 +128,7 @@ impl Planned {
                 unfinished.push((at, number));
             }
         }
+        let by_extents = options.order == Order::Disk && place_on_disk(&index, &mut graph);
         let serial = Serial::new(&graph, &kept, options.order, options.scratch)?;
         let values = kept
             .iter()
@@ -143,6 +148,7 @@ impl Planned {
             unfinished,
             journal,
             earlier,
+            by_extents,
         })
     }
 
@@ -180,6 +186,9 @@ impl Planned {
         const MOST: usize = 40;
         let (most, _) = self.serial.most();
         let by = match options.order {
+            Order::Disk if self.by_extents => {
+                "place of the primary input on the disk, as the file system tells it"
+            }
             Order::Disk => "place of the primary input on the disk",
             Order::Given => "the order in which they were added",
         };
@@ -220,6 +229,28 @@ impl Planned {
         }
         text
     }
+}
+
+/// Less than this is read in no time, wherever it lies.
+const MUCH: u64 = 64 << 20;
+
+/// Asks the file system where primary inputs lie, if there is much to be read.
+fn place_on_disk(index: &Index, graph: &mut Graph) -> bool {
+    let primary = (index.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
+    let bytes = primary.map(|extent| index.bytes_of(extent));
+    if bytes.fold(0, u64::saturating_add) < MUCH {
+        return false;
+    }
+    let mut positions: HashMap<usize, Positions> = HashMap::new();
+    graph.place_by(|signal, start| {
+        let positions =
+            (positions.entry(signal)).or_insert_with(|| index.signals[signal].signal.positions());
+        let (device, byte) = positions.of(start)?;
+        Some((
+            usize::try_from(device).ok()?.checked_add(1)?,
+            i64::try_from(byte).ok()?,
+        ))
+    })
 }
 
 fn journal_path(options: &Options, index: &Index) -> Option<PathBuf> {

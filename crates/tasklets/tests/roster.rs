@@ -108,6 +108,42 @@ fn a_backward_scan_is_read_forward() {
 }
 
 #[test]
+fn where_the_disk_is_known_its_bytes_are_the_order_and_else_the_index() {
+    let specs: Vec<Spec> = (0..4)
+        .flat_map(|part| {
+            [0, 1].map(|signal| {
+                let range = part * 100..part * 100 + 100;
+                let name = format!("{signal} {part}");
+                spec(&name, vec![stored(signal, range)], vec![])
+            })
+        })
+        .collect();
+    // The second signal begins before the first, whose later half lies before its first one on another disk.
+    let bytes = |signal: usize, index: i64| match (signal, index) {
+        (1, _) => (1, 5000 + index),
+        (_, 0..200) => (2, 9000 + index),
+        (..) => (2, 1000 + index),
+    };
+    let names = |graph: &Graph| {
+        let kept = vec![false; graph.len()];
+        let serial = Serial::new(graph, &kept, Order::Disk, 0).unwrap();
+        let names = serial.tasklets.iter().map(|at| graph.names[*at].clone());
+        names.collect::<Vec<_>>()
+    };
+    let mut graph = Graph::new(&signals(), &specs).unwrap();
+    let by_index = ["0 0", "0 1", "0 2", "0 3", "1 0", "1 1", "1 2", "1 3"];
+    assert_eq!(names(&graph), by_index);
+    // One of which nothing is known is enough.
+    assert!(!graph.place_by(|signal, index| (index != 300).then(|| bytes(signal, index))));
+    assert_eq!(names(&graph), by_index);
+    assert!(graph.place_by(|signal, index| Some(bytes(signal, index))));
+    assert_eq!(
+        names(&graph),
+        ["1 0", "1 1", "1 2", "1 3", "0 2", "0 3", "0 0", "0 1"]
+    );
+}
+
+#[test]
 fn scratch_is_drained_before_more_of_it_is_written() {
     // One part takes 400 bytes of one scratch signal and 200 of the other.
     assert_eq!(

@@ -9,6 +9,7 @@ mod files;
 mod flights;
 mod pieces;
 mod pool;
+mod positions;
 mod reader;
 mod requests;
 mod ring;
@@ -35,6 +36,7 @@ use crate::error::StoreError;
 
 pub(crate) use ahead::Ahead;
 pub(crate) use files::{Files, is_same};
+pub use positions::Positions;
 pub use reader::{Reading, SignalReader};
 
 /// How samples come from the disk into memory.

@@ -121,6 +121,117 @@ pub(super) fn open_direct(_path: &Path) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
+/// Writes bytes of a file from the page cache to the disk, and waits for that. It makes nothing durable: the disk may keep
+/// it in a cache, and the file's length is not written. It only leaves less to do for who does.
+#[cfg(target_os = "linux")]
+pub(crate) fn write_back(file: &File, bytes: std::ops::Range<u64>) {
+    use std::os::fd::AsRawFd;
+
+    const ALL: libc::c_uint = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let end = bytes.end.min(i64::MAX.cast_unsigned());
+    let start = bytes.start.min(end);
+    // SAFETY: the descriptor is open as long as `file` is borrowed; the call touches no memory of ours. What it could not
+    // do, the sync that follows tells: its file has an error state of its own.
+    unsafe {
+        libc::sync_file_range(
+            file.as_raw_fd(),
+            start.cast_signed(),
+            (end - start).cast_signed(),
+            ALL,
+        );
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn write_back(_file: &File, _bytes: std::ops::Range<u64>) {}
+
+/// A stretch of a file that lies in one piece on its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    /// Byte of the file.
+    pub(super) logical: u64,
+    /// Byte of the device.
+    pub(super) physical: u64,
+    pub(super) length: u64,
+}
+
+/// Where a file lies on its device, in the order of the file; None where the file system does not say so, or has not
+/// decided yet. In very many pieces it lies nowhere in particular.
+#[cfg(target_os = "linux")]
+pub(super) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
+    use std::os::fd::AsRawFd;
+
+    const MOST: usize = 512;
+    const FIEMAP: u32 = 0xc020_660b;
+    /// Unknown, not allocated yet, or within the inode.
+    const NOWHERE: u32 = 0x2 | 0x4 | 0x200;
+    /// As `linux/fiemap.h` has them.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct One {
+        logical: u64,
+        physical: u64,
+        length: u64,
+        reserved: [u64; 2],
+        flags: u32,
+        more: [u32; 3],
+    }
+    #[repr(C)]
+    struct Asked {
+        start: u64,
+        length: u64,
+        flags: u32,
+        mapped: u32,
+        count: u32,
+        reserved: u32,
+        extents: [One; MOST],
+    }
+    let none = One {
+        logical: 0,
+        physical: 0,
+        length: 0,
+        reserved: [0; 2],
+        flags: 0,
+        more: [0; 3],
+    };
+    let mut asked = Box::new(Asked {
+        start: 0,
+        length: u64::MAX,
+        flags: 0,
+        mapped: 0,
+        count: MOST as u32,
+        reserved: 0,
+        extents: [none; MOST],
+    });
+    // SAFETY: the descriptor is open as long as `file` is borrowed. The request takes a pointer to a `struct fiemap` that is
+    // followed by `count` extents, which is what `Asked` is; the kernel writes to nothing else.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut *asked) };
+    if done != 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => Ok(None),
+            _ => Err(error),
+        };
+    }
+    let found = &asked.extents[..(asked.mapped as usize).min(MOST)];
+    if found.len() == MOST || found.iter().any(|one| one.flags & NOWHERE != 0) {
+        return Ok(None);
+    }
+    let extents = found.iter().map(|one| Extent {
+        logical: one.logical,
+        physical: one.physical,
+        length: one.length,
+    });
+    Ok(Some(extents.collect()))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn extents(_file: &File) -> io::Result<Option<Vec<Extent>>> {
+    Ok(None)
+}
+
 /// Memory that programs can still have, in bytes.
 pub(crate) fn free_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -134,6 +245,30 @@ pub(crate) fn free_memory() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn extents_of_a_file_are_all_that_is_written_in_order_or_unknown() {
+        use std::os::unix::fs::FileExt;
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; 1 << 20], 0).unwrap();
+        // Behind a hole.
+        file.write_all_at(&[7; 1 << 20], 8 << 20).unwrap();
+        file.sync_all().unwrap();
+        // Some file systems, such as tmpfs, do not tell.
+        let Some(found) = extents(&file).unwrap() else {
+            return;
+        };
+        let covered: u64 = found.iter().map(|one| one.length).sum();
+        assert_eq!(covered, 2 << 20);
+        assert!(found.iter().all(|one| {
+            let end = one.logical + one.length;
+            end <= 1 << 20 || (8 << 20) <= one.logical && end <= 9 << 20
+        }));
+        for pair in found.windows(2) {
+            assert!(pair[0].logical + pair[0].length <= pair[1].logical);
+        }
+    }
 
     #[test]
     fn a_request_behind_the_end_is_none() {
