@@ -3,15 +3,18 @@
 //! What is reserved and not yet filled is a gap, so a reader never takes it for samples, whatever crash comes between;
 //! filling is a gap that shrinks. Several threads may fill disjoint ranges of one signal.
 
+use std::fs::File;
 use std::ops::Range;
 
 use isochrony_segment::Sample;
 
 use crate::append::{SignalWriter, checked_end, sample_count};
 use crate::error::StoreError;
+use crate::layout::flat::Flat;
 use crate::op::Op;
 use crate::signal::Signal;
 use crate::state::SignalState;
+use crate::strategy::system::write_back;
 use crate::strategy::{Ahead, Files};
 use crate::write::check_bounds;
 
@@ -57,6 +60,33 @@ impl SignalWriter {
             }
             Ok(())
         })
+    }
+}
+
+impl SignalWriter {
+    /// Begins what the next commit has to do: samples of a range go to the disk, while others go on with the signal, which a
+    /// commit keeps waiting. Nothing is durable before that commit, which also tells what failed here.
+    pub fn write_back(&self, range: Range<i64>) {
+        let (Ok(engine), Ok(state)) = (
+            self.shared.backend.engine("write samples"),
+            self.shared.backend.state(self.id),
+        ) else {
+            return;
+        };
+        let size = state.meta.dtype.size() as u64;
+        let (start, end) = (range.start.max(0), range.end.min(state.end));
+        let len = (end - start).max(0).cast_unsigned().saturating_mul(size);
+        let spans = Flat::data(&state.meta).spans(start.cast_unsigned().saturating_mul(size), len);
+        for span in spans {
+            // Opened anew: an error that is told here is told to the commit's own file all the same.
+            let path = engine.data_shard_path(state.id, span.shard);
+            if let Ok(file) = path
+                .map_err(drop)
+                .and_then(|path| File::open(path).map_err(drop))
+            {
+                write_back(&file, span.offset..span.offset + span.len);
+            }
+        }
     }
 }
 
