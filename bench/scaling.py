@@ -36,7 +36,7 @@ from peers import quartiles
 
 import isochrony as iso
 
-STRATEGIES = ("read", "mmap", "readahead", "readahead_all", "populate", "direct")
+STRATEGIES = ("read", "mmap", "readahead", "readahead_all", "populate", "direct", "io_uring", "io_uring_direct")
 #: What the thesis calls these strategies, and the megabytes a second of its tables 5.2 and 6.1 (medians, 3,947 MB).
 THESIS = {"read": ("Fread", 120), "mmap": ("Mmap", 76), "readahead": ("Ptr RA", 151), "readahead_all": ("Long RA", 76)}
 
