@@ -1,0 +1,50 @@
+//! Whether this kernel grants an io_uring, asked of the kernel itself: containers and `sysctl` refuse it.
+#![allow(unsafe_code)] // Nothing of the code under test is to be asked, and its calls have no other safe crate.
+
+/// None if an io_uring that reads files is granted to this thread, else the reason.
+#[cfg(target_os = "linux")]
+pub(crate) fn refused() -> Option<String> {
+    use std::os::fd::{FromRawFd, OwnedFd};
+
+    /// Words of the parameters before and behind that of the features: 120 bytes in all.
+    const FEATURES: usize = 5;
+    /// Since Linux 5.6, as the request that reads into one piece of memory.
+    const RW_CUR_POS: u32 = 1 << 3;
+
+    let mut parameters = [0_u32; 30];
+    // SAFETY: the kernel reads and writes the 120 bytes of the parameters during the call.
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_io_uring_setup, 16, parameters.as_mut_ptr()) };
+    if descriptor < 0 {
+        return Some(format!(
+            "io_uring_setup: {}",
+            std::io::Error::last_os_error()
+        ));
+    }
+    // SAFETY: the kernel made this descriptor just now; nobody else has it.
+    let ring = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
+    // SAFETY: nothing is submitted or waited for, so that the call touches no memory.
+    let entered = unsafe {
+        let nothing = std::ptr::null::<libc::c_void>();
+        libc::syscall(
+            libc::SYS_io_uring_enter,
+            descriptor as i32,
+            0,
+            0,
+            0,
+            nothing,
+            0,
+        )
+    };
+    let error = std::io::Error::last_os_error();
+    drop(ring);
+    if entered < 0 {
+        return Some(format!("io_uring_enter: {error}"));
+    }
+    (parameters[FEATURES] & RW_CUR_POS == 0).then(|| "the kernel is older than 5.6".into())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn refused() -> Option<String> {
+    Some("this is no Linux".into())
+}
