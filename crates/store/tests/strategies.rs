@@ -1,5 +1,7 @@
 //! Reading by each strategy against what was appended.
 
+mod uring;
+
 use isochrony_segment::DType;
 use isochrony_store::{
     Codec, CreateOptions, Mode, Signal, SignalReader, Store, StoreError, Strategy, Stretch,
@@ -83,6 +85,29 @@ fn every_strategy_gives_the_same_samples_over_gaps() {
                 reading.why.is_none(),
                 "{reading}"
             );
+        }
+    }
+}
+
+#[test]
+fn an_io_uring_is_used_where_the_kernel_grants_one() {
+    if let Some(why) = uring::refused() {
+        eprintln!("no io_uring here: not tested: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (_store, signal) = gappy(&folder);
+    for strategy in Strategy::ALL.into_iter().filter(|one| one.is_uring()) {
+        for piece in [5_001, 1 << 20] {
+            let reader = compare(&signal, strategy, piece);
+            let reading = reader.reading();
+            let why = reading.why.as_deref().unwrap_or_default();
+            // What it is asked to do may not be possible for another reason.
+            if strategy.is_direct() && why.starts_with("the file system refuses") {
+                eprintln!("{reading}: not tested");
+                continue;
+            }
+            assert_eq!(reading.used, Some(strategy), "{reading}");
         }
     }
 }
@@ -200,6 +225,12 @@ fn a_file_that_became_shorter_is_an_error_that_names_it() {
         );
         // What is there can still be read.
         check(&reader.read(5_000..15_000).unwrap());
+        // Of a piece wholly behind the end it is said where that is, as well.
+        let error = reader.read(60_000..70_000).unwrap_err();
+        let StoreError::MissingSamples { have, .. } = error else {
+            panic!("{strategy}: {error}");
+        };
+        assert_eq!(have, 65_536 + 80_000, "{strategy}");
     }
 }
 

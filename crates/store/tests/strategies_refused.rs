@@ -77,35 +77,48 @@ fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) {
     std::thread::spawn(run).join().unwrap();
 }
 
+/// What `io_uring` and `io_uring_direct` are replaced by where the kernel refuses a call with EPERM.
+fn replaced(signal: &Signal) {
+    let parts = signal.select(0..100_000).unwrap().parts().to_vec();
+    for (asked, instead) in [
+        (Strategy::IoUring, Strategy::Read),
+        (Strategy::IoUringDirect, Strategy::Direct),
+    ] {
+        let reading = read(signal, asked);
+        assert_eq!(reading, Reading::foresee(signal, &parts, asked));
+        let said = reading.to_string();
+        // A file system may refuse to be read past the page cache, too.
+        if reading.used == Some(Strategy::Read) && asked.is_direct() {
+            assert!(said.contains("O_DIRECT"), "{said}");
+            continue;
+        }
+        assert_eq!(reading.used, Some(instead));
+        assert!(said.contains("the system grants no io_uring"), "{said}");
+        assert!(said.contains("not permitted"), "{said}");
+        assert!(said.contains("kernel.io_uring_disabled"), "{said}");
+    }
+    // The others need none.
+    assert_eq!(read(signal, Strategy::Mmap).why, None);
+}
+
+/// Rings that this process has open.
+fn rings() -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    let names = open.filter_map(|one| std::fs::read_link(one.ok()?.path()).ok());
+    names
+        .filter(|name| name.to_string_lossy().contains("io_uring"))
+        .count()
+}
+
 #[test]
 fn without_an_io_uring_its_strategies_are_replaced_and_say_so() {
     let folder = tempfile::tempdir().unwrap();
     let signal = made(folder.path());
-    without(libc::SYS_io_uring_setup, move || {
-        let parts = signal.select(0..100_000).unwrap().parts().to_vec();
-        for (asked, instead) in [
-            (Strategy::IoUring, Strategy::Read),
-            (Strategy::IoUringDirect, Strategy::Direct),
-        ] {
-            let reading = read(&signal, asked);
-            assert_eq!(reading, Reading::foresee(&signal, &parts, asked));
-            let said = reading.to_string();
-            // A file system may refuse to be read past the page cache, too.
-            if reading.used == Some(Strategy::Read) && asked.is_direct() {
-                assert!(said.contains("O_DIRECT"), "{said}");
-                continue;
-            }
-            assert_eq!(reading.used, Some(instead));
-            assert!(said.contains("the system grants no io_uring"), "{said}");
-            assert!(said.contains("not permitted"), "{said}");
-        }
-        // The others need none.
-        assert_eq!(read(&signal, Strategy::Mmap).why, None);
-    });
+    without(libc::SYS_io_uring_setup, move || replaced(&signal));
 }
 
 #[test]
-fn an_io_uring_that_takes_no_requests_is_replaced_on_the_way() {
+fn an_io_uring_that_takes_no_requests_is_replaced_beforehand_and_given_back() {
     let folder = tempfile::tempdir().unwrap();
     let signal = made(folder.path());
     if let Some(why) = uring::refused() {
@@ -113,10 +126,36 @@ fn an_io_uring_that_takes_no_requests_is_replaced_on_the_way() {
         return;
     }
     without(libc::SYS_io_uring_enter, move || {
-        for strategy in [Strategy::IoUring, Strategy::IoUringDirect] {
-            let reading = read(&signal, strategy);
+        let before = rings();
+        for _ in 0..20 {
+            replaced(&signal);
+        }
+        // Other tests of this process may have one or two at a time.
+        assert!(rings() < before + 20, "{} rings are left", rings());
+    });
+}
+
+#[test]
+fn an_io_uring_that_takes_no_requests_any_more_is_replaced_on_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let signal = made(folder.path());
+    if let Some(why) = uring::refused() {
+        eprintln!("no io_uring to refuse requests of: not tested: {why}");
+        return;
+    }
+    // More than are read ahead.
+    let parts = signal.select(0..100_000).unwrap().parts().to_vec();
+    for strategy in [Strategy::IoUring, Strategy::IoUringDirect] {
+        let mut reader = SignalReader::new(&signal, &parts, 10_000, strategy).unwrap();
+        without(libc::SYS_io_uring_enter, move || {
+            for start in (0..100_000).step_by(10_000) {
+                let segment = reader.read(start..start + 10_000).unwrap();
+                let found = segment.to_vec::<i16>().unwrap();
+                assert!(found.into_iter().eq((start..start + 10_000).map(sample)));
+            }
+            let reading = reader.reading();
             assert_eq!(reading.used, Some(Strategy::Read));
             assert!(reading.why.is_some(), "{reading}");
-        }
-    });
+        });
+    }
 }

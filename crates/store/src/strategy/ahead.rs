@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::files::Files;
 use super::pieces::Pieces;
-use super::system;
+use super::system::{self, Process};
 
 /// Requests for ranges of samples.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ struct Distance {
 pub(super) struct AllAhead {
     distance: Arc<Distance>,
     thread: Option<JoinHandle<()>>,
+    owner: Process,
 }
 
 impl AllAhead {
@@ -111,6 +112,7 @@ impl AllAhead {
         Ok(Self {
             distance,
             thread: Some(thread),
+            owner: Process::current(),
         })
     }
 
@@ -125,6 +127,11 @@ impl AllAhead {
 
 impl Drop for AllAhead {
     fn drop(&mut self) {
+        if self.owner.check().is_err() {
+            // The thread is not here to be waited for.
+            std::mem::forget(self.thread.take());
+            return;
+        }
         self.distance.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();

@@ -4,7 +4,10 @@
 //! kernel could not read, or not to its end, is read by `pread` in its turn, so that errors are those of any other read.
 
 use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
+
+use rustix::io::Errno;
 
 use super::files::Files;
 use super::pieces::Pieces;
@@ -43,8 +46,23 @@ pub(super) fn refused() -> Option<String> {
     Reads::new().err().map(|error| why(&error))
 }
 
-fn why(error: &std::io::Error) -> String {
-    format!("the system grants no io_uring: {error}")
+fn why(error: &io::Error) -> String {
+    let mend = match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            "; the profile of a container may forbid it, or sysctl kernel.io_uring_disabled, which 0 allows"
+        }
+        Some(Errno::NOSYS | Errno::INVAL) => "; Linux from 5.6 has it",
+        None if error.kind() == ErrorKind::Unsupported => "; Linux from 5.6 has it",
+        Some(Errno::NOMEM) => "; before Linux 5.12 its memory counts as locked: raise `ulimit -l`",
+        Some(Errno::MFILE) => "; raise `ulimit -n`",
+        _ => "",
+    };
+    format!("the system grants no io_uring: {error}{mend}")
+}
+
+/// Why one that was granted is of no use any more.
+fn lost(error: &io::Error) -> String {
+    format!("its io_uring takes no requests any more: {error}")
 }
 
 impl Flights {
@@ -64,7 +82,8 @@ impl Flights {
     /// Keeps the kernel busy.
     fn ask(&mut self) {
         while self.asked.len() < DEEP {
-            let Some(piece) = self.ahead.next() else {
+            let asked = self.asked.iter().map(|(piece, _)| piece);
+            let Some(piece) = self.ahead.next_beside(asked) else {
                 return;
             };
             let asked = self.ask_for(&piece).unwrap_or_else(Asked::Failed);
@@ -80,7 +99,7 @@ impl Flights {
         let buffer = self.pool.take(plan.room())?;
         Ok(match self.reads.begin(plan, buffer) {
             Ok(number) => Asked::Flying(number),
-            Err(error) => Asked::Refused(why(&error)),
+            Err(error) => Asked::Refused(lost(&error)),
         })
     }
 
@@ -102,7 +121,7 @@ impl Flights {
     fn land(&mut self, number: usize) -> Result<Attempt, StoreError> {
         let mut job = match self.reads.wait(number) {
             Ok(job) => job,
-            Err(error) => return Ok(Attempt::Refused(why(&error))),
+            Err(error) => return Ok(Attempt::Refused(lost(&error))),
         };
         for (part, got) in job.plan.parts.iter().zip(job.got) {
             if let Some(why) = part.complete(&mut job.buffer, got)? {
@@ -112,5 +131,25 @@ impl Flights {
         let samples = job.plan.view(&job.buffer);
         self.pool.give(job.buffer);
         Ok(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_would_mend_it() {
+        for (errno, mend) in [
+            (Errno::PERM, "kernel.io_uring_disabled"),
+            (Errno::NOSYS, "Linux from 5.6"),
+            (Errno::NOMEM, "`ulimit -l`"),
+            (Errno::MFILE, "`ulimit -n`"),
+        ] {
+            let said = why(&errno.into());
+            assert!(said.starts_with("the system grants no io_uring"), "{said}");
+            assert!(said.contains(mend), "{said}");
+        }
+        assert!(why(&ErrorKind::Unsupported.into()).contains("Linux from 5.6"));
     }
 }

@@ -10,7 +10,7 @@ use super::files::Files;
 use super::flights::{self, Flights};
 use super::pieces::Pieces;
 use super::pool::Pool;
-use super::requests::{Attempt, Requests};
+use super::requests::{Attempt, Requests, holds};
 use super::ring::Ring;
 use super::{Strategy, system};
 use crate::error::StoreError;
@@ -304,7 +304,7 @@ fn copy(
         if have < room.len() {
             return Err(StoreError::MissingSamples {
                 path: shard.path,
-                have: span.offset + have as u64,
+                have: holds(shard.file.len(), span.offset + have as u64),
                 need: span.offset + span.len,
             });
         }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use isochrony_segment::Buffer;
+use rustix::io::Errno;
 
 use super::files::{Files, ShardFile, is_same};
 use super::pool::{ALIGNED, Pool, skip};
@@ -72,6 +73,33 @@ impl Plan {
     }
 }
 
+#[cfg(test)]
+impl Plan {
+    /// Parts of any files, each with where to read and how many bytes, one behind the other in memory.
+    pub(super) fn of(files: impl IntoIterator<Item = (File, u64, usize)>) -> Self {
+        let mut len = 0;
+        let part = |(file, offset, need)| {
+            let place = len;
+            len += need;
+            Part {
+                file: Arc::new(file),
+                path: PathBuf::new(),
+                offset,
+                place,
+                need,
+                ask: need,
+                whole_blocks: false,
+            }
+        };
+        let parts = files.into_iter().map(part).collect();
+        Self {
+            parts,
+            begin: 0,
+            len,
+        }
+    }
+}
+
 impl Part {
     /// Where it goes within a buffer.
     pub(super) fn place(&self, buffer: &Buffer) -> usize {
@@ -96,7 +124,10 @@ impl Part {
             Ok(have) if have >= self.need => Ok(None),
             Ok(have) => Err(StoreError::MissingSamples {
                 path: self.path.clone(),
-                have: self.offset + have as u64,
+                have: holds(
+                    self.file.metadata().map(|found| found.len()),
+                    self.offset + have as u64,
+                ),
                 need: self.offset + self.need as u64,
             }),
             Err(error) if self.whole_blocks && refused(&error) => {
@@ -254,9 +285,17 @@ impl Requests {
         match system::open_direct(&shard.path) {
             Ok(file) if is_same(known, &file) => Ok(file),
             Ok(_) => Err("its file is being replaced".into()),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) => Err(format!(
+                "{error}: raise `ulimit -n`, or read shorter segments"
+            )),
             Err(error) => Err(format!("the file system refuses O_DIRECT: {error}")),
         }
     }
+}
+
+/// Bytes that a file holds which ended before `end`: its length, unless it grew since.
+pub(super) fn holds(len: io::Result<u64>, end: u64) -> u64 {
+    len.map_or(end, |len| len.min(end))
 }
 
 fn refused(error: &io::Error) -> bool {

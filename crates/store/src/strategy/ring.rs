@@ -12,6 +12,7 @@ use super::files::Files;
 use super::pieces::Pieces;
 use super::pool::Pool;
 use super::requests::{Attempt, Requests};
+use super::system::Process;
 use crate::error::StoreError;
 use crate::signal::Signal;
 
@@ -37,6 +38,7 @@ pub(super) struct Ring {
     /// What was asked for, oldest first, each with its worker.
     asked: VecDeque<(usize, Range<i64>)>,
     next: usize,
+    owner: Process,
 }
 
 impl Ring {
@@ -47,6 +49,7 @@ impl Ring {
             ahead,
             asked: VecDeque::new(),
             next: 0,
+            owner: Process::current(),
         };
         ring.ask();
         Ok(ring)
@@ -55,7 +58,8 @@ impl Ring {
     /// Keeps every thread busy.
     fn ask(&mut self) {
         while self.asked.len() < THREADS * DEEP {
-            let Some(piece) = self.ahead.next() else {
+            let asked = self.asked.iter().map(|(_, piece)| piece);
+            let Some(piece) = self.ahead.next_beside(asked) else {
                 return;
             };
             let jobs = self.workers[self.next].jobs.as_ref();
@@ -71,6 +75,9 @@ impl Ring {
     pub(super) fn take(&mut self, piece: &Range<i64>) -> Option<Result<Attempt, StoreError>> {
         if self.asked.front().is_none_or(|(_, next)| next != piece) {
             return None;
+        }
+        if let Err(error) = self.owner.check() {
+            return Some(Ok(Attempt::Refused(error.to_string())));
         }
         let (worker, _) = self.asked.pop_front()?;
         let read = self.workers[worker].done.recv().ok()?;
@@ -103,6 +110,11 @@ impl Worker {
 
 impl Drop for Ring {
     fn drop(&mut self) {
+        if self.owner.check().is_err() {
+            // Its threads are not here: they cannot be waited for, nor the locks that they may have held.
+            std::mem::forget(std::mem::take(&mut self.workers));
+            return;
+        }
         for worker in &mut self.workers {
             worker.jobs = None;
         }

@@ -10,6 +10,27 @@ use std::path::Path;
 
 use isochrony_segment::{Buffer, BufferKind};
 
+/// The process that began something: one that is forked off has none of its threads and no part in its io_uring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Process(u32);
+
+impl Process {
+    pub(super) fn current() -> Self {
+        Self(std::process::id())
+    }
+
+    /// `Err`: this is another process.
+    pub(super) fn check(self) -> io::Result<()> {
+        match self == Self::current() {
+            true => Ok(()),
+            false => Err(io::Error::other(
+                "this process was forked off during the scan, and reading ahead stays with its parent; begin a scan of its \
+                 own here",
+            )),
+        }
+    }
+}
+
 /// Asks the system to begin reading a range of a file into the page cache.
 ///
 /// The kernel takes in at most its read-ahead window at a time and forgets the rest of the request, so it is asked

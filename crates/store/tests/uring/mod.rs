@@ -2,7 +2,16 @@
 #![allow(unsafe_code)] // Nothing of the code under test is to be asked, and its calls have no other safe crate.
 
 /// None if an io_uring that reads files is granted to this thread, else the reason.
-#[cfg(target_os = "linux")]
+#[cfg(all(
+    target_os = "linux",
+    any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64",
+        target_arch = "powerpc64"
+    )
+))]
 pub(crate) fn refused() -> Option<String> {
     use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -44,7 +53,16 @@ pub(crate) fn refused() -> Option<String> {
     (parameters[FEATURES] & RW_CUR_POS == 0).then(|| "the kernel is older than 5.6".into())
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(
+        target_arch = "x86_64",
+        target_arch = "aarch64",
+        target_arch = "riscv64",
+        target_arch = "loongarch64",
+        target_arch = "powerpc64"
+    )
+)))]
 pub(crate) fn refused() -> Option<String> {
-    Some("this is no Linux".into())
+    Some("this is no Linux, or its structures are not known here".into())
 }
