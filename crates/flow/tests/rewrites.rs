@@ -156,6 +156,25 @@ proptest! {
         prop_assert_eq!(run_all(&some, &options).0, one, "{}", some[0].explain());
     }
 
+    /// Twice as much: a task's results are there as a whole, and memory comes in powers of two.
+    #[test]
+    fn with_little_memory_many_workers_give_the_same_bits_where_one_thread_has_enough(
+        steps in [prefix().boxed(), steps().boxed(), steps().boxed(), steps().boxed()], how in (0usize..5, 1u8..16),
+        cut in 1i64..200, workers in 2usize..6, task in 200u64..1200, memory in 10_000u64..200_000,
+    ) {
+        let scan = Plan::scan_part(recording(&[5..400, 405..700], cut), None, 64);
+        let plans = branches(scan, &steps, how.0, how.1);
+        let mut options = RunOptions::default();
+        options.memory = memory;
+        if let Ok((one, _)) = Plan::collect_all(&plans, &options) {
+            (options.workers, options.task, options.memory) = (workers, task, 2 * memory);
+            let many = Plan::collect_all(&plans, &options);
+            let (many, report) = many.map_err(|error| TestCaseError::fail(format!("{memory}: {error}")))?;
+            prop_assert_eq!(many, one);
+            prop_assert!(report.peak_bytes <= 2 * memory, "{}", report.peak_bytes);
+        }
+    }
+
     #[test]
     fn what_needs_what_is_around_is_done_in_tasks_to_the_same_bits(
         first in (0usize..8, 0usize..9), steps in steps(), gap in 0i64..60, len in 1i64..500, cut in 1i64..200,
