@@ -192,3 +192,100 @@ fn one_worker_does_what_shows_cuts_and_not_what_is_held_to_the_same_bits_as_many
     assert_eq!(worked, 2);
     assert_eq!(one, many);
 }
+
+/// Passes on what it is given, in any thread.
+struct Passed;
+
+impl Held for Passed {
+    fn name(&self) -> &'static str {
+        "passed"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Self))
+    }
+
+    fn spread(&self, _: &RunOptions<'_>) -> Spread {
+        Spread::Workers("in the workers' threads".into())
+    }
+}
+
+impl Operator for Passed {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        Ok(Next::Tail)
+    }
+}
+
+/// What shows where the recording is cut, and beside it so many branches that are held and give eight bytes a sample.
+fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
+    let s = Expr::input();
+    let held = scan.map(&(&s * 2.5)).unwrap();
+    let mut plans = vec![showing.clone()];
+    for _ in 0..branches {
+        let passed = held.hold(Kept::new(Passed), &[]).unwrap();
+        plans.push(passed.count().unwrap());
+        plans.push(passed);
+    }
+    plans
+}
+
+#[test]
+fn what_is_held_does_not_change_where_the_recording_is_cut_whatever_the_memory() {
+    let scan = Plan::scan_part(recording(), None, 500);
+    let low = named(&scan, "iir", json!({"band": "lowpass", "cutoff_hz": 50.0}));
+    let rows = scan
+        .rewindow(10)
+        .unwrap()
+        .map(&(Expr::input() * 0.1))
+        .unwrap();
+    let rows = rows.stats([isochrony_flow::Stat::Mean]).unwrap();
+    let sums = [
+        ("sum", json!(["mean", "sum"])),
+        ("std", json!(["mean", "std"])),
+    ];
+    let sums = rows.group_by(&[], sums).unwrap();
+    for (showing, tolerance) in [(low, 1e-9), (sums, 0.0)] {
+        let plans = beside_held(&scan, &showing, 5);
+        let run = |workers, memory| {
+            let mut options = RunOptions::default();
+            (options.workers, options.memory, options.tolerance) = (workers, memory, tolerance);
+            let (all, report) = Plan::collect_all(&plans, &options).unwrap();
+            (all, report.tasks.len())
+        };
+        for memory in [20, 21, 22, 23, 24, 26, 30].map(|bits| 1 << bits) {
+            let (one, tasks) = run(1, memory);
+            let (many, theirs) = run(3, memory);
+            assert!(many == one, "{showing} in {memory} bytes");
+            if tasks > 0 {
+                assert_eq!(theirs, tasks, "{showing} in {memory} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_held_and_makes_too_much_of_a_task_stays_in_the_callers_thread() {
+    let scan = Plan::scan_part(recording(), None, 500);
+    let windows = scan.rewindow(100).unwrap();
+    let rows = windows.stats([isochrony_flow::Stat::Mean]).unwrap();
+    let sums = rows
+        .group_by(&[], [("sum", json!(["mean", "sum"]))])
+        .unwrap();
+    let places = |branches| {
+        let plans = beside_held(&scan, &sums, branches);
+        let mut options = RunOptions::default();
+        (options.workers, options.memory) = (2, 4 << 20);
+        let (_, report) = Plan::collect_all(&plans, &options).unwrap();
+        let called = |place: &&String| place.contains("in the caller's thread");
+        let called = report.places.iter().filter(called).count();
+        (report.places.len() - called, called)
+    };
+    // A task is 8192 samples of two bytes. Three times 8 bytes of each are within the 24th part of the memory.
+    assert_eq!(places(1), (1, 0));
+    assert_eq!(places(2), (2, 0));
+    assert_eq!(places(12), (2, 10));
+}

@@ -25,6 +25,7 @@
 
 mod combine;
 mod dispatch;
+mod fit;
 mod gathering;
 mod indices;
 mod line;

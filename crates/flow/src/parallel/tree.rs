@@ -4,7 +4,7 @@
 //! portion of portions alone ([`step`](super::step)). So what is taken in is a chain, or a tree where several take from
 //! one, or branches that meet again. Where one ends there is an exit, by which a task hands over what came that far. What
 //! a task has to read beyond its portion adds up from the exits to the scan; what comes of it too much is cut off where
-//! that begins to matter ([`reach`](super::reach)). What remembers or gathers is not passed, and of what holds something of
+//! that begins to matter ([`reach`](super::reach)). What there is not memory for is left out ([`fit`](super::fit)). What remembers or gathers is not passed, and of what holds something of
 //! this process only what says that it may be ([`Spread`](crate::Spread)).
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub(super) struct Taken {
     /// By how much what it gives may differ from what one pass gives, against the largest value; 0: not at all.
     rel_err: f64,
     /// Whether something before it, or it itself, holds something of this process.
-    held: bool,
+    pub(super) held: bool,
     /// Whether there are several streams in turn before it, or it makes them so.
     mixed: bool,
 }
@@ -86,14 +86,15 @@ pub(super) fn trees(graph: &Graph, options: &RunOptions<'_>) -> Vec<Tree> {
         .collect()
 }
 
-struct Growing<'a> {
-    graph: &'a Graph,
+/// A tree while it is decided what is in it.
+pub(super) struct Growing<'a> {
+    pub(super) graph: &'a Graph,
     takers: &'a Takers,
-    options: &'a RunOptions<'a>,
+    pub(super) options: &'a RunOptions<'a>,
     /// Of each node of the graph, its place among those that are taken in; all None between trees.
-    places: &'a mut Vec<Option<usize>>,
-    taken: Vec<Taken>,
-    why: Vec<String>,
+    pub(super) places: &'a mut Vec<Option<usize>>,
+    pub(super) taken: Vec<Taken>,
+    pub(super) why: Vec<String>,
     /// Whether the recording leaves samples out between others that it gives.
     leaves_out: bool,
 }
@@ -151,7 +152,7 @@ impl<'a> Growing<'a> {
         }
     }
 
-    fn ends(&mut self, why: String) {
+    pub(super) fn ends(&mut self, why: String) {
         if !self.why.contains(&why) {
             self.why.push(why);
         }
@@ -202,7 +203,7 @@ impl<'a> Growing<'a> {
                 "{name} takes indices that were made in several ways"
             ));
         }
-        let held = before().any(|one| one.held);
+        let held = before().any(|one| one.held) || matches!(node.op, Op::Hold(_));
         if held && (step.rel_err > 0.0 || combines_inexactly(node)) {
             // With one worker there would be less before it.
             return Err(format!(
@@ -221,87 +222,36 @@ impl<'a> Growing<'a> {
             step,
             indices: indices.then(step.ratio),
             rel_err,
-            held: held || matches!(node.op, Op::Hold(_)),
+            held,
             mixed: mixed || mixes(node),
         })
     }
 
-    /// What was taken in, without that for which there is not enough memory.
-    fn tree(mut self) -> Tree {
-        loop {
-            let tree = self.laid_out();
-            let (most, needed) = (tree.most(self.options), tree.reach.samples());
-            if needed < most || self.taken.len() == 1 {
-                self.taken
-                    .iter()
-                    .for_each(|one| self.places[one.node] = None);
-                return tree;
-            }
-            let last = self.graph.nodes[self.give_up()].op.name();
-            self.why.clear();
-            self.ends(format!(
-                "for {last} a task needs {needed} samples beside its own and has memory for {most}; give more of it"
-            ));
-        }
-    }
-
-    fn laid_out(&self) -> Tree {
+    /// What was taken in; `shown` as in [`Tree`].
+    pub(super) fn laid_out(&self, shown: Option<u64>) -> Tree {
         let exits = self.exits();
         let Around { reach, cutoffs } = around(&self.taken, &exits);
-        let bounds = self
-            .taken
-            .iter()
-            .map(|one| (&one.inputs[..], &self.graph.nodes[one.node].bound));
-        let bytes = bytes_of_sample(bounds, &exits);
-        let mut tree = Tree {
+        let given = self.bytes();
+        let bytes = exits.iter().map(|exit| given[exit.edge.0]).sum::<f64>();
+        Tree {
             taken: self.taken.clone(),
             exits,
             reach,
             cutoffs,
             why: self.why.clone(),
-            bytes,
-            shown: None,
-        };
-        if tree.shows_cuts(self.graph) {
-            tree.shown = Some(self.alone().map_or_else(
-                || tree.wanted(self.graph, self.options),
-                |alone| alone.wanted(self.graph, self.options),
-            ));
+            bytes: bytes.max(1e-9),
+            shown,
         }
-        tree
     }
 
-    /// What one worker would do of it, if that is less.
-    fn alone(&self) -> Option<Tree> {
-        if !self.taken.iter().any(|one| one.held) {
-            return None;
-        }
-        let mut at = vec![None; self.taken.len()];
-        let mut kept: Vec<Taken> = Vec::new();
-        for (place, one) in self.taken.iter().enumerate().filter(|(_, one)| !one.held) {
-            at[place] = Some(kept.len());
-            let inputs = one.inputs.iter();
-            let inputs = inputs.filter_map(|&(from, output)| Some((at[from]?, output)));
-            kept.push(Taken {
-                inputs: inputs.collect(),
-                ..one.clone()
-            });
-        }
-        let mut places = vec![None; self.graph.nodes.len()];
-        for (place, one) in kept.iter().enumerate() {
-            places[one.node] = Some(place);
-        }
-        let less = Growing {
-            places: &mut places,
-            taken: kept,
-            why: Vec::new(),
-            ..*self
-        };
-        Some(less.laid_out())
+    /// Bytes that each of what was taken in gives for a sample that is read, about.
+    pub(super) fn bytes(&self) -> Vec<f64> {
+        let nodes = self.taken.iter();
+        bytes_of_sample(nodes.map(|one| (&one.inputs[..], &self.graph.nodes[one.node].bound)))
     }
 
     /// Edges that somebody else takes, or nobody.
-    fn exits(&self) -> Vec<Exit> {
+    pub(super) fn exits(&self) -> Vec<Exit> {
         let mut exits = Vec::new();
         for (place, one) in self.taken.iter().enumerate() {
             let node = &self.graph.nodes[one.node];
@@ -321,50 +271,12 @@ impl<'a> Growing<'a> {
         }
         exits
     }
+}
 
-    /// Takes out the operator that needs most around, and what is behind it; its number.
-    fn give_up(&mut self) -> usize {
-        let mut needs: Vec<f64> = Vec::with_capacity(self.taken.len());
-        // Samples that were read for each index.
-        let mut scales: Vec<f64> = Vec::with_capacity(self.taken.len());
-        for one in &self.taken {
-            let of = |values: &[f64], none: f64| {
-                let before = one.inputs.iter().map(|&(from, _)| values[from]);
-                before.fold(none, f64::max)
-            };
-            let scale = if one.inputs.is_empty() {
-                1.0
-            } else {
-                of(&scales, 0.0)
-            };
-            needs.push(of(&needs, 0.0) + one.step.reach.samples() as f64 * scale);
-            scales.push(scale * one.step.ratio.down() as f64 / one.step.ratio.up() as f64);
-        }
-        let behind = needs.iter().enumerate().skip(1);
-        let last = behind
-            .max_by(|a, b| a.1.total_cmp(b.1))
-            .map_or(0, |(place, _)| place);
-        let mut gone = vec![false; self.taken.len()];
-        gone[last] = true;
-        for place in last + 1..gone.len() {
-            let inputs = &self.taken[place].inputs;
-            gone[place] = inputs.iter().any(|&(from, _)| gone[from]);
-        }
-        let node = self.taken[last].node;
-        let mut at = vec![0; gone.len()];
-        let mut kept: Vec<Taken> = Vec::new();
-        for (place, mut one) in std::mem::take(&mut self.taken).into_iter().enumerate() {
-            self.places[one.node] = (!gone[place]).then_some(kept.len());
-            at[place] = kept.len();
-            if !gone[place] {
-                one.inputs
-                    .iter_mut()
-                    .for_each(|(from, _)| *from = at[*from]);
-                kept.push(one);
-            }
-        }
-        self.taken = kept;
-        node
+impl Taken {
+    /// Whether where a recording is cut shows in what it gives.
+    pub(super) fn shows_cuts(&self, graph: &Graph) -> bool {
+        self.rel_err > 0.0 || combines_inexactly(&graph.nodes[self.node])
     }
 }
 
@@ -375,8 +287,7 @@ impl Tree {
 
     /// Whether where a recording is cut shows in what comes out.
     pub(super) fn shows_cuts(&self, graph: &Graph) -> bool {
-        let shows = |one: &Taken| one.rel_err > 0.0 || combines_inexactly(&graph.nodes[one.node]);
-        self.taken.iter().any(shows)
+        self.taken.iter().any(|one| one.shows_cuts(graph))
     }
 
     /// Whether nothing comes out but what was gathered.

@@ -1,6 +1,5 @@
 //! What it costs to hand over what comes out of a front.
 
-use super::tree::Exit;
 use crate::graph::{Edge, GraphNode};
 use crate::ops::{Between, Calibrate, Count, Merge, Passthrough, Rewindow, Zip};
 use crate::{Bound, Contract, Declared, PortType};
@@ -19,11 +18,10 @@ struct Gives {
     every: f64,
 }
 
-/// Bytes that come out by exits of a sample, about; `nodes` are those that tasks do, each with places of what it takes.
+/// Bytes that each node gives of a sample, about; `nodes` are those that tasks do, each with places of what it takes.
 pub(super) fn bytes_of_sample<'a>(
     nodes: impl Iterator<Item = (&'a [Edge], &'a Bound)>,
-    exits: &[Exit],
-) -> f64 {
+) -> Vec<f64> {
     let mut given: Vec<Gives> = Vec::new();
     for (inputs, bound) in nodes {
         let first = inputs.first().map(|&(from, _)| given[from]);
@@ -51,8 +49,7 @@ pub(super) fn bytes_of_sample<'a>(
         };
         given.push(gives);
     }
-    let bytes = exits.iter().map(|exit| given[exit.edge.0].bytes);
-    bytes.sum::<f64>().max(1e-9)
+    given.into_iter().map(|gives| gives.bytes).collect()
 }
 
 /// Whether an operator only says where things are, so that it is done sooner than handed over.
