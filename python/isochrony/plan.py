@@ -157,7 +157,8 @@ class Plan(
         Parameters:
             function: is called as ``f(values, start)`` in order, in the run's thread, with values as `isochrony.py` has
                 them (ranges: one row of start and end each) and the index of the first sample; what it returns is
-                dropped, what it raises ends the run.
+                dropped, what it raises ends the run. How calls of two functions on two branches alternate depends on
+                `workers`.
             counts: give it the counts as they are stored.
 
         Raises:
