@@ -92,6 +92,7 @@ mod tests {
         fn release(&self, _tasklet: usize) -> Result<(), TaskletError> {
             Ok(())
         }
+        fn write_back(&self, _: &[usize]) {}
         fn keep(&self, _done: &[usize]) -> Result<(), TaskletError> {
             Ok(())
         }

@@ -22,6 +22,8 @@ pub(crate) trait Work: Sync {
     fn release(&self, tasklet: usize) -> Result<(), TaskletError>;
     /// Makes durable what tasklets wrote that are done.
     fn keep(&self, done: &[usize]) -> Result<(), TaskletError>;
+    /// Begins what `keep` will have to do for these, while workers go on.
+    fn write_back(&self, done: &[usize]);
     /// Asks for a tasklet's inputs to be read; of how many bytes.
     fn prefetch(&self, tasklet: usize) -> u64;
     /// How much a tasklet counts for progress.
@@ -318,16 +320,24 @@ impl Run<'_> {
     /// home.
     fn attend(&self, mut watch: Option<&mut dyn FnMut(&Progress) -> bool>) {
         let mut kept = Instant::now();
+        // How many of those that are finished are on their way to the disk.
+        let mut written = 0;
         loop {
             let mut behind = self.desk.lock();
             let over = behind.more.active == 0;
             let due = over || kept.elapsed() >= self.options.keep_every;
+            let news = behind.more.finished[written..].to_vec();
+            written += news.len();
             let finished = if due {
+                written = 0;
                 std::mem::take(&mut behind.more.finished)
             } else {
                 Vec::new()
             };
             drop(behind);
+            if !news.is_empty() {
+                self.work.write_back(&news);
+            }
             if due {
                 if !finished.is_empty()
                     && let Err(error) = self.work.keep(&finished)

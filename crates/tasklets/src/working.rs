@@ -151,27 +151,6 @@ impl<'a> Working<'a> {
         Ok(())
     }
 
-    /// Has what tasklets filled written to the disk, so that the commit, during which nobody can show anything, is short.
-    fn write_back(&self, done: &[usize]) -> Result<(), TaskletError> {
-        let mut filled: HashMap<usize, (&Part, Vec<Range<i64>>)> = HashMap::new();
-        for at in done {
-            let specs = &self.planned.index.specs[*at].outputs;
-            for (part, extent) in self.tasklets[*at].outputs.iter().zip(specs) {
-                if !part.is_scratch() {
-                    let found = filled.entry(extent.signal).or_insert((part, Vec::new()));
-                    found.1.push(extent.range.clone());
-                }
-            }
-        }
-        for (part, ranges) in filled.into_values() {
-            let writer = part.writer()?;
-            joined(ranges)
-                .into_iter()
-                .for_each(|range| writer.write_back(range));
-        }
-        Ok(())
-    }
-
     /// What is filled is copied: its block may be used again.
     fn again(&self, staged: Staged) {
         if let Staged::Block(block, true) = staged {
@@ -219,8 +198,27 @@ impl Work for Working<'_> {
         Ok(self.release_all(&self.tasklets[tasklet])?)
     }
 
+    fn write_back(&self, done: &[usize]) {
+        let mut filled: HashMap<usize, (&Part, Vec<Range<i64>>)> = HashMap::new();
+        for at in done {
+            let specs = &self.planned.index.specs[*at].outputs;
+            for (part, extent) in self.tasklets[*at].outputs.iter().zip(specs) {
+                if !part.is_scratch() {
+                    let found = filled.entry(extent.signal).or_insert((part, Vec::new()));
+                    found.1.push(extent.range.clone());
+                }
+            }
+        }
+        for (part, ranges) in filled.into_values() {
+            // What fails here is told by the commit.
+            let Ok(writer) = part.writer() else { continue };
+            joined(ranges)
+                .into_iter()
+                .for_each(|range| writer.write_back(range));
+        }
+    }
+
     fn keep(&self, done: &[usize]) -> Result<(), TaskletError> {
-        self.write_back(done)?;
         {
             let _alone = self
                 .publishing
