@@ -212,6 +212,14 @@ impl Backend {
         }
     }
 
+    /// As [`refresh`](Self::refresh), but only if a cheap look says that there may be something.
+    pub(crate) fn refresh_if_moved(&self) -> Result<(), StoreError> {
+        match &self.access {
+            Access::Reader(reader) if reader.may_have_moved() => self.refresh().map(drop),
+            _ => self.check_open("refresh"),
+        }
+    }
+
     /// Whether a process has it open for writing.
     pub(crate) fn is_written(&self) -> Result<bool, StoreError> {
         match &self.access {

@@ -9,6 +9,7 @@ use isochrony_segment::DType;
 use isochrony_store::{Signal, Store, StoreError};
 
 use crate::error::TaskletError;
+use crate::followed::Followed;
 use crate::graph::{Extent, Input, SignalSpec, Spec};
 use crate::tasklet::{Part, Place, Tasklet};
 
@@ -27,6 +28,36 @@ pub(crate) struct Known {
     pub(crate) is_scratch: bool,
     /// Where it is read: where it is written, if it is.
     place: Place,
+    /// Else by each handle that shows it: one may not show what another does.
+    followed: Vec<(Signal, Arc<Followed>)>,
+}
+
+impl Known {
+    /// Where a part of it is read.
+    fn home(&mut self, part: &Part) -> Result<Place, StoreError> {
+        let Place::Stored(_, signal) = &part.place else {
+            return Ok(self.place.clone());
+        };
+        if self.written || self.is_scratch {
+            return Ok(self.place.clone());
+        }
+        let same = |(handle, _): &&(Signal, Arc<Followed>)| handle.is_same(signal);
+        if let Some((_, followed)) = self.followed.iter().find(same) {
+            return Ok(Place::Followed(Arc::clone(followed)));
+        }
+        let signal = part.signal()?;
+        let followed = Arc::new(Followed::new(signal.clone()));
+        self.followed.push((signal, Arc::clone(&followed)));
+        Ok(Place::Followed(followed))
+    }
+
+    /// As the handle of a place shows it.
+    fn shown(&self, home: &Place) -> Signal {
+        match home {
+            Place::Followed(followed) => followed.last(),
+            _ => self.signal.clone(),
+        }
+    }
 }
 
 /// The signals of tasklets, and the tasklets in their terms.
@@ -34,6 +65,8 @@ pub(crate) struct Index {
     pub(crate) signals: Vec<Known>,
     pub(crate) signal_specs: Vec<SignalSpec>,
     pub(crate) specs: Vec<Spec>,
+    /// Of each tasklet where its inputs are read.
+    homes: Vec<Vec<Place>>,
     /// Stores that are written.
     pub(crate) stores: Vec<Store>,
 }
@@ -42,7 +75,7 @@ pub(crate) struct Index {
 fn short_key(part: &Part) -> Option<(&Path, u64)> {
     match &part.place {
         Place::Stored(store, signal) => Some((store.path(), signal.id().0)),
-        Place::Unchanged(_) => None,
+        Place::Followed(_) => None,
         // The only one of its store.
         Place::Scratch(scratch) => Some((scratch.folder(), u64::MAX)),
     }
@@ -53,7 +86,7 @@ fn key(part: &Part, signal: &Signal) -> Key {
         Place::Stored(store, _) => {
             std::path::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned())
         }
-        Place::Unchanged(_) => PathBuf::new(),
+        Place::Followed(_) => PathBuf::new(),
         Place::Scratch(scratch) => scratch.folder().to_owned(),
     };
     (part.is_scratch(), folder, signal.id().0)
@@ -156,65 +189,66 @@ impl Index {
                 is_scratch: part.is_scratch(),
                 written: *written,
                 place: part.place.clone(),
+                followed: Vec::new(),
                 signal,
             });
         }
         let places: Vec<usize> = met.iter().map(|key| places[key]).collect();
         let mut which = which.into_iter();
-        let mut extent = |part: &Part| -> Result<Extent, TaskletError> {
-            let signal = which.next().map_or(0, |number| places[number]);
-            check_bounds(&signals[signal].signal, &part.range)?;
-            Ok(Extent {
-                signal,
-                range: part.range.clone(),
-            })
+        let mut extent = |part: &Part| Extent {
+            signal: which.next().map_or(0, |number| places[number]),
+            range: part.range.clone(),
         };
         let mut specs = Vec::with_capacity(tasklets.len());
+        let mut homes = Vec::with_capacity(tasklets.len());
         for tasklet in tasklets {
             let mut spec = Spec {
                 name: tasklet.name.clone(),
                 after: tasklet.after.clone(),
                 ..Spec::default()
             };
+            let mut own_homes = Vec::with_capacity(tasklet.inputs.len());
             for part in &tasklet.inputs {
-                let extent = extent(part)?;
-                let absent = absent(&signals[extent.signal], &extent.range);
+                let extent = extent(part);
+                let home = signals[extent.signal].home(part)?;
+                let known: &Known = &signals[extent.signal];
+                let signal = known.shown(&home);
+                check_bounds(&signal, &part.range)?;
+                let absent = absent(known, &signal, &extent.range);
                 spec.inputs.push(Input { extent, absent });
+                own_homes.push(home);
             }
             for part in &tasklet.outputs {
-                spec.outputs.push(extent(part)?);
+                let extent = extent(part);
+                check_bounds(&signals[extent.signal].signal, &part.range)?;
+                spec.outputs.push(extent);
             }
             specs.push(spec);
+            homes.push(own_homes);
         }
         Ok(Self {
             signals,
             signal_specs,
             specs,
+            homes,
             stores: stores.into_values().collect(),
         })
     }
 
     /// The tasklets, reading what the run writes through the store that writes it: another handle of that store does not
-    /// show what is not committed. What it does not write they read as it is now.
+    /// show what is not committed. What it does not write they read through the handle that they were given, as it is then.
     pub(crate) fn at_home(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
         let mut tasklets = tasklets.to_vec();
-        let signals: Vec<(Place, DType)> = (self.signals.iter())
-            .map(|known| {
-                let place = if known.written || known.is_scratch {
-                    known.place.clone()
-                } else {
-                    Place::Unchanged(Arc::new(known.signal.clone()))
-                };
-                (place, known.signal.dtype())
-            })
+        let dtypes: Vec<DType> = (self.signals.iter())
+            .map(|known| known.signal.dtype())
             .collect();
-        for (tasklet, spec) in tasklets.iter_mut().zip(&self.specs) {
-            for (part, input) in tasklet.inputs.iter_mut().zip(&spec.inputs) {
-                let (place, dtype) = &signals[input.extent.signal];
-                (part.place, part.dtype) = (place.clone(), Some(*dtype));
+        for ((tasklet, spec), homes) in tasklets.iter_mut().zip(&self.specs).zip(&self.homes) {
+            for ((part, input), home) in tasklet.inputs.iter_mut().zip(&spec.inputs).zip(homes) {
+                part.place = home.clone();
+                part.dtype = Some(dtypes[input.extent.signal]);
             }
             for (part, output) in tasklet.outputs.iter_mut().zip(&spec.outputs) {
-                part.dtype = Some(signals[output.signal].1);
+                part.dtype = Some(dtypes[output.signal]);
             }
         }
         tasklets
@@ -278,9 +312,8 @@ impl Index {
 
 /// Parts of an input that tasklets have to write. A gap in a recording is none of them; in a signal that the run writes it
 /// is, and where there is nothing but a gap.
-fn absent(known: &Known, range: &Range<i64>) -> Vec<Range<i64>> {
-    let gaps: Vec<Range<i64>> = known
-        .signal
+fn absent(known: &Known, signal: &Signal, range: &Range<i64>) -> Vec<Range<i64>> {
+    let gaps: Vec<Range<i64>> = signal
         .gaps()
         .within(range.clone())
         .map(|gap| gap.range())

@@ -11,6 +11,7 @@ mod desk;
 mod earlier;
 mod error;
 mod executor;
+mod followed;
 mod graph;
 mod index;
 mod journal;

@@ -149,19 +149,17 @@ pub(crate) fn run(
         prefetched: Mutex::new(0),
     };
     let spawned = thread::scope(|scope| {
+        let _over = Over(&run);
         if options.prefetch > 0 {
             // Without it the run is slower, and nothing else.
             let named = thread::Builder::new().name("tasklets ahead".into());
             let _ = named.spawn_scoped(scope, || run.ahead());
         }
-        let outcome = if options.in_caller && workers == 1 {
+        if options.in_caller && workers == 1 {
             run.alone(scope, watch)
         } else {
             run.together(scope, around, watch)
-        };
-        run.desk.lock().more.over = true;
-        run.began.notify_all();
-        outcome
+        }
     });
     spawned?;
     let prefetched = run.prefetched.lock();
@@ -358,6 +356,19 @@ impl Run<'_> {
                 drop(self.gone.wait_timeout(behind, LOOK_EVERY));
             }
         }
+    }
+}
+
+/// The run is over, be it by a panic of `watch` or of what this thread does: no other waits for more.
+struct Over<'a, 'b>(&'a Run<'b>);
+
+impl Drop for Over<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.desk.stop(|_| ());
+        }
+        self.0.desk.lock().more.over = true;
+        self.0.began.notify_all();
     }
 }
 

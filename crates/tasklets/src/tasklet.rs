@@ -10,6 +10,7 @@ use isochrony_store::{Scratch, Selection, Signal, SignalWriter, Store, StoreErro
 use serde_json::Value;
 
 use crate::error::{Cause, TaskletError};
+use crate::followed::Followed;
 use crate::pool::Pool;
 
 /// A range of a signal that a tasklet reads or writes.
@@ -24,8 +25,8 @@ pub struct Part {
 #[derive(Clone)]
 pub(crate) enum Place {
     Stored(Store, Box<Signal>),
-    /// As it was when the run began, which does not write it.
-    Unchanged(Arc<Signal>),
+    /// Of a signal that the run does not write; one for each handle of its store.
+    Followed(Arc<Followed>),
     Scratch(Scratch),
 }
 
@@ -59,7 +60,7 @@ impl Part {
                 signal.refresh()?;
                 Ok(signal)
             }
-            Place::Unchanged(signal) => Ok((**signal).clone()),
+            Place::Followed(signal) => signal.now(),
             Place::Scratch(scratch) => scratch.signal(),
         }
     }
@@ -68,7 +69,7 @@ impl Part {
     pub(crate) fn as_given(&self) -> Result<Signal, StoreError> {
         match &self.place {
             Place::Stored(_, signal) => Ok((**signal).clone()),
-            Place::Unchanged(signal) => Ok((**signal).clone()),
+            Place::Followed(signal) => Ok(signal.last()),
             Place::Scratch(scratch) => scratch.signal(),
         }
     }
@@ -85,8 +86,8 @@ impl Part {
         match &self.place {
             Place::Stored(store, signal) => store.writer(signal.name()),
             // Nobody writes there; who would be told.
-            Place::Unchanged(signal) => Err(StoreError::ReadOnly {
-                path: signal.name().into(),
+            Place::Followed(signal) => Err(StoreError::ReadOnly {
+                path: signal.last().name().into(),
                 action: "fill a gap",
             }),
             Place::Scratch(scratch) => Ok((**scratch).clone()),

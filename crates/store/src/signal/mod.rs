@@ -61,6 +61,20 @@ impl Signal {
     /// [`StoreError::SignalRemoved`], [`StoreError::Io`].
     pub fn refresh(&mut self) -> Result<bool, StoreError> {
         self.shared.backend.refresh()?;
+        self.take_in()
+    }
+
+    /// As [`refresh`](Self::refresh), but as cheap as a look at the log where nothing was committed: for those who ask
+    /// thousands of times a second. That another store was put in place of this one is not noticed before it is read.
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh).
+    pub fn refresh_if_moved(&mut self) -> Result<bool, StoreError> {
+        self.shared.backend.refresh_if_moved()?;
+        self.take_in()
+    }
+
+    fn take_in(&mut self) -> Result<bool, StoreError> {
         let state = self.shared.backend.state(self.state.id)?;
         if Arc::ptr_eq(&state, &self.state) {
             return Ok(false);
@@ -135,7 +149,9 @@ impl Signal {
         &self.shared
     }
 
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    /// Whether both are one signal of one open store: what one of them shows after a refresh the other does, too.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared) && self.id() == other.id()
     }
 

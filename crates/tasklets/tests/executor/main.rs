@@ -4,6 +4,7 @@ mod beside_others;
 mod going_on;
 mod in_memory;
 mod killed;
+mod now;
 mod refused;
 
 use std::ops::Range;

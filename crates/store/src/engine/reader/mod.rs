@@ -18,7 +18,7 @@ use crate::engine::manifest::Manifest;
 use crate::engine::open::{is_store, not_a_store};
 use crate::engine::slot::Base;
 use crate::engine::source::Sources;
-use crate::engine::{Engine, OpenMode, lock, tables, vanished};
+use crate::engine::{Engine, OpenMode, lock, log, tables, vanished};
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::Media;
@@ -111,6 +111,22 @@ impl Reader {
         }
         let mut view = self.lock();
         self.refresh_view(&mut view)
+    }
+
+    /// Whether there may be something to take in, by a look that costs much less than to take it in: at the next record's
+    /// place in the log, and whether that log is the live one still.
+    pub(crate) fn may_have_moved(&self) -> bool {
+        if self.stale {
+            return false;
+        }
+        let view = self.lock();
+        let mut head = [0; 4];
+        let count = view.log.read_at(view.at, &mut head);
+        let recorded = !matches!(count, Ok(count) if log::record_len(&head[..count]).is_none());
+        let is_there = |path: &Path| matches!(self.media.stat(path), Ok(Some(_)));
+        recorded
+            || !is_there(&view.log_path)
+            || is_there(&layout::log_file(&self.root, view.generation + 1))
     }
 
     fn refresh_view(&self, view: &mut View) -> Result<bool, StoreError> {

@@ -22,6 +22,7 @@ impl Reader {
     pub fn read(&self, id: SignalId, start: i64, count: usize) -> Result<Buffer, StoreError> {
         let mut view = self.lock();
         let began = Instant::now();
+        let mut moved = false;
         loop {
             match self.read_from(&mut view, id, start, count) {
                 // A file on its way from one place to another.
@@ -32,6 +33,11 @@ impl Reader {
                     self.refresh_view(&mut view)?;
                     std::thread::sleep(Duration::from_millis(1));
                 }
+                // What was committed since may have replaced the file, as sealing does: the samples are the same.
+                Err(error) if !moved && !self.stale => match self.refresh_view(&mut view) {
+                    Ok(true) => moved = true,
+                    _ => return Err(error),
+                },
                 other => return other,
             }
         }

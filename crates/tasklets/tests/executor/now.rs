@@ -1,0 +1,164 @@
+//! Functions see signals that the run does not write as they are when they run, each through the handle that it was given.
+
+use super::*;
+
+type Seen = Arc<Mutex<Vec<(String, Vec<i32>)>>>;
+
+/// Reads all of a signal; -1 where there is nothing.
+fn looking(name: &str, store: &Store, signal: &str, seen: &Seen) -> Tasklet {
+    let (signal, seen) = (store.signal(signal).unwrap(), Arc::clone(seen));
+    let range = 0..signal.end_index();
+    Tasklet::new(name, "look", move |context| {
+        let samples = context.input(0)?.counts(-1i32)?;
+        let name = context.name().to_owned();
+        seen.lock().unwrap().push((name, samples));
+        Ok(Returned::Nothing)
+    })
+    .reads(Part::new(store, &signal, range))
+}
+
+fn given(tasklets: impl IntoIterator<Item = Tasklet>) -> Executor {
+    let mut options = with(1, 0);
+    (options.order, options.prefetch) = (Order::Given, 0);
+    let mut executor = Executor::new(options).unwrap();
+    tasklets.into_iter().for_each(|one| executor.add(one));
+    executor
+}
+
+/// A store whose signal "g" has two samples and room for two more.
+fn half_filled(folder: &Path) -> Store {
+    let store = Store::open(folder.join("a.iso"), Mode::Create).unwrap();
+    let writer = store.create("g", &options()).unwrap();
+    writer.append(&[1, 2]).unwrap();
+    writer.append_gap(2).unwrap();
+    store.commit(true).unwrap();
+    store
+}
+
+#[test]
+fn each_handle_shows_what_it_shows_whichever_is_met_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = half_filled(folder.path());
+    let other = Store::open(store.path(), Mode::Read).unwrap();
+    store.writer("g").unwrap().fill(2, &[3, 4]).unwrap();
+    for writer_first in [false, true] {
+        let seen = Seen::default();
+        let mut both = vec![
+            looking("reader", &other, "g", &seen),
+            looking("writer", &store, "g", &seen),
+        ];
+        if writer_first {
+            both.reverse();
+        }
+        run(&given(both), false).unwrap();
+        for (name, samples) in seen.lock().unwrap().iter() {
+            let expected = if name == "writer" {
+                [1, 2, 3, 4]
+            } else {
+                [1, 2, -1, -1]
+            };
+            assert_eq!(samples, &expected, "{name}, {writer_first}");
+        }
+    }
+}
+
+#[test]
+fn what_is_nothing_but_a_gap_to_one_handle_is_no_error_for_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = half_filled(folder.path());
+    let other = Store::open(store.path(), Mode::Read).unwrap();
+    let hidden = store.create("h", &options()).unwrap();
+    hidden.append_gap(2).unwrap();
+    store.commit(true).unwrap();
+    let _ = other.refresh().unwrap();
+    hidden.fill(0, &[7, 8]).unwrap();
+    let seen = Seen::default();
+    run(&given([looking("writer", &store, "h", &seen)]), false).unwrap();
+    assert_eq!(seen.lock().unwrap()[0].1, [7, 8]);
+    let refused = run(&given([looking("reader", &other, "h", &seen)]), false).unwrap_err();
+    assert_eq!(refused.error.code(), "nobody_writes");
+}
+
+#[test]
+fn after_a_tasklet_shows_what_it_did_without_saying_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = half_filled(folder.path());
+    let other = Store::open(store.path(), Mode::Read).unwrap();
+    let seen = Seen::default();
+    let writer = store.writer("g").unwrap();
+    let first = Tasklet::new("first", "fill", move |_| {
+        writer.fill(2, &[3, 4])?;
+        Ok(Returned::Nothing)
+    });
+    let whole = store.clone();
+    let commits = Tasklet::new("commits", "commit", move |_| {
+        whole.commit(true)?;
+        Ok(Returned::Nothing)
+    });
+    let tasklets = [
+        looking("before", &store, "g", &seen),
+        first.after("before"),
+        looking("filled", &store, "g", &seen).after("first"),
+        looking("not committed", &other, "g", &seen).after("first"),
+        commits.after("not committed"),
+        looking("committed", &other, "g", &seen).after("commits"),
+    ];
+    run(&given(tasklets), false).unwrap();
+    let seen: Vec<Vec<i32>> = (seen.lock().unwrap().iter())
+        .map(|(_, samples)| samples.clone())
+        .collect();
+    let (before, behind) = (vec![1, 2, -1, -1], vec![1, 2, 3, 4]);
+    assert_eq!(seen, [&before, &behind, &before, &behind].map(Clone::clone));
+}
+
+#[test]
+fn what_is_sealed_and_checkpointed_meanwhile_is_read_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = recorded(&folder.path().join("a.iso"));
+    let other = Store::open(store.path(), Mode::Read).unwrap();
+    let seen = Seen::default();
+    let seals = store.clone();
+    // Both before the input was selected and between that and reading.
+    let during = other.signal("b").unwrap().select(0..PART).unwrap();
+    let first = Tasklet::new("seals", "seal", move |_| {
+        for name in ["a", "b"] {
+            seals.seal(name, isochrony_store::Codec::default())?;
+            seals.commit(true)?;
+            seals.checkpoint()?;
+        }
+        Ok(Returned::Nothing)
+    });
+    let tasklets = [first, looking("a", &other, "a", &seen).after("seals")];
+    run(&given(tasklets), false).unwrap();
+    let expected: Vec<i32> = (0..PART * PARTS).map(|index| sample(0, index)).collect();
+    assert_eq!(seen.lock().unwrap()[0].1, expected);
+    let samples = during.counts(-1i32).unwrap();
+    assert_eq!(
+        samples[..],
+        (0..PART)
+            .map(|index| sample(1, index))
+            .collect::<Vec<i32>>()[..]
+    );
+}
+
+#[test]
+fn a_caller_that_panics_ends_the_run() {
+    for in_caller in [false, true] {
+        let (says, hears) = std::sync::mpsc::channel();
+        let run = std::thread::spawn(move || {
+            let folder = tempfile::tempdir().unwrap();
+            let store = recorded(&folder.path().join("a.iso"));
+            let mut options = with(1, 1 << 30);
+            // The prefetcher waits for tasklets to begin.
+            (options.prefetch, options.in_caller) = (1, in_caller);
+            let (executor, _) = adder(&store, options, |_| Ok(()));
+            let run = std::panic::AssertUnwindSafe(|| {
+                executor.run(false, &mut |_| panic!("as a test")).is_ok()
+            });
+            says.send(std::panic::catch_unwind(run).is_err()).unwrap();
+        });
+        let panicked = hears.recv_timeout(Duration::from_secs(60));
+        assert_eq!(panicked, Ok(true), "{in_caller}: it waits for ever");
+        run.join().unwrap();
+    }
+}
