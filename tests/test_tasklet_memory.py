@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -229,3 +232,100 @@ def test_a_failing_function_gives_its_memory_back(store: iso.Store) -> None:
     with pytest.raises(TaskletError, match="no luck"):
         executor.run()
     assert store["out"].sample_count == 0
+
+
+def test_an_array_that_was_given_is_not_changed_by_what_is_written_afterwards(store: iso.Store) -> None:
+    window = np.full(PART, 2, "f4")
+
+    def weigh(inputs: list[iso.Selection], outputs: list[iso.Output]) -> None:
+        outputs[0].array = window
+        outputs[0].array *= np.asarray(inputs[0])
+        outputs[0][:4] = -1
+        assert set(outputs[0].array[:4]) == {-1}
+
+    executor = iso.Executor()
+    for at in parts():
+        executor.add(iso.Tasklet(weigh, [store["ramp"][at]], [store["out"][at]]))
+    executor.run()
+    expected = 2 * np.arange(N, dtype="f4").reshape(PARTS, PART)
+    expected[:, :4] = -1
+    np.testing.assert_array_equal(store["out"].values(), expected.ravel())
+    assert set(window) == {2}
+
+
+def test_an_output_holds_zeros_where_nothing_was_written(store: iso.Store) -> None:
+    def add(inputs: list[iso.Selection], outputs: list[iso.Output]) -> None:
+        if inputs[0].ranges[0][0] >= 4 * PART:
+            outputs[0][10:20] = 5
+            outputs[0][15:30] = 5
+        outputs[0].array[:] += np.asarray(inputs[0])
+
+    executor = iso.Executor()
+    for at in parts():
+        executor.add(iso.Tasklet(add, [store["ramp"][at]], [store["out"][at]]))
+    executor.run()
+    expected = np.arange(N, dtype="f4").reshape(PARTS, PART)
+    expected[4:, 10:30] += 5
+    np.testing.assert_array_equal(store["out"].values(), expected.ravel())
+
+
+class Named(NamedTuple):
+    samples: Any
+
+
+@dataclass(frozen=True)
+class Held:
+    samples: Any
+
+
+@pytest.mark.parametrize("memory", ["auto", 0])
+@pytest.mark.parametrize("kind", [Named, Held])
+def test_what_is_returned_in_a_record_is_a_copy_wherever_scratch_lay(store: iso.Store, memory: Any, kind: Any) -> None:
+    room = store.scratch(dtype="f4", rate=100)
+    room.reserve(N)
+
+    def fill(inputs: list[iso.Selection], outputs: list[iso.Output]) -> None:
+        outputs[0][:] = np.asarray(inputs[0])
+
+    executor = iso.Executor(scratch=4 * PART, scratch_memory=memory)
+    for k, at in enumerate(parts()):
+        executor.add(iso.Tasklet(fill, [store["ramp"][at]], [room[at]]))
+        executor.add(iso.Tasklet(lambda i, _: kind(np.asarray(i[0])), [room[at]], name=f"look {k}"))
+    values = executor.run().values
+    found = [values[f"look {k}"] for k in range(PARTS)]
+    assert all(type(one) is kind for one in found)
+    np.testing.assert_array_equal(np.concatenate([one.samples for one in found]), np.arange(N))
+
+
+MANY = """
+import sys, numpy as np, isochrony as iso
+P, K = 1 << 17, 600
+reused, kept = np.ones(P), []
+def reuses(_, outputs): outputs[0].array = reused
+def views(_, outputs): outputs[0].array = np.ones(P + 5)[5:]
+def keeps(_, outputs):
+    array = outputs[0].array
+    array[:] = 1
+    kept[:] = [array]
+def resident(): return int(next(l for l in open("/proc/self/status") if l.startswith("VmRSS")).split()[1]) >> 10
+with iso.open(sys.argv[1], "x") as store:
+    room = store.scratch(dtype="f8", rate=100)
+    room.reserve(P * K)
+    executor = iso.Executor(scratch="16MB", scratch_memory="16MB")
+    for k in range(K):
+        part = room[P * k : P * k + P]
+        executor.add(iso.Tasklet(globals()[sys.argv[2]], [], [part], name=f"w{k}"))
+        executor.add(iso.Tasklet(lambda i, _: float(np.asarray(i[0])[5]), [part], name=f"r{k}"))
+    before = resident()
+    assert set(executor.run().values.values()) == {1.0}
+    print(resident() - before)
+"""
+
+
+@pytest.mark.parametrize("way", ["reuses", "views", "keeps"])
+def test_memory_does_not_grow_with_the_number_of_tasklets(tmp_path: Path, way: str) -> None:
+    # 600 MiB go through it; 64 MiB of blocks may wait idle.
+    asked = [sys.executable, "-c", MANY, str(tmp_path / "a.iso"), way]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 160, f"{done.stdout} MiB more"

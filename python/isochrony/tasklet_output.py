@@ -61,19 +61,30 @@ class Output:
     def array(self) -> npt.NDArray[Any]:
         """All of it as an array to be filled in place, as by `out=`: who asks for it writes all of it.
 
-        It holds what is left over from other tasklets.
+        It holds zeros where nothing was written before.
 
         Or an array is assigned, which then is the output, without a copy if nobody else holds it when the function has
-        returned: ``outputs[0].array = np.fft.rfft(samples)``.
+        returned: ``outputs[0].array = np.fft.rfft(samples)``. It is not changed: what is written afterwards goes to a
+        copy, which `array` then is.
         """
+        if self._memory is None:
+            self._memory = self._room.array(True)
+        else:
+            at = 0
+            for start, stop in [*self._joined(), (self._length, self._length)]:
+                self._memory[at:start] = 0
+                at = stop
         self._pieces = [(0, self._length)]
-        return self._buffer()
+        return self._memory
 
     @array.setter
     def array(self, samples: npt.ArrayLike) -> None:
         values = self._fitting(samples, 0, self._length)
-        self._room.give(values)
-        self._memory, self._pieces = values, [(0, self._length)]
+        # As in `output.array *= 2`, where it is ours already.
+        if values is not self._memory:
+            self._room.give(values)
+            self._memory = None
+        self._pieces = [(0, self._length)]
 
     def __setitem__(self, key: Any, samples: npt.ArrayLike) -> None:
         if not isinstance(key, slice) or key.step not in (None, 1):
@@ -98,12 +109,15 @@ class Output:
 
     def _buffer(self) -> npt.NDArray[Any]:
         if self._memory is None:
-            self._memory = self._room.array()
+            self._memory = self._room.array(False)
         return self._memory
 
     def _written(self) -> Iterable[Sequence[int]]:
         """Stretches that were written, apart. The memory is handed back."""
         self._memory = None
+        return self._joined()
+
+    def _joined(self) -> Sequence[Sequence[int]]:
         if len(self._pieces) < 2:
             return self._pieces
         joined: list[list[int]] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
 from typing import Any
 
@@ -40,6 +42,16 @@ def owned(value: Any) -> Any:
         return type(value)(owned(one) for one in value)
     if type(value) is dict:
         return {key: owned(one) for key, one in value.items()}
+    if isinstance(value, tuple) and hasattr(type(value), "_make"):
+        make: Any = type(value)
+        return make._make(owned(one) for one in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        copied = copy.copy(value)
+        for field in dataclasses.fields(value):
+            if hasattr(value, field.name):
+                # Also of frozen ones.
+                object.__setattr__(copied, field.name, owned(getattr(value, field.name)))
+        return copied
     return value
 
 

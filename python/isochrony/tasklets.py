@@ -34,8 +34,9 @@ class Tasklet:
     Parameters:
         work: a function of `(inputs, outputs)`: a list of `Selection`, as the signals are when it runs
             (``np.asarray(inputs[0])`` gives samples), and a list of `Output`. What it returns is in the report's
-            `values`, arrays that look into samples as copies, also in lists, tuples and dicts: scratch is free again
-            when it has returned, so other objects must not look into inputs, nor a `Selection` be returned. Or a
+            `values`, arrays that look into samples as copies, also in lists, tuples (named ones, too), dicts and
+            dataclasses: scratch is free again when it has returned, so what is kept otherwise must not look into
+            inputs, nor a `Selection` be returned. Or a
             plan, whose samples or windows are the output; without one what `collect` would give is in `values`.
         inputs: selections of signals, such as ``[sig[0:4096]]``. By the place of the first on the disk tasklets are
             ordered; of a plan, those that it scans. Whoever reads what another tasklet writes waits for it.

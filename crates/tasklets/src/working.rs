@@ -130,13 +130,9 @@ impl<'a> Working<'a> {
         {
             let held = match staged {
                 Staged::Block(block, true) => scratch.hold(start, &block).map_err(Cause::from),
-                part => (self.pool.take(part.bytes().len()))
+                part => (self.pool.copy_of(part.bytes()))
                     .map_err(Cause::from)
-                    .and_then(|mut block| {
-                        // What the pool gives nobody else refers to.
-                        if let Some(to) = block.get_mut() {
-                            to.copy_from_slice(part.bytes());
-                        }
+                    .and_then(|block| {
                         self.again(part);
                         Ok(scratch.hold(start, &block)?)
                     }),

@@ -1,6 +1,7 @@
 //! Blocks that Python functions are handed to fill, as arrays.
 
 use isochrony_segment::{Buffer, DType};
+use isochrony_tasklets::Pool;
 use numpy::npyffi::{self, PyArrayObject, npy_intp};
 use pyo3::prelude::*;
 
@@ -34,9 +35,13 @@ impl Handed {
         self.array.bind(py).clone()
     }
 
-    /// What was filled in, and whether it is the block itself: who kept the array, or a view of it, keeps the memory, and a
-    /// copy is taken.
-    pub(crate) fn fill(self, py: Python<'_>) -> Result<(Buffer, bool)> {
+    /// The block, which whoever kept the array looks into still.
+    pub(crate) fn into_block(self) -> Buffer {
+        self.block
+    }
+
+    /// What was filled in, a block of the pool: who kept the array, or a view of it, keeps the memory, and a copy is taken.
+    pub(crate) fn fill(self, py: Python<'_>, pool: &Pool) -> Result<Buffer> {
         let array = self.array.into_bound(py);
         let object = array.as_ptr().cast::<PyArrayObject>();
         // SAFETY: reads a field of a live array's C struct.
@@ -44,17 +49,20 @@ impl Handed {
         if unseen && references(&array) == 1 {
             // With it goes its keeper, and that one's reference.
             drop(array);
-            return Ok((self.block, true));
+            return Ok(self.block);
         }
-        Ok((Buffer::concat([self.block.bytes()])?, false))
+        let copy = pool.copy_of(self.block.bytes())?;
+        pool.give(self.block);
+        Ok(copy)
     }
 }
 
-/// The memory of an array that a function lets go of: itself if nobody else holds it and it owns it, else a copy.
-pub(crate) fn let_go(array: Bound<'_, PyAny>) -> Result<Buffer> {
+/// The memory of an array that a function lets go of: itself if nobody else holds it and it owns it, else a copy in a
+/// block of the pool.
+pub(crate) fn let_go(array: Bound<'_, PyAny>, pool: &Pool) -> Result<Buffer> {
     let returned = Returned::of(array)?;
     if returned.is_only_holder() {
         return returned.adopt();
     }
-    returned.copy()
+    Ok(pool.copy_of(returned.bytes())?)
 }

@@ -158,16 +158,15 @@ impl<'py> Returned<'py> {
         unseen && owns(flags) && self.is_alone()
     }
 
-    /// A copy of the values.
-    pub(super) fn copy(&self) -> Result<Buffer> {
+    /// The values, to be copied at once.
+    pub(super) fn bytes(&self) -> &[u8] {
         let (data, ..) = self.fields();
         if self.len() == 0 {
-            return Ok(Buffer::concat([])?);
+            return &[];
         }
         // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. That nobody
         // writes there meanwhile is the duty of the caller's caller, as in every binding to NumPy.
-        let bytes = unsafe { std::slice::from_raw_parts(data, self.len()) };
-        Ok(Buffer::concat([bytes])?)
+        unsafe { std::slice::from_raw_parts(data, self.len()) }
     }
 
     /// The part of `memory` that the array is a view of, read-only as what a function is given: nothing of Python is

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use isochrony_segment::DType;
 use isochrony_tasklets::{Context, Pool};
 use pyo3::prelude::*;
+use pyo3::types::PySlice;
 
 use super::Piece;
 use crate::errors::{Error, Raised, Result};
@@ -57,15 +58,15 @@ impl Room {
         pieces: &mut Vec<Piece>,
     ) -> PyResult<()> {
         let state = std::mem::replace(&mut *self.state(), State::Over);
-        let (block, ours) = match state {
-            State::Handed(handed) => handed.fill(py)?,
-            State::Given(array) => (let_go(array.into_bound(py))?, true),
+        let block = match state {
+            State::Handed(handed) => handed.fill(py, &self.pool)?,
+            State::Given(array) => let_go(array.into_bound(py), &self.pool)?,
             State::Unasked | State::Over => return Ok(()),
         };
         let size = self.dtype.size();
         for (_, start, stop) in written.iter().filter(|(own, ..)| *own == output) {
             let bytes = start.saturating_mul(size)..stop.saturating_mul(size);
-            let whole = ours && bytes == (0..block.len());
+            let whole = bytes == (0..block.len());
             if let Some(part) = block.slice(bytes) {
                 pieces.push(Piece {
                     output,
@@ -81,17 +82,30 @@ impl Room {
 
 #[pymethods]
 impl Room {
-    /// All of it as a writable 1-D array, the same at each call; what it holds is left over from other tasklets.
-    fn array<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+    /// All of it as a writable 1-D array, the same at each call. What it holds at first is what was given, else zeros if
+    /// `cleared`, else what is left over from other tasklets.
+    fn array<'py>(&self, py: Python<'py>, cleared: bool) -> Result<Bound<'py, PyAny>> {
         let mut state = self.state();
-        if let State::Unasked = &*state {
-            let bytes = self.samples.saturating_mul(self.dtype.size());
-            *state = State::Handed(Handed::new(py, self.pool.take(bytes)?, self.dtype)?);
+        let bytes = self.samples.saturating_mul(self.dtype.size());
+        let made = match &*state {
+            State::Unasked if cleared => {
+                Some(Handed::new(py, self.pool.take_zeroed(bytes)?, self.dtype)?)
+            }
+            State::Unasked => Some(Handed::new(py, self.pool.take(bytes)?, self.dtype)?),
+            State::Given(given) => {
+                // Its owner may use it on: it is not to be changed.
+                let own = Handed::new(py, self.pool.take(bytes)?, self.dtype)?;
+                own.array(py).set_item(PySlice::full(py), given.bind(py))?;
+                Some(own)
+            }
+            State::Handed(_) | State::Over => None,
+        };
+        if let Some(made) = made {
+            *state = State::Handed(made);
         }
         match &*state {
             State::Handed(handed) => Ok(handed.array(py)),
-            State::Given(array) => Ok(array.bind(py).clone()),
-            State::Unasked | State::Over => Err(self.over()),
+            State::Given(_) | State::Unasked | State::Over => Err(self.over()),
         }
     }
 
@@ -102,7 +116,9 @@ impl Room {
         if let State::Over = &*state {
             return Err(self.over());
         }
-        *state = State::Given(array);
+        if let State::Handed(handed) = std::mem::replace(&mut *state, State::Given(array)) {
+            self.pool.give(handed.into_block());
+        }
         Ok(())
     }
 }
