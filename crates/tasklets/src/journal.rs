@@ -37,7 +37,7 @@ pub(crate) enum Line {
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    file: File,
+    file: Held,
 }
 
 impl Journal {
@@ -73,17 +73,28 @@ impl Journal {
             let sum = crc32c::crc32c(line.as_bytes());
             text.extend_from_slice(format!("{sum:08x} {line}\n").as_bytes());
         }
-        self.file
+        (self.file.0)
             .write_all(&text)
-            .and_then(|()| self.file.sync_data())
+            .and_then(|()| self.file.0.sync_data())
             .map_err(|source| failed("write", &self.path, source))
+    }
+}
+
+/// A file that is locked as long as this lives.
+#[derive(Debug)]
+struct Held(File);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock with a child that was forked meanwhile. Failure means that there is none.
+        let _ = self.0.unlock();
     }
 }
 
 /// A journal that no other run writes, as it was found.
 pub(crate) struct Locked {
     path: PathBuf,
-    file: File,
+    file: Held,
     lines: Vec<Line>,
     bytes: u64,
 }
@@ -116,7 +127,7 @@ impl Locked {
         }
         Ok(Self {
             path: path.to_owned(),
-            file,
+            file: Held(file),
             lines,
             bytes,
         })
@@ -140,8 +151,10 @@ impl Locked {
             ..
         } = self;
         let io = |source| failed("begin", &path, source);
-        file.set_len(if resume { bytes } else { 0 }).map_err(io)?;
-        file.seek(SeekFrom::End(0)).map_err(io)?;
+        (file.0)
+            .set_len(if resume { bytes } else { 0 })
+            .map_err(io)?;
+        (file.0).seek(SeekFrom::End(0)).map_err(io)?;
         // Its name, too: samples must not outlive what says whose they are.
         sync_folder(folder_of(&path)).map_err(io)?;
         let mut journal = Journal { path, file };
@@ -221,6 +234,22 @@ mod tests {
         claims: impl IntoIterator<Item = (String, Range<i64>)>,
     ) -> Result<Journal, TaskletError> {
         Locked::new(path, false)?.begin(resume, claims)
+    }
+
+    #[test]
+    fn a_journal_is_free_again_even_if_a_child_was_forked_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let journal = begin(&path, false, []).unwrap();
+        // What a child has until it runs its program: another descriptor of the same opening.
+        let child = journal.file.0.try_clone().unwrap();
+        assert!(matches!(
+            Locked::new(&path, false),
+            Err(TaskletError::JournalInUse { .. })
+        ));
+        drop(journal);
+        assert!(Locked::new(&path, false).is_ok());
+        drop(child);
     }
 
     #[test]
