@@ -40,22 +40,26 @@ impl Cut for Parts {
     }
 }
 
-/// A part's number, and whether it failed.
-struct Done(u64, bool);
+/// A part's number, and if it failed, whether that matters.
+struct Done(u64, Option<bool>);
 
 impl Gave for Done {
-    type Error = u64;
+    type Error = (u64, bool);
 
     fn bytes(&self) -> u64 {
         1
     }
 
     fn has_failed(&self) -> bool {
-        self.1
+        self.1.is_some()
     }
 
-    fn take_error(&mut self) -> Option<u64> {
-        std::mem::take(&mut self.1).then_some(self.0)
+    fn matters(error: &(u64, bool)) -> bool {
+        error.1
+    }
+
+    fn take_error(&mut self) -> Option<(u64, bool)> {
+        Some((self.0, self.1.take()?))
     }
 }
 
@@ -66,7 +70,7 @@ fn work(order: &Model, fails: Option<u64>, done: &AtomicU64) {
     let mut seat = Seat::default();
     while let Some(task) = order.take(&mut seat, || ()) {
         done.fetch_add(1 << (8 * task.portion), Ordering::SeqCst);
-        let failed = fails == Some(task.portion);
+        let failed = (fails == Some(task.portion)).then_some(true);
         order.give(&task, Done(task.portion, failed));
     }
 }
@@ -134,12 +138,45 @@ fn behind_a_failed_part_nothing_comes_and_its_error_is_the_run_s() {
         let workers = [(); 2].map(|()| begin(&order, Some(1), &done));
         // The part itself is handed over, up to where it failed.
         assert_eq!(gathered(&order, 0), (vec![0, 1], false));
-        assert_eq!(order.take_error(), Some(1));
+        assert_eq!(order.take_error(), Some((1, true)));
         order.stop();
         for worker in workers {
             worker.join().unwrap();
         }
     });
+}
+
+#[test]
+fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_it_is_done() {
+    // In the midst, and at the end, where there is nothing else to do meanwhile.
+    for fails in [0, 1] {
+        model(move || {
+            let order = Arc::new(Model::new(vec![Parts(2)], 2, 100));
+            let failed = Arc::new(AtomicU64::new(0));
+            let workers = [(); 2].map(|()| {
+                let (order, failed) = (order.clone(), failed.clone());
+                thread::spawn(move || {
+                    let mut seat = Seat::default();
+                    while let Some(task) = order.take(&mut seat, || ()) {
+                        let first =
+                            task.portion == fails && failed.fetch_add(1, Ordering::SeqCst) == 0;
+                        order.give(&task, Done(task.portion, first.then_some(false)));
+                    }
+                    order.leave(&seat);
+                })
+            });
+            let all = if fails == 0 {
+                vec![0, 0, 1]
+            } else {
+                vec![0, 1, 1]
+            };
+            assert_eq!(gathered(&order, 0), (all, true));
+            assert_eq!(order.take_error(), None);
+            for worker in workers {
+                worker.join().unwrap();
+            }
+        });
+    }
 }
 
 #[test]
@@ -171,7 +208,7 @@ fn work_alone(order: &Model) {
     let mut seat = Seat::default();
     while let Some(task) = order.take(&mut seat, || ()) {
         if task.alone {
-            order.give(&task, Done(task.portion, false));
+            order.give(&task, Done(task.portion, None));
         } else {
             assert!(order.put_back(&task), "only what is alone has all there is");
         }
@@ -207,7 +244,7 @@ fn the_run_gets_memory_when_nobody_works_and_all_is_done_in_the_end() {
                 while let Some(task) = order.take(&mut seat, || ()) {
                     under_way.fetch_add(1, Ordering::SeqCst);
                     under_way.fetch_sub(1, Ordering::SeqCst);
-                    order.give(&task, Done(task.portion, false));
+                    order.give(&task, Done(task.portion, None));
                 }
                 order.leave(&seat);
             })

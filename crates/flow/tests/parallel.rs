@@ -1,6 +1,8 @@
 //! Runs on several cores: who does what, what fails, what is bounded. That results are the same bits is tested beside what
 //! makes plans by chance, in `rewrites.rs` and `stored.rs`.
 
+#[path = "common/fail.rs"]
+mod fail;
 #[path = "common/gapped.rs"]
 mod gapped;
 
@@ -10,46 +12,16 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use isochrony_expr::Expr;
 use isochrony_flow::{
     Bound, Break, Contract, Control, Declaration, Declared, Held, Inputs, Item, Kept, Live, Next,
-    OpError, OpErrorKind, Operator, Out, Plan, PlanError, Port, PortType, Progress, RunOptions,
-    Stat, json, operator,
+    OpError, Operator, Out, Plan, PlanError, Port, PortType, Progress, RunOptions, Stat, json,
+    operator,
 };
 
 use gapped::{SAMPLES, named, options, recording, windows};
 
-operator! {
-    /// Fails or panics at a sample.
-    pub struct Fail = "fail" (Inputs::Exactly(1)) {
-        /// Indices of samples.
-        at: Vec<f64> = "numbers" {},
-        /// "error" or "panic".
-        how: String = "text" { choices: &["error", "panic"], default: || json!("error") },
-    }
-    state {}
-}
-
-impl Operator for Fail {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
-    }
-
-    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        let hit = |at: &&f64| {
-            item.range()
-                .is_some_and(|range| range.contains(&(**at as i64)))
-        };
-        if let Some(at) = self.at.iter().find(hit) {
-            assert!(self.how == "error", "sample {at} is cursed");
-            return Err(OpErrorKind::Failed(format!("sample {at} is bad").into()).into());
-        }
-        Ok(Next::Tail)
-    }
-}
-
 fn failing(at: &[i64], how: &str) -> Plan {
-    let params = json!({"at": at, "how": how}).as_object().unwrap().clone();
     let s = Expr::input();
-    let failing = windows().map(&(&s * 2)).unwrap().then::<Fail>(params);
-    failing.unwrap().map(&s.max()).unwrap()
+    let failing = fail::failing(&windows().map(&(&s * 2)).unwrap(), at, how);
+    failing.map(&s.max()).unwrap()
 }
 
 fn named_in(plan: &Plan, declaration: &Declaration, params: serde_json::Value) -> Plan {

@@ -97,6 +97,17 @@ impl Run {
         }
     }
 
+    /// Nobody wants what some nodes give, nor what only leads to them.
+    pub(crate) fn end(&mut self, nodes: impl Iterator<Item = usize>) {
+        let mut any = false;
+        for node in nodes {
+            any |= !std::mem::replace(&mut self.slots[node].ended, true);
+        }
+        if any {
+            slot::end_upstream(&mut self.slots, &self.shared.cold);
+        }
+    }
+
     /// Runs until its sources rest or have ended: one task of a worker.
     pub(crate) fn task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         for feed in &mut self.feeds {
@@ -129,13 +140,22 @@ impl Run {
         go_round(&mut self.slots, &mut self.shared)
     }
 
+    /// Whose turn it is: the source that lags behind, of those that may have something, the first of equals. Before that one
+    /// of which nobody wants more, which is told so before another is asked.
+    fn turn(&self) -> Option<usize> {
+        let open = self.feeds.iter().enumerate();
+        let mut open = open.filter(|(_, feed)| !feed.ended);
+        let unwanted = |&(_, feed): &(usize, &Feed)| self.slots[feed.node].ended;
+        let feed = open.clone().find(unwanted).or_else(|| {
+            let open = open.by_ref().filter(|(_, feed)| !feed.idle);
+            open.min_by(|a, b| a.1.time.total_cmp(&b.1.time))
+        });
+        feed.map(|(at, _)| at)
+    }
+
     /// A burst of one source, or a rest.
     fn step(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
-        // The source that lags behind, of those that may have something; the first of equals.
-        let open = self.feeds.iter().enumerate();
-        let open = open.filter(|(_, feed)| !feed.ended && !feed.idle);
-        let feed = open.min_by(|a, b| a.1.time.total_cmp(&b.1.time));
-        let feed = feed.map(|(at, _)| at);
+        let feed = self.turn();
         // One guard a burst: what a panic needs to know is in `shared`, which is only read after it.
         let burst = catch_unwind(AssertUnwindSafe(|| match feed {
             Some(feed) => self.burst(feed, options),
@@ -287,6 +307,8 @@ impl Run {
                 shared.ended = false;
                 slot::end_upstream(slots, &shared.cold);
                 feed.ended |= slots[feed.node].ended;
+                // Another source may be wanted no more, and hears of that before this one goes on.
+                break;
             }
         }
         if let Some(progress) = options.progress {

@@ -1,6 +1,7 @@
 //! What is handed out and given back in a run on several cores; in which order is [`order`](super::order)'s.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::log::Event;
 use super::order::Order;
@@ -52,6 +53,21 @@ impl Room for Dispatch {
     }
 }
 
+/// Whether somebody still takes what leaves by an exit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Leads(Arc<AtomicBool>);
+
+impl Leads {
+    /// Nobody takes it any more.
+    pub(super) fn close(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn closed(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// What a task gave.
 #[derive(Debug)]
 pub(super) struct Parcel {
@@ -59,9 +75,25 @@ pub(super) struct Parcel {
     pub(super) exits: Vec<Leaving>,
     /// Samples of the portion.
     pub(super) samples: u64,
-    /// What went wrong behind all that.
-    error: Option<Box<RunError>>,
+    /// Whether something went wrong behind all that.
+    pub(super) failed: bool,
+    failure: Option<Failure>,
     bytes: u64,
+}
+
+/// What a task failed with.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: Box<RunError>,
+    /// Exits to which the operator leads; none: it matters in any case.
+    leads: Vec<Leads>,
+}
+
+impl Failure {
+    pub(super) fn new(error: RunError, leads: Vec<Leads>) -> Self {
+        let error = Box::new(error);
+        Self { error, leads }
+    }
 }
 
 /// What a task gave by an exit.
@@ -73,7 +105,7 @@ pub(super) struct Leaving {
 }
 
 impl Parcel {
-    pub(super) fn new(exits: Vec<Leaving>, samples: u64, error: Option<RunError>) -> Self {
+    pub(super) fn new(exits: Vec<Leaving>, samples: u64, failure: Option<Failure>) -> Self {
         let events = exits.iter().flat_map(|exit| &exit.events);
         let bytes = events.map(|event| match event {
             Event::Item(item) => item.bytes(),
@@ -83,30 +115,35 @@ impl Parcel {
             bytes: bytes.sum(),
             exits,
             samples,
-            error: error.map(Box::new),
+            failed: failure.is_some(),
+            failure,
         }
     }
 }
 
 impl Gave for Parcel {
-    type Error = Box<RunError>;
+    type Error = Failure;
 
     fn bytes(&self) -> u64 {
         self.bytes
     }
 
     fn has_failed(&self) -> bool {
-        self.error.is_some()
+        self.failed
     }
 
-    fn take_error(&mut self) -> Option<Box<RunError>> {
-        self.error.take()
+    fn matters(failure: &Failure) -> bool {
+        failure.leads.is_empty() || !failure.leads.iter().all(Leads::closed)
+    }
+
+    fn take_error(&mut self) -> Option<Failure> {
+        self.failure.take()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
     use std::time::Duration;
 
     use super::super::order::Seat;
@@ -146,7 +183,8 @@ mod tests {
 
     fn parcel(upto: i64, error: Option<RunError>) -> Parcel {
         let events = Vec::new();
-        Parcel::new(vec![Leaving { events, upto }], 10, error)
+        let failure = error.map(|error| Failure::new(error, Vec::new()));
+        Parcel::new(vec![Leaving { events, upto }], 10, failure)
     }
 
     #[test]
@@ -253,7 +291,7 @@ mod tests {
         assert!(matches!(dispatch.next(0), Given::Parcel(_)));
         assert!(matches!(dispatch.next(0), Given::Failed));
         assert!(matches!(
-            dispatch.take_error().as_deref(),
+            dispatch.take_error().map(|failure| *failure.error),
             Some(RunError::Interrupted { items: 1 })
         ));
     }

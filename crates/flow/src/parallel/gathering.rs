@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-use super::dispatch::{Dispatch, Given, Leaving, Parcel};
+use super::dispatch::{Dispatch, Given, Leads, Leaving, Parcel};
 use super::log::Event;
 use crate::{Clock, Live, OpError, OpErrorKind, PortType, Pulled, Recording, Snapshot, Source};
 
@@ -22,16 +22,21 @@ pub(super) struct Shelf {
 }
 
 /// What waits at an exit.
-#[derive(Default)]
 struct Waiting {
     ready: VecDeque<Pulled>,
-    /// Nobody takes it.
-    closed: bool,
+    leads: Leads,
+    /// So much was given of a task that is done again since what it failed with matters to nobody any more.
+    given: usize,
 }
 
 impl Shelf {
-    pub(super) fn new(dispatch: &Arc<Dispatch>, front: usize, exits: usize) -> Self {
-        let exits = (0..exits).map(|_| Waiting::default()).collect();
+    pub(super) fn new(dispatch: &Arc<Dispatch>, front: usize, exits: &[Leads]) -> Self {
+        let exits = exits.iter().map(|leads| Waiting {
+            ready: VecDeque::new(),
+            leads: leads.clone(),
+            given: 0,
+        });
+        let exits = exits.collect();
         Self {
             dispatch: dispatch.clone(),
             front,
@@ -57,7 +62,9 @@ impl Shelf {
             drop(exits);
             match self.dispatch.next(self.front) {
                 Given::Parcel(parcel) => {
-                    *given += parcel.samples;
+                    if !parcel.failed {
+                        *given += parcel.samples;
+                    }
                     self.put(parcel);
                 }
                 Given::NotYet => return Ok(Pulled::Idle),
@@ -68,18 +75,27 @@ impl Shelf {
         }
     }
 
+    /// Of a task that failed what came before that, which the same task gives again if it is done again.
     fn put(&self, parcel: Parcel) {
+        let failed = parcel.failed;
         let mut exits = self.lock();
         for (exit, Leaving { events, upto }) in exits.iter_mut().zip(parcel.exits) {
-            if exit.closed {
+            let before = std::mem::take(&mut exit.given);
+            if failed {
+                exit.given = before.max(events.len());
+            }
+            if exit.leads.closed() {
                 continue;
             }
             let pulled = |event| match event {
                 Event::Item(item) => Pulled::Item(item),
                 Event::Stretch { anchor, why } => Pulled::Stretch { anchor, why },
             };
-            exit.ready.extend(events.into_iter().map(pulled));
-            exit.ready.push_back(Pulled::Upto(upto));
+            exit.ready
+                .extend(events.into_iter().skip(before).map(pulled));
+            if !failed {
+                exit.ready.push_back(Pulled::Upto(upto));
+            }
         }
     }
 }
@@ -136,7 +152,7 @@ impl Source for Gathered {
 
     fn close(&mut self) {
         let mut exits = self.shelf.lock();
-        exits[self.exit].closed = true;
+        exits[self.exit].leads.close();
         exits[self.exit].ready.clear();
     }
 

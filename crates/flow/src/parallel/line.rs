@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::dispatch::{Leaving, Task};
+use super::dispatch::{Leads, Leaving, Task};
 use super::log::{Event, HandOver, Log};
 use super::split::{Front, renumbered};
 use super::trim::{Kept, Trim};
@@ -21,6 +21,10 @@ pub(super) struct Line {
     /// What goes on where something is cut off: of which edge, and how much around the portion.
     cuts: Vec<(Kept, Edge, Reach)>,
     exits: Vec<Leaves>,
+    /// Of each exit, the last node before it.
+    ends: Vec<usize>,
+    /// Of each exit, whether what leads only there was ended when the last task began.
+    ended: Vec<bool>,
     wiring: Wiring,
 }
 
@@ -58,6 +62,7 @@ impl Line {
             at,
             cuts,
             exits,
+            ends,
             ..
         } = made;
         let graph = Graph {
@@ -73,6 +78,8 @@ impl Line {
             current,
             cuts,
             exits,
+            ended: vec![false; ends.len()],
+            ends,
             wiring,
         })
     }
@@ -98,6 +105,10 @@ impl Line {
                 log.begin(task.portion.before.is_none());
             }
         }
+        self.ended = front.leads.iter().map(Leads::closed).collect();
+        let closed = self.ends.iter().zip(&self.ended);
+        let closed = closed.filter(|(_, ended)| **ended);
+        self.run.end(closed.map(|(&node, _)| node));
         let ran = self.run.task(options);
         ran.map_err(|error| renumbered(error, &self.wiring.origin))
     }
@@ -123,6 +134,22 @@ impl Line {
         exits.collect()
     }
 
+    /// The exits to which an operator leads that failed in the last task; none where it had been ended, or where it is not
+    /// known which it was: then that matters in any case.
+    pub(super) fn leads(&self, front: &Front, error: &RunError) -> Vec<Leads> {
+        let RunError::Operator { node, .. } = error else {
+            return Vec::new();
+        };
+        let behind: Vec<usize> = front.exits_behind(*node).collect();
+        match behind.iter().all(|&exit| self.ended[exit]) {
+            true => Vec::new(),
+            false => behind
+                .iter()
+                .map(|&exit| front.leads[exit].clone())
+                .collect(),
+        }
+    }
+
     /// What its operators did, in the order of the front's.
     pub(super) fn report(&self, busy: std::time::Duration) -> Report {
         let mut report = self.run.report(busy);
@@ -140,6 +167,7 @@ struct Making {
     at: Vec<usize>,
     cuts: Vec<(Kept, Edge, Reach)>,
     exits: Vec<Leaves>,
+    ends: Vec<usize>,
     /// Of each cut-off of the front, its node, once it is there.
     cut: Vec<Option<usize>>,
 }
@@ -182,10 +210,15 @@ impl Making {
     fn exits(&mut self, front: &Front) {
         for exit in &front.tree.exits {
             let leaves = match exit.gathers {
-                true => Leaves::Gathered(self.at[exit.edge.0]),
+                true => {
+                    let node = self.at[exit.edge.0];
+                    self.ends.push(node);
+                    Leaves::Gathered(node)
+                }
                 false => {
                     let (log, from) = (Log::default(), self.from(front, exit.edge, None));
-                    self.behind(from, front.given(exit.edge).0, HandOver(log.clone()));
+                    let end = self.behind(from, front.given(exit.edge).0, HandOver(log.clone()));
+                    self.ends.push(end);
                     Leaves::Handed(log)
                 }
             };

@@ -138,8 +138,8 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
         None => Err(no_thread()),
     };
     // What a worker met is what ended the run, not that its results did not come.
-    if let Some(error) = dispatch.take_error() {
-        return Err(*error);
+    if let Some(failure) = dispatch.take_error() {
+        return Err(*failure.error);
     }
     let (run, mut report) = ran.map_err(|error| rest.located(error))?;
     report.operators = split.operators(&reports, report.operators);

@@ -137,8 +137,7 @@ impl<C: Cut, G: Gave> Order<C, G> {
                 continue;
             }
             // What waits may have to be done again.
-            let over = |front: &Front<C::Part, G>| front.exhausted && front.places.is_empty();
-            if state.stopped || state.fronts.iter().all(over) {
+            if state.stopped || state.fronts.iter().all(Front::over) {
                 return None;
             }
             let Some(at) = self.open(&state) else {
@@ -274,18 +273,24 @@ impl<C: Cut, G: Gave> Order<C, G> {
         loop {
             let (lost, short) = (state.lost, state.at_once == 1);
             let own = &mut state.fronts[front];
-            if let Some(error) = own.error.take() {
-                state.error.get_or_insert(error);
-                return Given::Failed;
+            if let Some((part, error)) = own.failed.take() {
+                if G::matters(&error) {
+                    state.error.get_or_insert(error);
+                    return Given::Failed;
+                }
+                // Nobody takes any more what failed: the task is done again without it.
+                own.places.push_front((part, Place::Again));
+                own.exhausted = false;
+                self.work.notify_all();
             }
             if own.places.is_empty() && own.exhausted {
                 return Given::End;
             }
             if let Some((_, Place::Done(_))) = own.places.front()
-                && let Some((_, Place::Done(mut parcel))) = own.places.pop_front()
+                && let Some((part, Place::Done(mut parcel))) = own.places.pop_front()
             {
                 own.bytes -= parcel.bytes();
-                own.error = parcel.take_error();
+                own.failed = parcel.take_error().map(|error| (part, error));
                 own.asked = false;
                 self.work.notify_all();
                 return Given::Parcel(parcel);

@@ -23,6 +23,11 @@ pub(super) trait Gave {
 
     fn has_failed(&self) -> bool;
 
+    /// Whether what went wrong still matters to somebody, where all was taken that came before it.
+    fn matters(_: &Self::Error) -> bool {
+        true
+    }
+
     fn take_error(&mut self) -> Option<Self::Error>;
 }
 
@@ -62,8 +67,8 @@ pub(super) struct Front<Part, G: Gave> {
     pub(super) handed_out: u64,
     /// Of the tasks from the oldest that is wanted on.
     pub(super) places: VecDeque<(Part, Place<G>)>,
-    /// What the task that was taken last failed with: behind it nothing comes.
-    pub(super) error: Option<G::Error>,
+    /// The task that was taken last, and what it failed with: nothing comes behind it as long as that matters.
+    pub(super) failed: Option<(Part, G::Error)>,
     pub(super) bytes: u64,
     /// It was asked for more than there was.
     pub(super) asked: bool,
@@ -76,10 +81,15 @@ impl<Part, G: Gave> Front<Part, G> {
             exhausted: false,
             handed_out: 0,
             places: VecDeque::new(),
-            error: None,
+            failed: None,
             bytes: 0,
             asked: false,
         }
+    }
+
+    /// Whether nothing more is to be done.
+    pub(super) fn over(&self) -> bool {
+        self.exhausted && self.places.is_empty() && self.failed.is_none()
     }
 
     pub(super) fn under_way(&self) -> usize {

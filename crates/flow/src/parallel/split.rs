@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::combine::Combine;
-use super::dispatch::{Cutting, Dispatch, WINDOW};
+use super::dispatch::{Cutting, Dispatch, Leads, WINDOW};
 use super::gathering::{Gathering, Shelf};
 use super::indices::Indices;
 use super::places::places;
@@ -27,6 +27,8 @@ pub(super) struct Front {
     pub(super) segment: u64,
     pub(super) reads: Live,
     pub(super) snapshot: Arc<dyn Snapshot>,
+    /// Of each exit, whether somebody still takes what leaves by it.
+    pub(super) leads: Vec<Leads>,
 }
 
 /// What is left for the caller's thread.
@@ -62,6 +64,17 @@ impl Front {
     pub(super) fn given(&self, (place, output): Edge) -> (PortType, &Indices) {
         let port = self.nodes[place].bound.outputs[usize::from(output)];
         (port, &self.tree.taken[place].indices)
+    }
+
+    /// The exits to which a node of the whole graph leads.
+    pub(super) fn exits_behind(&self, node: usize) -> impl Iterator<Item = usize> {
+        let mut behind: Vec<bool> = Vec::new();
+        for one in &self.tree.taken {
+            let follows = one.inputs.iter().any(|&(from, _)| behind[from]);
+            behind.push(one.node == node || follows);
+        }
+        let exits = self.tree.exits.iter().enumerate();
+        exits.filter_map(move |(nth, exit)| behind[exit.edge.0].then_some(nth))
     }
 
     /// How many come out by an exit, where that is known.
@@ -134,6 +147,7 @@ impl Split {
                 segment: *segment,
                 reads: recording.clone(),
                 snapshot,
+                leads: tree.exits.iter().map(|_| Leads::default()).collect(),
                 tree,
             });
         }
@@ -202,7 +216,7 @@ fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
         for (place, one) in front.tree.taken.iter().enumerate() {
             done[one.node] = Some((at, place));
         }
-        shelves.push(Shelf::new(dispatch, at, front.tree.exits.len()));
+        shelves.push(Shelf::new(dispatch, at, &front.leads));
     }
     let mut rest = Building::default();
     for (number, node) in graph.nodes.iter().enumerate() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use isochrony_store::Reading;
 
-use super::dispatch::{Dispatch, Parcel, Task};
+use super::dispatch::{Dispatch, Failure, Parcel, Task};
 use super::line::Line;
 use super::order::Seat;
 use super::split::Front;
@@ -266,10 +266,14 @@ impl<'a> Worker<'a> {
             let current = current.unwrap_or_else(PoisonError::into_inner);
             (exits, current.samples)
         });
-        if error.is_some() {
+        let failure = error.map(|error| {
+            let leads = place.as_ref().map(|line| line.leads(front, &error));
+            Failure::new(error, leads.unwrap_or_default())
+        });
+        if failure.is_some() {
             self.close(task.front);
         }
-        Parcel::new(exits, samples, error)
+        Parcel::new(exits, samples, failure)
     }
 
     fn task(&mut self, task: &Task) -> Result<(), RunError> {
