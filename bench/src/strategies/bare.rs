@@ -4,18 +4,26 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 
-use super::{Failure, PAYLOAD, Row, WINDOW};
+use super::{Failure, PAYLOAD, Row};
 
 type Rows = Vec<Row<i16>>;
 
-pub type Bare = (&'static str, fn(&[(PathBuf, u64)]) -> Result<Rows, Failure>);
+/// Its name; files, samples of a window.
+pub type Bare = (
+    &'static str,
+    fn(&[(PathBuf, u64)], usize) -> Result<Rows, Failure>,
+);
 
 pub const BARE: [Bare; 4] = [
-    ("pread of 512 KiB", |files| copied(files, 512 << 10, 0)),
-    ("mmap", |files| mapped(files, false)),
-    ("mmap with read-ahead", |files| mapped(files, true)),
-    ("pread of 4 MiB past the page cache", |files| {
-        copied(files, 4 << 20, O_DIRECT)
+    ("pread of 512 KiB", |files, window| {
+        copied(files, window, 512 << 10, 0)
+    }),
+    ("mmap", |files, window| mapped(files, window, false)),
+    ("mmap with read-ahead", |files, window| {
+        mapped(files, window, true)
+    }),
+    ("pread of 4 MiB past the page cache", |files, window| {
+        copied(files, window, 4 << 20, O_DIRECT)
     }),
 ];
 
@@ -24,8 +32,13 @@ const O_DIRECT: i32 = 0o200_000;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
 const O_DIRECT: i32 = 0o40_000;
 
-fn copied(files: &[(PathBuf, u64)], piece: usize, flags: i32) -> Result<Rows, Failure> {
-    let mut windows = Windows::default();
+fn copied(
+    files: &[(PathBuf, u64)],
+    window: usize,
+    piece: usize,
+    flags: i32,
+) -> Result<Rows, Failure> {
+    let mut windows = Windows::of(window);
     let mut memory = vec![0i16; (piece + 4096) / 2];
     let skip = memory.as_ptr().addr().wrapping_neg() % 4096 / 2;
     for (path, len) in files {
@@ -45,9 +58,9 @@ fn copied(files: &[(PathBuf, u64)], piece: usize, flags: i32) -> Result<Rows, Fa
     Ok(windows.table)
 }
 
-fn mapped(files: &[(PathBuf, u64)], ahead: bool) -> Result<Rows, Failure> {
+fn mapped(files: &[(PathBuf, u64)], window: usize, ahead: bool) -> Result<Rows, Failure> {
     const PIECE: usize = 4 << 20;
-    let mut windows = Windows::default();
+    let mut windows = Windows::of(window);
     for (path, len) in files {
         let file = File::open(path)?;
         // SAFETY: nobody changes the file while it is measured.
@@ -79,6 +92,7 @@ fn mapped(files: &[(PathBuf, u64)], ahead: bool) -> Result<Rows, Failure> {
 
 /// Windows' minimum, maximum and mean, as one would write it by hand.
 struct Windows {
+    window: usize,
     table: Rows,
     min: i16,
     max: i16,
@@ -86,9 +100,10 @@ struct Windows {
     count: usize,
 }
 
-impl Default for Windows {
-    fn default() -> Self {
+impl Windows {
+    fn of(window: usize) -> Self {
         Self {
+            window,
             table: Vec::new(),
             min: i16::MAX,
             max: i16::MIN,
@@ -96,9 +111,7 @@ impl Default for Windows {
             count: 0,
         }
     }
-}
 
-impl Windows {
     fn push(&mut self, samples: &[i16]) {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
@@ -117,7 +130,7 @@ impl Windows {
     #[inline(always)]
     fn push_plain(&mut self, mut samples: &[i16]) {
         while !samples.is_empty() {
-            let (part, rest) = samples.split_at(samples.len().min(WINDOW - self.count));
+            let (part, rest) = samples.split_at(samples.len().min(self.window - self.count));
             samples = rest;
             // Sums of 32,768 samples fit 32 bits, which is what lets the compiler use vectors.
             for part in part.chunks(32_768) {
@@ -132,13 +145,13 @@ impl Windows {
                 self.sum += i64::from(total);
             }
             self.count += part.len();
-            if self.count == WINDOW {
-                let mean = self.sum as f64 / WINDOW as f64;
+            if self.count == self.window {
+                let mean = self.sum as f64 / self.window as f64;
                 self.table.push((self.min, self.max, mean));
                 let table = std::mem::take(&mut self.table);
                 *self = Self {
                     table,
-                    ..Self::default()
+                    ..Self::of(self.window)
                 };
             }
         }

@@ -36,7 +36,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     let bare = |table: &mut Vec<Measured>| -> Result<(), Failure> {
         forget(&files)?;
         let found = measured("bare pread of 512 KiB", || {
-            let rows = BARE[0].1(&files)?;
+            let rows = BARE[0].1(&files, WINDOW)?;
             assert_eq!(rows.len() as u64, windows);
             assert!(rows.iter().all(|row| *row == (0, 0, 0.0)));
             Ok(())

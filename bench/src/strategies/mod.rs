@@ -21,7 +21,11 @@ use isochrony_store::{Strategy, layout};
 use crate::measure::{Results, Times, noise, ratio};
 use bare::BARE;
 
+/// Samples of a window, a minute at 2 kHz.
 const WINDOW: usize = 120_000;
+/// Windows that lie in one piece of each strategy, so that a scan is a scan and no more: of those that lie across two,
+/// samples are copied, which is the plan's own computing.
+const WITHIN: usize = 65_536;
 /// Where samples begin in a shard.
 pub const PAYLOAD: u64 = 65_536;
 
@@ -39,7 +43,8 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     let short = Scanned::make::<i16>(&path, "short", bytes)?;
     // The same numbers as float64, of which a quarter is enough.
     let long = Scanned::make::<f64>(&path, "long", bytes)?;
-    let expected = BARE[0].1(&short.files)?;
+    let expected = BARE[0].1(&short.files, WINDOW)?;
+    let within = BARE[0].1(&short.files, WITHIN)?;
     let both = [(&short, &Strategy::ALL[..]), (&long, &TYPED[..])];
     let mut cases = Vec::new();
     for (state, _) in STATES {
@@ -79,25 +84,29 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                 if state == State::Cold {
                     forget(&case.scanned.files)?;
                 }
-                let (rows, spent) = plan(&path, case.scanned, case.strategy)?;
-                check(&rows, &expected, case.strategy.name());
+                let (rows, spent) = plan(&path, case.scanned, case.strategy, WITHIN)?;
+                check(&rows, &within, case.strategy.name());
                 case.measured.push(spent);
                 let scanned = case.scanned;
                 let seconds =
                     volume.predict(case.strategy, state, scanned.bytes as f64, scanned.dtype);
                 case.predicted
                     .extend(seconds.map(|s| Duration::from_secs_f64(s.median)));
-                if best == Some(case.strategy) && scanned.dtype == DType::I16 {
-                    chosen[k].push(spent);
-                }
             }
-            for turn in 0..BARE.len() {
-                let at = (turn + round) % BARE.len();
+            for turn in 0..=BARE.len() {
+                let at = (turn + round) % (BARE.len() + 1);
                 if state == State::Cold {
                     forget(&short.files)?;
                 }
+                if at == BARE.len() {
+                    let Some(best) = best else { continue };
+                    let (rows, spent) = plan(&path, &short, best, WINDOW)?;
+                    check(&rows, &expected, best.name());
+                    chosen[k].push(spent);
+                    continue;
+                }
                 let begun = Instant::now();
-                let rows = BARE[at].1(&short.files)?;
+                let rows = BARE[at].1(&short.files, WINDOW)?;
                 bare[k][at].push(begun.elapsed());
                 assert_eq!(rows, expected, "{}", BARE[at].0);
             }
@@ -305,10 +314,11 @@ fn plan(
     path: &Path,
     scanned: &Scanned,
     strategy: Strategy,
+    window: usize,
 ) -> Result<(Vec<Row<f64>>, Duration), Failure> {
     let store = Store::open(path, Mode::Read)?;
     let stored = Stored::new(store.path(), store.signal(scanned.name)?).io(strategy);
-    let plan = Plan::scan(stored).rewindow(WINDOW as u64)?;
+    let plan = Plan::scan(stored).rewindow(window as u64)?;
     let plan = plan.stats([Stat::Min, Stat::Max, Stat::Mean])?;
     let begun = Instant::now();
     let gathered = plan.collect()?;

@@ -89,6 +89,10 @@ pub fn calibrate(
             done(count, total);
         }
     }
+    let kernels = kernels(
+        &Store::open(&path, Mode::Read)?.signal(SIGNAL)?,
+        repeats_of(wanted),
+    )?;
     let machine = Machine::here();
     let costs = Costs::derive(&trials, machine.page_bytes as f64);
     let costs = costs.ok_or_else(|| StoreError::RefusedCalibration {
@@ -103,7 +107,7 @@ pub fn calibrate(
         .map(|one| (one.name().to_owned(), Path::derive(&trials, one, &costs)))
         .collect();
     let place = Place::of(&wanted.folder)?;
-    let repeats = wanted.repeats.max(5);
+    let repeats = repeats_of(wanted);
     Ok(Profile {
         format: FORMAT,
         machine,
@@ -125,11 +129,16 @@ pub fn calibrate(
             bytes: wanted.bytes,
             repeats: wanted.repeats,
             costs,
-            kernels: kernels(wanted.bytes, repeats)?,
+            kernels,
             major_fault: Spread::of(major),
             paths,
         }],
     })
+}
+
+/// How often what takes little time is measured.
+fn repeats_of(wanted: &Calibration) -> u32 {
+    wanted.repeats.max(5)
 }
 
 fn check(wanted: &Calibration) -> Result<(), StoreError> {
@@ -164,7 +173,8 @@ fn write(folder: &FilePath, bytes: u64) -> Result<Vec<(File, u64)>, StoreError> 
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            (state >> 52) as i16 - 2048
+            // Normal numbers also if the bytes are taken for float32 or float64.
+            (state >> 52) as i16 + 0x4000
         })
         .collect();
     let mut left = bytes / 2;

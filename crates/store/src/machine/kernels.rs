@@ -1,65 +1,62 @@
 //! What summarising costs by type of samples: scans are timed over 16-bit ones, and the others take more or less.
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
-use std::time::Instant;
 
-use isochrony_dsp::stats::{Statistic, summary};
-use isochrony_segment::{DType, Sample, dispatch};
+use isochrony_segment::DType;
 use serde::{Deserialize, Serialize};
 
+use super::costs::State;
 use super::spread::Spread;
+use super::timed::{time_scan, time_scan_as};
 use crate::error::StoreError;
-use crate::interrupt;
-use crate::strategy::system::free_memory;
+use crate::signal::Signal;
+use crate::strategy::Strategy;
 
 /// Seconds a byte that summarising samples of one type takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// In the processor's cache.
+    /// In a buffer that was just filled: in the processor's cache.
     pub cached: Spread,
-    /// In memory.
+    /// Where they are mapped.
     pub memory: Spread,
 }
 
-/// Bytes that stay in the processor's cache.
-const SMALL: usize = 256 << 10;
+/// Bytes that are summarised as each type: past any cache of a core's own.
+const AMOUNT: u64 = 128 << 20;
 
-/// Of all types of samples, by name.
-pub(super) fn kernels(bytes: u64, repeats: u32) -> Result<BTreeMap<String, Kernel>, StoreError> {
-    // Past any cache of a core's own; a cache that cores share may hold it, which what is mapped shows by itself.
-    let len = bytes.min(64 << 20).min(free_memory() / 4) as usize;
-    let mut found = BTreeMap::new();
-    for dtype in DType::ALL {
-        interrupt::look("calibrate")?;
-        let kernel = dispatch!(dtype, T => measure::<T>(len, repeats));
-        if let Some(kernel) = kernel {
-            found.insert(dtype.name().to_owned(), kernel);
+/// Of all types of samples, by name, measured over the bytes of one signal that is in the page cache. Types by turns, so
+/// that what changes meanwhile is alike for all.
+pub(super) fn kernels(
+    signal: &Signal,
+    repeats: u32,
+) -> Result<BTreeMap<String, Kernel>, StoreError> {
+    let most = (AMOUNT / signal.dtype().size() as u64).cast_signed();
+    let end = signal.end_index().min(most);
+    // Maps them.
+    time_scan(signal, Strategy::Mmap, State::Cached)?;
+    let mut found = BTreeMap::<&str, [Vec<f64>; 2]>::new();
+    for _ in 0..repeats {
+        for dtype in DType::ALL {
+            for (k, (strategy, state)) in SCANS.into_iter().enumerate() {
+                if let Some(one) = time_scan_as(signal, end, dtype, strategy, state)? {
+                    found.entry(dtype.name()).or_default()[k].push(one.inner / one.bytes);
+                }
+            }
         }
     }
-    Ok(found)
+    let kernel = |[cached, memory]: [Vec<f64>; 2]| {
+        Some(Kernel {
+            cached: Spread::of(cached)?,
+            memory: Spread::of(memory)?,
+        })
+    };
+    let found = found.into_iter();
+    let found = found.filter_map(|(name, seconds)| Some((name.to_owned(), kernel(seconds)?)));
+    Ok(found.collect())
 }
 
-fn measure<T: Sample + Statistic + bytemuck::Zeroable>(len: usize, repeats: u32) -> Option<Kernel> {
-    let memory = vec![T::zeroed(); (len / size_of::<T>()).max(1)];
-    let small = &memory[..memory.len().min(SMALL / size_of::<T>())];
-    let each = |samples: &[T], times: u32| {
-        let mut seconds = Vec::new();
-        // The first one fills the cache.
-        for round in 0..=repeats {
-            let begun = Instant::now();
-            for _ in 0..times {
-                _ = black_box(summary(black_box(samples)));
-            }
-            let bytes = size_of_val(samples) as f64 * f64::from(times);
-            if round > 0 {
-                seconds.push(begun.elapsed().as_secs_f64() / bytes);
-            }
-        }
-        Spread::of(seconds)
-    };
-    Some(Kernel {
-        cached: each(small, 16)?,
-        memory: each(&memory, 1)?,
-    })
-}
+/// How samples come into the cache, and how they are mapped.
+const SCANS: [(Strategy, State); 2] = [
+    (Strategy::Read, State::Cached),
+    (Strategy::Mmap, State::Mapped),
+];

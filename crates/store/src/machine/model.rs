@@ -40,7 +40,7 @@ pub struct Volume {
     pub repeats: u32,
     /// What does not depend on the strategy; of 16-bit samples, which scans are timed over.
     pub costs: Costs,
-    /// What summarising costs in memory of the process, by type of samples.
+    /// What summarising costs, by type of samples.
     pub kernels: BTreeMap<String, Kernel>,
     /// By strategy.
     pub paths: BTreeMap<String, Path>,

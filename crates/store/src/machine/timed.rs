@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use isochrony_dsp::stats::{Accumulator, Statistic};
-use isochrony_segment::{Sample, dispatch};
+use isochrony_segment::{DType, Sample, dispatch};
 
 use super::cache::faults;
 use super::costs::{State, Trial};
@@ -23,15 +23,28 @@ pub fn time_scan(
     strategy: Strategy,
     state: State,
 ) -> Result<Option<Trial>, StoreError> {
-    dispatch!(signal.dtype(), T => scan::<T>(signal, strategy, state))
+    let end = signal.end_index();
+    dispatch!(signal.dtype(), T => scan::<T, T>(signal, end, strategy, state))
 }
 
-fn scan<T: Sample + Statistic>(
+/// The same of the samples before `end`, whose bytes are summarised as if they were of another type.
+pub(super) fn time_scan_as(
     signal: &Signal,
+    end: i64,
+    dtype: DType,
     strategy: Strategy,
     state: State,
 ) -> Result<Option<Trial>, StoreError> {
-    let end = signal.end_index();
+    dispatch!(signal.dtype(), S => dispatch!(dtype, T => scan::<S, T>(signal, end, strategy, state)))
+}
+
+/// Scans samples of type `S`; those that were read together are summarised as `T`.
+fn scan<S: Sample, T: Sample + Statistic>(
+    signal: &Signal,
+    end: i64,
+    strategy: Strategy,
+    state: State,
+) -> Result<Option<Trial>, StoreError> {
     let size = signal.dtype().size() as u64;
     let all = signal.select(0..end)?;
     let parts = all.parts().to_vec();
@@ -54,7 +67,8 @@ fn scan<T: Sample + Statistic>(
             let stop = stretch.end.min(at + piece);
             let segment = reader.read(at..stop)?;
             lap(&mut outer);
-            segment.visit::<T>(|samples| accumulator.push(samples))?;
+            // Pieces are aligned in memory: all of one is between, but for the last bytes of the last.
+            segment.visit::<S>(|samples| accumulator.push(bytemuck::pod_align_to(samples).1))?;
             drop(segment);
             lap(&mut inner);
             samples += stop - at;
