@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use isochrony_segment::Buffer;
+use isochrony_segment::{Buffer, BufferKind};
 
+use crate::engine::io::failed;
 use crate::engine::{Engine, Reader, vanished};
 use crate::error::StoreError;
 use crate::held::Held;
+use crate::layout::flat::Flat;
+use crate::lease::Copies;
 use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
 use crate::state::SignalState;
@@ -26,6 +29,8 @@ pub(crate) struct Backend {
     closed: AtomicBool,
     /// Samples of a scratch signal that lie in memory.
     pub(crate) held: Held,
+    /// Where copies of those go that lie in its files.
+    pub(crate) copies: Copies,
 }
 
 macro_rules! either {
@@ -53,6 +58,7 @@ impl Backend {
             access,
             closed: AtomicBool::new(false),
             held: Held::default(),
+            copies: Copies::default(),
         }
     }
 
@@ -133,15 +139,70 @@ impl Backend {
         count: usize,
     ) -> Result<Buffer, StoreError> {
         let range = start..start.saturating_add_unsigned(count as u64);
+        let copies = self.copies.are_asked_for();
         let samples = |part: Range<i64>| {
             let count = usize::try_from(part.end - part.start).unwrap_or(0);
             let read = either!(self, "read samples", x => x.read(id, part.start, count));
-            self.explain("read samples", read)
+            let read = self.explain("read samples", read)?;
+            match read.kind() {
+                BufferKind::Mapped if copies => self.copied(id, &part, &read),
+                _ => Ok(read),
+            }
         };
-        match self.held.read(&range, samples)? {
-            Some(held) => Ok(held),
-            None => samples(range),
+        let read = match self.held.read(&range, samples) {
+            Ok(Some(held)) => Ok(held),
+            Ok(None) => samples(range.clone()),
+            Err(error) => Err(error),
+        };
+        if copies {
+            let state = either!(self, "read samples", x => x.state(id))?;
+            if state.gaps.first_within(range).is_some() {
+                // It was given back since the selection was made, perhaps in the midst of the copy.
+                return Err(StoreError::ScratchFree {
+                    start,
+                    end: start.saturating_add_unsigned(count as u64),
+                    whose: String::new(),
+                });
+            }
         }
+        read
+    }
+
+    /// A copy of samples that lie in one shard, which is mapped: read, since that costs less than the mapping's faults.
+    fn copied(
+        &self,
+        id: SignalId,
+        range: &Range<i64>,
+        mapped: &Buffer,
+    ) -> Result<Buffer, StoreError> {
+        let state = either!(self, "read samples", x => x.state(id))?;
+        let at = range.start.cast_unsigned() * state.meta.dtype.size() as u64;
+        let span = Flat::data(&state.meta)
+            .spans(at, mapped.len() as u64)
+            .next();
+        let file = match &span {
+            Some(span) => either!(self, "read samples", x => x.shard_file(id, span.shard)),
+            None => None,
+        };
+        let (Some(span), Some(file)) = (span, file) else {
+            return self.copies.filled(mapped.len(), |block| {
+                block.copy_from_slice(mapped.bytes());
+                Ok(())
+            });
+        };
+        self.copies.filled(mapped.len(), |block| {
+            let path = || self.data_shard_path(id, span.shard);
+            let have = (file.read_at(span.offset, block))
+                .map_err(|source| failed(source, "read", &path().unwrap_or_default()))?;
+            if have < block.len() {
+                return Err(StoreError::MissingSamples {
+                    path: path()?,
+                    have: span.offset + have as u64,
+                    need: span.offset + block.len() as u64,
+                });
+            }
+            Ok(())
+        })
     }
 
     pub(crate) fn shard_samples(&self, id: SignalId) -> Result<i64, StoreError> {
@@ -167,7 +228,7 @@ impl Backend {
         id: SignalId,
         shard: u64,
     ) -> Result<Option<Arc<dyn MediaFile>>, StoreError> {
-        if !self.held.is_empty() {
+        if !self.held.is_empty() || self.copies.are_asked_for() {
             return Ok(None);
         }
         Ok(either!(self, "read samples", x => x.shard_file(id, shard)))

@@ -324,6 +324,11 @@ pub enum StoreError {
         /// The length that it must have.
         need: u64,
     },
+    /// Samples of scratch are read that nobody needed any more.
+    #[error(
+        "samples {start}:{end} of scratch{whose} are gone, since scratch is free again; copy what is to last while the function runs, such as np.array(inputs[0])"
+    )]
+    ScratchFree { start: i64, end: i64, whose: String },
     /// Another program wrote a shard.
     #[error("{} was rewritten by another program; read it, or run `isochrony verify --repair` before writing there", path.display())]
     ForeignShard { path: PathBuf },

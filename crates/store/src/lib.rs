@@ -25,6 +25,7 @@ pub mod interrupt;
 mod io_hint;
 #[doc(hidden)]
 pub mod layout;
+mod lease;
 pub mod machine;
 #[doc(hidden)]
 pub mod media;
@@ -49,6 +50,7 @@ pub use backfill::Backfilled;
 pub use error::StoreError;
 pub use gather::{Gathered, Method};
 pub use info::{Room, SignalInfo, StoreInfo};
+pub use lease::{Blocks, Lease};
 pub use names::{Pattern, RESERVED, check_name};
 pub use op::{EventRow, RunReason, SignalId};
 pub use options::{CreateOptions, Mode};

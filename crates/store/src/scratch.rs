@@ -22,6 +22,7 @@ use crate::engine::{Engine, OpenMode};
 use crate::error::StoreError;
 use crate::fill::check_vacant;
 use crate::layout::flat::Flat;
+use crate::lease::Blocks;
 use crate::media;
 use crate::meta::SignalMeta;
 use crate::op::Op;
@@ -118,6 +119,12 @@ impl Scratch {
             backend.held.cut(&range);
         }
         outcome
+    }
+
+    /// From here on whoever reads samples that lie in its files gets copies, in memory of `blocks` as long as that is there:
+    /// what is mapped turns into zeros when it is released.
+    pub fn copy_into(&self, blocks: &Arc<dyn Blocks>) {
+        self.writer.shared.backend.copies.ask(blocks);
     }
 
     /// What scratch signals may well take of this machine's memory now: a quarter of what programs can still have.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use isochrony_segment::DType;
-use isochrony_store::{Signal, Store, StoreError};
+use isochrony_store::{Scratch, Signal, Store, StoreError};
 
 use crate::error::TaskletError;
 use crate::followed::Followed;
@@ -252,6 +252,14 @@ impl Index {
             }
         }
         tasklets
+    }
+
+    /// Scratch signals of the run.
+    pub(crate) fn scratch(&self) -> impl Iterator<Item = &Scratch> {
+        self.signals.iter().filter_map(|known| match &known.place {
+            Place::Scratch(scratch) => Some(scratch),
+            _ => None,
+        })
     }
 
     /// A range in words.

@@ -7,6 +7,7 @@
 //! says what is done otherwise.
 
 mod ahead;
+mod context;
 mod desk;
 mod earlier;
 mod error;
@@ -26,6 +27,7 @@ mod sync;
 mod tasklet;
 mod working;
 
+pub use context::{Bytes, Context};
 pub use error::{Cause, TaskletError};
 pub use executor::{Executor, Options};
 pub use graph::{Extent, Graph, Input, SignalSpec, Spec};
@@ -34,4 +36,4 @@ pub use pool::Pool;
 pub use report::{Failure, Report, TaskletReport};
 pub use roster::{Next, Roster, State};
 pub use run::{Progress, Visit, Worker};
-pub use tasklet::{Bytes, Context, Function, Part, Returned, Tasklet};
+pub use tasklet::{Function, Part, Returned, Tasklet};

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use isochrony_segment::{Buffer, BufferMut, SegmentError};
+use isochrony_store::Blocks;
 
 /// Most bytes of blocks that wait to be used again.
 const IDLE: usize = 64 << 20;
@@ -50,6 +51,16 @@ impl Idle {
         let block = self.by_len.get_mut(&len).and_then(Vec::pop)?;
         self.bytes -= len;
         Some(block)
+    }
+}
+
+impl Blocks for Pool {
+    fn take(&self, len: usize) -> Result<Buffer, SegmentError> {
+        Self::take(self, len)
+    }
+
+    fn give(&self, block: Buffer) {
+        Self::give(self, block);
     }
 }
 

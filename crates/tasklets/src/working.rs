@@ -5,8 +5,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use isochrony_store::{Scratch, SignalWriter, StoreError};
+use isochrony_store::{Blocks, Scratch, SignalWriter, StoreError};
 
+use crate::context::{Context, Staged};
 use crate::earlier::joined;
 use crate::error::{Cause, TaskletError};
 use crate::executor::Options;
@@ -14,7 +15,7 @@ use crate::journal::{Journal, Line};
 use crate::planned::Planned;
 use crate::pool::Pool;
 use crate::run::Work;
-use crate::tasklet::{Context, Part, Place, Returned, Staged, Tasklet};
+use crate::tasklet::{Part, Place, Returned, Tasklet};
 
 pub(crate) struct Working<'a> {
     tasklets: &'a [Tasklet],
@@ -42,11 +43,17 @@ impl<'a> Working<'a> {
             None if planned.graph.scratch.iter().all(|bytes| *bytes == 0) => 0,
             None => Scratch::free_memory(),
         };
+        let pool: Arc<Pool> = Arc::default();
+        let blocks: Arc<dyn Blocks> = Arc::clone(&pool) as _;
+        // What a function has read of scratch is to be right for ever.
+        for scratch in planned.index.scratch() {
+            scratch.copy_into(&blocks);
+        }
         Self {
             tasklets,
             planned,
             stop: Arc::default(),
-            pool: Arc::default(),
+            pool,
             room: AtomicU64::new(room),
             publishing: RwLock::new(()),
             journal: journal.map(Mutex::new),

@@ -48,6 +48,7 @@ impl StoreError {
             Self::NewerFormat { .. } => "newer_format",
             Self::DamagedFile { .. } => "damaged_file",
             Self::MissingSamples { .. } => "missing_samples",
+            Self::ScratchFree { .. } => "scratch_free",
             Self::ForeignShard { .. } => "foreign_shard",
             Self::InvalidCodec { .. } => "invalid_codec",
             Self::Undecodable { .. } => "undecodable",

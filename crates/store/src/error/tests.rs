@@ -229,6 +229,11 @@ fn examples() -> Vec<StoreError> {
             path: "/a/store".into(),
             reason: "name".into(),
         },
+        StoreError::ScratchFree {
+            start: 7,
+            end: 9,
+            whose: " of name".into(),
+        },
         StoreError::Time(TimeError::Overflow { what: "a test" }),
         StoreError::Segment(SegmentError::OutOfMemory { bytes: 7 }),
     ]
@@ -287,8 +292,9 @@ fn position(error: &StoreError) -> usize {
         StoreError::UnknownStrategy { .. } => 47,
         StoreError::RefusedCalibration { .. } => 48,
         StoreError::BadProfile { .. } => 49,
-        StoreError::Time(_) => 50,
-        StoreError::Segment(_) => 51,
+        StoreError::ScratchFree { .. } => 50,
+        StoreError::Time(_) => 51,
+        StoreError::Segment(_) => 52,
     }
 }
 

@@ -12,6 +12,7 @@ use isochrony_time::{Empirical, Rate, TimebaseId};
 use serde_json::{Map, Value};
 
 use crate::error::StoreError;
+use crate::lease::Lease;
 use crate::op::{EventRow, SignalId};
 use crate::selection::Selection;
 use crate::span::{Overlap, Resolved, Span};
@@ -29,6 +30,8 @@ pub struct Signal {
     state: Arc<SignalState>,
     stream: StreamId,
     civil: Arc<OnceLock<Option<Arc<Empirical>>>>,
+    /// For how long its samples may be read, if that is bounded.
+    lease: Option<Arc<Lease>>,
 }
 
 impl Signal {
@@ -52,7 +55,15 @@ impl Signal {
             state,
             stream,
             civil: Arc::default(),
+            lease: None,
         })
+    }
+
+    /// The same, whose samples can be read until a lease ends.
+    #[must_use]
+    pub fn leased(mut self, lease: &Arc<Lease>) -> Self {
+        self.lease = Some(Arc::clone(lease));
+        self
     }
 
     /// Follows what was committed since; whether anything changed.
@@ -79,7 +90,11 @@ impl Signal {
         if Arc::ptr_eq(&state, &self.state) {
             return Ok(false);
         }
-        *self = Self::new(&self.shared, state)?;
+        let lease = self.lease.take();
+        *self = Self {
+            lease,
+            ..Self::new(&self.shared, state)?
+        };
         Ok(true)
     }
 
@@ -302,7 +317,12 @@ impl Signal {
         while at < range.end {
             let border = (at / shard + 1).saturating_mul(shard);
             let stop = border.min(range.end);
-            let buffer = backend.read(id, at, usize::try_from(stop - at).unwrap_or(usize::MAX))?;
+            let count = usize::try_from(stop - at).unwrap_or(usize::MAX);
+            let read = || backend.read(id, at, count);
+            let buffer = match &self.lease {
+                Some(lease) => lease.within(&range, read)?,
+                None => read()?,
+            };
             let part = SigSeg::new(buffer, at, self.dtype(), self.stream)?;
             match &mut segment {
                 Some(have) => have.append(part)?,
