@@ -197,6 +197,7 @@ impl Run<'_> {
                 break;
             }
         }
+        self.look(watch);
         self.attend(Some(watch));
         outcome
     }
