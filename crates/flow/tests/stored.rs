@@ -1,130 +1,18 @@
 //! Plans over stored signals against loops over what was appended.
 
-use std::ops::Range;
+#[path = "common/made.rs"]
+mod made;
 
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Int64Type, TimestampNanosecondType};
 use isochrony_flow::{Catalog, Gathered, Plan, RunOptions, SEGMENT, Stat, Stored};
 use isochrony_segment::DType;
-use isochrony_store::{CreateOptions, Mode, Signal, SignalWriter, Store};
+use isochrony_store::CreateOptions;
 use isochrony_time::{Fixed, Rate, Stamp};
 use proptest::prelude::*;
 use serde_json::json;
-use tempfile::TempDir;
 
-const SECOND: i64 = 1_000_000_000;
-const T0: i64 = 1_267_401_600 * SECOND;
-
-/// What follows the samples of a stretch.
-#[derive(Debug, Clone, Copy)]
-enum Then {
-    Gap(i64),
-    /// The clock is set back.
-    Step,
-}
-
-struct Made {
-    _folder: TempDir,
-    store: Store,
-    writer: SignalWriter,
-    /// First index and samples of each gap-free stretch of one run.
-    stretches: Vec<(i64, Vec<i16>)>,
-}
-
-impl Made {
-    fn new(history: &[(usize, Then)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
-        let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
-        options.start = Some(Fixed::from_int(T0));
-        let writer = store.create("stn/p", &options).unwrap();
-        let mut stretches = Vec::new();
-        let (mut back, mut stepped) = (0, false);
-        for &(count, then) in history {
-            let end = writer.signal().unwrap().end_index();
-            let samples: Vec<i16> = (0..count as i64)
-                .map(|k| ((end + k) * 37 % 601 - 300) as i16)
-                .collect();
-            let appended = if stepped {
-                back += 3600 * SECOND;
-                writer
-                    .append_at(
-                        &samples,
-                        &Stamp::new(Fixed::from_int(T0 - back), Fixed::ZERO),
-                    )
-                    .unwrap()
-            } else {
-                writer.append(&samples).unwrap()
-            };
-            stretches.push((appended.index, samples));
-            stepped = matches!(then, Then::Step);
-            if let Then::Gap(samples) = then {
-                writer.append_gap(samples).unwrap();
-            }
-        }
-        store.commit(true).unwrap();
-        Self {
-            _folder: folder,
-            store,
-            writer,
-            stretches,
-        }
-    }
-
-    fn signal(&self) -> Signal {
-        self.writer.signal().unwrap()
-    }
-
-    fn stored(&self) -> Stored {
-        Stored::new(self.store.path(), self.signal())
-    }
-
-    fn plan(&self, range: Option<Range<i64>>, segment: u64) -> Plan {
-        Plan::scan_part(isochrony_flow::Live::new(self.stored()), range, segment)
-    }
-
-    /// Windows on each stretch's own grid, or on that of the samples read, that lie wholly in `range`.
-    fn windows(&self, range: &Range<i64>, window: i64, hop: i64, own: bool) -> Vec<i16> {
-        let mut out = Vec::new();
-        for (start, samples) in &self.stretches {
-            let end = start + samples.len() as i64;
-            let mut at = if own { *start } else { range.start.max(*start) };
-            while at + window <= end {
-                if at >= range.start && at + window <= range.end {
-                    out.extend(&samples[(at - start) as usize..][..window as usize]);
-                }
-                at += hop;
-            }
-        }
-        out
-    }
-}
-
-fn values(gathered: &Gathered) -> Vec<i16> {
-    gathered.array().unwrap().to_vec::<i16>().unwrap()
-}
-
-/// Operators that need samples around each, and the tolerance that they are granted.
-fn around() -> [(&'static str, serde_json::Value, f64); 4] {
-    let centred =
-        json!({"taps": [0.5, 1.0, 0.5, 1.0, 0.5], "method": "direct", "delay": "centred"});
-    let thinned = json!({"down": 4, "attenuation_db": 20.0, "passband": 0.3, "edges": "steady"});
-    [
-        ("fir", centred, 0.0),
-        ("resample", thinned, 0.0),
-        ("running_quantile", json!({"window": 0.07, "q": 0.5}), 0.0),
-        (
-            "iir",
-            json!({"band": "highpass", "cutoff_hz": 20.0, "order": 2}),
-            1e-9,
-        ),
-    ]
-}
-
-fn history() -> impl Strategy<Value = Vec<(usize, Then)>> {
-    let then = prop_oneof![(1i64..40).prop_map(Then::Gap), Just(Then::Step),];
-    prop::collection::vec((1usize..120, then), 1..6)
-}
+use made::{Made, SECOND, T0, Then, around, history, values};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
