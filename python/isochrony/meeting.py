@@ -50,7 +50,9 @@ class MeetingSteps(Chain):
     def zip(self, *others: Plan) -> tuple[Self, ...]:
         """Meet others at equal ranges of indices: what not all of them have is left out.
 
-        ``x, y = a.zip(b)``; an expression of both is `map` with others.
+        ``x, y = a.zip(b)``; an expression of both is `map` with others. Over ranges that go back (a selection by time
+        across a clock that was set back) plans meet within what ascends: the first part of one with the first of the
+        other, and so on.
 
         Returns:
             One plan for this one and for each of the others.
@@ -70,6 +72,8 @@ class MeetingSteps(Chain):
 
     def merge(self, *others: Plan) -> Self:
         """Take items of this and of others in the order of time.
+
+        Over ranges that go back first what ascends of all of them comes, then what follows.
 
         Raises:
             PlanError: the plans differ in what flows.

@@ -26,6 +26,9 @@ pub enum Pulled {
     },
     /// An item that continues the one before, or the first of a stretch.
     Item(Item),
+    /// What follows lies before what was given, as ranges of a selection may: streams meet within what ascends. Before the
+    /// stretch that begins there.
+    Back,
     /// Nothing for now, from a live source; it wakes the run when there is something ([`Source::wakes`]).
     Idle,
     /// Nothing that begins before this index follows: where items alone do not say so.

@@ -191,6 +191,7 @@ impl Stored {
             part: 0,
             stretch: 0..0,
             before,
+            begins: None,
             tells_all: false,
         })
     }
@@ -359,6 +360,8 @@ pub(crate) struct Pass {
     piece: i64,
     /// End and run of the stretch before.
     before: Option<(i64, u32)>,
+    /// The stretch that begins next, where it was said that it lies before what was given.
+    begins: Option<Pulled>,
     /// Whether a stretch that continues what was before the pass is announced, too.
     tells_all: bool,
 }
@@ -397,7 +400,15 @@ impl Pass {
             let anchor = self.anchor(stretch.start, run);
             self.stretch = stretch;
             // Ranges may touch inside a run: nothing to announce there.
-            return told.then_some(Pulled::Stretch { anchor, why });
+            if !told {
+                return None;
+            }
+            let begins = Pulled::Stretch { anchor, why };
+            if before.is_none_or(|(end, _)| self.stretch.start >= end) {
+                return Some(begins);
+            }
+            self.begins = Some(begins);
+            return Some(Pulled::Back);
         }
         None
     }
@@ -443,6 +454,9 @@ impl Pass {
 
 impl Source for Pass {
     fn pull(&mut self) -> Result<Pulled, OpError> {
+        if let Some(begins) = self.begins.take() {
+            return Ok(begins);
+        }
         if let Some(item) = self.read()? {
             return Ok(item);
         }

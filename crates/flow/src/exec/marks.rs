@@ -1,7 +1,8 @@
 //! Marks: what goes along the edges beside items, in order with them.
 
 use crate::exec::drive::{Out, at};
-use crate::exec::meeting::release;
+use crate::exec::fan_in::Held;
+use crate::exec::meeting::{put, release};
 use crate::exec::shared::{NOWHERE, Shared};
 use crate::exec::slot::{FRESH, Slot, To};
 use crate::{Break, OpError, Port};
@@ -9,8 +10,13 @@ use crate::{Break, OpError, Port};
 /// What goes along an edge beside items.
 #[derive(Debug, Clone)]
 pub(crate) enum Mark {
-    Stretch { anchor: i64, why: Option<Break> },
+    Stretch {
+        anchor: i64,
+        why: Option<Break>,
+    },
     Progress(i64),
+    /// What follows lies before what came, as it was asked for.
+    Back,
     End,
 }
 
@@ -111,6 +117,13 @@ fn pass(
             }
             cold.progress = *upto;
         }
+        Mark::Back => {
+            shared.cold[node].progress = i64::MIN;
+            // What is held back only to go on together is of what came.
+            if !slot.ended {
+                slot.op.idle(&mut Out::of(to.node, later, shared))?;
+            }
+        }
         Mark::End => {
             let cold = &mut shared.cold[node];
             cold.open_ports = cold.open_ports.saturating_sub(1);
@@ -120,6 +133,7 @@ fn pass(
                     .finish(to.port, &mut Out::of(to.node, later, shared))?;
             }
             if !last {
+                turn(slot, later, to.node, shared)?;
                 return Ok(false);
             }
             slot.ended = true;
@@ -140,6 +154,15 @@ fn join(
     let Some(queues) = &mut shared.cold[node].queues else {
         return Ok(true);
     };
+    if queues.is_ahead(to.port) {
+        queues.hold(to.port, Held::Mark(mark.clone()));
+        return Ok(false);
+    }
+    if matches!(mark, Mark::Back) && !queues.is_loop() {
+        queues.goes_back(to.port);
+        turn(slot, later, to.node, shared)?;
+        return Ok(false);
+    }
     let by_itself = queues.by_civil_time();
     if matches!(mark, Mark::Stretch { .. }) && by_itself {
         return Ok(!queues.has_own_stretches());
@@ -158,6 +181,7 @@ fn join(
             *upto = queues.bound();
             *upto
         }
+        Mark::Back => return Ok(true),
         Mark::End if queues.holds_end() => return Ok(false),
         Mark::End if last => i64::MAX,
         Mark::End => return Ok(true),
@@ -192,14 +216,64 @@ pub(super) fn settle(
     if !slot.fan_in {
         return Ok(());
     }
+    complete(slot, later, node, shared)?;
+    if let Some(queues) = &mut shared.cold[node as usize].queues {
+        queues.forget();
+        shared.queued = shared.queued.saturating_sub(queues.released());
+    }
+    Ok(())
+}
+
+/// Lets what waits at a node of several inputs go on that waits for nobody else.
+fn complete(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
     if let Some(queues) = &mut shared.cold[node as usize].queues {
         queues.expect_no_more();
     }
     release(slot, later, node, shared)?;
-    announce(slot, later, node, i64::MAX, shared)?;
-    if let Some(queues) = &mut shared.cold[node as usize].queues {
-        queues.forget();
+    announce(slot, later, node, i64::MAX, shared)
+}
+
+/// Where all inputs have gone back: what waits meets nobody any more, and what came of the next part goes on.
+fn turn(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let turns = |shared: &Shared| {
+        let queues = shared.cold[node as usize].queues.as_ref();
+        queues.is_some_and(|queues| queues.turns())
+    };
+    if !turns(shared) {
+        return Ok(());
+    }
+    complete(slot, later, node, shared)?;
+    let mut held = Vec::new();
+    let cold = &mut shared.cold[node as usize];
+    if let Some(queues) = &mut cold.queues {
+        held = queues.turn();
         shared.queued = shared.queued.saturating_sub(queues.released());
+    }
+    cold.progress = i64::MIN;
+    if !slot.ended {
+        slot.op.idle(&mut Out::of(node, later, shared))?;
+    }
+    mark_all(later, node, &Mark::Back, shared)?;
+    for (port, held) in held {
+        let to = To { node, port };
+        match held {
+            Held::Item(item) => put(slot, later, to, item, shared)?,
+            Held::Mark(mut mark) => {
+                if pass(slot, later, to, &mut mark, shared)? {
+                    mark_all(later, node, &mark, shared)?;
+                }
+            }
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Items at operators of several inputs, and of loops: they wait there until they meet those they belong to.
 
 use crate::exec::drive::{Out, fan_out};
-use crate::exec::fan_in::FanIn;
+use crate::exec::fan_in::{FanIn, Held};
 use crate::exec::marks::{Mark, announce_one, mark_all};
 use crate::exec::shared::{NOWHERE, Shared};
 use crate::exec::slot::{Slot, To};
@@ -21,8 +21,22 @@ pub(super) fn arrive(
     }
     let item = item.take();
     shared.queued += item.bytes();
+    put(slot, later, to, item, shared)
+}
+
+/// The same of what is counted among what waits already.
+pub(super) fn put(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: To,
+    item: Item,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
     if let Some(queues) = &mut shared.cold[to.node as usize].queues {
-        queues.push(to.port, item);
+        match queues.is_ahead(to.port) {
+            true => queues.hold(to.port, Held::Item(item)),
+            false => queues.push(to.port, item),
+        }
     }
     release(slot, later, to.node, shared)
 }

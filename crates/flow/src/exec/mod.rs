@@ -300,6 +300,11 @@ impl Run {
                     go_round(slots, shared)?;
                 }
                 Pulled::Upto(index) => feed.upto = feed.upto.max(index),
+                Pulled::Back => {
+                    feed.upto = i64::MIN;
+                    mark_all(&mut slots[behind..], node, &Mark::Back, shared)?;
+                    go_round(slots, shared)?;
+                }
                 Pulled::Idle => feed.idle = true,
                 Pulled::End => feed.ended = true,
             }

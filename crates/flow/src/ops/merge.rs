@@ -10,6 +10,7 @@ operator! {
     /// All samples, windows, rows or ranges of all inputs, those that begin first first; the lower input first where two begin together.
     ///
     /// Where inputs overlap they are taken in turn, one window or sample at a time, however they came.
+    /// Where they go back, as ranges of a selection may, first what ascends of all of them, then what follows.
     pub struct Merge = "merge" (Inputs::AtLeast(1)) {}
     state {}
 }

@@ -7,6 +7,9 @@ use crate::{
 
 operator! {
     /// What all inputs have over the same indices, each on its own output; what one of them lacks is left out of all.
+    ///
+    /// Where inputs go back, as ranges of a selection may, they meet within what ascends: the first part of one with the
+    /// first of the other, and so on.
     pub struct Zip = "zip" (Inputs::AtLeast(2)) {}
     state {}
 }

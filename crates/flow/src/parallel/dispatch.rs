@@ -1,5 +1,6 @@
 //! What is handed out and given back in a run on several cores; in which order is [`order`](super::order)'s.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -73,7 +74,8 @@ impl Leads {
 pub(super) struct Parcel {
     /// By exit.
     pub(super) exits: Vec<Leaving>,
-    /// Samples of the portion.
+    /// The portion, and how many samples it has.
+    pub(super) range: Range<i64>,
     pub(super) samples: u64,
     /// Whether something went wrong behind all that.
     pub(super) failed: bool,
@@ -114,10 +116,18 @@ impl Parcel {
         Self {
             bytes: bytes.sum(),
             exits,
+            range: 0..0,
             samples,
             failed: failure.is_some(),
             failure,
         }
+    }
+}
+
+impl Parcel {
+    pub(super) fn of(mut self, portion: &Portion) -> Self {
+        self.range = portion.range.clone();
+        self
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
@@ -19,6 +20,8 @@ pub(super) struct Shelf {
     dispatch: Arc<Dispatch>,
     front: usize,
     exits: Arc<Mutex<Vec<Waiting>>>,
+    /// Where the portion ends that was taken last.
+    end: Arc<AtomicI64>,
 }
 
 /// What waits at an exit.
@@ -41,6 +44,7 @@ impl Shelf {
             dispatch: dispatch.clone(),
             front,
             exits: Arc::new(Mutex::new(exits)),
+            end: Arc::new(AtomicI64::new(i64::MIN)),
         }
     }
 
@@ -79,6 +83,12 @@ impl Shelf {
     fn put(&self, parcel: Parcel) {
         let failed = parcel.failed;
         let mut exits = self.lock();
+        // What failed is done again from its beginning.
+        let end = match failed {
+            true => parcel.range.start,
+            false => parcel.range.end,
+        };
+        let back = parcel.range.start < self.end.swap(end, Ordering::Relaxed);
         for (exit, Leaving { events, upto }) in exits.iter_mut().zip(parcel.exits) {
             let before = std::mem::take(&mut exit.given);
             if failed {
@@ -86,6 +96,9 @@ impl Shelf {
             }
             if exit.leads.closed() {
                 continue;
+            }
+            if back {
+                exit.ready.push_back(Pulled::Back);
             }
             let pulled = |event| match event {
                 Event::Item(item) => Pulled::Item(item),

@@ -76,10 +76,14 @@ impl Source for Portions {
         if current.over {
             return Ok(Pulled::Idle);
         }
-        let pulled = match &mut current.source {
-            Some(source) => source.pull()?,
-            None => Pulled::End,
-        };
+        let mut pulled = Pulled::Back;
+        // Nothing was given before in this task.
+        while matches!(pulled, Pulled::Back) {
+            pulled = match &mut current.source {
+                Some(source) => source.pull()?,
+                None => Pulled::End,
+            };
+        }
         match pulled {
             // A break behind the portion is the next one's.
             Pulled::Stretch { anchor, .. } if current.begun && anchor >= current.range.end => {}
@@ -273,7 +277,7 @@ impl<'a> Worker<'a> {
         if failure.is_some() {
             self.close(task.front);
         }
-        Parcel::new(exits, samples, failure)
+        Parcel::new(exits, samples, failure).of(&task.portion)
     }
 
     fn task(&mut self, task: &Task) -> Result<(), RunError> {

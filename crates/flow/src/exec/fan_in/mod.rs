@@ -4,6 +4,7 @@
 //! goes on (merge). What waits is counted to the run's cap, and over it the run stops with an error: the classic
 //! diamond, one branch of which removes what the other keeps, never hangs.
 
+mod back;
 mod looped;
 mod matching;
 mod parts;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+pub(crate) use back::Held;
 pub(crate) use looped::BACK;
 
 use crate::exec::marks::Mark;
@@ -30,6 +32,8 @@ struct Queue {
     /// Nothing that begins before this index follows.
     progress: i64,
     ended: bool,
+    /// It has gone back, and others have not.
+    ahead: bool,
     /// Who it comes from, for errors.
     from: String,
     /// What makes civil times of indices, where the inputs have nothing else in common.
@@ -69,6 +73,8 @@ pub(crate) struct FanIn {
     stretches: Stretches,
     /// Of a loop.
     round: Round,
+    /// What came by inputs that are ahead.
+    held: Vec<(Port, Held)>,
     released: u64,
 }
 
@@ -82,6 +88,7 @@ impl FanIn {
             items: VecDeque::new(),
             progress: i64::MIN,
             ended: false,
+            ahead: false,
             from,
             clock: clock.filter(|_| matches!(align, Align::Civil | Align::Resampled)),
         };
@@ -90,6 +97,7 @@ impl FanIn {
             queues: from.into_iter().map(queue).collect(),
             stretches: Stretches::default(),
             round: Round::default(),
+            held: Vec::new(),
             released: 0,
         }
     }
@@ -113,6 +121,8 @@ impl FanIn {
             Mark::Progress(upto) => queue.progress = queue.progress.max(queue.on_axis(*upto)),
             Mark::End => queue.ended = true,
             Mark::Stretch { anchor, why } => self.stretches.announce(*anchor, why.clone()),
+            // Of a loop, which has one input beside what is fed back.
+            Mark::Back => queue.progress = i64::MIN,
         }
     }
 
@@ -198,13 +208,20 @@ impl FanIn {
     }
 
     pub(crate) fn starved(&self, name: &str, queued: u64, cap: u64) -> OpError {
-        let weight = |queue: &Queue| queue.items.iter().map(Item::bytes).sum::<u64>();
+        let held = |port: usize| {
+            let held = self.held.iter().map(|(of, held)| match held {
+                Held::Item(item) if usize::from(*of) == port => item.bytes(),
+                _ => 0,
+            });
+            held.sum::<u64>()
+        };
+        let weight = |port: usize| {
+            let items = self.queues[port].items.iter();
+            items.map(Item::bytes).sum::<u64>() + held(port)
+        };
         let edge = |port: usize| format!("{} -> {name} input {port}", self.queues[port].from);
         let ports = 0..self.queues.len();
-        let ahead = ports
-            .clone()
-            .max_by_key(|&port| weight(&self.queues[port]))
-            .unwrap_or(0);
+        let ahead = ports.clone().max_by_key(|&port| weight(port)).unwrap_or(0);
         let behind = ports
             .filter(|&port| port != ahead)
             .min_by_key(|&port| self.queues[port].bound())
