@@ -45,12 +45,12 @@ def compare(
     rounds: int,
     prepare: Callable[[], None],
 ) -> dict[str, list[float]]:
-    """Times all by turns after a round that does not count; who begins changes from round to round."""
+    """Times all by turns after a round that does not count; over the rounds each follows each other as often."""
     names = list(runs)
     times: dict[str, list[float]] = {which: [] for which in names}
     expected = None
     for turn in range(rounds + 1):
-        for which in names[turn % len(names) :] + names[: turn % len(names)]:
+        for which in (names[k] for k in order(len(names), turn)):
             prepare()
             spent, found = runs[which]()
             expected = found if expected is None else expected
@@ -61,6 +61,14 @@ def compare(
     for ours, other in pairs:
         tell(f"archives/{name}/{ours}", times[ours], other, times[other], goals.get((ours, other)), size)
     return times
+
+
+def order(count: int, turn: int) -> list[int]:
+    """A round in which each of so many follows another than in the rounds before (Williams 1949)."""
+    steps = [(k + 1) // 2 if k % 2 else count - k // 2 for k in range(count)]
+    if count % 2 and turn // count % 2:
+        steps.reverse()
+    return [(step + turn) % count for step in steps]
 
 
 def tell(name: str, ours: list[float], other: str, others: list[float], goal: float | None, size: int) -> None:

@@ -48,12 +48,29 @@ impl Times {
     }
 }
 
+/// The order of a round in which `count` things take turns, so that over as many rounds (twice as many where the count
+/// is odd) each follows each other as often (Williams 1949): what one leaves behind, a busy disk or a cold cache, then
+/// falls to all the others alike.
+pub fn order(count: usize, round: usize) -> impl Iterator<Item = usize> {
+    let back = count % 2 == 1 && round / count.max(1) % 2 == 1;
+    (0..count).map(move |turn| {
+        let turn = if back { count - 1 - turn } else { turn };
+        // 0, 1, n - 1, 2, n - 2, ...
+        let step = if turn % 2 == 1 {
+            turn.div_ceil(2)
+        } else {
+            count - turn / 2
+        };
+        (step + round) % count
+    })
+}
+
 /// Runs all by turns, `rounds` times after one round that does not count; who begins changes from round to round. Each
 /// asserts its own result.
 pub fn turns<const N: usize>(rounds: usize, all: [&mut dyn FnMut(); N]) -> [Times; N] {
     let mut times = std::array::from_fn(|_| Times::default());
     for round in 0..=rounds {
-        for which in (0..N).map(|k| (k + round) % N) {
+        for which in order(N, round) {
             let start = Instant::now();
             all[which]();
             let spent = start.elapsed();
@@ -219,5 +236,31 @@ pub fn noise(seed: u64, count: usize) -> Vec<i16> {
 impl From<Vec<Duration>> for Times {
     fn from(times: Vec<Duration>) -> Self {
         Self(times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::order;
+
+    #[test]
+    fn each_follows_each_other_as_often() {
+        for count in 2..9 {
+            let mut follows = vec![vec![0; count]; count];
+            for round in 0..2 * count {
+                let turns: Vec<_> = order(count, round).collect();
+                let mut sorted = turns.clone();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..count), "{turns:?}");
+                for pair in turns.windows(2) {
+                    follows[pair[0]][pair[1]] += 1;
+                }
+            }
+            for (before, row) in follows.iter().enumerate() {
+                for (after, &times) in row.iter().enumerate() {
+                    assert_eq!(times, if before == after { 0 } else { 2 });
+                }
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use isochrony_bytes::{Chain, Outcome, Piece};
 use isochrony_nbuf::{Block, Cause, Framing, Input, Native, Options, Order, Out, Process};
 
-use crate::measure::{Results, Times, noise, ratio, turns};
+use crate::measure::{Results, Times, noise, order, ratio, turns};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -174,7 +174,7 @@ fn from_disk(
     let (expected, hashed) = (Expected::of(data), bare("sha256", data));
     let mut spent: [Vec<Duration>; 4] = Default::default();
     for round in 0..=rounds {
-        for which in (0..4).map(|k| (k + round) % 4) {
+        for which in order(4, round) {
             drop_cached(path)?;
             let begun = Instant::now();
             match which {

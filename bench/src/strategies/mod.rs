@@ -18,7 +18,7 @@ use isochrony::prelude::*;
 use isochrony_store::machine::{Amount, Calibration, State, calibrate};
 use isochrony_store::{Strategy, layout};
 
-use crate::measure::{Results, Times, noise, ratio};
+use crate::measure::{Results, Times, noise, order, ratio};
 use bare::BARE;
 
 /// Samples of a window, a minute at 2 kHz.
@@ -78,9 +78,8 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                 .iter_mut()
                 .filter(|case| case.state == state)
                 .collect();
-            let turns = now.len();
-            for turn in 0..turns {
-                let case = &mut now[(turn + round) % turns];
+            for turn in order(now.len(), round) {
+                let case = &mut now[turn];
                 if state == State::Cold {
                     forget(&case.scanned.files)?;
                 }
@@ -93,8 +92,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                 case.predicted
                     .extend(seconds.map(|s| Duration::from_secs_f64(s.median)));
             }
-            for turn in 0..=BARE.len() {
-                let at = (turn + round) % (BARE.len() + 1);
+            for at in order(BARE.len() + 1, round) {
                 if state == State::Cold {
                     forget(&short.files)?;
                 }

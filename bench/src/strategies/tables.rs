@@ -7,7 +7,7 @@ use isochrony_store::Strategy;
 use isochrony_store::machine::{Calibration, Spread, State, Trial, calibrate, time_scan};
 
 use super::{Failure, forget, refill};
-use crate::measure::Results;
+use crate::measure::{Results, order};
 
 /// Of the thesis's load, 3,947,364,352 bytes.
 struct Thesis {
@@ -56,15 +56,13 @@ pub fn run(
     let rounds = if quick { 1 } else { 3 };
     let mut all: Vec<Trials> = vec![vec![Vec::new(); STATES.len()]; Strategy::ALL.len()];
     for round in 0..rounds {
-        for turn in 0..Strategy::ALL.len() {
-            let at = (turn + round) % Strategy::ALL.len();
+        for at in order(Strategy::ALL.len(), round) {
             forget(files)?;
             let (trial, _) = scan(path, Strategy::ALL[at], State::Cold)?;
             all[at][0].extend(trial);
         }
         refill(files)?;
-        for turn in 0..Strategy::ALL.len() {
-            let at = (turn + round) % Strategy::ALL.len();
+        for at in order(Strategy::ALL.len(), round) {
             let (first, again) = scan(path, Strategy::ALL[at], State::Cached)?;
             all[at][1].extend(first);
             all[at][2].extend(again);
