@@ -343,6 +343,11 @@ impl Run {
         self.shared.pool.shrink(self.shared.queued);
     }
 
+    /// Whether operators hold memory between tasks.
+    pub(crate) fn holds(&self) -> bool {
+        self.shared.cold.iter().any(|cold| cold.holds > 0)
+    }
+
     /// Its memory, for another run that takes its place: what it gave may still be in use.
     pub(crate) fn into_pool(self) -> Pool {
         self.shared.pool

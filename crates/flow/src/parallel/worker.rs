@@ -225,8 +225,13 @@ impl<'a> Worker<'a> {
 
     /// Lets go of memory that no task needs.
     fn tidy(&mut self) {
-        for line in self.lines.iter_mut().flatten() {
-            line.run.tidy();
+        for front in 0..self.lines.len() {
+            match &mut self.lines[front] {
+                // What operators hold goes with them.
+                Some(line) if line.run.holds() => self.close(front),
+                Some(line) => line.run.tidy(),
+                None => {}
+            }
         }
         for pool in self.pools.iter_mut().flatten() {
             pool.shrink(0);
