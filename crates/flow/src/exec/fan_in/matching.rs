@@ -40,6 +40,8 @@ impl FanIn {
         let others = bounds().enumerate().filter(|&(other, _)| other != port);
         let limit = others.map(|(other, bound)| bound.saturating_add(i64::from(other > port)));
         let limit = limit.min().unwrap_or(i64::MAX);
+        // A stretch is announced between the items before it and behind it, not where one of them happens to be cut.
+        let limit = limit.min(self.stretches.begins_behind(least).unwrap_or(i64::MAX));
         let Some(front) = self.take_front(port) else {
             return Ok(None);
         };
