@@ -60,7 +60,7 @@ pub use plan::{Plan, SEGMENT};
 pub use report::{OperatorReport, ProcessReport, Report, TaskReport, WorkerReport};
 pub use rows::{Clock, Fields, Rows};
 pub use saved::Resolve;
-pub use snapshot::{Portion, Reach, Snapshot};
+pub use snapshot::{Indexed, Portion, Reach, Snapshot, Within};
 pub use source::{Live, Pulled, Recording, Segments, Source};
 pub use stored::Stored;
 pub use target::{Keep, Target, Writer};

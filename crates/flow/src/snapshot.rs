@@ -65,6 +65,36 @@ pub trait Snapshot: Send + Sync {
         let _ = index;
         None
     }
+
+    /// The same by indices, where they rise from the beginning to the end: then several recordings can be cut at the same ones.
+    fn indexed(&self) -> Option<&dyn Indexed> {
+        None
+    }
+}
+
+/// A recording as it is at one moment, whose parts lie in the order of their indices.
+pub trait Indexed {
+    /// The first index at or behind one that has a sample.
+    fn sample_from(&self, index: i64) -> Option<i64>;
+
+    /// Where the first part begins that begins behind an index: one portion does not reach across it.
+    fn part_behind(&self, index: i64) -> Option<i64>;
+
+    /// An index that lies inside a stretch, or the next that lies a multiple of `grain` samples from its first sample that is
+    /// read; any other index as it is.
+    fn on_grain(&self, index: i64, grain: u64) -> i64;
+
+    /// What of the recording lies in a range of indices, which has samples of one part at most.
+    fn within(&self, range: &Range<i64>) -> Within;
+}
+
+/// What a recording has in a range of indices.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Within {
+    /// What a task reads; None if there are no samples.
+    pub portion: Option<Portion>,
+    /// First sample of the stretch that was under way last before the range or, where nothing was, of the first one.
+    pub anchor: Option<i64>,
 }
 
 /// An index of a stretch that begins at `stretch`, or the next behind it that lies a multiple of `grain` from there, but not
@@ -81,26 +111,83 @@ pub(crate) fn on_grain(index: i64, stretch: i64, end: i64, grain: u64) -> i64 {
 pub(crate) struct InMemory {
     segments: Segments,
     stretches: Vec<Range<i64>>,
+    /// Of each stretch its first sample, were it one that is not read.
+    anchors: Vec<i64>,
 }
 
 impl InMemory {
     pub(crate) fn new(segments: Segments, all: &[SigSeg], range: Option<Range<i64>>) -> Self {
         let range = range.unwrap_or(i64::MIN..i64::MAX);
         let mut stretches: Vec<Range<i64>> = Vec::new();
+        let mut anchors = Vec::new();
+        // End of the segment before, and the first sample from which on there is no gap.
+        let mut whole: Option<(i64, i64)> = None;
         for segment in all {
+            let goes_on = whole.filter(|(end, _)| *end == segment.start());
+            let anchor = goes_on.map_or(segment.start(), |(_, anchor)| anchor);
+            whole = Some((segment.end(), anchor));
             let part = segment.start().max(range.start)..segment.end().min(range.end);
             if part.is_empty() {
                 continue;
             }
             match stretches.last_mut() {
                 Some(last) if last.end == part.start => last.end = part.end,
-                _ => stretches.push(part),
+                _ => {
+                    stretches.push(part);
+                    anchors.push(anchor);
+                }
             }
         }
         Self {
             segments,
             stretches,
+            anchors,
         }
+    }
+
+    /// The first stretch that ends behind an index.
+    fn stretch_at(&self, index: i64) -> usize {
+        self.stretches.partition_point(|one| one.end <= index)
+    }
+}
+
+impl Indexed for InMemory {
+    fn sample_from(&self, index: i64) -> Option<i64> {
+        let stretch = self.stretches.get(self.stretch_at(index))?;
+        Some(index.max(stretch.start))
+    }
+
+    fn part_behind(&self, index: i64) -> Option<i64> {
+        let next = self.stretches.partition_point(|one| one.start <= index);
+        Some(self.stretches.get(next)?.start)
+    }
+
+    fn on_grain(&self, index: i64, grain: u64) -> i64 {
+        match self.stretches.get(self.stretch_at(index)) {
+            Some(one) if one.start < index => on_grain(index, one.start, one.end, grain),
+            _ => index,
+        }
+    }
+
+    fn within(&self, range: &Range<i64>) -> Within {
+        let part = self.stretch_at(range.start);
+        // Under way at the range's beginning, or over by then.
+        let begun = self
+            .stretches
+            .partition_point(|one| one.start < range.start);
+        let anchor = self.anchors.get(begun.saturating_sub(1)).copied();
+        let before = part.checked_sub(1).map(|last| self.stretches[last].end);
+        let portion = self.stretches.get(part).and_then(|stretch| {
+            let range = range.start.max(stretch.start)..range.end.min(stretch.end);
+            let goes_on = range.start > stretch.start;
+            let before = if goes_on { Some(range.start) } else { before };
+            (!range.is_empty()).then(|| Portion {
+                before: before.map(|end| (end, 0)),
+                range,
+                part,
+            })
+        });
+        Within { portion, anchor }
     }
 }
 
@@ -144,6 +231,10 @@ impl Snapshot for InMemory {
     fn total(&self) -> u64 {
         let lengths = self.stretches.iter().map(|one| one.start.abs_diff(one.end));
         lengths.sum()
+    }
+
+    fn indexed(&self) -> Option<&dyn Indexed> {
+        Some(self)
     }
 }
 

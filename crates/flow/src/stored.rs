@@ -397,7 +397,7 @@ impl Pass {
             let why = before.filter(|_| !continues);
             let why = why.map(|before| self.between(before, stretch.start, run));
             let told = std::mem::take(&mut self.tells_all) || !continues;
-            let anchor = self.anchor(stretch.start, run);
+            let anchor = first_of_stretch(&self.signal, stretch.start, run);
             self.stretch = stretch;
             // Ranges may touch inside a run: nothing to announce there.
             if !told {
@@ -426,17 +426,6 @@ impl Pass {
             Some(gap) if gap.end() == start => Break::Gap(end..start),
             _ => Break::Removed,
         }
-    }
-
-    /// First sample after the last gap or clock step at or before an index.
-    fn anchor(&self, start: i64, run: u32) -> i64 {
-        let run = self.signal.state().runs.by_id(run);
-        let gaps = self.signal.gaps();
-        let before = gaps.overlapping(0..start).end.checked_sub(1);
-        let gap = before.and_then(|position| gaps.get(position));
-        run.map_or(start, |run| run.start)
-            .max(gap.map_or(0, |gap| gap.end()))
-            .min(start)
     }
 
     /// The next segment of the stretch.
@@ -478,6 +467,17 @@ impl Source for Pass {
     fn total(&self) -> Option<u64> {
         Some(samples_in(&self.signal, &self.parts))
     }
+}
+
+/// First sample after the last gap or clock step at or before an index.
+pub(crate) fn first_of_stretch(signal: &Signal, index: i64, run: u32) -> i64 {
+    let run = signal.state().runs.by_id(run);
+    let gaps = signal.gaps();
+    let before = gaps.overlapping(0..index).end.checked_sub(1);
+    let gap = before.and_then(|position| gaps.get(position));
+    run.map_or(index, |run| run.start)
+        .max(gap.map_or(0, |gap| gap.end()))
+        .min(index)
 }
 
 /// Samples of parts of a signal.

@@ -7,8 +7,8 @@ use isochrony_store::{Signal, Stretch};
 use isochrony_time::civil;
 
 use crate::snapshot::on_grain;
-use crate::stored::samples_in;
-use crate::{OpError, Portion, Reach, Snapshot, Source, Stored};
+use crate::stored::{first_of_stretch, samples_in};
+use crate::{Indexed, OpError, Portion, Reach, Snapshot, Source, Stored, Within};
 
 /// A stored signal as it was when a run began.
 pub(crate) struct StoredPortions {
@@ -52,6 +52,21 @@ impl StoredPortions {
         index
     }
 
+    /// The end of the last samples before an index, and their part; for parts in the order of indices.
+    fn last_before(&self, index: i64) -> Option<(i64, &Stretch)> {
+        let begun = self.parts.partition_point(|part| part.range.start < index);
+        let begun = self.parts[..begun].iter().rev();
+        let mut ends = begun.map(|part| (self.samples_end(index.min(part.range.end)), part));
+        ends.find(|(end, part)| *end > part.range.start)
+    }
+
+    /// The part that an index lies in.
+    fn part_of(&self, index: i64) -> Option<(usize, &Stretch)> {
+        let at = self.parts.partition_point(|part| part.range.end <= index);
+        let part = self.parts.get(at)?;
+        (part.range.start <= index).then_some((at, part))
+    }
+
     /// The stretch around a sample of a part.
     fn stretch(&self, index: i64, part: &Stretch) -> Range<i64> {
         let gaps = self.signal.gaps();
@@ -60,6 +75,55 @@ impl StoredPortions {
         let behind = gaps.first_within(index..part.range.end);
         let start = before.map_or(part.range.start, |gap| gap.end().max(part.range.start));
         start..behind.map_or(part.range.end, |gap| gap.start)
+    }
+}
+
+impl Indexed for StoredPortions {
+    fn sample_from(&self, index: i64) -> Option<i64> {
+        let behind = self.parts.partition_point(|part| part.range.end <= index);
+        let parts = self.parts[behind..].iter();
+        let mut firsts = parts.map(|part| (self.first_sample(index.max(part.range.start)), part));
+        let (first, _) = firsts.find(|(first, part)| *first < part.range.end)?;
+        Some(first)
+    }
+
+    fn part_behind(&self, index: i64) -> Option<i64> {
+        let next = self.parts.partition_point(|part| part.range.start <= index);
+        Some(self.parts.get(next)?.range.start)
+    }
+
+    fn on_grain(&self, index: i64, grain: u64) -> i64 {
+        let in_gap = self.first_sample(index) != index || self.samples_end(index) != index;
+        match self.part_of(index) {
+            Some((_, part)) if !in_gap && part.range.start < index => {
+                let stretch = self.stretch(index, part);
+                on_grain(index, stretch.start, stretch.end, grain)
+            }
+            _ => index,
+        }
+    }
+
+    fn within(&self, range: &Range<i64>) -> Within {
+        let last = self.last_before(range.start);
+        let first = self.sample_from(range.start);
+        let anchor = match (last, first) {
+            (Some((end, part)), _) => Some(first_of_stretch(&self.signal, end - 1, part.run)),
+            (None, Some(first)) => {
+                let part = self.part_of(first);
+                part.map(|(_, part)| first_of_stretch(&self.signal, first, part.run))
+            }
+            (None, None) => None,
+        };
+        let own = first.filter(|&first| first < range.end);
+        let portion = own.and_then(|first| {
+            let (at, part) = self.part_of(first)?;
+            Some(Portion {
+                range: range.start.max(part.range.start)..range.end.min(part.range.end),
+                before: last.map(|(end, part)| (end, part.run)),
+                part: at,
+            })
+        });
+        Within { portion, anchor }
     }
 }
 
@@ -128,5 +192,11 @@ impl Snapshot for StoredPortions {
     fn time_of(&self, index: i64) -> Option<String> {
         let time = self.signal.time_of(index).ok()?;
         Some(civil::format(time.value))
+    }
+
+    fn indexed(&self) -> Option<&dyn Indexed> {
+        let pairs = self.parts.windows(2);
+        let rises = |pair: &[Stretch]| pair[0].range.end <= pair[1].range.start;
+        pairs.into_iter().all(rises).then_some(self)
     }
 }

@@ -112,6 +112,7 @@ impl Run {
     pub(crate) fn task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         for feed in &mut self.feeds {
             (feed.idle, feed.upto) = (false, i64::MIN);
+            feed.time = f64::NEG_INFINITY;
         }
         while self.feeds.iter().any(|feed| !feed.ended && !feed.idle) {
             self.step(options)?;

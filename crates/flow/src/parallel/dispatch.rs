@@ -4,45 +4,24 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::cells::{Cell, Cutting};
 use super::log::Event;
 use super::order::Order;
-use super::queue::{self, Cut, Gave};
+use super::queue::{self, Gave};
+use crate::RunError;
 use crate::exec::budget::Room;
-use crate::{Portion, RunError, Snapshot};
 
 /// Tasks that wait or are under way, for each worker.
 pub(super) const WINDOW: usize = 3;
 
-/// A portion of a front's recording, to be done.
-pub(super) type Task = queue::Task<Portion>;
+/// A portion of what a front reads, to be done.
+pub(super) type Task = queue::Task<Cell>;
 
 /// Hands tasks out and takes what they gave.
 pub(super) type Dispatch = Order<Cutting, Parcel>;
 
 /// What comes next of a front.
 pub(super) type Given = queue::Given<Parcel>;
-
-/// What a front reads, and in which portions.
-#[derive(Clone)]
-pub(super) struct Cutting {
-    pub(super) snapshot: Arc<dyn Snapshot>,
-    pub(super) samples: u64,
-    pub(super) grain: u64,
-    /// What comes out of a portion, about.
-    pub(super) bytes: u64,
-}
-
-impl Cut for Cutting {
-    type Part = Portion;
-
-    fn after(&self, last: Option<&Portion>) -> Option<Portion> {
-        self.snapshot.portion_after(last, self.samples, self.grain)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
 
 impl Room for Dispatch {
     fn make(&self) {
@@ -125,7 +104,7 @@ impl Parcel {
 }
 
 impl Parcel {
-    pub(super) fn of(mut self, portion: &Portion) -> Self {
+    pub(super) fn of(mut self, portion: &Cell) -> Self {
         self.range = portion.range.clone();
         self
     }
@@ -158,7 +137,7 @@ mod tests {
 
     use super::super::order::Seat;
     use super::*;
-    use crate::{OpErrorKind, Source};
+    use crate::{OpErrorKind, Portion, Snapshot, Source};
 
     /// So many portions of ten samples.
     struct Tens(i64);
@@ -213,9 +192,8 @@ mod tests {
 
     fn within(fronts: &[i64], workers: usize, memory: u64) -> Dispatch {
         let cutting = |&portions: &i64| Cutting {
-            snapshot: Arc::new(Tens(portions)),
+            reads: vec![(Arc::new(Tens(portions)) as Arc<dyn Snapshot>, 1)],
             samples: 10,
-            grain: 1,
             bytes: 0,
         };
         let cuttings = fronts.iter().map(cutting).collect();

@@ -50,7 +50,7 @@ impl Growing<'_> {
         loop {
             let tree = self.laid_out(None);
             let (most, needed) = (tree.most(self.options), tree.reach.samples());
-            if needed < most || self.taken.len() == 1 {
+            if needed < most || self.taken.iter().all(Taken::reads) {
                 return tree;
             }
             let name = self.give_up(self.needs_most());
@@ -87,15 +87,12 @@ impl Growing<'_> {
                 let before = one.inputs.iter().map(|&(from, _)| values[from]);
                 before.fold(none, f64::max)
             };
-            let scale = if one.inputs.is_empty() {
-                1.0
-            } else {
-                of(&scales, 0.0)
-            };
+            let scale = if one.reads() { 1.0 } else { of(&scales, 0.0) };
             needs.push(of(&needs, 0.0) + one.step.reach.samples() as f64 * scale);
             scales.push(scale * one.step.ratio.down() as f64 / one.step.ratio.up() as f64);
         }
-        let behind = needs.iter().enumerate().skip(1);
+        let behind = needs.iter().enumerate();
+        let behind = behind.filter(|&(place, _)| !self.taken[place].reads());
         let most = behind.max_by(|a, b| a.1.total_cmp(b.1));
         most.map_or(0, |(place, _)| place)
     }

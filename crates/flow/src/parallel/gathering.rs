@@ -30,6 +30,41 @@ struct Waiting {
     leads: Leads,
     /// So much was given of a task that is done again since what it failed with matters to nobody any more.
     given: usize,
+    /// First sample of the stretch that was told of last.
+    told: Option<i64>,
+}
+
+impl Waiting {
+    /// What a task gave, as one pass tells it: of the stretch that a task begins in, only what is not known already.
+    fn put(&mut self, events: impl Iterator<Item = Event>) {
+        let mut under_way = None;
+        for event in events {
+            match event {
+                // Of several in a row the last is what counts.
+                Event::Stretch { anchor, why: None } => under_way = Some(anchor),
+                Event::Stretch { anchor, why } => {
+                    self.begin(under_way.take());
+                    self.told = Some(anchor);
+                    self.ready.push_back(Pulled::Stretch { anchor, why });
+                }
+                Event::Item(item) => {
+                    self.begin(under_way.take());
+                    self.ready.push_back(Pulled::Item(item));
+                }
+            }
+        }
+        self.begin(under_way);
+    }
+
+    /// A stretch is under way, if it is another than before.
+    fn begin(&mut self, under_way: Option<i64>) {
+        let Some(anchor) = under_way.filter(|&anchor| self.told != Some(anchor)) else {
+            return;
+        };
+        self.told = Some(anchor);
+        let why = None;
+        self.ready.push_back(Pulled::Stretch { anchor, why });
+    }
 }
 
 impl Shelf {
@@ -38,6 +73,7 @@ impl Shelf {
             ready: VecDeque::new(),
             leads: leads.clone(),
             given: 0,
+            told: None,
         });
         let exits = exits.collect();
         Self {
@@ -100,12 +136,7 @@ impl Shelf {
             if back {
                 exit.ready.push_back(Pulled::Back);
             }
-            let pulled = |event| match event {
-                Event::Item(item) => Pulled::Item(item),
-                Event::Stretch { anchor, why } => Pulled::Stretch { anchor, why },
-            };
-            exit.ready
-                .extend(events.into_iter().skip(before).map(pulled));
+            exit.put(events.into_iter().skip(before));
             if !failed {
                 exit.ready.push_back(Pulled::Upto(upto));
             }
@@ -122,6 +153,8 @@ pub(super) struct Gathering {
     /// What the front reads.
     pub(super) reads: Live,
     pub(super) snapshot: Arc<dyn Snapshot>,
+    /// Samples that the front reads.
+    pub(super) total: u64,
     /// Samples that come out, where that is known.
     pub(super) expects: Option<u64>,
 }
@@ -136,6 +169,7 @@ impl Recording for Gathering {
             shelf: self.shelf.clone(),
             exit: self.exit,
             snapshot: self.snapshot.clone(),
+            total: self.total,
             expects: self.expects,
             given: 0,
         }))
@@ -154,6 +188,7 @@ struct Gathered {
     shelf: Shelf,
     exit: usize,
     snapshot: Arc<dyn Snapshot>,
+    total: u64,
     expects: Option<u64>,
     given: u64,
 }
@@ -179,11 +214,7 @@ impl Source for Gathered {
 
     fn total(&self) -> Option<u64> {
         // Of all exits together.
-        Some(if self.exit == 0 {
-            self.snapshot.total()
-        } else {
-            0
-        })
+        Some(if self.exit == 0 { self.total } else { 0 })
     }
 
     fn given(&self) -> Option<u64> {

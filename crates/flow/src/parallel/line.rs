@@ -1,6 +1,8 @@
 //! A front as a worker runs it: a graph over a recording of portions, with cut-offs, that hands over by its exits.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isochrony_store::Reading;
 
 use super::dispatch::{Leads, Leaving, Task};
 use super::log::{Event, HandOver, Log};
@@ -17,7 +19,8 @@ use crate::{Bound, Contract, Held, Live, PortType, Reach, RunError};
 /// A front, laid out.
 pub(super) struct Line {
     pub(super) run: Run,
-    pub(super) current: Arc<Mutex<Current>>,
+    /// What is read of each recording of the front.
+    pub(super) currents: Vec<Arc<Mutex<Current>>>,
     /// What goes on where something is cut off: of which edge, and how much around the portion.
     cuts: Vec<(Kept, Edge, Reach)>,
     exits: Vec<Leaves>,
@@ -51,10 +54,12 @@ impl Line {
         options: &RunOptions<'_>,
         pool: Option<Pool>,
     ) -> Result<Self, RunError> {
-        let current = Arc::default();
-        let portions = Portions::new(&current, &front.reads);
+        let currents: Vec<Arc<Mutex<Current>>> =
+            front.recordings.iter().map(|_| Arc::default()).collect();
+        let portions = currents.iter().zip(&front.recordings);
+        let portions = portions.map(|(current, one)| Live::new(Portions::new(current, &one.reads)));
         let mut made = Making::default();
-        made.nodes(front, &Live::new(portions));
+        made.nodes(front, &portions.collect::<Vec<_>>());
         made.exits(front);
         let Making {
             graph: nodes,
@@ -75,7 +80,7 @@ impl Line {
         let run = run.map_err(|error| renumbered(error, &wiring.origin))?;
         Ok(Self {
             run: run.with_pool(pool),
-            current,
+            currents,
             cuts,
             exits,
             ended: vec![false; ends.len()],
@@ -102,7 +107,7 @@ impl Line {
         }
         for exit in &self.exits {
             if let Leaves::Handed(log) = exit {
-                log.begin(task.portion.before.is_none());
+                log.begin();
             }
         }
         self.ended = front.leads.iter().map(Leads::closed).collect();
@@ -150,6 +155,13 @@ impl Line {
         }
     }
 
+    /// How each recording was read.
+    pub(super) fn readings(&self) -> Vec<Option<Reading>> {
+        let currents = self.currents.iter();
+        let currents = currents.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
+        currents.map(|one| one.reading()).collect()
+    }
+
     /// What its operators did, in the order of the front's.
     pub(super) fn report(&self, busy: std::time::Duration) -> Report {
         let mut report = self.run.report(busy);
@@ -192,12 +204,15 @@ impl Making {
         )
     }
 
-    fn nodes(&mut self, front: &Front, portions: &Live) {
+    /// `portions`: what is read in the place of each recording.
+    fn nodes(&mut self, front: &Front, portions: &[Live]) {
         self.cut = vec![None; front.tree.cutoffs.len()];
         for (place, one) in front.tree.taken.iter().enumerate() {
             let mut node = front.node(place).clone();
-            if let Op::Scan { recording, .. } = &mut node.op {
-                *recording = portions.clone();
+            if let Op::Scan { recording, .. } = &mut node.op
+                && let Some(nth) = front.recording(place)
+            {
+                *recording = portions[nth].clone();
             }
             let inputs = one.inputs.iter();
             let inputs = inputs.map(|&edge| self.from(front, edge, Some(place)));

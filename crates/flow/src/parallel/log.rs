@@ -11,34 +11,30 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum Event {
     Item(Item),
-    Stretch { anchor: i64, why: Option<Break> },
+    /// A stretch begins, or without a `why` is under way.
+    Stretch {
+        anchor: i64,
+        why: Option<Break>,
+    },
 }
 
 /// What a worker's task under way has given by an exit; used by one thread, and shared by the ends of its run.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Log(Arc<Mutex<Logged>>);
-
-#[derive(Debug, Default)]
-struct Logged {
-    events: Vec<Event>,
-    /// It is the first task of all.
-    first: bool,
-}
+pub(super) struct Log(Arc<Mutex<Vec<Event>>>);
 
 impl Log {
-    fn lock(&self) -> MutexGuard<'_, Logged> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another task begins.
-    pub(super) fn begin(&self, first: bool) {
-        let events = Vec::new();
-        *self.lock() = Logged { events, first };
+    pub(super) fn begin(&self) {
+        self.lock().clear();
     }
 
     /// All of it, taken out.
     pub(super) fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut self.lock().events)
+        std::mem::take(&mut *self.lock())
     }
 }
 
@@ -61,22 +57,16 @@ impl Operator for HandOver {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        self.0.lock().events.push(Event::Item(item.take()));
+        self.0.lock().push(Event::Item(item.take()));
         Ok(Next::Taken)
     }
 
     fn begins(&mut self, anchor: i64, why: Option<&Break>) {
-        let mut log = self.0.lock();
-        let told = match why {
-            // What goes on from one task to the next is announced in the first of them.
-            None => log.first,
-            // A task's end, by which operators forget what they know.
-            Some(Break::Dropped(range)) => !range.is_empty(),
-            Some(_) => true,
-        };
-        if told {
+        // A task's end, by which operators forget what they know.
+        let over = matches!(why, Some(Break::Dropped(range)) if range.is_empty());
+        if !over {
             let why = why.cloned();
-            log.events.push(Event::Stretch { anchor, why });
+            self.0.lock().push(Event::Stretch { anchor, why });
         }
     }
 }

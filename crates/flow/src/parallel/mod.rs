@@ -3,7 +3,7 @@
 //! What an operator declares of itself is all that is needed. A graph is cut into *fronts* and the rest ([`split`]): a
 //! front is a scan and the operators behind it, as far as they make what belongs to a portion of the recording of the
 //! samples in and around it: a chain, or branches, which may meet again ([`tree`], [`step`]). Where a branch ends there is an
-//! exit.
+//! exit. Scans whose streams meet in tasks are one front ([`forest`]), and cut at the same indices ([`cells`]).
 //! The recording is cut into portions ([`Snapshot`](crate::Snapshot)), smaller ones where memory is short or much comes of
 //! a sample, and each portion is a *task*: a worker drives it depth first through its own
 //! copy of the front ([`worker`], [`line`]) and hands over what comes out by each exit, with the breaks in between ([`log`]).
@@ -23,9 +23,11 @@
 //! threads share the run's memory; a task that gets none is given back, and done again when fewer are under way. An error
 //! is reported where it would have been met first.
 
+mod cells;
 mod combine;
 mod dispatch;
 mod fit;
+mod forest;
 mod gathering;
 mod indices;
 mod line;
@@ -143,9 +145,15 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
     }
     let (run, mut report) = ran.map_err(|error| rest.located(error))?;
     report.operators = split.operators(&reports, report.operators);
-    let of_front = |front: usize| reports.iter().find_map(|one| one.reads.get(front)?.clone());
-    let reads = (0..fronts.len()).filter_map(of_front);
-    report.reads.extend(reads);
+    let read = |front: usize, recording: usize| {
+        let theirs = |one: &worker::Done| one.reads.get(front)?.get(recording)?.clone();
+        reports.iter().find_map(theirs)
+    };
+    for (at, front) in fronts.iter().enumerate() {
+        let recordings = 0..front.recordings.len();
+        let reads = recordings.filter_map(|recording| read(at, recording));
+        report.reads.extend(reads);
+    }
     report.tasks = tasks(&mut reports);
     if workers > 1 {
         report.places = split.places(graph, options);

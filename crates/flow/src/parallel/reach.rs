@@ -19,11 +19,12 @@ pub(super) struct Cutoff {
 
 /// What [`around`] finds.
 pub(super) struct Around {
-    pub(super) reach: Reach,
+    /// By place.
+    pub(super) needs: Vec<Reach>,
     pub(super) cutoffs: Vec<Cutoff>,
 }
 
-fn larger(a: Reach, b: Reach) -> Reach {
+pub(super) fn larger(a: Reach, b: Reach) -> Reach {
     Reach {
         before: a.before.max(b.before),
         after: a.after.max(b.after),
@@ -72,10 +73,7 @@ pub(super) fn around(taken: &[Taken], exits: &[Exit]) -> Around {
             cut(&mut cutoffs, exit.edge, Reach::default(), None);
         }
     }
-    Around {
-        reach: needs[0],
-        cutoffs,
-    }
+    Around { needs, cutoffs }
 }
 
 /// Adds a cut, or who takes what goes on to one that is the same.

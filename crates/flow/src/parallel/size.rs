@@ -42,8 +42,8 @@ impl Tree {
 
     /// What a task is; None if the tree is not worth being spread. It depends on the plan and its memory alone.
     pub(super) fn task(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
-        let mut operators = self.taken[1..].iter().map(|one| &graph.nodes[one.node]);
-        if operators.all(is_free) {
+        let operators = self.taken.iter().filter(|one| !one.reads());
+        if operators.map(|one| &graph.nodes[one.node]).all(is_free) {
             return None;
         }
         let samples = self.shown.unwrap_or_else(|| self.wanted(graph, options));
@@ -68,8 +68,12 @@ impl Tree {
         }
     }
 
+    /// Bytes that are read for an index.
     fn sample_bytes(&self, graph: &Graph) -> u64 {
-        let port = graph.nodes[self.scan()].bound.outputs[0];
-        port.dtype().map_or(8, |dtype| dtype.size() as u64)
+        let bytes = self.scans.iter().map(|scan| {
+            let port = graph.nodes[self.taken[scan.place].node].bound.outputs[0];
+            port.dtype().map_or(8, |dtype| dtype.size() as u64)
+        });
+        bytes.sum()
     }
 }

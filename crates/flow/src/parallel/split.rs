@@ -4,31 +4,83 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::cells::Cutting;
 use super::combine::Combine;
-use super::dispatch::{Cutting, Dispatch, Leads, WINDOW};
+use super::dispatch::{Dispatch, Leads, WINDOW};
+use super::forest::trees;
 use super::gathering::{Gathering, Shelf};
 use super::indices::Indices;
 use super::places::places;
 use super::size::TaskSize;
-use super::tree::{Exit, Tree, trees};
+use super::tree::{Exit, Tree};
 use super::worker::Done;
 use crate::exec::RunOptions;
 use crate::graph::{Edge, Graph, GraphNode};
 use crate::plan::Op;
 use crate::report::OperatorReport;
-use crate::{Bound, Live, PortType, Reach, RunError, Snapshot};
+use crate::{Bound, Live, OpError, PortType, Reach, RunError, Snapshot};
 
-/// What workers do behind a scan.
+/// What workers do behind a scan, or several that are read together.
 pub(super) struct Front {
     pub(super) tree: Tree,
     /// Of what was taken in, by place.
     nodes: Vec<GraphNode>,
     task: TaskSize,
+    /// In the order of their scans.
+    pub(super) recordings: Vec<Recorded>,
+    /// Of each exit, whether somebody still takes what leaves by it.
+    pub(super) leads: Vec<Leads>,
+}
+
+/// What a scan of a front reads.
+pub(super) struct Recorded {
+    /// The scan's number in the whole graph.
+    pub(super) node: usize,
+    /// What a task needs of it around its portion.
+    pub(super) reach: Reach,
     pub(super) segment: u64,
     pub(super) reads: Live,
     pub(super) snapshot: Arc<dyn Snapshot>,
-    /// Of each exit, whether somebody still takes what leaves by it.
-    pub(super) leads: Vec<Leads>,
+}
+
+impl Recorded {
+    /// None of what only one can read.
+    fn of(
+        graph: &Graph,
+        node: usize,
+        reach: Reach,
+        several: bool,
+    ) -> Result<Option<Self>, RunError> {
+        let Op::Scan {
+            recording,
+            range,
+            segment,
+        } = &graph.nodes[node].op
+        else {
+            return Ok(None);
+        };
+        let snapshot = recording.0.snapshot(range.clone());
+        let snapshot = snapshot.map_err(|error| unread(node, error))?;
+        let snapshot = snapshot.filter(|one| !several || one.indexed().is_some());
+        Ok(snapshot.map(|snapshot| Self {
+            node,
+            reach,
+            segment: *segment,
+            reads: recording.clone(),
+            snapshot,
+        }))
+    }
+}
+
+/// What a scan could not be read for.
+fn unread(node: usize, error: OpError) -> RunError {
+    RunError::Operator {
+        operator: "scan",
+        node,
+        range: None,
+        time: None,
+        error,
+    }
 }
 
 /// What is left for the caller's thread.
@@ -47,17 +99,44 @@ pub(super) struct Split {
 }
 
 impl Front {
-    /// The node of the whole graph that reads.
-    pub(super) fn scan(&self) -> usize {
-        self.tree.scan()
-    }
-
     pub(super) fn node(&self, place: usize) -> &GraphNode {
         &self.nodes[place]
     }
 
-    pub(super) fn reach(&self) -> Reach {
-        self.tree.reach
+    /// The recording that a place of the tree reads.
+    pub(super) fn recording(&self, place: usize) -> Option<usize> {
+        let node = self.tree.taken[place].node;
+        self.recordings.iter().position(|one| one.node == node)
+    }
+
+    /// The recording whose indices and times are those of what comes out by an edge: of those before it that of the same name,
+    /// else that of the same clock.
+    fn read_by(&self, edge: Edge) -> &Recorded {
+        let before = &self.tree.taken[edge.0].scans;
+        let before = || {
+            self.recordings
+                .iter()
+                .filter(|one| before.contains(&one.node))
+        };
+        let (port, _) = self.given(edge);
+        let wanted = port.stream();
+        let own = |one: &&Recorded| one.reads.0.port().stream();
+        let clock = before().find(|one| {
+            let both = own(one).zip(wanted);
+            both.is_some_and(|(a, b)| a.timebase.origin().0 == b.timebase.origin().0)
+        });
+        let name = before().find(|one| {
+            let both = own(one).zip(wanted);
+            both.is_some_and(|(a, b)| {
+                a.name == b.name && a.timebase.origin().0 == b.timebase.origin().0
+            })
+        });
+        name.or(clock).unwrap_or(&self.recordings[0])
+    }
+
+    /// Samples of all recordings.
+    fn total(&self) -> u64 {
+        self.recordings.iter().map(|one| one.snapshot.total()).sum()
     }
 
     /// What comes out by an edge, and its indices of those that are read.
@@ -85,7 +164,8 @@ impl Front {
             place = from;
         }
         let (_, indices) = self.given(exit.edge);
-        (!exit.gathers).then(|| indices.count(self.snapshot.total()))
+        let read = &self.recordings[self.recording(place)?];
+        (!exit.gathers).then(|| indices.count(read.snapshot.total()))
     }
 }
 
@@ -120,33 +200,22 @@ impl Split {
             let Some(task) = tree.task(graph, options) else {
                 continue;
             };
-            let scan = tree.scan();
-            let Op::Scan {
-                recording,
-                range,
-                segment,
-            } = &graph.nodes[scan].op
-            else {
+            let several = tree.scans.len() > 1;
+            let recordings = tree
+                .scans
+                .iter()
+                .map(|scan| Recorded::of(graph, tree.taken[scan.place].node, scan.reach, several));
+            let recordings: Result<Option<Vec<Recorded>>, RunError> = recordings.collect();
+            let Some(recordings) = recordings? else {
                 continue;
             };
-            let failed = |error| RunError::Operator {
-                operator: "scan",
-                node: scan,
-                range: None,
-                time: None,
-                error,
-            };
-            let Some(snapshot) = recording.0.snapshot(range.clone()).map_err(failed)? else {
-                continue;
-            };
-            let task = tree.task_of(task, snapshot.total(), graph);
+            let totals = recordings.iter().map(|one| one.snapshot.total());
+            let task = tree.task_of(task, totals.max().unwrap_or(0), graph);
             let nodes = tree.taken.iter().map(|one| graph.nodes[one.node].clone());
             fronts.push(Front {
                 nodes: nodes.collect(),
                 task,
-                segment: *segment,
-                reads: recording.clone(),
-                snapshot,
+                recordings,
                 leads: tree.exits.iter().map(|_| Leads::default()).collect(),
                 tree,
             });
@@ -155,10 +224,13 @@ impl Split {
             return Ok(None);
         }
         let cuttings = fronts.iter().map(|front| Cutting {
-            snapshot: front.snapshot.clone(),
+            reads: front
+                .recordings
+                .iter()
+                .map(|one| (one.snapshot.clone(), one.segment))
+                .collect(),
             samples: front.task.samples,
             bytes: front.task.bytes,
-            grain: front.segment,
         });
         let (window, memory) = (WINDOW * options.workers.max(1), options.memory / 8);
         let dispatch = Arc::new(Dispatch::new(cuttings.collect(), window, memory));
@@ -242,12 +314,14 @@ fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
                 false => exit.edge,
             };
             let (port, _) = front.given(from);
+            let read = front.read_by(from);
             let gathering = Gathering {
                 shelf: shelves[at].clone(),
                 exit: nth,
                 port,
-                reads: front.reads.clone(),
-                snapshot: front.snapshot.clone(),
+                reads: read.reads.clone(),
+                snapshot: read.snapshot.clone(),
+                total: front.total(),
                 expects: front.expects(exit),
             };
             let output = usize::from(exit.edge.1);
@@ -259,7 +333,7 @@ fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
                     op: Op::Scan {
                         recording: Live::new(gathering),
                         range: None,
-                        segment: front.segment,
+                        segment: read.segment,
                     },
                     inputs: Vec::new(),
                 },

@@ -104,7 +104,12 @@ fn step(node: &GraphNode, inputs: &[PortType]) -> Result<Step, &'static str> {
             return Err("takes ranges, which may ask for samples of other tasks");
         }
         (Align::Loop { .. } | Align::Arrival, _) => return Err("is part of a loop"),
-        (Align::Begin | Align::Civil | Align::Resampled, _) => {
+        (Align::Civil | Align::Resampled, _) => {
+            return Err(
+                "lets streams meet by civil time, at which tasks of different clocks are not cut",
+            );
+        }
+        (Align::Begin, _) => {
             return Err("takes several inputs, whose items need not lie in one task");
         }
     }

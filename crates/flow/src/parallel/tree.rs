@@ -1,16 +1,16 @@
-//! Which operators behind a scan are done in tasks: pure.
+//! Which operators behind a scan, or several, are done in tasks: pure.
 //!
-//! From the scan on an operator is taken in if all that it takes is, and if it declares that it makes what belongs to a
+//! From the scans on an operator is taken in if all that it takes is, and if it declares that it makes what belongs to a
 //! portion of portions alone ([`step`](super::step)). So what is taken in is a chain, or a tree where several take from
 //! one, or branches that meet again. Where one ends there is an exit, by which a task hands over what came that far. What
 //! a task has to read beyond its portion adds up from the exits to the scan; what comes of it too much is cut off where
 //! that begins to matter ([`reach`](super::reach)). What there is not memory for is left out ([`fit`](super::fit)). What remembers or gathers is not passed, and of what holds something of
 //! this process only what says that it may be ([`Spread`](crate::Spread)).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::indices::Indices;
-use super::reach::{Around, Cutoff, around};
+use super::reach::{Around, Cutoff, around, larger};
 use super::step::{Step, combines_inexactly, gathers, joins, mixes};
 use super::weight::bytes_of_sample;
 use crate::exec::RunOptions;
@@ -37,6 +37,18 @@ pub(super) struct Taken {
     pub(super) held: bool,
     /// Whether there are several streams in turn before it, or it makes them so.
     mixed: bool,
+    /// The scans that it is behind, by their numbers in the whole graph, in order.
+    pub(super) scans: Vec<usize>,
+    /// Whether one of them leaves samples out between others that it gives.
+    leaves_out: bool,
+}
+
+/// What a task reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scan {
+    pub(super) place: usize,
+    /// Samples around its portion that a task needs of it.
+    pub(super) reach: Reach,
 }
 
 /// Where what tasks make leaves them.
@@ -48,13 +60,14 @@ pub(super) struct Exit {
     pub(super) gathers: bool,
 }
 
-/// What tasks do behind a scan, before anything is read.
+/// What tasks do behind a scan or several, before anything is read.
 #[derive(Debug, PartialEq)]
 pub(super) struct Tree {
-    /// The scan, and the operators behind it, in the order of the whole graph.
+    /// The scans, and the operators behind them, both in the order of the whole graph.
     pub(super) taken: Vec<Taken>,
     pub(super) exits: Vec<Exit>,
-    /// Samples around its portion that a task needs.
+    pub(super) scans: Vec<Scan>,
+    /// Samples around its portion that a task needs, of any scan.
     pub(super) reach: Reach,
     /// Where what is given of them too much is cut off.
     pub(super) cutoffs: Vec<Cutoff>,
@@ -66,26 +79,6 @@ pub(super) struct Tree {
     pub(super) shown: Option<u64>,
 }
 
-pub(super) fn takers(graph: &Graph) -> Takers {
-    let mut takers = vec![Vec::new(); graph.nodes.len()];
-    for (at, node) in graph.nodes.iter().enumerate() {
-        for &(from, _) in &node.inputs {
-            takers[from].push(at);
-        }
-    }
-    takers
-}
-
-/// The tree of each scan.
-pub(super) fn trees(graph: &Graph, options: &RunOptions<'_>) -> Vec<Tree> {
-    let takers = takers(graph);
-    let mut places = vec![None; graph.nodes.len()];
-    let scans = (0..graph.nodes.len()).filter(|&node| graph.nodes[node].op.recording().is_some());
-    scans
-        .map(|scan| Growing::new(graph, &takers, options, &mut places, scan).tree())
-        .collect()
-}
-
 /// A tree while it is decided what is in it.
 pub(super) struct Growing<'a> {
     pub(super) graph: &'a Graph,
@@ -95,26 +88,39 @@ pub(super) struct Growing<'a> {
     pub(super) places: &'a mut Vec<Option<usize>>,
     pub(super) taken: Vec<Taken>,
     pub(super) why: Vec<String>,
-    /// Whether the recording leaves samples out between others that it gives.
-    leaves_out: bool,
+    /// Why each node is not in tasks that takes something of them.
+    pub(super) why_of: HashMap<usize, String>,
+    /// Whether what holds something of this process is left out.
+    pub(super) without_held: bool,
+    /// Why some nodes cannot be done in tasks of all scans together.
+    pub(super) refused: &'a HashMap<usize, String>,
 }
 
 impl<'a> Growing<'a> {
-    fn new(
+    /// Of some scans, in order.
+    pub(super) fn new(
         graph: &'a Graph,
         takers: &'a Takers,
         options: &'a RunOptions<'a>,
         places: &'a mut Vec<Option<usize>>,
-        scan: usize,
+        scans: &[usize],
+        refused: &'a HashMap<usize, String>,
     ) -> Self {
-        let recording = graph.nodes[scan].op.recording();
-        places[scan] = Some(0);
         let mut growing = Self {
             graph,
             takers,
             options,
             places,
-            taken: vec![Taken {
+            taken: Vec::new(),
+            why: Vec::new(),
+            why_of: HashMap::new(),
+            without_held: false,
+            refused,
+        };
+        for &scan in scans {
+            let recording = graph.nodes[scan].op.recording();
+            growing.places[scan] = Some(growing.taken.len());
+            growing.taken.push(Taken {
                 node: scan,
                 inputs: Vec::new(),
                 step: Step::alone(),
@@ -122,21 +128,30 @@ impl<'a> Growing<'a> {
                 rel_err: 0.0,
                 held: false,
                 mixed: false,
-            }],
-            why: Vec::new(),
-            leaves_out: recording.is_some_and(|recording| recording.0.leaves_out()),
-        };
-        match recording.is_some_and(|recording| recording.0.in_portions()) {
-            true => growing.grow(scan),
-            false => growing.why = vec!["it can be read only once".into()],
+                scans: vec![scan],
+                leaves_out: recording.is_some_and(|recording| recording.0.leaves_out()),
+            });
         }
         growing
     }
 
-    /// Takes in all behind the scan that can be.
-    fn grow(&mut self, scan: usize) {
+    /// The same, with all behind the scans that can be.
+    pub(super) fn grown(mut self) -> Self {
+        let again = |one: &Taken| {
+            let recording = self.graph.nodes[one.node].op.recording();
+            recording.is_some_and(|recording| recording.0.in_portions())
+        };
+        match self.taken.iter().all(again) {
+            true => self.grow(),
+            false => self.why = vec!["it can be read only once".into()],
+        }
+        self
+    }
+
+    fn grow(&mut self) {
         // In the order of the graph, so that what a node takes was looked at before it.
-        let mut open = BTreeSet::from_iter(self.takers[scan].iter().copied());
+        let scans = self.taken.iter().flat_map(|one| &self.takers[one.node]);
+        let mut open: BTreeSet<usize> = scans.copied().collect();
         while let Some(at) = open.pop_first() {
             match self.taken(at) {
                 Ok(taken) => {
@@ -144,7 +159,10 @@ impl<'a> Growing<'a> {
                     self.taken.push(taken);
                     open.extend(&self.takers[at]);
                 }
-                Err(why) => self.ends(why),
+                Err(why) => {
+                    self.why_of.insert(at, why.clone());
+                    self.ends(why);
+                }
             }
         }
         if self.why.is_empty() {
@@ -162,12 +180,14 @@ impl<'a> Growing<'a> {
     fn taken(&self, at: usize) -> Result<Taken, String> {
         let node = &self.graph.nodes[at];
         let name = node.op.name();
+        if self.without_held && matches!(node.op, Op::Hold(_)) {
+            return Err("is called here".into());
+        }
         let inputs = node.inputs.iter();
         let inputs = inputs.map(|&(from, output)| Some((self.places[from]?, output)));
         let Some(inputs) = inputs.collect::<Option<Vec<Edge>>>() else {
-            return Err(format!(
-                "{name} takes also what is not in tasks of this scan"
-            ));
+            let why = || format!("{name} takes also what is not in tasks of this scan");
+            return Err(self.refused.get(&at).cloned().unwrap_or_else(why));
         };
         let before = || inputs.iter().map(|&(place, _)| &self.taken[place]);
         let gatherer = before().find(|one| gathers(&self.graph.nodes[one.node]));
@@ -181,12 +201,13 @@ impl<'a> Growing<'a> {
         });
         let ports: Vec<PortType> = ports.collect();
         let step = joins(node, &ports, self.options).map_err(|why| format!("{name} {why}"))?;
-        if !step.ratio.is_one() && self.leaves_out {
+        let leaves_out = before().any(|one| one.leaves_out);
+        if !step.ratio.is_one() && leaves_out {
             let why = "must know what it gave before what the selection leaves out";
             return Err(format!("{name} {why}"));
         }
         let meets = inputs.len() > 1;
-        if meets && self.leaves_out {
+        if meets && leaves_out {
             return Err(format!(
                 "{name} lets streams meet of ranges that may go back"
             ));
@@ -216,6 +237,9 @@ impl<'a> Growing<'a> {
                 "{name} settles: in tasks it would be within {rel_err:.0e} of one pass, which tolerance= has to grant"
             ));
         }
+        let mut scans: Vec<usize> = before().flat_map(|one| &one.scans).copied().collect();
+        scans.sort_unstable();
+        scans.dedup();
         Ok(Taken {
             node: at,
             inputs: inputs.clone(),
@@ -224,19 +248,30 @@ impl<'a> Growing<'a> {
             rel_err,
             held,
             mixed: mixed || mixes(node),
+            scans,
+            leaves_out,
         })
     }
 
     /// What was taken in; `shown` as in [`Tree`].
     pub(super) fn laid_out(&self, shown: Option<u64>) -> Tree {
         let exits = self.exits();
-        let Around { reach, cutoffs } = around(&self.taken, &exits);
+        let Around { needs, cutoffs } = around(&self.taken, &exits);
+        let scans = self.taken.iter().enumerate().filter(|(_, one)| one.reads());
+        let scans = scans.map(|(place, _)| Scan {
+            place,
+            reach: needs[place],
+        });
+        let scans: Vec<Scan> = scans.collect();
         let given = self.bytes();
         let bytes = exits.iter().map(|exit| given[exit.edge.0]).sum::<f64>();
         Tree {
             taken: self.taken.clone(),
             exits,
-            reach,
+            reach: scans
+                .iter()
+                .fold(Reach::default(), |all, scan| larger(all, scan.reach)),
+            scans,
             cutoffs,
             why: self.why.clone(),
             bytes: bytes.max(1e-9),
@@ -274,6 +309,11 @@ impl<'a> Growing<'a> {
 }
 
 impl Taken {
+    /// Whether it is a scan.
+    pub(super) fn reads(&self) -> bool {
+        self.inputs.is_empty()
+    }
+
     /// Whether where a recording is cut shows in what it gives.
     pub(super) fn shows_cuts(&self, graph: &Graph) -> bool {
         self.rel_err > 0.0 || combines_inexactly(&graph.nodes[self.node])
@@ -281,10 +321,6 @@ impl Taken {
 }
 
 impl Tree {
-    pub(super) fn scan(&self) -> usize {
-        self.taken[0].node
-    }
-
     /// Whether where a recording is cut shows in what comes out.
     pub(super) fn shows_cuts(&self, graph: &Graph) -> bool {
         self.taken.iter().any(|one| one.shows_cuts(graph))

@@ -1,8 +1,9 @@
 //! What workers would do of a graph, in words.
 
+use super::forest::trees;
 use super::places::places;
 use super::size::TaskSize;
-use super::tree::{Tree, trees};
+use super::tree::Tree;
 use crate::Reach;
 use crate::exec::RunOptions;
 use crate::graph::Graph;
@@ -31,16 +32,23 @@ fn line(tree: &Tree, graph: &Graph) -> String {
         false => format!(", read with {before} before and {after} behind them"),
     };
     let why = tree.why.join("; ");
+    let each = if tree.scans.len() > 1 {
+        " of each scan"
+    } else {
+        ""
+    };
     match tree.task(graph, &RunOptions::default()) {
         None if tree.gathers() => {
             format!("{names} in order: it is done sooner than handed over\n")
         }
         None => format!("{names} in order: {why}\n"),
         Some(TaskSize { samples, .. }) if tree.gathers() => format!(
-            "{names} in tasks of up to {samples} samples{more}, whose partial results are combined in order\n"
+            "{names} in tasks of up to {samples} samples{each}{more}, whose partial results are combined in order\n"
         ),
         Some(TaskSize { samples, .. }) => {
-            format!("{names} in tasks of up to {samples} samples{more}, then in order: {why}\n")
+            format!(
+                "{names} in tasks of up to {samples} samples{each}{more}, then in order: {why}\n"
+            )
         }
     }
 }

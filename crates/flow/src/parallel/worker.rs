@@ -19,19 +19,72 @@ use crate::exec::pool::Pool;
 use crate::exec::{RunOptions, panicked};
 use crate::report::{OperatorReport, TaskReport, WorkerReport};
 use crate::{
-    Break, Clock, Live, OpError, OpErrorKind, PortType, Pulled, Recording, RunError, Source,
+    Break, Clock, Live, OpError, OpErrorKind, PortType, Pulled, Reach, Recording, RunError, Source,
+    Within,
 };
 
 /// What a worker reads now.
 #[derive(Default)]
 pub(super) struct Current {
     source: Option<Box<dyn Source>>,
+    /// The stretch that was under way last, where another begins or nothing is read.
+    anchor: Option<i64>,
+    /// What comes next, once it was asked for.
+    next: Option<Pulled>,
+    /// How the last portion was read that had something.
+    reading: Option<Reading>,
     /// The portion; what is read around it only completes what belongs to it.
     range: Range<i64>,
+    /// Nothing that is read begins at or behind this index.
+    upto: i64,
     /// Samples of the portion that were read.
     samples: u64,
     begun: bool,
     over: bool,
+    /// That nothing follows was said.
+    said: bool,
+}
+
+impl Current {
+    /// A task's part of a recording; `anchor`: of what is read beside others.
+    fn of(source: Option<Box<dyn Source>>, range: Range<i64>, reach: Reach, read: &Within) -> Self {
+        Self {
+            source,
+            anchor: read.anchor,
+            upto: range.end.saturating_add_unsigned(reach.after),
+            range,
+            ..Self::default()
+        }
+    }
+
+    /// How the recording is read.
+    pub(super) fn reading(&self) -> Option<Reading> {
+        let now = self.source.as_ref().and_then(|source| source.reading());
+        now.or_else(|| self.reading.clone())
+    }
+
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        if let Some(next) = self.next.take() {
+            return Ok(next);
+        }
+        let mut pulled = Pulled::Back;
+        // Nothing was given before in this task.
+        while matches!(pulled, Pulled::Back) {
+            pulled = match &mut self.source {
+                Some(source) => source.pull()?,
+                None => Pulled::End,
+            };
+        }
+        let Some(anchor) = self.anchor.take() else {
+            return Ok(pulled);
+        };
+        // What goes on from before the portion says so itself.
+        if matches!(pulled, Pulled::Stretch { why: None, .. }) {
+            return Ok(pulled);
+        }
+        self.next = Some(pulled);
+        Ok(Pulled::Stretch { anchor, why: None })
+    }
 }
 
 /// A front's recording, as a worker's run opens it: once, for all portions.
@@ -74,17 +127,13 @@ impl Source for Portions {
     fn pull(&mut self) -> Result<Pulled, OpError> {
         let mut current = self.lock();
         if current.over {
-            return Ok(Pulled::Idle);
+            // Others that it meets need not wait.
+            return Ok(match std::mem::replace(&mut current.said, true) {
+                false => Pulled::Upto(current.upto),
+                true => Pulled::Idle,
+            });
         }
-        let mut pulled = Pulled::Back;
-        // Nothing was given before in this task.
-        while matches!(pulled, Pulled::Back) {
-            pulled = match &mut current.source {
-                Some(source) => source.pull()?,
-                None => Pulled::End,
-            };
-        }
-        match pulled {
+        match current.pull()? {
             // A break behind the portion is the next one's.
             Pulled::Stretch { anchor, .. } if current.begun && anchor >= current.range.end => {}
             Pulled::End => {}
@@ -103,10 +152,11 @@ impl Source for Portions {
             other => return Ok(other),
         }
         current.over = true;
-        // Operators forget; that something was removed may be told by what is given next, and nothing was.
+        // Operators forget; that something was removed may be told by what is given next, and nothing was. What others give
+        // behind the portion, where this met it, comes before.
         let end = current.range.end;
         Ok(Pulled::Stretch {
-            anchor: end,
+            anchor: i64::MAX,
             why: Some(Break::Dropped(end..end)),
         })
     }
@@ -116,7 +166,7 @@ impl Source for Portions {
     }
 
     fn reading(&self) -> Option<Reading> {
-        self.lock().source.as_ref()?.reading()
+        self.lock().reading()
     }
 }
 
@@ -130,8 +180,8 @@ pub(super) struct Done {
     count: u64,
     /// Of each front, its operators.
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
-    /// Of each front, how its signal was read.
-    pub(super) reads: Vec<Option<Reading>>,
+    /// Of each front, how each of its recordings was read.
+    pub(super) reads: Vec<Vec<Option<Reading>>>,
 }
 
 impl Done {
@@ -184,7 +234,7 @@ impl<'a> Worker<'a> {
         while let Some(task) = dispatch.take(&mut seat, || self.tidy()) {
             let begun = Instant::now();
             let ran = catch_unwind(AssertUnwindSafe(|| self.task(&task)));
-            let ran = ran.unwrap_or_else(|panic| Err(self.located(&task, panicked(&*panic))));
+            let ran = ran.unwrap_or_else(|panic| Err(self.located(&task, 0, panicked(&*panic))));
             if ran.as_ref().is_err_and(is_short_of_memory) && dispatch.put_back(&task) {
                 done.busy += begun.elapsed();
                 self.close(task.front);
@@ -204,7 +254,7 @@ impl<'a> Worker<'a> {
         }
         std::mem::forget(there);
         dispatch.leave(&seat);
-        for (line, before) in self.lines.iter().zip(self.before) {
+        for ((line, before), front) in self.lines.iter().zip(self.before).zip(self.fronts) {
             let mut report = line.as_ref().map(|line| line.report(done.busy));
             if let (Some(report), Some(before)) = (&mut report, &before) {
                 let both = report.operators.iter_mut().zip(before);
@@ -212,11 +262,12 @@ impl<'a> Worker<'a> {
             }
             done.samples += report
                 .iter()
-                .flat_map(|report| report.operators.first())
+                // Scans come first.
+                .flat_map(|report| report.operators.iter().take(front.recordings.len()))
                 .map(|scan| scan.samples)
                 .sum::<u64>();
-            let reads = report.as_ref().and_then(|report| report.reads.first());
-            done.reads.push(reads.cloned());
+            done.reads
+                .push(line.as_ref().map_or_else(Vec::new, Line::readings));
             done.operators
                 .push(report.map(|report| report.operators).or(before));
         }
@@ -253,13 +304,13 @@ impl<'a> Worker<'a> {
         self.pools[front] = Some(pool);
     }
 
-    fn located(&self, task: &Task, error: OpError) -> RunError {
-        let front = &self.fronts[task.front];
+    fn located(&self, task: &Task, recording: usize, error: OpError) -> RunError {
+        let read = &self.fronts[task.front].recordings[recording];
         let start = task.portion.range.start;
         RunError::Operator {
             operator: "scan",
-            node: front.scan(),
-            time: front.snapshot.time_of(start),
+            node: read.node,
+            time: read.snapshot.time_of(start),
             range: Some(task.portion.range.clone()),
             error,
         }
@@ -271,9 +322,9 @@ impl<'a> Worker<'a> {
         let place = &mut self.lines[task.front];
         let (exits, samples) = place.as_mut().map_or((Vec::new(), 0), |line| {
             let exits = line.leaving(front, task, error.is_some());
-            let current = line.current.lock();
-            let current = current.unwrap_or_else(PoisonError::into_inner);
-            (exits, current.samples)
+            let currents = line.currents.iter();
+            let currents = currents.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
+            (exits, currents.map(|one| one.samples).sum())
         });
         let failure = error.map(|error| {
             let leads = place.as_ref().map(|line| line.leads(front, &error));
@@ -287,10 +338,19 @@ impl<'a> Worker<'a> {
 
     fn task(&mut self, task: &Task) -> Result<(), RunError> {
         let front = &self.fronts[task.front];
-        let source = front
-            .snapshot
-            .open(&task.portion, front.reach(), front.segment)
-            .map_err(|error| self.located(task, error))?;
+        let read = front.recordings.iter().zip(&task.portion.reads).enumerate();
+        let currents = read.map(|(at, (recording, read))| {
+            let Some(portion) = &read.portion else {
+                let range = task.portion.range.clone();
+                return Ok(Current::of(None, range, recording.reach, read));
+            };
+            let (snapshot, reach) = (&recording.snapshot, recording.reach);
+            let source = snapshot.open(portion, reach, recording.segment);
+            let source = source.map_err(|error| self.located(task, at, error))?;
+            let range = portion.range.clone();
+            Ok(Current::of(Some(source), range, reach, read))
+        });
+        let currents: Vec<Current> = currents.collect::<Result<_, RunError>>()?;
         let line = match &mut self.lines[task.front] {
             Some(line) => line,
             none => {
@@ -298,11 +358,11 @@ impl<'a> Worker<'a> {
                 none.insert(Line::new(front, self.options, pool)?)
             }
         };
-        *line.current.lock().unwrap_or_else(PoisonError::into_inner) = Current {
-            source: Some(source),
-            range: task.portion.range.clone(),
-            ..Current::default()
-        };
+        for (own, current) in line.currents.iter().zip(currents) {
+            let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            let reading = own.reading();
+            *own = Current { reading, ..current };
+        }
         line.task(front, task, self.options)
     }
 }

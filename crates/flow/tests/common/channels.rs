@@ -1,0 +1,31 @@
+//! Channels of one recording: as loud and quiet as one another, each with samples and gaps of its own.
+
+use std::ops::Range;
+
+use isochrony_flow::{Live, Segments};
+use isochrony_segment::{SigSeg, Stream, StreamId};
+use isochrony_time::{Rate, TimebaseId};
+
+fn stream() -> StreamId {
+    Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
+}
+
+/// A channel's sample at an index.
+pub(crate) fn value(channel: i64, index: i64) -> i16 {
+    let place = index.wrapping_add(channel * 100_003);
+    let noise = (place.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 48) as i16;
+    noise >> (4 + (index / 37).rem_euclid(4))
+}
+
+/// Its gap-free stretches, in segments that lie apart in memory.
+pub(crate) fn channel(channel: i64, stretches: &[Range<i64>], cut: i64) -> Live {
+    let pieces = stretches.iter().flat_map(|range| {
+        let starts = (range.start..range.end).step_by(cut as usize);
+        starts.map(|start| {
+            let end = range.end.min(start + cut);
+            let samples: Vec<i16> = (start..end).map(|index| value(channel, index)).collect();
+            SigSeg::from_slice(&samples, start, stream()).unwrap()
+        })
+    });
+    Live::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap())
+}
