@@ -377,7 +377,7 @@ def writing(path: Path, windows: int, found: Callable[[], int]) -> Run:
     return turn
 
 
-def adder(path: Path, workers: int, budget: int) -> Run:
+def adder(path: Path, workers: int, budget: int, on_workers: Any = "auto") -> Run:
     """Seconds of running, until the sums are durable; making and removing the output is not counted."""
 
     def turn() -> tuple[float, int]:
@@ -389,7 +389,7 @@ def adder(path: Path, workers: int, budget: int) -> Run:
             halves = [store.scratch(dtype="c8", rate=2000) for _ in range(2)]
             for half in halves:
                 half.reserve(count * BINS)
-            executor = iso.Executor(workers=workers, scratch=budget)
+            executor = iso.Executor(workers=workers, scratch=budget, on_workers=on_workers)
             for k, at in enumerate(starts(a)):
                 part = slice(k * BINS, (k + 1) * BINS)
                 for signal, half in zip((a, b), halves, strict=True):
@@ -575,6 +575,7 @@ def fft_adder(path: Path, server: Server, arrays: list[Path], size: int, rounds:
             "plain Python, not synced": adder_plain(path, synced=False),
             "tasklets, 1 worker": adder(path, 1, budget),
             several: adder(path, CORES, budget),
+            f"tasklets, {CORES} processes": adder(path, CORES, budget, "processes"),
         },
         {},
         2 * size,

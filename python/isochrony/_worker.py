@@ -1,4 +1,4 @@
-"""A worker process: calls Python functions over blocks of windows that lie in shared memory.
+"""A worker process: calls Python functions over blocks of windows, or inputs of tasklets, that lie in shared memory.
 
 It is started fresh (``sys.executable -c``, never forked) by `isochrony._native` with one end of a Unix socket as its
 standard input. Over that come messages: the shared memory, as a descriptor; functions; and calls, each of which says
@@ -15,6 +15,7 @@ import atexit
 import contextlib
 import faulthandler
 import importlib
+import json
 import mmap
 import os
 import pickle
@@ -33,11 +34,17 @@ from ._native import end_with
 
 # Kind of a message, and how many bytes of it follow. Kinds and fields are those of crates/py/src/processes/wire.rs.
 HEADER = struct.Struct("=IQ")
-MEMORY, FUNCTION, CALL = 1, 2, 3
-READY, LOADED, DONE, KEPT, SHAPE, RAISED = 1, 2, 3, 4, 5, 6
+MEMORY, FUNCTION, CALL, RUN = 1, 2, 3, 4
+READY, LOADED, DONE, KEPT, SHAPE, RAISED, BROUGHT = 1, 2, 3, 4, 5, 6, 7
 # Number of the function, rows, values of a row (-1: single values), values from one row to the next, where the result
 # lies, bytes of the memory, values of a row of the result (-1: single values), types of both.
 WORK = struct.Struct("=QQqQQQq16s16s")
+# Number of the function, bytes of the memory; the tasklet as JSON follows.
+ERRAND = struct.Struct("=QQ")
+# Whether the function keeps what it was given, whether it returned anything, how many parts of outputs it wrote; these
+# follow (output, first and last sample), and what it returned, pickled.
+RETURNED = struct.Struct("=??Q")
+WRITTEN = struct.Struct("=QQQ")
 BY_NAME, BY_VALUE = 0, 1
 # Seconds that a process may take to end in order once its parent is gone; one that is there waits for less.
 GRACE = 10.0
@@ -46,7 +53,7 @@ GRACE = 10.0
 class _Worker:
     def __init__(self, parent: socket.socket) -> None:
         self.parent = parent
-        self.functions: dict[int, Callable[[npt.NDArray[Any]], Any]] = {}
+        self.functions: dict[int, Callable[..., Any]] = {}
         self.memory = -1
         self.mapped: mmap.mmap | None = None
 
@@ -59,7 +66,11 @@ class _Worker:
             elif kind == FUNCTION:
                 self.load(self.exactly(length))
             else:
-                self.call(self.exactly(length))
+                message = self.exactly(length)
+                if kind == RUN:
+                    self.run(message)
+                else:
+                    self.call(message)
                 # Killed later on, it has said what it had to say.
                 _flush()
 
@@ -97,10 +108,7 @@ class _Worker:
 
     def call(self, message: bytearray) -> None:
         number, rows, columns, stride, place, size, wanted, given, promised = WORK.unpack(message)
-        if self.mapped is None or len(self.mapped) < size:
-            # An array that somebody keeps keeps the mapping that it looks into.
-            self.mapped = mmap.mmap(self.memory, size)
-        mapped = self.mapped
+        mapped = self.shared(size)
         before = sys.getrefcount(mapped)
         try:
             result: Any = np.asarray(self.functions[number](_rows(mapped, _dtype(given), rows, columns, stride)))
@@ -121,6 +129,35 @@ class _Worker:
             # The function keeps what it was given: the memory is its own from here on.
             reply, self.mapped = KEPT, None
         self.answer(reply, parts)
+
+    def shared(self, size: int) -> mmap.mmap:
+        if self.mapped is None or len(self.mapped) < size:
+            # An array that somebody keeps keeps the mapping that it looks into.
+            self.mapped = mmap.mmap(self.memory, size)
+        return self.mapped
+
+    def run(self, message: bytearray) -> None:
+        from . import _errand
+
+        number, size = ERRAND.unpack_from(message)
+        about = json.loads(message[ERRAND.size :])
+        mapped = self.shared(size)
+        before = sys.getrefcount(mapped)
+        try:
+            value, written = _errand.run(self.functions[number], about, mapped)
+            returned, is_any = b"", value is not None
+            if is_any:
+                returned = _errand.packed(value, _dumps)
+            value = None
+        except BaseException as error:
+            # The parent has other memory for the next one, since this function may have kept what it was given.
+            self.raised(error)
+            return
+        keeps = sys.getrefcount(mapped) > before
+        if keeps:
+            self.mapped = None
+        parts = b"".join(WRITTEN.pack(*one) for one in written)
+        self.answer(BROUGHT, RETURNED.pack(keeps, is_any, len(written)), parts, returned)
 
     def raised(self, error: BaseException) -> None:
         """Sends an exception, as itself if it can be, and as text."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from .progress import bytes_text, duration_text
+from .report import ProcessReport
 
 __all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]
 
@@ -66,6 +67,8 @@ class TaskletsReport:
         prefetched_bytes: that were asked for ahead.
         elapsed_s: seconds from start to end.
         notes: what was kept of an earlier run, and what was run again.
+        places: where functions were called, and why there.
+        processes: worker processes, by worker: a `ProcessReport` each, whose blocks are tasklets.
     """
 
     _rows: list[tuple[Any, ...]] = field(repr=False)
@@ -75,6 +78,8 @@ class TaskletsReport:
     prefetched_bytes: int
     elapsed_s: float
     notes: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    processes: tuple[ProcessReport, ...] = ()
 
     @cached_property
     def tasklets(self) -> tuple[TaskletReport, ...]:
@@ -98,5 +103,12 @@ class TaskletsReport:
         for number, one in enumerate(self.workers):
             busy, waited = duration_text(one.busy_s), duration_text(one.waited_s)
             lines.append(f"worker {number}: {one.tasklets} tasklets, busy {busy}, waited {waited}")
+        lines += self.places
+        for process in self.processes:
+            ended = f", {process.ended}" if process.ended else ""
+            busy = duration_text(process.busy_s)
+            lines.append(
+                f"worker {process.worker or 0}, process {process.pid}: {process.blocks} tasklets, busy {busy}{ended}"
+            )
         lines += [f"{one.state}: {one.name}: {one.why}" for one in self.tasklets if one.why]
         return "\n".join(lines)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._native import NativeTable
+from .report import ProcessReport
 from .table import Table
 from .tasklet_report import TaskletsReport, TaskletWorkerReport
 
@@ -29,7 +30,11 @@ def report(done: dict[str, Any], results: dict[str, Any]) -> TaskletsReport:
         elif text is not None:
             values[name] = json.loads(text)
     workers = tuple(TaskletWorkerReport(*one) for one in done.pop("workers"))
-    return TaskletsReport(_rows=rows, workers=workers, values=values, notes=tuple(done.pop("notes")), **done)
+    notes, places = tuple(done.pop("notes")), tuple(done.pop("places"))
+    processes = tuple(ProcessReport(*one) for one in done.pop("processes"))
+    return TaskletsReport(
+        _rows=rows, workers=workers, values=values, notes=notes, places=places, processes=processes, **done
+    )
 
 
 def owned(value: Any) -> Any:

@@ -7,6 +7,7 @@ which order the disk is read, and how much scratch may be in use.
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Sequence
 from numbers import Real
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
 from .chain import Chain
-from .functions import shown
+from .functions import OnWorkers, shown
 from .identity import identity
 from .native_errors import OptionError, PlanError, TaskletError
 from .nbuffering import byte_count
@@ -27,6 +28,8 @@ from .tasklet_results import kept, owned, report
 
 __all__ = ["Executor", "Output", "Tasklet", "prefetch"]
 
+_PLACES = ("auto", "threads", "processes", "inline")
+
 
 class Tasklet:
     """A unit of work over ranges of signals.
@@ -35,14 +38,15 @@ class Tasklet:
         work: a function of `(inputs, outputs)`: a list of `Selection`, as the signals are when it runs
             (``np.asarray(inputs[0])`` gives samples), and a list of `Output`. What it returns is in the report's
             `values`, arrays that look into samples as copies, also in lists, tuples (named ones, too), dicts and
-            dataclasses: scratch is free again when it has returned, so what is kept otherwise must not look into
-            inputs, nor a `Selection` be returned. Or a
-            plan, whose samples or windows are the output; without one what `collect` would give is in `values`.
+            dataclasses. Arrays that it keeps otherwise stay as they are; of a `Selection` of scratch nothing can be
+            read when it has returned, since scratch is free again then. Or a plan, whose samples or windows are the
+            output; without one what `collect` would give is in `values`.
         inputs: selections of signals, such as ``[sig[0:4096]]``. By the place of the first on the disk tasklets are
             ordered; of a plan, those that it scans. Whoever reads what another tasklet writes waits for it.
         outputs: ranges of signals that were reserved (`Signal.reserve`), also of scratch signals (`Store.scratch`).
         after: tasklets, or their names, that have to be finished before, for other reasons.
         name: of its own; default: that of the function and what it writes or reads.
+        on_workers: who calls a function: "threads", "processes" or "inline", as `Executor` has it; None: as that says.
 
     Raises:
         OptionError: an option without a legal value.
@@ -65,7 +69,10 @@ class Tasklet:
         outputs: Sequence[Selection] = (),
         after: Sequence[Tasklet | str] = (),
         name: str | None = None,
+        on_workers: OnWorkers | None = None,
     ) -> None:
+        if on_workers is not None:
+            choice("on_workers", on_workers, _PLACES)
         if not callable(work) and not isinstance(work, Chain):
             raise OptionError(f"Tasklet({work!r}) is refused; give a function of inputs and outputs, or a plan")
         self.inputs = _selections("inputs", inputs)
@@ -75,6 +82,7 @@ class Tasklet:
         if isinstance(work, Chain) and len(self.outputs) > 1:
             raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
         self.work = work
+        self.on_workers = on_workers
         if isinstance(work, Chain):
             # Or nobody would wait for who writes it.
             check_scans(work._native, self.inputs)
@@ -92,11 +100,27 @@ class Tasklet:
     def __repr__(self) -> str:
         return f"<Tasklet {self.name!r}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 
-    def _described(self, results: dict[str, Any]) -> tuple[Any, ...]:
+    def _described(self, results: dict[str, Any], on_workers: OnWorkers) -> tuple[Any, ...]:
         plan = self.work._native if isinstance(self.work, Chain) else None
-        call = None if plan is not None else self._wrapped(results)
         about = (self.name, self.function_name, self._identity)
-        return (*about, call, plan, self.inputs, self.outputs, self.after)
+        ranges = (self.inputs, self.outputs, self.after)
+        if plan is not None:
+            return (about, (None, plan), *ranges, "", None)
+        place = self.on_workers or on_workers
+        away = (self.work, self._took(results)) if place == "processes" else None
+        return (about, (self._wrapped(results), None), *ranges, place, away)
+
+    def _took(self, results: dict[str, Any]) -> Callable[[bytes, bool], tuple[bool, str | None]]:
+        """What takes in what the function returned in a worker process."""
+        name = self.name
+
+        def took(pickled: bytes, journaled: bool) -> tuple[bool, str | None]:
+            # It comes from a process that this one started, to run this one's code.
+            results[name] = value = pickle.loads(pickled)
+            text = kept(value) if journaled else None
+            return not journaled or text is not None, text
+
+        return took
 
     def _wrapped(self, results: dict[str, Any]) -> Callable[[list[Selection], list[Any], bool], tuple[Any, ...]]:
         work: Any = self.work
@@ -123,10 +147,18 @@ class Executor:
     A tasklet begins when those that it needs are done. One that writes scratch has to leave enough room that all
     before it in the order could still be done one by one within the budget: so a run never blocks itself, and a
     budget that is too small is refused before it. Python functions run in threads of this process: those that let go
-    of the interpreter, as NumPy does in large operations, run side by side; plans always do.
+    of the interpreter, as NumPy does in large operations, run side by side; plans always do. Or they run in worker
+    processes, side by side whatever they do.
 
     Parameters:
         workers: threads; "auto": as many as there are cores.
+        on_workers: who calls Python functions. "threads": the workers' threads, in this process. "processes": worker
+            processes, one a worker, started fresh with the run and ended with it (some tenths of a second). There a
+            function is a copy, as `iso.py` says: what it changes outside of its outputs changes there and not here. It
+            is given samples in shared memory, with all of `Selection` that needs no store; what it returns comes back
+            pickled. One that dies costs one more try of its tasklet on a fresh one, then the tasklet. A function that
+            cannot travel is called in a thread, and `explain` and the report say so. "inline": in this process, one
+            at a time. "auto": threads, since a function may keep what it was given or change what it encloses.
         scratch: most bytes of scratch in use at a time: a number, or text such as "256MB".
         scratch_memory: most bytes of that which stay in memory, where functions find them without a copy; the rest is
             written to files. "auto": a quarter of the memory that is free when the run begins; 0: all to files.
@@ -164,6 +196,7 @@ class Executor:
         self,
         *,
         workers: int | Literal["auto"] = 1,
+        on_workers: OnWorkers = "auto",
         scratch: int | str = "1GiB",
         scratch_memory: int | str = "auto",
         order: Literal["disk", "given"] = "disk",
@@ -173,6 +206,8 @@ class Executor:
         journal: str | os.PathLike[str] | None = None,
     ) -> None:
         choice("order", order, ("disk", "given"))
+        choice("on_workers", on_workers, _PLACES)
+        self._on_workers: OnWorkers = on_workers
         every: Any = keep_every_s
         if isinstance(every, bool) or not isinstance(every, Real) or not 0 <= float(every) <= 1e9:
             raise OptionError(f"keep_every_s={keep_every_s!r} is refused; give seconds from 0")
@@ -201,14 +236,10 @@ class Executor:
 
     def explain(self, *, resume: bool = False) -> str:
         """The order in which tasklets would be run, and why; runs nothing. Errors are those of `run`, beforehand."""
-        described = [one._described({}) for one in self.tasklets]
-        functions = sum(callable(one.work) for one in self.tasklets)
-        text = explain_tasklets(described, self._asked, resume)
-        if functions:
-            text += f"{functions} Python function(s) run in threads of this process, {_interpreter()}\n"
-        if functions < len(self.tasklets):
-            text += f"{len(self.tasklets) - functions} plan(s) run natively, without the interpreter\n"
-        return text
+        return explain_tasklets(self._described({}), self._asked, resume)
+
+    def _described(self, results: dict[str, Any]) -> list[tuple[Any, ...]]:
+        return [one._described(results, self._on_workers) for one in self.tasklets]
 
     def run(self, *, resume: bool = False, progress: bool = False) -> TaskletsReport:
         """Run them all.
@@ -241,7 +272,7 @@ class Executor:
             KeyboardInterrupt: run again with `resume` later.
         """
         results: dict[str, Any] = {}
-        described = [one._described(results) for one in self.tasklets]
+        described = self._described(results)
         with ImportProgress("running", enabled=None if progress else False) as line:
 
             def draw(done: int, total: int, _tasklets: int, _of: int) -> None:
@@ -298,7 +329,3 @@ def _plan_identity(plan: Chain) -> str:
     except PlanError:
         # It holds a function that has no place in a saved plan.
         return identity(str(plan))
-
-
-def _interpreter() -> str:
-    return "one at a time but where they let go of the interpreter"

@@ -13,6 +13,7 @@
 //! end by themselves when this process is gone ([`watch`]). Each is the first of a group, so that what functions start
 //! (commands, pools) ends with it.
 
+mod errand;
 mod process;
 mod travel;
 pub(crate) mod watch;
@@ -26,8 +27,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use isochrony_flow::{Cause, OpError, OpErrorKind, ProcessReport, RunOptions};
 use pyo3::prelude::*;
 
+pub(crate) use errand::{Brought, Errand, Taken, Wanted};
 pub(crate) use process::Answer;
-use process::{Lost, Process};
+use process::{Look, Lost, Process};
 use travel::Start;
 pub(crate) use travel::Travelling;
 pub(crate) use wire::Work;
@@ -92,7 +94,7 @@ impl Processes {
         travels.clone()
     }
 
-    fn take(&self, worker: Option<usize>) -> Result<Process, OpError> {
+    fn take(&self, worker: Option<usize>) -> Result<Process, Unanswered> {
         let mut state = self.lock();
         let own = (state.idle.iter()).position(|one| one.report.worker == worker);
         if let Some(at) = own {
@@ -133,7 +135,37 @@ impl Processes {
     }
 }
 
-/// A function in worker processes, as an operator calls it.
+/// Why nothing came of a call, for good.
+pub(crate) enum Unanswered {
+    /// The run does not go on.
+    Stopped,
+    /// What a signal handler raised meanwhile.
+    Signal(PyErr),
+    Failed(String),
+}
+
+impl From<Unanswered> for OpError {
+    fn from(why: Unanswered) -> Self {
+        match why {
+            Unanswered::Stopped => OpErrorKind::Interrupted,
+            Unanswered::Signal(error) => OpErrorKind::Failed(Box::new(error)),
+            Unanswered::Failed(message) => OpErrorKind::Failed(Cause::from(message)),
+        }
+        .into()
+    }
+}
+
+impl From<Unanswered> for Cause {
+    fn from(why: Unanswered) -> Self {
+        match why {
+            Unanswered::Stopped => Self::from("it was stopped with the run"),
+            Unanswered::Signal(error) => Box::new(error),
+            Unanswered::Failed(message) => Self::from(message),
+        }
+    }
+}
+
+/// A function in worker processes, as an operator or a tasklet calls it.
 pub(crate) struct Remote {
     processes: Arc<Processes>,
     function: Arc<Travelling>,
@@ -143,9 +175,33 @@ pub(crate) struct Remote {
     stop: Option<Arc<AtomicBool>>,
     /// Whether a block may be tried again: it does not remember.
     again: bool,
+    /// What it is given, in messages.
+    portion: &'static str,
 }
 
 impl Remote {
+    /// That of a tasklet, whose outputs are its own, so that it can be done again. Without a `worker` signals are looked for
+    /// meanwhile: it is the caller's thread.
+    pub(crate) fn of_tasklet(
+        processes: &Arc<Processes>,
+        function: &Arc<Travelling>,
+        shown: &str,
+        worker: Option<usize>,
+        stop: &Arc<AtomicBool>,
+    ) -> Self {
+        let remote = Self {
+            processes: Arc::clone(processes),
+            function: Arc::clone(function),
+            shown: shown.to_owned(),
+            worker,
+            stop: Some(Arc::clone(stop)),
+            again: true,
+            portion: "tasklet",
+        };
+        remote.warm_up();
+        remote
+    }
+
     pub(crate) fn new(
         processes: Arc<Processes>,
         function: Arc<Travelling>,
@@ -160,6 +216,7 @@ impl Remote {
             worker: run.worker,
             stop: run.interrupt.cloned(),
             again,
+            portion: "block",
         };
         remote.warm_up();
         remote
@@ -195,11 +252,23 @@ impl Remote {
 
     /// Has the function called over a block, and what it returns, if that is as wanted, written to `out`.
     pub(crate) fn call(&self, work: &Work<'_>, out: &mut [u8]) -> Result<Answer, OpError> {
+        Ok(self.ask(|process, function, look| process.call(function, work, out, look))?)
+    }
+
+    /// Has the function called over a tasklet's inputs.
+    pub(crate) fn run(&self, errand: &Errand<'_>) -> Result<Brought, Unanswered> {
+        self.ask(|process, function, look| process.run(function, errand, look))
+    }
+
+    fn ask<T>(
+        &self,
+        mut ask: impl FnMut(&mut Process, &Arc<Travelling>, Look<'_>) -> Result<T, Lost>,
+    ) -> Result<T, Unanswered> {
         let mut look = || self.look();
         let mut first = true;
         loop {
             let mut process = self.processes.take(self.worker)?;
-            let lost = match process.call(&self.function, work, out, &mut look) {
+            let lost = match ask(&mut process, &self.function, &mut look) {
                 Ok(answer) => {
                     self.processes.lock().idle.push(process);
                     return Ok(answer);
@@ -226,12 +295,17 @@ impl Remote {
                         (how, bearable) => self.gone(&how, bearable),
                     }
                 }
-                Lost::Stopped => OpErrorKind::Interrupted.into(),
-                Lost::Signal(error) => OpErrorKind::Failed(Box::new(error)).into(),
+                Lost::Stopped => Unanswered::Stopped,
+                Lost::Signal(error) => Unanswered::Signal(error),
                 Lost::Memory(bytes, error) => failed(format!(
                     "{bytes} bytes of shared memory for a worker process of {} cannot be had ({error}); run with fewer \
-                     workers, or cut smaller windows",
-                    self.shown
+                     workers, or cut smaller {}",
+                    self.shown,
+                    if self.portion == "block" {
+                        "windows"
+                    } else {
+                        "tasklets"
+                    }
                 )),
                 Lost::Io(error) => failed(format!(
                     "the worker process of {} cannot be reached ({error}); give on_workers=\"inline\" to call it in \
@@ -243,8 +317,8 @@ impl Remote {
     }
 
     /// What is said of a process that ended in the midst of its work, for good.
-    fn gone(&self, how: &str, bearable: bool) -> OpError {
-        let shown = &self.shown;
+    fn gone(&self, how: &str, bearable: bool) -> Unanswered {
+        let (shown, portion) = (&self.shown, self.portion);
         let hint = if how.ends_with("SIGKILL") {
             "; the system kills what takes too much memory: see its log, or run with fewer workers"
         } else {
@@ -257,7 +331,7 @@ impl Remote {
             )
         } else if bearable {
             format!(
-                "the worker process of {shown} {how}, and so did another that was given the same block{hint}; mend \
+                "the worker process of {shown} {how}, and so did another that was given the same {portion}{hint}; mend \
                  {shown}, or give on_workers=\"inline\" to call it in this process"
             )
         } else {
@@ -269,6 +343,6 @@ impl Remote {
     }
 }
 
-fn failed(message: String) -> OpError {
-    OpErrorKind::Failed(Cause::from(message)).into()
+fn failed(message: String) -> Unanswered {
+    Unanswered::Failed(message)
 }

@@ -70,7 +70,7 @@ pub(super) struct Process {
     child: Child,
     over: UnixStream,
     memory: Option<File>,
-    reserved: u64,
+    pub(super) reserved: u64,
     /// It has said that it is there.
     pub(super) ready: bool,
     /// It was asked for what is wanted of it now: if it dies, that may be why.
@@ -116,8 +116,8 @@ impl Process {
         look: Look<'_>,
     ) -> Result<Answer, Lost> {
         self.load(function, look)?;
-        if let Some(Some(raised)) = self.loaded.get(&function.number) {
-            return Ok(Answer::Raised(self.rebuilt(raised, true)));
+        if let Some(error) = self.refusal(function) {
+            return Ok(Answer::Raised(error));
         }
         let begun = Instant::now();
         let place = (work.input.len() as u64).next_multiple_of(PAGE);
@@ -130,17 +130,13 @@ impl Process {
             Heard::Shape(dtype, shape) => Answer::Shape(dtype, shape),
             Heard::Raised(raised) => Answer::Raised(self.rebuilt(&raised, false)),
             Heard::Done { kept } => {
-                if let Some(memory) = &self.memory {
-                    memory.read_exact_at(out, place)?;
-                }
+                self.read(place, out)?;
                 if kept {
-                    // It is the function's own from here on.
-                    self.memory = None;
-                    self.reserved = 0;
+                    self.leave_memory();
                 }
                 Answer::Done
             }
-            Heard::Ready | Heard::Loaded => {
+            Heard::Ready | Heard::Loaded | Heard::Brought { .. } => {
                 return Err(Lost::Io(io::Error::other("an answer to another question")));
             }
         };
@@ -170,11 +166,11 @@ impl Process {
         Ok(())
     }
 
-    fn say(&mut self, what: Say, parts: &[&[u8]]) -> Result<(), Lost> {
+    pub(super) fn say(&mut self, what: Say, parts: &[&[u8]]) -> Result<(), Lost> {
         Ok(wire::say(&mut self.over, what, parts)?)
     }
 
-    fn hear(&mut self, look: Look<'_>) -> Result<Heard, Lost> {
+    pub(super) fn hear(&mut self, look: Look<'_>) -> Result<Heard, Lost> {
         let child = &self.child;
         // A process that it started may hold its socket open.
         let mut look = || {
@@ -188,7 +184,7 @@ impl Process {
     }
 
     /// What was raised there, by a call or when the function was loaded.
-    fn rebuilt(&self, raised: &Raised, loading: bool) -> PyErr {
+    pub(super) fn rebuilt(&self, raised: &Raised, loading: bool) -> PyErr {
         let Raised {
             text,
             name,
@@ -205,8 +201,28 @@ impl Process {
         .unwrap_or_else(|error| error)
     }
 
+    /// What loading a function raised.
+    pub(super) fn refusal(&self, function: &Travelling) -> Option<PyErr> {
+        let raised = self.loaded.get(&function.number)?.as_ref()?;
+        Some(self.rebuilt(raised, true))
+    }
+
+    /// Leaves the memory to the process, whose function may look into it still; the next call gets another.
+    pub(super) fn leave_memory(&mut self) {
+        self.memory = None;
+        self.reserved = 0;
+    }
+
+    /// Bytes of the memory.
+    pub(super) fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        match &self.memory {
+            Some(memory) => memory.read_exact_at(into, at),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     /// Memory of so many bytes at least, all of them there: writing there cannot fail later on.
-    fn reserve(&mut self, bytes: u64) -> Result<&File, Lost> {
+    pub(super) fn reserve(&mut self, bytes: u64) -> Result<&File, Lost> {
         if self.memory.is_none() {
             let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
             let memory = memfd_create("isochrony-worker", flags).map_err(io::Error::from)?;

@@ -19,8 +19,10 @@ pub(super) enum Say {
     Memory = 1,
     /// A function: number, how it travels, itself.
     Function = 2,
-    /// Call a function.
+    /// Call a function over a block.
     Call = 3,
+    /// Call a function over the inputs of a tasklet.
+    Run = 4,
 }
 
 /// What a process answers.
@@ -35,6 +37,14 @@ pub(super) enum Heard {
     /// The result is something else than was promised: its type, its shape.
     Shape(String, Vec<usize>),
     Raised(Raised),
+    /// A tasklet's function has returned; `kept` as above.
+    Brought {
+        kept: bool,
+        /// Output, first and last sample that it wrote.
+        written: Vec<[u64; 3]>,
+        /// What it returned, pickled; None: nothing.
+        returned: Option<Vec<u8>>,
+    },
 }
 
 /// What a function raised.
@@ -143,6 +153,27 @@ fn heard(kind: u32, body: &[u8]) -> Option<Heard> {
                 said,
                 pickled: rest.to_vec(),
             })
+        }
+        7 => {
+            let (flags, rest) = body.split_first_chunk::<2>()?;
+            let (count, rest) = rest.split_first_chunk()?;
+            let bytes = usize::try_from(u64::from_ne_bytes(*count))
+                .ok()?
+                .checked_mul(24)?;
+            let (written, pickled) = rest.split_at_checked(bytes)?;
+            let number = |at: &[u8]| Some(u64::from_ne_bytes(at.try_into().ok()?));
+            let written = written.chunks_exact(24).map(|one| {
+                Some([
+                    number(&one[..8])?,
+                    number(&one[8..16])?,
+                    number(&one[16..])?,
+                ])
+            });
+            Heard::Brought {
+                kept: flags[0] != 0,
+                written: written.collect::<Option<_>>()?,
+                returned: (flags[1] != 0).then(|| pickled.to_vec()),
+            }
         }
         _ => return None,
     })

@@ -1,33 +1,33 @@
 //! `isochrony.Executor`: tasklets that are Python functions or plans.
 //!
 //! Python's half wraps a function so that it is given selections and gives back pieces of arrays; this half owns the run.
-//! Workers hold the interpreter while they call Python code, and never while they wait, read, write or run a plan.
+//! Workers hold the interpreter while they call Python code, and never while they wait, read, write or run a plan. Functions
+//! may be called in worker processes instead (`away.rs`).
 
+mod away;
+mod calls;
 mod report;
 mod room;
 mod scans;
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use isochrony_flow::{Gathered, Plan, RunOptions};
-use isochrony_segment::Buffer;
-use isochrony_store::Scratch;
 use isochrony_tasklets::{Cause, Context, Executor, Options, Order, Part, Returned, Tasklet};
-use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 use serde_json::json;
 
 use crate::errors::{Error, Raised, Result};
-use crate::handle::Shared;
-use crate::key::Stretch;
 use crate::plan::{NativePlan, object};
+use crate::processes::Processes;
 use crate::selection::Selection;
 
-use room::Room;
+use away::Places;
+use calls::{Ends, Home, called};
+use report::Told;
 use scans::Written;
 pub(crate) use scans::check_scans;
 
@@ -43,6 +43,10 @@ pub(crate) struct Described<'py> {
     inputs: Vec<Bound<'py, Selection>>,
     outputs: Vec<Bound<'py, Selection>>,
     after: Vec<String>,
+    /// Who is to call a function; empty of a plan.
+    on_workers: String,
+    /// The function itself, and what takes in what it returns, pickled; if it is to be called in worker processes.
+    away: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
 impl<'py> FromPyObject<'_, 'py> for Described<'py> {
@@ -50,8 +54,18 @@ impl<'py> FromPyObject<'_, 'py> for Described<'py> {
 
     /// A tuple, which is read in less time than a dict: there are thousands.
     fn extract(described: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (name, function_name, identity, call, plan, inputs, outputs, after) =
+        type Whole<'py> = (
+            (String, String, String),
+            (Option<Py<PyAny>>, Option<Bound<'py, NativePlan>>),
+            Vec<Bound<'py, Selection>>,
+            Vec<Bound<'py, Selection>>,
+            Vec<String>,
+            String,
+            Option<(Py<PyAny>, Py<PyAny>)>,
+        );
+        let (about, work, inputs, outputs, after, on_workers, away): Whole<'py> =
             described.extract()?;
+        let ((name, function_name, identity), (call, plan)) = (about, work);
         Ok(Self {
             name,
             function_name,
@@ -61,6 +75,8 @@ impl<'py> FromPyObject<'_, 'py> for Described<'py> {
             inputs,
             outputs,
             after,
+            on_workers,
+            away,
         })
     }
 }
@@ -108,7 +124,12 @@ pub(crate) fn explain_tasklets(
 ) -> Result<String> {
     let results = Arc::new(PyDict::new(py).unbind());
     let made = executor(tasklets, asked, &results)?;
-    Ok(py.detach(|| made.executor.explain(resume))?)
+    let mut text = py.detach(|| made.executor.explain(resume))?;
+    for place in made.places {
+        text += &place;
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 /// Runs tasklets; results of plans that no journal can keep go to `results`. `progress` is called with bytes done and in
@@ -123,7 +144,7 @@ pub(crate) fn run_tasklets<'py>(
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
     let run = executor(tasklets, asked, &Arc::new(results.unbind()))?;
-    let (done, raised) = py.detach(|| {
+    let (done, raised, processes) = py.detach(|| {
         let mut raised = None;
         let done = run.executor.run(resume, &mut |so_far| {
             let looked = Python::attach(|py| -> PyResult<()> {
@@ -144,33 +165,18 @@ pub(crate) fn run_tasklets<'py>(
             raised = looked.err();
             raised.is_none()
         });
-        (done, raised)
+        let processes = run.processes.as_ref().map(|processes| processes.close());
+        (done, raised, processes.unwrap_or_default())
     });
+    let told = Told {
+        places: run.places,
+        processes,
+    };
     match (done, raised.or_else(|| run.ends.take())) {
         // What was finished is kept; the report is the next run's to tell.
         (_, Some(error)) => Err(error.into()),
-        (Ok(done), None) => Ok(report::described(py, &done)?),
-        (Err(failure), None) => Err(report::failed(py, *failure)),
-    }
-}
-
-/// What a function raised by which a whole run ends: Ctrl-C, and exits.
-#[derive(Default)]
-struct Ends(Mutex<Option<PyErr>>);
-
-impl Ends {
-    fn take(&self) -> Option<PyErr> {
-        let mut error = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        error.take()
-    }
-
-    /// Notes it and has the run end, if it is of that kind.
-    fn look_at(&self, py: Python<'_>, error: &PyErr, context: &Context<'_>) {
-        if !error.is_instance_of::<PyException>(py) {
-            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert_with(|| error.clone_ref(py));
-            context.stop().store(true, Ordering::Relaxed);
-        }
+        (Ok(done), None) => Ok(report::described(py, &done, &told)?),
+        (Err(failure), None) => Err(report::failed(py, *failure, &told)),
     }
 }
 
@@ -178,15 +184,23 @@ impl Ends {
 struct Made {
     executor: Executor,
     ends: Arc<Ends>,
+    /// Where functions are called, in words.
+    places: Vec<String>,
+    processes: Option<Arc<Processes>>,
 }
 
 fn executor(tasklets: Vec<Described<'_>>, asked: Asked, results: &Arc<Py<PyDict>>) -> Result<Made> {
     let mut options = asked.options();
     // A function sees Ctrl-C itself in the thread in which it is pressed; a plan has to be told by another.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
+    let (workers, in_caller) = (options.workers, options.in_caller);
     let mut executor = Executor::new(options)?.around(known_to_python);
     let written = Written::new(&tasklets);
     let ends = Arc::new(Ends::default());
+    let alone: Arc<Mutex<()>> = Arc::default();
+    let away = (tasklets.iter()).any(|one| one.away.is_some());
+    let processes = away.then(|| Processes::new(workers));
+    let mut places = Places::default();
     for one in tasklets {
         let name = one.name.clone();
         if let Some(plan) = &one.plan {
@@ -195,20 +209,34 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, results: &Arc<Py<PyDict>
         let homes: Vec<Home> = (one.inputs.iter().map(|input| input.get()))
             .map(|input| (Arc::clone(&input.shared), input.scratch.clone()))
             .collect();
-        let mut tasklet = match (one.call, one.plan) {
-            (Some(call), _) => {
+        let kind = (one.on_workers.as_str(), &one.away, &processes);
+        let away = places.of(kind, &one.function_name);
+        let mut tasklet = match (away, one.call, one.plan) {
+            (Some(mut away), ..) => {
                 let ends = Arc::clone(&ends);
+                away.in_caller = in_caller && workers == 1;
                 Tasklet::new(one.name, one.function_name, move |context| {
+                    away.call(&ends, context)
+                })
+            }
+            (None, Some(call), _) => {
+                let ends = Arc::clone(&ends);
+                let alone = (one.on_workers == "inline").then(|| Arc::clone(&alone));
+                Tasklet::new(one.name, one.function_name, move |context| {
+                    let _alone = (alone.as_ref())
+                        .map(|alone| alone.lock().unwrap_or_else(PoisonError::into_inner));
                     called(&call, &homes, &ends, context)
                 })
             }
-            (None, Some(plan)) => {
+            (None, None, Some(plan)) => {
                 let (plan, results) = (plan.get().plan().clone(), Arc::clone(results));
                 Tasklet::new(one.name, one.function_name, move |context| {
                     planned(&plan, &results, context)
                 })
             }
-            (None, None) => Tasklet::new(one.name, one.function_name, |_| Ok(Returned::Nothing)),
+            (None, None, None) => {
+                Tasklet::new(one.name, one.function_name, |_| Ok(Returned::Nothing))
+            }
         }
         .identified(one.identity);
         for input in &one.inputs {
@@ -219,7 +247,12 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, results: &Arc<Py<PyDict>
         }
         executor.add(one.after.into_iter().fold(tasklet, Tasklet::after));
     }
-    Ok(Made { executor, ends })
+    Ok(Made {
+        executor,
+        ends,
+        places: places.lines(),
+        processes,
+    })
 }
 
 /// Makes a thread known to the interpreter for as long as it works: once, and not at each call.
@@ -248,79 +281,6 @@ fn part(name: &str, which: &str, selection: &Selection) -> Result<Part> {
         Some(scratch) => Part::scratch(scratch, range),
         None => Part::new(&selection.shared.store, selection.signal(), range),
     })
-}
-
-/// The open store of an input, and the temporary signal that it is.
-type Home = (Arc<Shared>, Option<Scratch>);
-
-/// Calls a Python function, wrapped: with a list of selections, rooms for its outputs and whether a journal is kept. It
-/// gives whether a journal can keep what was returned, that as JSON, and which parts of outputs were written: number,
-/// first and last sample.
-fn called(
-    call: &Py<PyAny>,
-    homes: &[Home],
-    ends: &Ends,
-    context: &mut Context<'_>,
-) -> std::result::Result<Returned, Cause> {
-    let selections = (0..homes.len()).map(|input| context.input(input));
-    let selections = selections.collect::<std::result::Result<Vec<_>, Cause>>()?;
-    let (returned, pieces) = Python::attach(|py| {
-        let done = with_inputs(py, call, selections, homes, context);
-        done.inspect_err(|error| ends.look_at(py, error, context))
-    })?;
-    for Piece {
-        output,
-        offset,
-        block,
-        whole,
-    } in pieces
-    {
-        context.write_block(output, offset, block, whole)?;
-    }
-    Ok(returned)
-}
-
-/// Samples of an output.
-struct Piece {
-    output: usize,
-    offset: i64,
-    block: Buffer,
-    /// Whether it is all of a block that may be used again.
-    whole: bool,
-}
-
-fn with_inputs(
-    py: Python<'_>,
-    call: &Py<PyAny>,
-    selections: Vec<isochrony_store::Selection>,
-    homes: &[Home],
-    context: &Context<'_>,
-) -> PyResult<(Returned, Vec<Piece>)> {
-    let inputs = PyList::empty(py);
-    for (selection, (shared, scratch)) in selections.into_iter().zip(homes) {
-        let range = selection.index_range().unwrap_or_default();
-        let selection = Selection::new(selection, Stretch::Index(range), shared);
-        inputs.append(match scratch {
-            Some(scratch) => selection.of_scratch(scratch),
-            None => selection,
-        })?;
-    }
-    let rooms = (0..context.outputs())
-        .map(|output| Bound::new(py, Room::new(output, context)?))
-        .collect::<PyResult<Vec<_>>>()?;
-    let given = (call.bind(py)).call1((inputs, rooms.clone(), context.is_journaled()))?;
-    let (kept, text, written): (bool, Option<String>, Vec<(usize, usize, usize)>) =
-        given.extract()?;
-    let returned = match text {
-        _ if !kept => Returned::Unkept,
-        None => Returned::Nothing,
-        Some(text) => Returned::Json(text),
-    };
-    let mut pieces = Vec::with_capacity(written.len());
-    for (output, room) in rooms.iter().enumerate() {
-        room.get().pieces(py, output, &written, &mut pieces)?;
-    }
-    Ok((returned, pieces))
 }
 
 /// Runs a plan; what comes out is the output, or the result.

@@ -1,11 +1,19 @@
 //! Reports and errors of tasklets as Python objects.
 
+use isochrony_flow::ProcessReport;
 use isochrony_tasklets::{Failure, Report, TaskletError};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::errors::{Error, Raised};
+
+/// What a report says besides.
+pub(super) struct Told {
+    /// Where functions were called.
+    pub(super) places: Vec<String>,
+    pub(super) processes: Vec<ProcessReport>,
+}
 
 /// The exception that an error is.
 pub(super) fn raised(error: TaskletError) -> Error {
@@ -43,13 +51,13 @@ pub(super) fn raised(error: TaskletError) -> Error {
 }
 
 /// A run that failed as the exception that says so, with its report.
-pub(super) fn failed(py: Python<'_>, failure: Failure) -> Error {
+pub(super) fn failed(py: Python<'_>, failure: Failure, told: &Told) -> Error {
     let error = match raised(failure.error) {
         Error::Python(error) => return error.into(),
         ours => PyErr::from(ours),
     };
     if let Some(report) = &failure.report
-        && let Ok(report) = described(py, report)
+        && let Ok(report) = described(py, report, told)
     {
         // Without its report the error still says what went wrong.
         let _ = error.value(py).setattr("_report", report);
@@ -58,7 +66,11 @@ pub(super) fn failed(py: Python<'_>, failure: Failure) -> Error {
 }
 
 /// A report as Python's half makes objects of it.
-pub(super) fn described<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict>> {
+pub(super) fn described<'py>(
+    py: Python<'py>,
+    report: &Report,
+    told: &Told,
+) -> PyResult<Bound<'py, PyDict>> {
     let described = PyDict::new(py);
     let tasklets = PyList::empty(py);
     for one in &report.tasklets {
@@ -86,5 +98,11 @@ pub(super) fn described<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound
     described.set_item("prefetched_bytes", report.prefetched)?;
     described.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
     described.set_item("notes", &report.notes)?;
+    described.set_item("places", &told.places)?;
+    let processes = told.processes.iter().map(|one| {
+        let busy = one.busy.as_secs_f64();
+        (one.worker, one.pid, one.blocks, busy, one.ended.clone())
+    });
+    described.set_item("processes", processes.collect::<Vec<_>>())?;
     Ok(described)
 }

@@ -7,7 +7,7 @@ use isochrony_tasklets::{Context, Pool};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use super::Piece;
+use super::calls::Piece;
 use crate::errors::{Error, Raised, Result};
 use crate::memory::{Handed, let_go};
 

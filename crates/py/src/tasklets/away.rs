@@ -1,0 +1,195 @@
+//! Functions of tasklets in worker processes.
+//!
+//! Inputs are read here, so that they are as the run sees them, and copied into memory that the process shares; outputs come
+//! back from there and are staged as those of any function. The worker's thread needs the interpreter only for what a
+//! function returned or raised.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use isochrony_store::Selection;
+use isochrony_tasklets::{Cause, Context, Returned};
+use pyo3::prelude::*;
+use serde_json::json;
+
+use super::calls::Ends;
+use crate::processes::{Brought, Errand, Processes, Remote, Taken, Travelling, Unanswered, Wanted};
+
+/// A function that is called in worker processes.
+pub(super) struct Away {
+    processes: Arc<Processes>,
+    function: Arc<Travelling>,
+    shown: String,
+    /// Takes in what it returned, pickled, and says whether a journal can keep it, and that as JSON.
+    took: Py<PyAny>,
+    /// Its thread is the caller's, in which signals are to be looked for.
+    pub(super) in_caller: bool,
+}
+
+impl Away {
+    pub(super) fn call(&self, ends: &Ends, context: &mut Context<'_>) -> Result<Returned, Cause> {
+        let worker = (!self.in_caller).then(|| context.worker());
+        let (processes, function) = (&self.processes, &self.function);
+        let remote = Remote::of_tasklet(processes, function, &self.shown, worker, context.stop());
+        let brought = remote.run(&errand(context)?);
+        match brought {
+            Ok(Brought::Done { written, returned }) => {
+                for (output, start, block) in written {
+                    context.write_block(output, start.cast_signed(), block, true)?;
+                }
+                match returned {
+                    None => Ok(Returned::Nothing),
+                    Some(pickled) => self.returned(&pickled, context),
+                }
+            }
+            Ok(Brought::Raised(error)) | Err(Unanswered::Signal(error)) => {
+                Python::attach(|py| ends.look_at(py, &error, context));
+                Err(error.into())
+            }
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    fn returned(&self, pickled: &[u8], context: &Context<'_>) -> Result<Returned, Cause> {
+        let (kept, text) = Python::attach(|py| -> PyResult<(bool, Option<String>)> {
+            (self.took.bind(py))
+                .call1((pickled, context.is_journaled()))?
+                .extract()
+        })?;
+        Ok(match text {
+            _ if !kept => Returned::Unkept,
+            None => Returned::Nothing,
+            Some(text) => Returned::Json(text),
+        })
+    }
+}
+
+fn errand<'a>(context: &'a Context<'_>) -> Result<Errand<'a>, Cause> {
+    let inputs = (0..context.inputs()).map(|input| taken(&context.input(input)?));
+    let outputs = (0..context.outputs()).map(|output| {
+        let (len, dtype) = context.output(output)?;
+        Ok(Wanted {
+            about: json!({"name": context.output_name(output)?, "dtype": dtype.name()}),
+            samples: len.unsigned_abs(),
+            size: dtype.size() as u64,
+        })
+    });
+    Ok(Errand {
+        name: context.name(),
+        inputs: inputs.collect::<Result<_, Cause>>()?,
+        outputs: outputs.collect::<Result<_, Cause>>()?,
+        pool: context.pool(),
+    })
+}
+
+fn taken(selection: &Selection) -> Result<Taken, Cause> {
+    let signal = selection.signal();
+    let (calibration, rate) = (signal.calibration(), signal.rate());
+    let ranges = selection
+        .parts()
+        .iter()
+        .map(|part| (part.range.start, part.range.end));
+    let about = json!({
+        "name": signal.name(),
+        "unit": signal.unit(),
+        "dtype": signal.dtype().name(),
+        "scale": calibration.scale(),
+        "offset": calibration.offset(),
+        "rate": [rate.num(), rate.den()],
+        "ranges": ranges.collect::<Vec<_>>(),
+    });
+    let stretches = selection.segments().map(|segment| {
+        let segment = segment?;
+        Ok((
+            segment.start(),
+            segment.len(),
+            segment.buffers().cloned().collect(),
+        ))
+    });
+    Ok(Taken {
+        about,
+        stretches: stretches.collect::<Result<_, Cause>>()?,
+    })
+}
+
+/// Where functions are called, and why there.
+#[derive(Default)]
+pub(super) struct Places {
+    /// In words, and how many functions.
+    lines: Vec<(String, usize)>,
+    by_words: HashMap<String, usize>,
+}
+
+/// Lines that are told; there may be thousands of functions.
+const MOST: usize = 20;
+
+type Kind<'a> = (
+    &'a str,
+    &'a Option<(Py<PyAny>, Py<PyAny>)>,
+    &'a Option<Arc<Processes>>,
+);
+
+impl Places {
+    /// What calls a function in worker processes, if it is to be called there and can travel.
+    pub(super) fn of(
+        &mut self,
+        (on_workers, away, processes): Kind<'_>,
+        shown: &str,
+    ) -> Option<Away> {
+        let threads = "Python function(s) run in threads of this process";
+        let (Some((function, took)), Some(processes)) = (away, processes) else {
+            self.note(match on_workers {
+                "" => "plan(s) run natively, without the interpreter".into(),
+                "inline" => {
+                    "Python function(s) run in this process, one at a time, as asked for".into()
+                }
+                _ => format!("{threads}, one at a time but where they let go of the interpreter"),
+            });
+            return None;
+        };
+        let (function, took) = Python::attach(|py| (function.clone_ref(py), took.clone_ref(py)));
+        match processes.travels(&Arc::new(function)) {
+            Ok(function) => {
+                self.note(format!(
+                    "Python function(s) run in worker processes: {}",
+                    function.words
+                ));
+                Some(Away {
+                    processes: Arc::clone(processes),
+                    function,
+                    shown: shown.to_owned(),
+                    took,
+                    in_caller: false,
+                })
+            }
+            Err(why) => {
+                self.note(format!("{threads}: {shown} {why}"));
+                None
+            }
+        }
+    }
+
+    fn note(&mut self, words: String) {
+        let next = self.lines.len();
+        let at = *self.by_words.entry(words.clone()).or_insert(next);
+        if at == next {
+            self.lines.push((words, 0));
+        }
+        self.lines[at].1 += 1;
+    }
+
+    pub(super) fn lines(self) -> Vec<String> {
+        let more = self.lines.len().saturating_sub(MOST);
+        let told = self.lines.into_iter().take(MOST);
+        let mut lines: Vec<String> = told
+            .map(|(words, count)| format!("{count} {words}"))
+            .collect();
+        if more > 0
+            && let Some(last) = lines.last_mut()
+        {
+            let _ = write!(last, "; and {more} more like these");
+        }
+        lines
+    }
+}

@@ -1,0 +1,109 @@
+//! Functions of tasklets, called in this process.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isochrony_segment::Buffer;
+use isochrony_store::Scratch;
+use isochrony_tasklets::{Cause, Context, Returned};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::room::Room;
+use crate::handle::Shared;
+use crate::key::Stretch;
+use crate::selection::Selection;
+
+/// What a function raised by which a whole run ends: Ctrl-C, and exits.
+#[derive(Default)]
+pub(super) struct Ends(Mutex<Option<PyErr>>);
+
+impl Ends {
+    pub(super) fn take(&self) -> Option<PyErr> {
+        let mut error = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        error.take()
+    }
+
+    /// Notes it and has the run end, if it is of that kind.
+    pub(super) fn look_at(&self, py: Python<'_>, error: &PyErr, context: &Context<'_>) {
+        if !error.is_instance_of::<PyException>(py) {
+            let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert_with(|| error.clone_ref(py));
+            context.stop().store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The open store of an input, and the temporary signal that it is.
+pub(super) type Home = (Arc<Shared>, Option<Scratch>);
+
+/// Calls a Python function, wrapped: with a list of selections, rooms for its outputs and whether a journal is kept. It
+/// gives whether a journal can keep what was returned, that as JSON, and which parts of outputs were written: number,
+/// first and last sample.
+pub(super) fn called(
+    call: &Py<PyAny>,
+    homes: &[Home],
+    ends: &Ends,
+    context: &mut Context<'_>,
+) -> std::result::Result<Returned, Cause> {
+    let selections = (0..homes.len()).map(|input| context.input(input));
+    let selections = selections.collect::<std::result::Result<Vec<_>, Cause>>()?;
+    let (returned, pieces) = Python::attach(|py| {
+        let done = with_inputs(py, call, selections, homes, context);
+        done.inspect_err(|error| ends.look_at(py, error, context))
+    })?;
+    for Piece {
+        output,
+        offset,
+        block,
+        whole,
+    } in pieces
+    {
+        context.write_block(output, offset, block, whole)?;
+    }
+    Ok(returned)
+}
+
+/// Samples of an output.
+pub(super) struct Piece {
+    pub(super) output: usize,
+    pub(super) offset: i64,
+    pub(super) block: Buffer,
+    /// Whether it is all of a block that may be used again.
+    pub(super) whole: bool,
+}
+
+fn with_inputs(
+    py: Python<'_>,
+    call: &Py<PyAny>,
+    selections: Vec<isochrony_store::Selection>,
+    homes: &[Home],
+    context: &Context<'_>,
+) -> PyResult<(Returned, Vec<Piece>)> {
+    let inputs = PyList::empty(py);
+    for (selection, (shared, scratch)) in selections.into_iter().zip(homes) {
+        let range = selection.index_range().unwrap_or_default();
+        let selection = Selection::new(selection, Stretch::Index(range), shared);
+        inputs.append(match scratch {
+            Some(scratch) => selection.of_scratch(scratch),
+            None => selection,
+        })?;
+    }
+    let rooms = (0..context.outputs())
+        .map(|output| Bound::new(py, Room::new(output, context)?))
+        .collect::<PyResult<Vec<_>>>()?;
+    let given = (call.bind(py)).call1((inputs, rooms.clone(), context.is_journaled()))?;
+    let (kept, text, written): (bool, Option<String>, Vec<(usize, usize, usize)>) =
+        given.extract()?;
+    let returned = match text {
+        _ if !kept => Returned::Unkept,
+        None => Returned::Nothing,
+        Some(text) => Returned::Json(text),
+    };
+    let mut pieces = Vec::with_capacity(written.len());
+    for (output, room) in rooms.iter().enumerate() {
+        room.get().pieces(py, output, &written, &mut pieces)?;
+    }
+    Ok((returned, pieces))
+}
