@@ -132,6 +132,8 @@ def _made_of(value: types.FunctionType) -> tuple[Any, ...]:
 
 def _is_same(before: tuple[Any, ...], value: types.FunctionType) -> bool:
     """Whether a function is still made of the same objects, none of which can change."""
+    if value.__closure__ is None and value.__defaults__ is None and value.__kwdefaults__ is None:
+        return len(before) == 1 and before[0] is value.__code__
     now = _made_of(value)
     return len(now) == len(before) and not value.__kwdefaults__ and all(map(operator.is_, now, before))
 

@@ -62,6 +62,18 @@ class Tasklet:
     {'loudest': 999, 'windows': 10}
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_identity",
+        "after",
+        "function_name",
+        "inputs",
+        "name",
+        "on_workers",
+        "outputs",
+        "work",
+    )
+
     def __init__(
         self,
         work: Callable[[list[Selection], list[Output]], object] | Chain,
@@ -77,19 +89,20 @@ class Tasklet:
             raise OptionError(f"Tasklet({work!r}) is refused; give a function of inputs and outputs, or a plan")
         self.inputs = _selections("inputs", inputs)
         self.outputs = _selections("outputs", outputs)
-        if isinstance(work, Chain) and not self.inputs:
-            raise OptionError("Tasklet(plan) needs inputs=: the ranges that the plan scans")
-        if isinstance(work, Chain) and len(self.outputs) > 1:
-            raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
         self.work = work
         self.on_workers = on_workers
+        self.after = _names(after)
         if isinstance(work, Chain):
+            if not self.inputs:
+                raise OptionError("Tasklet(plan) needs inputs=: the ranges that the plan scans")
+            if len(self.outputs) > 1:
+                raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
             # Or nobody would wait for who writes it.
             check_scans(work._native, self.inputs)
-        self.after = _names(after)
-        # Now, and not when it is run: what a function encloses may change with each run.
-        self._identity = _plan_identity(work) if isinstance(work, Chain) else identity(work)
-        self.function_name = str(work) if isinstance(work, Chain) else shown(getattr(work, "func", work))
+            self._identity, self.function_name = _plan_identity(work), str(work)
+        else:
+            # Now, and not when it is run: what a function encloses may change with each run.
+            self._identity, self.function_name = identity(work), shown(getattr(work, "func", work))
         self.name: str = name or self._called()
 
     def _called(self) -> str:
@@ -100,45 +113,48 @@ class Tasklet:
     def __repr__(self) -> str:
         return f"<Tasklet {self.name!r}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 
-    def _described(self, results: dict[str, Any], on_workers: OnWorkers) -> tuple[Any, ...]:
-        plan = self.work._native if isinstance(self.work, Chain) else None
-        about = (self.name, self.function_name, self._identity)
-        ranges = (self.inputs, self.outputs, self.after)
-        if plan is not None:
-            return (about, (None, plan), *ranges, "", None)
-        place = self.on_workers or on_workers
-        away = (self.work, self._took(results)) if place == "processes" else None
-        return (about, (self._wrapped(results), None), *ranges, place, away)
-
-    def _took(self, results: dict[str, Any]) -> Callable[[bytes, bool], tuple[bool, str | None]]:
-        """What takes in what the function returned in a worker process."""
-        name = self.name
-
-        def took(pickled: bytes, journaled: bool) -> tuple[bool, str | None]:
-            # It comes from a process that this one started, to run this one's code.
-            results[name] = value = pickle.loads(pickled)
-            text = kept(value) if journaled else None
-            return not journaled or text is not None, text
-
-        return took
-
-    def _wrapped(self, results: dict[str, Any]) -> Callable[[list[Selection], list[Any], bool], tuple[Any, ...]]:
+    def _described(self, on_workers: OnWorkers) -> tuple[Any, ...]:
         work: Any = self.work
-        ranges, name = self.outputs, self.name
+        is_plan = isinstance(work, Chain)
+        function, plan = (None, work._native) if is_plan else (work, None)
+        place = "" if is_plan else self.on_workers or on_workers
+        about = (self.name, self.function_name, self._identity, function, plan)
+        return (*about, self.inputs, self.outputs, self.after, place)
 
-        def call(inputs: list[Selection], rooms: list[Any], journaled: bool) -> tuple[Any, ...]:
-            outputs = [Output(one, room) for one, room in zip(ranges, rooms, strict=True)]
-            value = work(inputs, outputs)
-            pieces = [(k, start, stop) for k, one in enumerate(outputs) for start, stop in one._written()]
-            if value is None:
-                return True, None, pieces
-            results[name] = value = owned(value)
-            if not journaled:
-                return True, None, pieces
-            text = kept(value)
-            return text is not None, text, pieces
 
-        return call
+# What the native half calls, instead of a closure for each tasklet: there are thousands.
+
+
+def _call(
+    work: Any,
+    name: str,
+    ranges: list[Selection],
+    results: dict[str, Any],
+    inputs: list[Any],
+    rooms: list[Any],
+    journaled: bool,
+) -> tuple[bool, str | None, list[tuple[int, int, int]]]:
+    """Calls a function; gives whether a journal can keep what it returned, that as JSON, and which parts of outputs it
+    wrote: number, first and last sample.
+    """
+    outputs = [Output(one, room) for one, room in zip(ranges, rooms, strict=True)]
+    value = work(inputs, outputs)
+    pieces = [(k, start, stop) for k, one in enumerate(outputs) for start, stop in one._written()]
+    if value is None:
+        return True, None, pieces
+    results[name] = value = owned(value)
+    if not journaled:
+        return True, None, pieces
+    text = kept(value)
+    return text is not None, text, pieces
+
+
+def _took(name: str, results: dict[str, Any], pickled: bytes, journaled: bool) -> tuple[bool, str | None]:
+    """Takes in what a function returned in a worker process."""
+    # It comes from a process that this one started, to run this one's code.
+    results[name] = value = pickle.loads(pickled)
+    text = kept(value) if journaled else None
+    return not journaled or text is not None, text
 
 
 class Executor:
@@ -236,10 +252,10 @@ class Executor:
 
     def explain(self, *, resume: bool = False) -> str:
         """The order in which tasklets would be run, and why; runs nothing. Errors are those of `run`, beforehand."""
-        return explain_tasklets(self._described({}), self._asked, resume)
+        return explain_tasklets(self._described(), self._asked, resume, (_call, _took))
 
-    def _described(self, results: dict[str, Any]) -> list[tuple[Any, ...]]:
-        return [one._described(results, self._on_workers) for one in self.tasklets]
+    def _described(self) -> list[tuple[Any, ...]]:
+        return [one._described(self._on_workers) for one in self.tasklets]
 
     def run(self, *, resume: bool = False, progress: bool = False) -> TaskletsReport:
         """Run them all.
@@ -272,16 +288,15 @@ class Executor:
             KeyboardInterrupt: run again with `resume` later.
         """
         results: dict[str, Any] = {}
-        described = self._described(results)
+        described, calls = self._described(), (_call, _took)
         with ImportProgress("running", enabled=None if progress else False) as line:
 
             def draw(done: int, total: int, _tasklets: int, _of: int) -> None:
                 line(done, total, 0, 0)
 
             try:
-                return report(
-                    run_tasklets(described, self._asked, resume, results, draw if progress else None), results
-                )
+                done = run_tasklets(described, self._asked, resume, calls, results, draw if progress else None)
+                return report(done, results)
             except TaskletError as error:
                 found = getattr(error, "_report", None)
                 if found is not None:
@@ -299,7 +314,8 @@ def _in_memory(given: int | str) -> int | None:
 
 
 def _selections(which: str, given: Any) -> list[Selection]:
-    if isinstance(given, Selection | Signal):
+    # The usual type first: there are thousands.
+    if type(given) is not list and isinstance(given, Selection | Signal):
         raise OptionError(f"{which}={given!r} is refused; put it in a list, as a range: {which}=[signal[0:4096]]")
     several = list(given)
     for one in several:
@@ -309,6 +325,8 @@ def _selections(which: str, given: Any) -> list[Selection]:
 
 
 def _names(after: Any) -> tuple[str, ...]:
+    if after == ():
+        return ()
     if isinstance(after, str | Tasklet):
         raise OptionError(f"after={after!r} is refused; put it in a list: after=[...]")
     several = tuple(after)

@@ -11,26 +11,27 @@ use std::sync::Arc;
 use isochrony_store::Selection;
 use isochrony_tasklets::{Cause, Context, Returned};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde_json::json;
 
-use super::calls::Ends;
+use super::Calls;
+use super::calls::Called;
 use crate::processes::{Brought, Errand, Processes, Remote, Taken, Travelling, Unanswered, Wanted};
 
 /// A function that is called in worker processes.
 pub(super) struct Away {
-    processes: Arc<Processes>,
-    function: Arc<Travelling>,
-    shown: String,
-    /// Takes in what it returned, pickled, and says whether a journal can keep it, and that as JSON.
-    took: Py<PyAny>,
+    pub(super) function: Called,
+    pub(super) processes: Arc<Processes>,
+    pub(super) travelling: Arc<Travelling>,
+    pub(super) shown: String,
     /// Its thread is the caller's, in which signals are to be looked for.
     pub(super) in_caller: bool,
 }
 
 impl Away {
-    pub(super) fn call(&self, ends: &Ends, context: &mut Context<'_>) -> Result<Returned, Cause> {
+    pub(super) fn call(&self, context: &mut Context<'_>) -> Result<Returned, Cause> {
         let worker = (!self.in_caller).then(|| context.worker());
-        let (processes, function) = (&self.processes, &self.function);
+        let (processes, function) = (&self.processes, &self.travelling);
         let remote = Remote::of_tasklet(processes, function, &self.shown, worker, context.stop());
         let brought = remote.run(&errand(context)?);
         match brought {
@@ -44,7 +45,7 @@ impl Away {
                 }
             }
             Ok(Brought::Raised(error)) | Err(Unanswered::Signal(error)) => {
-                Python::attach(|py| ends.look_at(py, &error, context));
+                Python::attach(|py| self.function.ends.look_at(py, &error, context));
                 Err(error.into())
             }
             Err(why) => Err(why.into()),
@@ -52,10 +53,16 @@ impl Away {
     }
 
     fn returned(&self, pickled: &[u8], context: &Context<'_>) -> Result<Returned, Cause> {
+        let Calls { took, results, .. } = &*self.function.calls;
         let (kept, text) = Python::attach(|py| -> PyResult<(bool, Option<String>)> {
-            (self.took.bind(py))
-                .call1((pickled, context.is_journaled()))?
-                .extract()
+            let pickled = PyBytes::new(py, pickled);
+            let given = (
+                &self.function.objects.0,
+                results,
+                pickled,
+                context.is_journaled(),
+            );
+            took.bind(py).call1(given)?.extract()
         })?;
         Ok(match text {
             _ if !kept => Returned::Unkept,
@@ -121,61 +128,53 @@ pub(super) struct Places {
     by_words: HashMap<String, usize>,
 }
 
+const PLAN: &str = "plan(s) run natively, without the interpreter";
+const INLINE: &str = "Python function(s) run in this process, one at a time, as asked for";
+const THREADS: &str = "Python function(s) run in threads of this process, one at a time but where they let go of the interpreter";
+
 /// Lines that are told; there may be thousands of functions.
 const MOST: usize = 20;
 
-type Kind<'a> = (
-    &'a str,
-    &'a Option<(Py<PyAny>, Py<PyAny>)>,
-    &'a Option<Arc<Processes>>,
-);
-
 impl Places {
-    /// What calls a function in worker processes, if it is to be called there and can travel.
+    /// How a function travels to worker processes, if it is to be called there and can.
     pub(super) fn of(
         &mut self,
-        (on_workers, away, processes): Kind<'_>,
+        on_workers: &str,
+        function: &Option<Called>,
+        processes: &Option<Arc<Processes>>,
         shown: &str,
-    ) -> Option<Away> {
-        let threads = "Python function(s) run in threads of this process";
-        let (Some((function, took)), Some(processes)) = (away, processes) else {
+    ) -> Option<(Arc<Processes>, Arc<Travelling>)> {
+        let ("processes", Some(called), Some(processes)) = (on_workers, function, processes) else {
             self.note(match on_workers {
-                "" => "plan(s) run natively, without the interpreter".into(),
-                "inline" => {
-                    "Python function(s) run in this process, one at a time, as asked for".into()
-                }
-                _ => format!("{threads}, one at a time but where they let go of the interpreter"),
+                "" => PLAN,
+                "inline" => INLINE,
+                _ => THREADS,
             });
             return None;
         };
-        let (function, took) = Python::attach(|py| (function.clone_ref(py), took.clone_ref(py)));
-        match processes.travels(&Arc::new(function)) {
-            Ok(function) => {
-                self.note(format!(
-                    "Python function(s) run in worker processes: {}",
-                    function.words
+        match processes.travels(&called.function) {
+            Ok(travelling) => {
+                let words = &travelling.words;
+                self.note(&format!(
+                    "Python function(s) run in worker processes: {words}"
                 ));
-                Some(Away {
-                    processes: Arc::clone(processes),
-                    function,
-                    shown: shown.to_owned(),
-                    took,
-                    in_caller: false,
-                })
+                Some((Arc::clone(processes), travelling))
             }
             Err(why) => {
-                self.note(format!("{threads}: {shown} {why}"));
+                self.note(&format!(
+                    "Python function(s) run in threads of this process: {shown} {why}"
+                ));
                 None
             }
         }
     }
 
-    fn note(&mut self, words: String) {
-        let next = self.lines.len();
-        let at = *self.by_words.entry(words.clone()).or_insert(next);
-        if at == next {
-            self.lines.push((words, 0));
-        }
+    fn note(&mut self, words: &str) {
+        let at = self.by_words.get(words).copied().unwrap_or_else(|| {
+            self.lines.push((words.to_owned(), 0));
+            self.by_words.insert(words.to_owned(), self.lines.len() - 1);
+            self.lines.len() - 1
+        });
         self.lines[at].1 += 1;
     }
 

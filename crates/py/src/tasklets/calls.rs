@@ -10,6 +10,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use super::Calls;
 use super::room::Room;
 use crate::handle::Shared;
 use crate::key::Stretch;
@@ -38,31 +39,87 @@ impl Ends {
 /// The open store of an input, and the temporary signal that it is.
 pub(super) type Home = (Arc<Shared>, Option<Scratch>);
 
-/// Calls a Python function, wrapped: with a list of selections, rooms for its outputs and whether a journal is kept. It
-/// gives whether a journal can keep what was returned, that as JSON, and which parts of outputs were written: number,
-/// first and last sample.
-pub(super) fn called(
-    call: &Py<PyAny>,
-    homes: &[Home],
-    ends: &Ends,
-    context: &mut Context<'_>,
-) -> std::result::Result<Returned, Cause> {
-    let selections = (0..homes.len()).map(|input| context.input(input));
-    let selections = selections.collect::<std::result::Result<Vec<_>, Cause>>()?;
-    let (returned, pieces) = Python::attach(|py| {
-        let done = with_inputs(py, call, selections, homes, context);
-        done.inspect_err(|error| ends.look_at(py, error, context))
-    })?;
-    for Piece {
-        output,
-        offset,
-        block,
-        whole,
-    } in pieces
-    {
-        context.write_block(output, offset, block, whole)?;
+/// A function, and all that it is called with besides its inputs and outputs.
+pub(super) struct Called {
+    pub(super) function: Arc<Py<PyAny>>,
+    /// The tasklet's name, and the ranges that are its outputs.
+    pub(super) objects: (Py<PyAny>, Py<PyAny>),
+    pub(super) calls: Arc<Calls>,
+    pub(super) ends: Arc<Ends>,
+}
+
+impl Called {
+    /// Calls it, by way of Python's half, with a list of selections, rooms for its outputs and whether a journal is kept.
+    /// That gives whether a journal can keep what was returned, that as JSON, and which parts of outputs were written:
+    /// number, first and last sample.
+    pub(super) fn call(
+        &self,
+        homes: &[Home],
+        context: &mut Context<'_>,
+    ) -> std::result::Result<Returned, Cause> {
+        let selections = (0..homes.len()).map(|input| context.input(input));
+        let selections = selections.collect::<std::result::Result<Vec<_>, Cause>>()?;
+        let (returned, pieces) = Python::attach(|py| {
+            let done = self.with_inputs(py, selections, homes, context);
+            done.inspect_err(|error| self.ends.look_at(py, error, context))
+        })?;
+        for Piece {
+            output,
+            offset,
+            block,
+            whole,
+        } in pieces
+        {
+            context.write_block(output, offset, block, whole)?;
+        }
+        Ok(returned)
     }
-    Ok(returned)
+
+    fn with_inputs(
+        &self,
+        py: Python<'_>,
+        selections: Vec<isochrony_store::Selection>,
+        homes: &[Home],
+        context: &Context<'_>,
+    ) -> PyResult<(Returned, Vec<Piece>)> {
+        let inputs = PyList::empty(py);
+        for (selection, (shared, scratch)) in selections.into_iter().zip(homes) {
+            let range = selection.index_range().unwrap_or_default();
+            let selection = Selection::new(selection, Stretch::Index(range), shared);
+            inputs.append(match scratch {
+                Some(scratch) => selection.of_scratch(scratch),
+                None => selection,
+            })?;
+        }
+        let rooms = (0..context.outputs())
+            .map(|output| Bound::new(py, Room::new(output, context)?))
+            .collect::<PyResult<Vec<_>>>()?;
+        let Calls { call, results, .. } = &*self.calls;
+        let (name, ranges) = &self.objects;
+        let function = self.function.bind(py);
+        let is_journaled = context.is_journaled();
+        let given = call.bind(py).call1((
+            function,
+            name,
+            ranges,
+            results,
+            inputs,
+            rooms.clone(),
+            is_journaled,
+        ))?;
+        let (kept, text, written): (bool, Option<String>, Vec<(usize, usize, usize)>) =
+            given.extract()?;
+        let returned = match text {
+            _ if !kept => Returned::Unkept,
+            None => Returned::Nothing,
+            Some(text) => Returned::Json(text),
+        };
+        let mut pieces = Vec::with_capacity(written.len());
+        for (output, room) in rooms.iter().enumerate() {
+            room.get().pieces(py, output, &written, &mut pieces)?;
+        }
+        Ok((returned, pieces))
+    }
 }
 
 /// Samples of an output.
@@ -72,38 +129,4 @@ pub(super) struct Piece {
     pub(super) block: Buffer,
     /// Whether it is all of a block that may be used again.
     pub(super) whole: bool,
-}
-
-fn with_inputs(
-    py: Python<'_>,
-    call: &Py<PyAny>,
-    selections: Vec<isochrony_store::Selection>,
-    homes: &[Home],
-    context: &Context<'_>,
-) -> PyResult<(Returned, Vec<Piece>)> {
-    let inputs = PyList::empty(py);
-    for (selection, (shared, scratch)) in selections.into_iter().zip(homes) {
-        let range = selection.index_range().unwrap_or_default();
-        let selection = Selection::new(selection, Stretch::Index(range), shared);
-        inputs.append(match scratch {
-            Some(scratch) => selection.of_scratch(scratch),
-            None => selection,
-        })?;
-    }
-    let rooms = (0..context.outputs())
-        .map(|output| Bound::new(py, Room::new(output, context)?))
-        .collect::<PyResult<Vec<_>>>()?;
-    let given = (call.bind(py)).call1((inputs, rooms.clone(), context.is_journaled()))?;
-    let (kept, text, written): (bool, Option<String>, Vec<(usize, usize, usize)>) =
-        given.extract()?;
-    let returned = match text {
-        _ if !kept => Returned::Unkept,
-        None => Returned::Nothing,
-        Some(text) => Returned::Json(text),
-    };
-    let mut pieces = Vec::with_capacity(written.len());
-    for (output, room) in rooms.iter().enumerate() {
-        room.get().pieces(py, output, &written, &mut pieces)?;
-    }
-    Ok((returned, pieces))
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use isochrony_flow::{Gathered, Plan, RunOptions};
 use isochrony_tasklets::{Cause, Context, Executor, Options, Order, Part, Returned, Tasklet};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use serde_json::json;
 
 use crate::errors::{Error, Raised, Result};
@@ -25,8 +25,8 @@ use crate::plan::{NativePlan, object};
 use crate::processes::Processes;
 use crate::selection::Selection;
 
-use away::Places;
-use calls::{Ends, Home, called};
+use away::{Away, Places};
+use calls::{Called, Ends, Home};
 use report::Told;
 use scans::Written;
 pub(crate) use scans::check_scans;
@@ -37,16 +37,15 @@ pub(crate) struct Described<'py> {
     function_name: String,
     /// What else makes the function or the plan what it is.
     identity: String,
-    /// As [`called`] calls it; None of a plan.
-    call: Option<Py<PyAny>>,
+    function: Option<Py<PyAny>>,
     plan: Option<Bound<'py, NativePlan>>,
     inputs: Vec<Bound<'py, Selection>>,
     outputs: Vec<Bound<'py, Selection>>,
+    /// The name and the outputs once more, as a function is called with them.
+    objects: (Py<PyAny>, Py<PyAny>),
     after: Vec<String>,
     /// Who is to call a function; empty of a plan.
     on_workers: String,
-    /// The function itself, and what takes in what it returns, pickled; if it is to be called in worker processes.
-    away: Option<(Py<PyAny>, Py<PyAny>)>,
 }
 
 impl<'py> FromPyObject<'_, 'py> for Described<'py> {
@@ -54,31 +53,32 @@ impl<'py> FromPyObject<'_, 'py> for Described<'py> {
 
     /// A tuple, which is read in less time than a dict: there are thousands.
     fn extract(described: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        type Whole<'py> = (
-            (String, String, String),
-            (Option<Py<PyAny>>, Option<Bound<'py, NativePlan>>),
-            Vec<Bound<'py, Selection>>,
-            Vec<Bound<'py, Selection>>,
-            Vec<String>,
-            String,
-            Option<(Py<PyAny>, Py<PyAny>)>,
-        );
-        let (about, work, inputs, outputs, after, on_workers, away): Whole<'py> =
+        let (name, function_name, identity, function, plan, inputs, outputs, after, on_workers) =
             described.extract()?;
-        let ((name, function_name, identity), (call, plan)) = (about, work);
+        let described = described.cast::<PyTuple>()?;
+        let object = |at| Ok::<_, PyErr>(described.get_item(at)?.unbind());
         Ok(Self {
             name,
             function_name,
             identity,
-            call,
+            function,
             plan,
             inputs,
             outputs,
+            objects: (object(0)?, object(6)?),
             after,
             on_workers,
-            away,
         })
     }
+}
+
+/// What functions are called by, and where what they returned is put.
+pub(crate) struct Calls {
+    /// Calls one, as [`calls::called`] does.
+    call: Py<PyAny>,
+    /// Takes in what one returned in a worker process.
+    took: Py<PyAny>,
+    results: Py<PyDict>,
 }
 
 /// How they are run, as Python has checked it.
@@ -121,9 +121,16 @@ pub(crate) fn explain_tasklets(
     tasklets: Vec<Described<'_>>,
     asked: Asked,
     resume: bool,
+    calls: (Py<PyAny>, Py<PyAny>),
 ) -> Result<String> {
-    let results = Arc::new(PyDict::new(py).unbind());
-    let made = executor(tasklets, asked, &results)?;
+    let results = PyDict::new(py).unbind();
+    let (call, took) = calls;
+    let calls = Calls {
+        call,
+        took,
+        results,
+    };
+    let made = executor(tasklets, asked, calls)?;
     let mut text = py.detach(|| made.executor.explain(resume))?;
     for place in made.places {
         text += &place;
@@ -132,7 +139,7 @@ pub(crate) fn explain_tasklets(
     Ok(text)
 }
 
-/// Runs tasklets; results of plans that no journal can keep go to `results`. `progress` is called with bytes done and in
+/// Runs tasklets; what functions returned, and results of plans that no journal can keep, go to `results`. `progress` is called with bytes done and in
 /// all, tasklets done and in all.
 #[pyfunction]
 pub(crate) fn run_tasklets<'py>(
@@ -140,10 +147,17 @@ pub(crate) fn run_tasklets<'py>(
     tasklets: Vec<Described<'py>>,
     asked: Asked,
     resume: bool,
-    results: Bound<'py, PyDict>,
+    calls: (Py<PyAny>, Py<PyAny>),
+    results: Py<PyDict>,
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
-    let run = executor(tasklets, asked, &Arc::new(results.unbind()))?;
+    let (call, took) = calls;
+    let calls = Calls {
+        call,
+        took,
+        results,
+    };
+    let run = executor(tasklets, asked, calls)?;
     let (done, raised, processes) = py.detach(|| {
         let mut raised = None;
         let done = run.executor.run(resume, &mut |so_far| {
@@ -189,7 +203,8 @@ struct Made {
     processes: Option<Arc<Processes>>,
 }
 
-fn executor(tasklets: Vec<Described<'_>>, asked: Asked, results: &Arc<Py<PyDict>>) -> Result<Made> {
+fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<Made> {
+    let calls = Arc::new(calls);
     let mut options = asked.options();
     // A function sees Ctrl-C itself in the thread in which it is pressed; a plan has to be told by another.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
@@ -198,7 +213,7 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, results: &Arc<Py<PyDict>
     let written = Written::new(&tasklets);
     let ends = Arc::new(Ends::default());
     let alone: Arc<Mutex<()>> = Arc::default();
-    let away = (tasklets.iter()).any(|one| one.away.is_some());
+    let away = (tasklets.iter()).any(|one| one.on_workers == "processes");
     let processes = away.then(|| Processes::new(workers));
     let mut places = Places::default();
     for one in tasklets {
@@ -209,34 +224,42 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, results: &Arc<Py<PyDict>
         let homes: Vec<Home> = (one.inputs.iter().map(|input| input.get()))
             .map(|input| (Arc::clone(&input.shared), input.scratch.clone()))
             .collect();
-        let kind = (one.on_workers.as_str(), &one.away, &processes);
-        let away = places.of(kind, &one.function_name);
-        let mut tasklet = match (away, one.call, one.plan) {
-            (Some(mut away), ..) => {
-                let ends = Arc::clone(&ends);
-                away.in_caller = in_caller && workers == 1;
+        let calls = Arc::clone(&calls);
+        let function = one.function.map(|function| Called {
+            function: Arc::new(function),
+            objects: one.objects,
+            calls: Arc::clone(&calls),
+            ends: Arc::clone(&ends),
+        });
+        let travelling = places.of(&one.on_workers, &function, &processes, &one.function_name);
+        let mut tasklet = match (travelling, function, one.plan) {
+            (Some((processes, travelling)), Some(function), _) => {
+                let away = Away {
+                    function,
+                    processes,
+                    travelling,
+                    shown: one.function_name.clone(),
+                    in_caller: in_caller && workers == 1,
+                };
                 Tasklet::new(one.name, one.function_name, move |context| {
-                    away.call(&ends, context)
+                    away.call(context)
                 })
             }
-            (None, Some(call), _) => {
-                let ends = Arc::clone(&ends);
+            (_, Some(function), _) => {
                 let alone = (one.on_workers == "inline").then(|| Arc::clone(&alone));
                 Tasklet::new(one.name, one.function_name, move |context| {
                     let _alone = (alone.as_ref())
                         .map(|alone| alone.lock().unwrap_or_else(PoisonError::into_inner));
-                    called(&call, &homes, &ends, context)
+                    function.call(&homes, context)
                 })
             }
-            (None, None, Some(plan)) => {
-                let (plan, results) = (plan.get().plan().clone(), Arc::clone(results));
+            (_, None, Some(plan)) => {
+                let plan = plan.get().plan().clone();
                 Tasklet::new(one.name, one.function_name, move |context| {
-                    planned(&plan, &results, context)
+                    planned(&plan, &calls.results, context)
                 })
             }
-            (None, None, None) => {
-                Tasklet::new(one.name, one.function_name, |_| Ok(Returned::Nothing))
-            }
+            (_, None, None) => Tasklet::new(one.name, one.function_name, |_| Ok(Returned::Nothing)),
         }
         .identified(one.identity);
         for input in &one.inputs {
