@@ -121,8 +121,13 @@ impl Planting<'_> {
         if self.options.workers > 1 && self.graph.nodes.iter().any(held) {
             for one in self.all(&several, false) {
                 let shows = groups.with(&one.scans).any(|scan| shown.contains(&scan));
-                if !shows {
-                    groups.join(&one.scans);
+                match shows && one.scans.len() > 1 {
+                    false => groups.join(&one.scans),
+                    true => {
+                        let name = self.graph.nodes[one.node].op.name();
+                        let why = "would bring scans together that show where they are cut, behind what one worker does not do in tasks";
+                        self.refused.insert(one.node, format!("{name} {why}"));
+                    }
                 }
             }
         }
