@@ -70,3 +70,19 @@ def test_a_function_beside_native_processors() -> None:
     assert bytes(out) == data[RECORD - 1 :: RECORD]
     with pytest.raises(OptionError, match="both a function and a native processor make output"):
         iso.nbuffer(data, ["zstd", len], out)
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "offset", "says"),
+    [
+        (["unzstd"], b"no frame at all", 0, "unzstd: the buffer at byte 0 does not decompress"),
+        (["convert:<i2:<i1"], bytes(range(2)) * 4, 0, "convert: the sample at byte 0 becomes 256"),
+        (["stats:<i2"], b"abc", 2, "stats: the stream ends inside a sample, 1 of its 2 bytes at byte 2"),
+    ],
+    ids=["scanned", "converted", "ended"],
+)
+def test_an_error_of_a_native_processor_says_once_where(names: list[str], given: bytes, offset: int, says: str) -> None:
+    with pytest.raises(iso.NBufferError, match=f"processing: {says}") as caught:
+        iso.nbuffer(given, names)
+    assert str(caught.value).count("at byte") == 1
+    assert caught.value.offset == offset

@@ -80,8 +80,14 @@ def test_beyond_its_memory_scratch_is_read_from_files_into_blocks_that_are_used_
 
 def test_memory_for_scratch_is_bytes_or_auto() -> None:
     for wrong in ("much", -1, True, None):
-        with pytest.raises(OptionError, match="scratch_memory="):
+        with pytest.raises(OptionError, match=f'scratch_memory={wrong!r} is refused; .* from 0.*, or "auto"'):
             iso.Executor(scratch_memory=wrong)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="prefetch=-1 is refused; give a whole number of bytes, from 0"):
+        iso.Executor(prefetch=-1)
+    for none in (0, "0B"):
+        iso.Executor(scratch_memory=none, prefetch=none)
+    with pytest.raises(OptionError, match="scratch=0 is refused; give a whole number of bytes, from 1"):
+        iso.Executor(scratch=0)
 
 
 def test_who_keeps_an_output_changes_nothing_that_was_written(store: iso.Store) -> None:

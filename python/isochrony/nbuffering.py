@@ -323,17 +323,21 @@ _UNITS = {"": 1, "B": 1, "K": 1000, "KB": 1000, "M": 10**6, "MB": 10**6, "G": 10
 _UNITS |= {"TB": 10**12, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
 
-def byte_count(name: str, value: object) -> int:
-    """A number of bytes from 1: a whole number, or text such as "100MB" (powers of 1000) or "64MiB" (of 1024)."""
+def byte_count(name: str, value: object, least: int = 1, other: str = "") -> int:
+    """A number of bytes from `least` on: a whole number, or text such as "100MB" (powers of 1000) or "64MiB" (of 1024).
+
+    `other` says in words what else is legal.
+    """
     if isinstance(value, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
         unit = None if found is None else _UNITS.get(found[2].upper())
         if found is not None and unit is not None:
             count = int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
-            if 1 <= count < 1 << 63:
+            if least <= count < 1 << 63:
                 return count
-        raise OptionError(f'{name}={value!r} is refused; give bytes from 1, such as 1000000, "100MB" or "64MiB"')
-    return _whole(name, value)
+        such = f'give bytes from {least}, such as 1000000, "100MB" or "64MiB"{other}'
+        raise OptionError(f"{name}={value!r} is refused; {such}")
+    return _whole(name, value, least, f"a whole number of bytes, from {least}{other}")
 
 
 def _delimiter(value: Any) -> list[int]:

@@ -232,7 +232,7 @@ class Executor:
             "scratch": byte_count("scratch", scratch),
             "scratch_memory": _in_memory(scratch_memory),
             "given": order == "given",
-            "prefetch": 0 if prefetch == 0 else byte_count("prefetch", prefetch),
+            "prefetch": byte_count("prefetch", prefetch, 0),
             "keep_going": bool(keep_going),
             "keep_every_s": float(keep_every_s),
             "journal": None if journal is None else Path(journal),
@@ -310,7 +310,7 @@ class Executor:
 def _in_memory(given: int | str) -> int | None:
     if given == "auto":
         return None
-    return 0 if given == 0 and not isinstance(given, bool) else byte_count("scratch_memory", given)
+    return byte_count("scratch_memory", given, 0, ', or "auto"')
 
 
 def _selections(which: str, given: Any) -> list[Selection]:

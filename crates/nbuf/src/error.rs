@@ -4,6 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 
+use isochrony_bytes::BytesError;
+
 use crate::report::Report;
 
 /// What a processing function says went wrong; any error.
@@ -68,7 +70,7 @@ pub enum NbufError {
         why: io::Error,
     },
     /// The processing function refuses, or panicked.
-    #[error("processing {}: {why}", span(*offset, *length))]
+    #[error("processing{}: {why}", place(*offset, *length, why))]
     Process {
         /// Where in the stream the record begins, or the buffer where no record is to blame.
         offset: u64,
@@ -117,6 +119,15 @@ fn span(offset: u64, length: u64) -> String {
         return format!("at byte {offset}");
     }
     format!("bytes {offset} to {}", offset + length)
+}
+
+/// Where in the stream, unless the cause says so itself.
+fn place(offset: u64, length: u64, why: &Cause) -> String {
+    let why = why.downcast_ref::<BytesError>();
+    if why.is_some_and(|why| why.offset().is_some()) {
+        return String::new();
+    }
+    format!(" {}", span(offset, length))
 }
 
 impl NbufError {
@@ -183,7 +194,8 @@ pub struct Located {
 
 impl fmt::Display for Located {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", span(self.offset, self.length), self.why)
+        let place = place(self.offset, self.length, &self.why);
+        write!(f, "{}: {}", place.trim_start(), self.why)
     }
 }
 
@@ -230,7 +242,7 @@ mod tests {
     #[test]
     fn every_message_says_what_where_and_how_to_mend_it() {
         let full = || io::Error::from_raw_os_error(libc::ENOSPC);
-        let examples: [(NbufError, &[&str]); 10] = [
+        let examples: [(NbufError, &[&str]); 11] = [
             (
                 NbufError::Option {
                     option: "stride",
@@ -290,6 +302,18 @@ mod tests {
                     why: "bad".into(),
                 },
                 &["at byte 10: bad"],
+            ),
+            (
+                // Which says itself where.
+                NbufError::Process {
+                    offset: 10,
+                    length: 0,
+                    why: Box::new(BytesError::CutOff {
+                        processor: "unzstd",
+                        offset: 10,
+                    }),
+                },
+                &["processing: unzstd: the stream ends at byte 10 without"],
             ),
             (
                 NbufError::Write {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::error::{Failure, NbufError, Panicked};
+use crate::error::{Failure, Located, NbufError, Panicked};
 use crate::input::Input;
 use crate::options::Options;
 use crate::output::Output;
@@ -205,8 +205,10 @@ fn finish<P: Process>(crew: &Crew<'_, P>) -> Result<(), NbufError> {
         Ok(Err(why)) => why,
         Err(panic) => Box::new(Panicked::new(&*panic)),
     };
-    let offset = crew.bytes.load(Ordering::Relaxed);
-    let length = 0;
+    let (offset, length, why) = match why.downcast::<Located>() {
+        Ok(located) => (located.offset, located.length, located.why),
+        Err(why) => (crew.bytes.load(Ordering::Relaxed), 0, why),
+    };
     Err(NbufError::Process {
         offset,
         length,
