@@ -43,7 +43,7 @@ pub use buffer::{ALIGNMENT, Buffer, BufferKind, BufferMut, Owner};
 pub use calibration::Calibration;
 pub use dtype::{ByteOrder, DType};
 pub use error::SegmentError;
-pub use large_pages::prefer_large_pages;
+pub use large_pages::{give_pages_back, prefer_large_pages};
 pub use num_complex::{Complex, Complex32, Complex64};
 pub use sample::{Bool8, Sample};
 pub use sigseg::{Buffers, SigSeg};

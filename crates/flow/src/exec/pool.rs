@@ -3,7 +3,7 @@
 //! The pool keeps a reference to every block it gave away. A block whose other references are gone is free; the rest
 //! are queued somewhere or were kept by somebody ("escaped"), and all of them together stay below one cap.
 
-use isochrony_segment::{Buffer, BufferMut, Sample};
+use isochrony_segment::{Buffer, BufferMut, Sample, give_pages_back};
 
 use super::budget::{Share, Taken};
 use crate::{OpError, OpErrorKind};
@@ -112,13 +112,17 @@ impl Pool {
         self.taken.set(bytes) || self.taken.set_first(bytes)
     }
 
-    /// Drops blocks that nobody uses.
+    /// Drops blocks that nobody uses. Their pages go back to the system: who is short of memory may be another thread, and
+    /// allocators keep what a thread has freed for that thread, so that each could come to hold as much as all may.
     fn tidy(&mut self) {
         let bytes = &mut self.bytes;
         self.blocks.retain_mut(|block| {
-            let free = block.get_mut().is_some();
-            *bytes -= if free { block.len() as u64 } else { 0 };
-            !free
+            let Some(free) = block.get_mut() else {
+                return true;
+            };
+            *bytes -= free.len() as u64;
+            give_pages_back(free);
+            false
         });
     }
 
@@ -144,5 +148,12 @@ impl Pool {
             .unwrap_or_else(|| block.memory.clone());
         self.blocks.push(block.memory);
         shared
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // Other threads of the run may go on.
+        self.tidy();
     }
 }
