@@ -199,3 +199,73 @@ def test_what_is_kept_is_what_one_thread_keeps(pressure: iso.Signal, tmp_path: P
     np.testing.assert_array_equal(one[:].values(fill=0), many[:].values(fill=0))
     times = [np.asarray(signal.time_of(np.arange(0, signal.sample_count, 50))) for signal in (one, many)]
     np.testing.assert_array_equal(times[0], times[1])
+
+
+def test_events_of_several_branches_are_numbered_alike_however_many_workers_there_are(tmp_path: Path) -> None:
+    values = (np.random.default_rng(2).standard_normal(60_000) * 300).astype("i2")
+
+    def events(workers: int, name: str) -> list[str]:
+        with iso.open(tmp_path / f"{name}.iso", mode="x") as store:
+            signal = store.create("a", dtype="i2", rate=1000, start="2010-03-01T00:00:00Z")
+            for part in np.split(values, 4):
+                signal.append(part)
+                signal.append_gap(samples=50)
+            store.commit()
+            windows = iso.scan(store["a"], segment=1000).rewindow(100)
+            loud = windows.filter(lambda s: s.std() > 330).annotate(store["a"], "loud", peak=lambda s: abs(s).max())
+            quiet = windows.filter(lambda s: s.std() < 270).annotate(store["a"], "quiet")
+            ranges = windows.filter(lambda s: s.std() > 320).ranges().annotate(store["a"], "range")
+            python = windows.map(iso.py(np.abs, dtype="i2", width=100, on_workers="threads"))
+            # What is summed up in tasks is so on one worker, too.
+            means = windows.map(lambda s: s + 1).stats("mean").group_by().agg(all=("mean", "mean"))
+            iso.run(loud, python.map(lambda s: s.max()), quiet, means, ranges, workers=workers, memory=8 << 20)
+            return [repr(event) for event in store["a"].events]
+
+    one = events(1, "one")
+    assert len(one) > 100
+    for nth, workers in enumerate((1, 2, 3, 2, 4)):
+        assert events(workers, f"run {nth}") == one
+
+
+def test_calls_of_two_branches_come_in_the_same_order_however_many_workers_there_are() -> None:
+    windows = iso.scan(np.arange(100_000.0), rate=100, segment=1000).rewindow(10)
+
+    def calls(workers: int) -> list[tuple[str, int]]:
+        seen: list[tuple[str, int]] = []
+        first = windows.map(lambda s: s * 2).each(lambda _, start: seen.append(("first", start)))
+        second = windows.map(lambda s: s.max()).each(lambda _, start: seen.append(("second", start)))
+        iso.run(second, first, workers=workers)
+        return seen
+
+    two = calls(2)
+    assert len(two) == 200
+    for workers in (2, 3, 4):
+        assert calls(workers) == two
+    for name in ("first", "second"):
+        assert [call for call in two if call[0] == name] == [call for call in calls(1) if call[0] == name]
+
+
+@pytest.mark.parametrize("places", [("inline", "threads"), ("threads", "inline"), ("threads", "threads")])
+def test_the_error_that_comes_first_is_told_however_many_workers_there_are(places: tuple[str, str]) -> None:
+    windows = iso.scan(np.arange(100_000.0), rate=100, segment=1000).rewindow(10)
+
+    def failing(at: int, where: str) -> iso.Plan:
+        def function(values: np.ndarray) -> np.ndarray:
+            if (values[:, 0] > at).any():
+                raise ValueError(f"bad behind {at}")
+            return values
+
+        return windows.map(iso.py(function, dtype="f8", width=10, on_workers=where))
+
+    # The later by far, the later in the same portion, and both in one block, where the lower node's is told.
+    for first, second, told in (
+        (20_000, 70_000, 20_000),
+        (70_000, 20_000, 20_000),
+        (24_000, 21_000, 21_000),
+        (50_000, 50_500, 50_000),
+        (50_500, 50_000, 50_500),
+    ):
+        plans = [failing(at, where) for at, where in zip((first, second), places, strict=True)]
+        for workers in (1, 2, 3):
+            with pytest.raises(iso.RunError, match=f"bad behind {told}"):
+                iso.run(*plans, workers=workers)

@@ -157,8 +157,8 @@ class Plan(
         Parameters:
             function: is called as ``f(values, start)`` in order, in the run's thread, with values as `isochrony.py` has
                 them (ranges: one row of start and end each) and the index of the first sample; what it returns is
-                dropped, what it raises ends the run. How calls of two functions on two branches alternate depends on
-                `workers`.
+                dropped, what it raises ends the run. Calls of two functions on two branches alternate block by block
+                in one thread; with `workers` each gets a portion's blocks before the other does, in the plan's order.
             counts: give it the counts as they are stored.
 
         Raises:
@@ -290,9 +290,10 @@ class Plan(
                 `decimate`, where plans branch and their streams meet again, too, and what `count` and `group_by` gather
                 of a portion; "auto": as many as there are cores.
                 Python functions are called in a worker process for each (see `isochrony.py`); what remembers, and
-                sinks, go on in this thread, in order. Results are the same bits for any number; `explain` says what is
-                done where. 1: all in this thread, but for sums and means of `group_by`, which one thread beside it
-                then makes of the same portions.
+                sinks, go on in this thread, in order along each branch; between branches a portion at a time, in the
+                plan's order, where one thread goes block by block. Results are the same bits for any number; `explain`
+                says what is done where. 1: all in this thread, but for sums and means of `group_by`, which one thread
+                beside it then makes of the same portions.
             tolerance: by how much results may differ from those of one pass, against the largest values that go into
                 them and beside a rounding of their type: from 0 to below 1. What settles with time (`iir`,
                 `zero_phase`, `fir` of many taps, running means) is done by workers where it is granted the error that
@@ -301,9 +302,11 @@ class Plan(
                 included. 0: such operators go on in order.
             pin: keep each worker on a core of its own.
             progress: draw a progress line on a terminal.
-            memory: most bytes that may wait in queues and pooled blocks, of all threads together; default 1 GiB. The
-                result is not counted. Where it is short fewer workers are at work at once, and what one gave up for
-                lack of it is done again, so a Python function may be called twice for the same windows.
+            memory: most bytes that may wait in queues and pooled blocks, of all threads together; default 1 GiB. Not
+                counted are the result, samples that are mapped, which are the page cache's, and what Python functions
+                make: one block's arrays at a time in each thread or worker process, and all that they keep. Where it
+                is short fewer workers are at work at once, and what one gave up for lack of it is done again, so a
+                Python function may be called twice for the same windows.
             optimise: rewrite the plan first; results are the same.
             control: what changes parameters while it runs.
 

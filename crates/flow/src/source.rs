@@ -51,6 +51,12 @@ pub trait Source: Send {
         None
     }
 
+    /// The run has failed elsewhere: whether the source goes on with what it has at hand, and with that only, so that an
+    /// error that comes before is found. Nothing else is pulled any more.
+    fn gives_what_is_at_hand(&mut self) -> bool {
+        false
+    }
+
     /// The run's thread, which a source that answers [`Pulled::Idle`] unparks when there is something to pull. Said once,
     /// before the first pull.
     fn wakes(&mut self, thread: &std::thread::Thread) {

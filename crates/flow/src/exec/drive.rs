@@ -13,7 +13,7 @@ use isochrony_segment::{Buffer, DType};
 use crate::exec::marks::{Mark, mark_output};
 use crate::exec::meeting::arrive;
 use crate::exec::pool::Block;
-use crate::exec::shared::Shared;
+use crate::exec::shared::{Met, Shared};
 use crate::exec::slot::{FRESH, MANY, Slot, To};
 use crate::{Break, Item, Next, OpError, OpErrorKind, Port};
 
@@ -121,10 +121,50 @@ pub(crate) fn fan_out(
         if last {
             return drive(later, node + 1, to, item, shared);
         }
-        drive(later, node + 1, to, &mut item.clone(), shared)?;
+        if let Err(error) = drive(later, node + 1, to, &mut item.clone(), shared) {
+            return fan_out_behind(later, (node, port), nth + 1, item, shared, error);
+        }
         nth += 1;
     }
     Ok(())
+}
+
+/// Gives the other consumers the item, too, where one of them failed: who comes first of those that fail with it does not
+/// depend on the order in which they are called.
+#[cold]
+fn fan_out_behind(
+    later: &mut [Slot],
+    (node, port): (u32, Port),
+    from: usize,
+    item: &Item,
+    shared: &mut Shared,
+    mut error: OpError,
+) -> Result<(), OpError> {
+    let edges = shared.cold[node as usize].edges.get(usize::from(port));
+    let edges = edges.map_or(Vec::new(), |edges| edges[from..].to_vec());
+    for to in edges {
+        if !fails_alone(&error) {
+            break;
+        }
+        let (node_before, range) = (shared.current, shared.range);
+        match drive(later, node + 1, to, &mut item.clone(), shared) {
+            Ok(()) => (shared.current, shared.range) = (node_before, range),
+            Err(other) => shared.failures.push(Met {
+                node: node_before,
+                range,
+                error: std::mem::replace(&mut error, other),
+            }),
+        }
+    }
+    Err(error)
+}
+
+/// Whether it is the operator that failed, and not the run that is to stop or has no memory.
+pub(super) fn fails_alone(error: &OpError) -> bool {
+    !matches!(
+        error.kind(),
+        OpErrorKind::Interrupted | OpErrorKind::MemoryCap { .. } | OpErrorKind::FanInStarved { .. }
+    )
 }
 
 /// A node's slot and those behind it; `slots[0]` is node `base`.
@@ -184,17 +224,28 @@ pub(crate) fn drive(
             node: to.node,
             shared,
         };
-        let answer = slot.op.process(to.port, item, &mut out)?;
+        let answer = match slot.op.process(to.port, item, &mut out) {
+            Ok(answer) => answer,
+            Err(error) => {
+                // It is never called again.
+                slot.ended = true;
+                return Err(error);
+            }
+        };
         if answer != Next::Tail {
             return stop(slot, to.node, answer, samples, shared);
         }
         if slot.followers > 0 {
             let count = usize::from(slot.followers);
             let (followers, behind) = later.split_at_mut(count);
-            if continues && !shared.timed {
-                follow(followers, to.node, item, shared)?;
-            } else {
-                follow_one_by_one(followers, to.node + 1, item, continues, shared)?;
+            let followed = match continues && !shared.timed {
+                true => follow(followers, to.node, item, shared),
+                false => follow_one_by_one(followers, to.node + 1, item, continues, shared),
+            };
+            if let Err(error) = followed {
+                // Nobody else gives them anything.
+                slot.ended = true;
+                return Err(error);
             }
             to.node += count as u32;
             (slot, later) = (&mut followers[count - 1], behind);

@@ -128,6 +128,7 @@ impl Run {
                 since: Instant::now(),
                 useful_ns: vec![0; count],
                 ended: false,
+                failures: Vec::new(),
             },
             names: (0..graph.nodes.len())
                 .map(|at| graph.called(at).0)
@@ -136,6 +137,7 @@ impl Run {
             bursts: 0,
             given: 0,
             timed_samples: 0,
+            until: None,
         })
     }
 }
@@ -153,6 +155,23 @@ fn expected(graph: &Graph, feeds: &[Feed], node: usize) -> Option<u64> {
     let total = (now != node).then(|| feed.source.expects()).flatten()?;
     all.first_from(i64::try_from(total).ok()?)
         .map(i64::unsigned_abs)
+}
+
+/// Of two errors of a graph's run the one that comes first: by the index that was read, then by the node.
+pub(crate) fn met_first(graph: &Graph, one: RunError, other: RunError) -> RunError {
+    let place = |error: &RunError| match error {
+        RunError::Operator { node, range, .. } if *node < graph.nodes.len() => {
+            let read = range
+                .as_ref()
+                .and_then(|range| grid(graph, *node).place(range.start));
+            Some((read.map_or(i64::MAX, |(read, _)| read), *node))
+        }
+        _ => None,
+    };
+    match (place(&one), place(&other)) {
+        (Some(first), Some(second)) if second < first => other,
+        _ => one,
+    }
 }
 
 /// How indices that a node is given lie on those that were read.

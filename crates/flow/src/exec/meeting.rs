@@ -92,7 +92,11 @@ fn give(
         for (port, mut item) in matched {
             shared.range = item.extent().unwrap_or(NOWHERE);
             let mut out = Out::of(node, later, shared);
-            match slot.op.process(port, &mut item, &mut out)? {
+            let answer = slot.op.process(port, &mut item, &mut out);
+            if answer.is_err() {
+                slot.ended = true;
+            }
+            match answer? {
                 Next::Taken => {}
                 Next::Done => {
                     slot.ended = true;

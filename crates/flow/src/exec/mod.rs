@@ -6,8 +6,9 @@
 
 pub(crate) mod budget;
 pub(crate) mod drive;
+mod failing;
 pub(crate) mod fan_in;
-mod layout;
+pub(crate) mod layout;
 pub(crate) mod marks;
 mod meeting;
 mod options;
@@ -23,11 +24,13 @@ use std::time::{Duration, Instant};
 use isochrony_time::Ratio;
 
 use drive::{Out, at, drive, fan_out};
+use failing::lies_behind;
+pub(crate) use failing::panicked;
 use fan_in::BACK;
 use marks::{Mark, mark_all, settle};
 use pool::Pool;
 use shared::{NOWHERE, Shared};
-use slot::{Cold, Slot, To};
+use slot::{Slot, To};
 
 pub use options::{MEMORY, Progress, RunOptions, TASK, Watch};
 
@@ -74,6 +77,8 @@ pub(crate) struct Run {
     given: u64,
     /// Their samples that had their time taken.
     timed_samples: u64,
+    /// It has failed: what a source gives from this index on is not wanted.
+    until: Option<i64>,
 }
 
 impl Run {
@@ -174,9 +179,12 @@ impl Run {
                 return Err(RunError::Interrupted { items: self.given });
             }
             Ok(Err(error)) => error,
-            Err(panic) => panicked(&*panic),
+            Err(panic) => {
+                feed.into_iter().for_each(|feed| self.end_behind(feed));
+                panicked(&*panic)
+            }
         };
-        Err(self.locate(error))
+        Err(self.ends_with(error, feed, options))
     }
 
     /// While all sources wait: lets what is held back go on, and waits, too, until one of them has something.
@@ -188,42 +196,6 @@ impl Run {
             feed.idle = false;
         }
         Ok(())
-    }
-
-    /// What waits in a loop for what will not come.
-    fn starved(&mut self) -> Option<RunError> {
-        let waits = |cold: &Cold| cold.queues.as_ref()?.waits();
-        let waiting = self.shared.cold.iter().enumerate();
-        let mut waiting = waiting.filter(|(at, cold)| cold.is_loop() && !self.slots[*at].ended);
-        let (node, range) = waiting.find_map(|(node, cold)| Some((node, waits(cold)?)))?;
-        self.shared.current = node as u32;
-        self.shared.range = (range.start, range.end);
-        Some(self.locate(OpErrorKind::LoopStarved { waiting: range }.into()))
-    }
-
-    /// Adds where it happened to an error.
-    fn locate(&self, error: OpError) -> RunError {
-        let node = self.shared.current as usize;
-        let (start, end) = self.shared.range;
-        let range = (self.shared.range != NOWHERE).then_some(start..end);
-        let time = range.as_ref().and_then(|range| {
-            self.feeds
-                .iter()
-                .find_map(|feed| feed.source.time_of(self.read_at(node, range.start)?))
-        });
-        RunError::Operator {
-            operator: self.names.get(node).copied().unwrap_or("scan"),
-            node,
-            range,
-            time,
-            error,
-        }
-    }
-
-    /// The index that was read of an index that a node was given.
-    fn read_at(&self, node: usize, index: i64) -> Option<i64> {
-        let (at, _) = self.grids.get(node)?.place(index)?;
-        Some(at)
     }
 
     /// Gives an operator other parameters, or the place of one that has them.
@@ -257,6 +229,7 @@ impl Run {
             bursts,
             given,
             timed_samples,
+            until,
             ..
         } = self;
         let feed = &mut feeds[feed];
@@ -278,6 +251,7 @@ impl Run {
             let pulled = feed.source.pull()?;
             gave |= !matches!(pulled, Pulled::Idle);
             match pulled {
+                pulled if lies_behind(&pulled, *until) => feed.ended = true,
                 Pulled::Item(mut item) => {
                     let count = item.samples();
                     (samples, items, *given) = (samples + count, items + 1, *given + 1);
@@ -316,6 +290,13 @@ impl Run {
                 // Another source may be wanted no more, and hears of that before this one goes on.
                 break;
             }
+        }
+        if until.is_some() {
+            // The run has failed: operators are not told of an end.
+            if feed.ended {
+                feed.source.close();
+            }
+            return Ok(gave);
         }
         if let Some(progress) = options.progress {
             let samples = match feed.source.given() {
@@ -406,16 +387,6 @@ impl Run {
             processes: Vec::new(),
         }
     }
-}
-
-/// What somebody panicked with, as an error.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> OpError {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or(panic.downcast_ref::<&str>().copied());
-    OpErrorKind::Panicked {
-        message: text.unwrap_or("no message").into(),
-    }
-    .into()
 }
 
 /// Drives what was fed back, and what comes of it, until nothing more is.

@@ -13,6 +13,13 @@ use crate::{Item, OpError, OpErrorKind};
 /// Not at an item.
 pub(crate) const NOWHERE: (i64, i64) = (FRESH, FRESH);
 
+/// An error, the operator that was at work and the indices of what it was given.
+pub(crate) struct Met {
+    pub(crate) node: u32,
+    pub(crate) range: (i64, i64),
+    pub(crate) error: OpError,
+}
+
 /// What all operators of a run share.
 pub(crate) struct Shared {
     pub(crate) pool: Pool,
@@ -35,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) useful_ns: Vec<u64>,
     /// An operator said that it wants no more: look whether sources can be dropped.
     pub(crate) ended: bool,
+    /// What failed beside what a run fails with, and where.
+    pub(crate) failures: Vec<Met>,
 }
 
 impl Shared {

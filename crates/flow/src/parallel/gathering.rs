@@ -1,11 +1,12 @@
 //! What workers handed over, as what the rest of a plan reads.
 //!
-//! A front has as many sources among the rest as it has exits. They are read in step: what a task gave by one is taken before
-//! that of the next task by another, so that what waits for its turn is one task's.
+//! A front has as many sources among the rest as it has exits. They are read in step, exit after exit: what a task gave by
+//! one is taken before that by the next, and that before what the next task gave, so that what waits for its turn is one
+//! task's, and who is asked first makes no difference.
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
@@ -22,6 +23,8 @@ pub(super) struct Shelf {
     exits: Arc<Mutex<Vec<Waiting>>>,
     /// Where the portion ends that was taken last.
     end: Arc<AtomicI64>,
+    /// Nothing more is taken from the workers.
+    at_hand: Arc<AtomicBool>,
 }
 
 /// What waits at an exit.
@@ -81,6 +84,7 @@ impl Shelf {
             front,
             exits: Arc::new(Mutex::new(exits)),
             end: Arc::new(AtomicI64::new(i64::MIN)),
+            at_hand: Arc::default(),
         }
     }
 
@@ -92,14 +96,22 @@ impl Shelf {
     fn pull(&self, exit: usize, given: &mut u64) -> Result<Pulled, OpError> {
         loop {
             let mut exits = self.lock();
-            if let Some(ready) = exits[exit].ready.pop_front() {
+            // One after the other, so that the order between them does not depend on who was asked first.
+            let first = exits.iter().position(|exit| !exit.ready.is_empty());
+            if first == Some(exit)
+                && let Some(ready) = exits[exit].ready.pop_front()
+            {
                 return Ok(ready);
             }
-            if exits.iter().any(|exit| !exit.ready.is_empty()) {
-                // The turn of another.
+            if first.is_some() {
+                // It may have been asked before there was anything.
+                std::thread::current().unpark();
                 return Ok(Pulled::Idle);
             }
             drop(exits);
+            if self.at_hand.load(Ordering::Relaxed) {
+                return Ok(Pulled::End);
+            }
             match self.dispatch.next(self.front) {
                 Given::Parcel(parcel) => {
                     if !parcel.failed {
@@ -200,8 +212,16 @@ impl Source for Gathered {
 
     fn close(&mut self) {
         let mut exits = self.shelf.lock();
-        exits[self.exit].leads.close();
+        // Of a run that has failed nobody wants more, which says nothing of what tasks failed with.
+        if !self.shelf.at_hand.load(Ordering::Relaxed) {
+            exits[self.exit].leads.close();
+        }
         exits[self.exit].ready.clear();
+    }
+
+    fn gives_what_is_at_hand(&mut self) -> bool {
+        self.shelf.at_hand.store(true, Ordering::Relaxed);
+        true
     }
 
     fn time_of(&self, index: i64) -> Option<String> {

@@ -51,6 +51,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::exec::budget::{Budget, Room, Share};
+use crate::exec::layout::met_first;
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::report::{Report, TaskReport};
@@ -143,7 +144,14 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
     if let Some(failure) = dispatch.take_error() {
         return Err(*failure.error);
     }
-    let (run, mut report) = ran.map_err(|error| rest.located(error))?;
+    let (run, mut report) = ran.map_err(|error| {
+        // What a task failed with may come before what the rest failed with, of what that task gave.
+        let failed = dispatch.take_failed().into_iter();
+        let failed = failed.map(|failure| *failure.error);
+        failed.fold(rest.located(error), |one, other| {
+            met_first(graph, one, other)
+        })
+    })?;
     report.operators = split.operators(&reports, report.operators);
     let read = |front: usize, recording: usize| {
         let theirs = |one: &worker::Done| one.reads.get(front)?.get(recording)?.clone();

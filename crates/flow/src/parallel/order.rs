@@ -372,4 +372,12 @@ impl<C: Cut, G: Gave> Order<C, G> {
     pub(super) fn take_error(&self) -> Option<G::Error> {
         self.lock().error.take()
     }
+
+    /// What tasks failed with all of which was taken that came before.
+    pub(super) fn take_failed(&self) -> Vec<G::Error> {
+        let mut state = self.lock();
+        let failed = state.fronts.iter_mut();
+        let failed = failed.filter_map(|front| Some(front.failed.take()?.1));
+        failed.filter(G::matters).collect()
+    }
 }

@@ -1,0 +1,109 @@
+//! Which of several errors a run ends with: that which comes first in what is read, of those there the lowest node's.
+
+#[path = "common/fail.rs"]
+mod fail;
+#[allow(dead_code)]
+#[path = "common/gapped.rs"]
+mod gapped;
+
+use isochrony_expr::Expr;
+use isochrony_flow::{Plan, RunOptions};
+
+use fail::failing;
+use gapped::{options, windows};
+
+/// Windows that are counted in order, in the caller's thread.
+fn in_order(plan: &Plan) -> Plan {
+    plan.filter(&(Expr::input().max().ewm(0.5).gt(-1))).unwrap()
+}
+
+/// Branches of one scan that fail at samples, each in tasks or in order.
+fn branches(of: &[(i64, bool)]) -> Vec<Plan> {
+    let s = Expr::input();
+    let windows = windows().map(&(&s * 2)).unwrap();
+    let branch = |(nth, &(at, tasks)): (usize, &(i64, bool))| {
+        // Each has something of its own before it, so that they are not one.
+        let own = windows.map(&(&s + (nth as i64 + 1))).unwrap();
+        let own = if tasks { own } else { in_order(&own) };
+        failing(&own, &[at], "error").map(&s.max()).unwrap()
+    };
+    of.iter().enumerate().map(branch).collect()
+}
+
+/// What a run on so many workers ends with, in tasks of some bytes.
+fn error(plans: &[Plan], workers: usize, task: u64) -> String {
+    let mut options = options(workers);
+    options.task = task;
+    let ran = match workers {
+        1 => Plan::collect_all(plans, &RunOptions::default()),
+        _ => Plan::collect_all(plans, &options),
+    };
+    ran.unwrap_err().to_string()
+}
+
+#[test]
+fn any_number_of_workers_tells_the_first_error_of_branches() {
+    // In one block of 500 samples, in two of one task, and in two tasks.
+    for (one, other) in [
+        (3_100, 3_400),
+        (3_400, 3_100),
+        (3_100, 5_200),
+        (5_200, 3_100),
+        (900, 25_000),
+        (25_000, 900),
+    ] {
+        // Of one block the lower node's.
+        let first = if one / 500 <= other / 500 { one } else { other };
+        for where_ in [(true, true), (true, false), (false, true), (false, false)] {
+            let plans = branches(&[(one, where_.0), (other, where_.1)]);
+            let expected = format!("sample {first} is bad");
+            for (workers, task) in [(1, 0), (2, 2_000), (2, 20_000), (4, 2_000), (3, 60_000)] {
+                let text = error(&plans, workers, task);
+                assert!(
+                    text.contains(&expected),
+                    "{one} {other} {where_:?}, {workers} workers, tasks of {task}: {text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn of_an_item_that_several_branches_fail_with_the_lowest_node_tells() {
+    // The last plan is called first where it has the shortest way, and all fail with the first block.
+    let s = Expr::input();
+    let windows = windows().map(&(&s * 2)).unwrap();
+    let late = failing(&windows.map(&(&s + 1)).unwrap(), &[40], "error");
+    let early = failing(&windows, &[10], "error");
+    for plans in [[late.clone(), early.clone()], [early, late]] {
+        let alone = error(&plans, 1, 0);
+        for (workers, task) in [(2, 2_000), (4, 20_000)] {
+            assert_eq!(error(&plans, workers, task), alone);
+        }
+    }
+}
+
+#[test]
+fn where_branches_give_other_indices_the_place_that_was_read_counts() {
+    let s = Expr::input();
+    let scan = Plan::scan_part(gapped::recording(), None, 500);
+    let thin = |down: u64| {
+        let params =
+            isochrony_flow::json!({"down": down, "attenuation_db": 20.0, "edges": "steady"});
+        gapped::named(&scan, "resample", params)
+    };
+    // Index 4500 of every fourth sample lies behind index 5000 of every second.
+    for (fourth, second, first) in [(4_500, 5_000, 5_000), (1_000, 5_000, 1_000)] {
+        let one = failing(&thin(4).map(&(&s + 1)).unwrap(), &[fourth], "error");
+        let other = failing(&thin(2).map(&(&s + 1)).unwrap(), &[second], "error");
+        let rest = |plan: &Plan| plan.rewindow(10).unwrap().map(&s.max()).unwrap();
+        let plans = [rest(&one), rest(&other)];
+        for (workers, task) in [(1, 0), (2, 2_000), (2, 20_000), (2, 80_000)] {
+            let text = error(&plans, workers, task);
+            assert!(
+                text.contains(&format!("sample {first} is bad")),
+                "{workers}: {text}"
+            );
+        }
+    }
+}
