@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import resource
 import threading
 import time
 from functools import partial
@@ -222,6 +224,18 @@ def test_larger_than_the_memory_that_is_shared_at_first(store: iso.Store) -> Non
         executor.add(iso.Tasklet(fill, [store["ramp"][at >> 10 : (at >> 10) + PART]], [large[at : at + (1 << 20)]]))
     executor.run()
     np.testing.assert_array_equal(large.values(), np.repeat(store["ramp"][: 3 * PART].values(), 1 << 10))
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other allocators")
+def test_memory_that_functions_let_go_of_is_used_again_by_their_process(store: iso.Store) -> None:
+    def faults(_: list[Any], outputs: list[iso.Output]) -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        outputs[0][:] = np.ones(1 << 20)[:PART]
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    report = away(faults, store, workers=1).run()
+    # Eight megabytes have 2048 pages.
+    assert sorted(report.values.values())[PARTS // 2] < 200
 
 
 # --- who calls what ---
