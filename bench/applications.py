@@ -1,4 +1,5 @@
-"""DETECTAUDIO, PIPELINE and PACKETS, whole, against the same work in NumPy and SciPy, by turns in one thread.
+"""DETECTAUDIO, PIPELINE and PACKETS, whole, against the same work in NumPy and SciPy, by turns in one thread; PIPELINE
+on two workers, too.
 
 The plans are those of `examples/`, over arrays in memory with one clock. What others find is asserted equal to what ours
 finds before its time counts. NumPy's work is done in chunks that stay in the cache; what it has no vector for, the
@@ -286,8 +287,8 @@ def pipeline(count: int, rounds: int) -> None:
     scans = [iso.scan(one, rate=2000) for one in stations]
     plans = PIPE.falls(scans[0].zip(*scans[1:]))
 
-    def ours() -> Rows:
-        return [np.asarray(table["at"]).tolist() for table in iso.collect(*plans)]
+    def ours(workers: int = 1) -> Rows:
+        return [np.asarray(table["at"]).tolist() for table in iso.collect(*plans, workers=workers)]
 
     expected = ours()
     assert len(expected[0]) >= count // 360_000 - 1
@@ -309,6 +310,15 @@ def pipeline(count: int, rounds: int) -> None:
         rounds=rounds,
         size=2,
         goals=dict.fromkeys(peers, GOAL),
+    )
+    compare(
+        "PIPELINE, four stations of int16, two workers",
+        turn(lambda: ours(2), same),
+        {"one worker": turn(ours, same)},
+        samples=stations.size,
+        rounds=rounds,
+        size=2,
+        goals={"one worker": 1.6},
     )
 
 

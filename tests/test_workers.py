@@ -152,6 +152,51 @@ def test_branches_and_streams_that_meet_again_are_the_same_bits(pressure: iso.Si
     assert " and " in plans[0].explain().split("on several workers")[1]
 
 
+def test_channels_of_one_clock_meet_in_tasks_and_python_sees_what_it_sees_in_one_thread(tmp_path: Path) -> None:
+    store = iso.open(tmp_path / "channels.iso", mode="x")
+    chance = np.random.default_rng(5)
+    for name, gap in (("left", 700), ("right", 1300)):
+        writer = store.create(name, dtype="i2", rate=RATE, unit="kPa", start="2010-03-01T00:00:00Z")
+        # As long in all, with gaps of their own.
+        for length in (300_000 - gap, 400_000 + gap):
+            writer.append((chance.normal(size=length) * 300).astype("i2"))
+            writer.append_gap(samples=gap)
+    store.commit()
+    left, right = iso.scan(store["left"]), iso.scan(store["right"], clock=store["left"])
+    apart = left.map(lambda a, b: a - b, right)
+    windows = apart.rewindow(500)
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        return np.ptp(values, axis=1).astype("f8")
+
+    starts: dict[int, list[int]] = {}
+
+    def seen(workers: int) -> tuple[np.ndarray, ...]:
+        here, found = threading.current_thread(), starts.setdefault(workers, [])
+
+        def see(values: np.ndarray, start: int) -> None:
+            assert threading.current_thread() is here
+            found.extend(range(start, start + 500 * len(values), 500))
+
+        plans = [
+            windows.each(see).map(lambda s: s.std()),
+            windows.map(iso.py(spread, dtype="f8", width=1, on_workers="threads")),
+            apart.zip(right)[1].rewindow(1000).rms(),
+        ]
+        return tuple(np.asarray(one) for one in iso.collect(*plans, workers=workers))
+
+    one = seen(1)
+    for workers in (2, 3):
+        for expected, got in zip(one, seen(workers), strict=True):
+            np.testing.assert_array_equal(got, expected)
+    assert starts[1] == starts[2] == starts[3]
+    assert "0 and 1 -> 2 map" in windows.power().explain().split("on several workers")[1]
+    report = windows.power().run(workers=2).report
+    assert len(report.workers) == 2
+    assert [one.name for one in report.operators[:2]] == ["scan", "scan"]
+    assert len(report.reads) == 2
+
+
 def test_the_report_says_who_did_which_task(pressure: iso.Signal) -> None:
     report = iso.scan(pressure).rewindow(1000).power().run(workers="auto", pin=True, memory=64 << 20).report
     cores = len(os.sched_getaffinity(0))
