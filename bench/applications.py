@@ -1,5 +1,5 @@
-"""DETECTAUDIO, PIPELINE and PACKETS, whole, against the same work in NumPy and SciPy, by turns in one thread; PIPELINE
-on two workers, too.
+"""DETECTAUDIO, PIPELINE and PACKETS, whole, against the same work in NumPy and SciPy, by turns in one thread;
+PIPELINE on two workers, too.
 
 The plans are those of `examples/`, over arrays in memory with one clock. What others find is asserted equal to what ours
 finds before its time counts. NumPy's work is done in chunks that stay in the cache; what it has no vector for, the
@@ -282,20 +282,27 @@ def _groups(found: Array, apart: int) -> list[Array]:
     return [one for one in np.split(found, np.flatnonzero(np.diff(found) > apart) + 1) if one.size]
 
 
-def pipeline(count: int, rounds: int) -> None:
-    stations = vibration(count)
+def fallen(stations: Array, workers: int = 1) -> Callable[[], Rows]:
     scans = [iso.scan(one, rate=2000) for one in stations]
     plans = PIPE.falls(scans[0].zip(*scans[1:]))
+    return lambda: [np.asarray(table["at"]).tolist() for table in iso.collect(*plans, workers=workers)]
 
-    def ours(workers: int = 1) -> Rows:
-        return [np.asarray(table["at"]).tolist() for table in iso.collect(*plans, workers=workers)]
 
+def found_as(ours: Callable[[], Rows], stations: Array) -> Callable[[Rows], None]:
+    """Checks that others find the same."""
     expected = ours()
-    assert len(expected[0]) >= count // 360_000 - 1
+    assert len(expected[0]) >= stations.shape[1] // 360_000 - 1
 
     def same(found: Rows) -> None:
         assert found == expected
 
+    return same
+
+
+def pipeline(count: int, rounds: int) -> None:
+    stations = vibration(count)
+    ours = fallen(stations)
+    same = found_as(ours, stations)
     compiled = jit(levels)
     peers = {
         "NumPy in chunks, level by level, Numba's detector": pipeline_plainly,
@@ -311,10 +318,16 @@ def pipeline(count: int, rounds: int) -> None:
         size=2,
         goals=dict.fromkeys(peers, GOAL),
     )
+
+
+def pipeline_on_workers(count: int, rounds: int) -> None:
+    stations = vibration(count)
+    one, two = (fallen(stations, workers) for workers in (1, 2))
+    same = found_as(one, stations)
     compare(
         "PIPELINE, four stations of int16, two workers",
-        turn(lambda: ours(2), same),
-        {"one worker": turn(ours, same)},
+        turn(two, same),
+        {"one worker": turn(one, same)},
         samples=stations.size,
         rounds=rounds,
         size=2,
@@ -437,6 +450,7 @@ def main() -> None:
         if radio is not None:
             radio.close()
         pipeline(1 << (20 if arguments.quick else 22), rounds)
+        pipeline_on_workers(1 << (20 if arguments.quick else 24), rounds)
         packets(2000 if arguments.quick else 20_000, rounds)
     if arguments.out:
         arguments.out.write_text(json.dumps({"results": RESULTS, "missing": MISSING}, indent=1))
