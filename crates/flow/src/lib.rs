@@ -33,6 +33,7 @@ mod snapshot;
 mod source;
 mod stored;
 mod stored_clock;
+mod stored_pass;
 mod stored_portions;
 mod target;
 mod to_events;

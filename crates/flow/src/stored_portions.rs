@@ -7,7 +7,7 @@ use isochrony_store::{Signal, Stretch};
 use isochrony_time::civil;
 
 use crate::snapshot::on_grain;
-use crate::stored::{first_of_stretch, samples_in};
+use crate::stored_pass::{first_of_stretch, samples_in};
 use crate::{Indexed, OpError, Portion, Reach, Snapshot, Source, Stored, Within};
 
 /// A stored signal as it was when a run began.

@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Break, Contract, Control, Declaration, Declared, Held, Inputs, Item, Kept, Live, Next,
-    OpError, Operator, Out, Plan, PlanError, Port, PortType, Progress, RunOptions, Stat, json,
-    operator,
+    Bound, Contract, Control, Held, Inputs, Item, Kept, Live, Next, OpError, Operator, Out, Plan,
+    PlanError, Port, PortType, Progress, RunOptions, Stat, json, operator,
 };
 
 use gapped::{SAMPLES, named, options, recording, windows};
@@ -22,11 +21,6 @@ fn failing(at: &[i64], how: &str) -> Plan {
     let s = Expr::input();
     let failing = fail::failing(&windows().map(&(&s * 2)).unwrap(), at, how);
     failing.map(&s.max()).unwrap()
-}
-
-fn named_in(plan: &Plan, declaration: &Declaration, params: serde_json::Value) -> Plan {
-    plan.apply(declaration, params.as_object().unwrap().clone(), &[])
-        .unwrap()
 }
 
 #[test]
@@ -225,122 +219,6 @@ fn streams_meet_behind_workers_as_they_do_behind_scans() {
             plan.collect_with(&options(3)).unwrap().0,
             plan.collect().unwrap()
         );
-    }
-}
-
-#[test]
-fn little_memory_makes_small_tasks_and_does_not_fail() {
-    let s = Expr::input();
-    let plan = Plan::scan_part(recording(), None, 100)
-        .rewindow(10)
-        .unwrap()
-        .map(&(&s * 1.5))
-        .unwrap();
-    let mut options = options(4);
-    options.memory = 512 << 10;
-    let (many, report) = plan.collect_with(&options).unwrap();
-    assert_eq!(many, plan.collect().unwrap());
-    assert!(report.peak_bytes <= 512 << 10, "{}", report.peak_bytes);
-    assert!(
-        report
-            .tasks
-            .iter()
-            .all(|task| task.range.end - task.range.start <= 800)
-    );
-}
-
-operator! {
-    /// Needs memory for as long as a stretch lasts, or for an item.
-    pub struct Hungry = "hungry" (Inputs::Exactly(1)) {
-        /// Bytes; memory comes in powers of two.
-        bytes: f64 = "number" { default: || json!(0) },
-        /// "task" (it is given one at a time), "run" (it remembers) or "item" (it remembers nothing).
-        how: String = "text" { choices: &["task", "run", "item"], default: || json!("task") },
-    }
-    state {
-        held: Vec<isochrony_segment::Buffer>,
-    }
-}
-
-impl Operator for Hungry {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        let bound = Bound::new(inputs.iter().copied());
-        Ok(match self.how.as_str() {
-            "task" => bound,
-            _ => bound.contract(Contract::Sequential),
-        })
-    }
-
-    fn process(&mut self, _: Port, _: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        if self.held.is_empty() {
-            let block = out.alloc(isochrony_segment::DType::U8, self.bytes as usize)?;
-            self.held.push(out.seal(block));
-        }
-        // Others may meanwhile want memory, too.
-        std::thread::sleep(std::time::Duration::from_micros(200));
-        if self.how == "item" {
-            self.held.clear();
-        }
-        Ok(Next::Tail)
-    }
-
-    fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        if self.how == "task" {
-            self.held.clear();
-        }
-        Ok(())
-    }
-}
-
-#[test]
-fn memory_bounds_all_workers_together_and_many_do_not_fail_where_one_does_not() {
-    let s = Expr::input();
-    let hungry = |plan: &Plan, bytes: u64, how: &str| {
-        named_in(
-            plan,
-            &Hungry::DECLARATION,
-            json!({"bytes": bytes, "how": how}),
-        )
-    };
-    const MEMORY: u64 = 1 << 20;
-    // More than half of it, in tasks; the run itself needs more than half, too, or some for all of its time.
-    for (task, how, run) in [
-        (512, "run", 1),
-        (512, "item", 256),
-        (256, "run", 512),
-        (256, "item", 512),
-    ] {
-        let branch = hungry(&windows().map(&(&s * 2)).unwrap(), task << 10, "task");
-        let plan = hungry(&branch.map(&s.max()).unwrap(), run << 10, how);
-        let plans = [plan, branch.map(&s.min()).unwrap()];
-        let one = Plan::collect_all(&plans, &RunOptions::default()).unwrap().0;
-        for workers in [1, 2, 4, 7] {
-            let mut options = options(workers);
-            options.memory = MEMORY;
-            let (many, report) = Plan::collect_all(&plans, &options)
-                .unwrap_or_else(|error| panic!("{workers}: {error}"));
-            assert_eq!(many, one);
-            assert!(report.peak_bytes <= MEMORY, "{}", report.peak_bytes);
-            // Done again or not, each is said to have been done once.
-            let covered: i64 = report
-                .tasks
-                .iter()
-                .map(|task| task.range.end - task.range.start)
-                .sum();
-            assert!(workers == 1 || covered == SAMPLES - 1001, "{covered}");
-        }
-    }
-}
-
-#[test]
-fn what_not_even_one_task_has_memory_for_is_an_error_that_says_so() {
-    let plan = named_in(&windows(), &Hungry::DECLARATION, json!({"bytes": 3 << 20}));
-    for workers in [1, 4] {
-        let mut options = options(workers);
-        options.memory = 1 << 20;
-        let error = plan.run_with(&options).unwrap_err();
-        assert_eq!(error.code(), "memory_cap", "{error}");
-        assert!(error.to_string().starts_with("hungry (node 2"), "{error}");
     }
 }
 

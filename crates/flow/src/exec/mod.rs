@@ -13,6 +13,7 @@ pub(crate) mod marks;
 mod meeting;
 mod options;
 pub(crate) mod pool;
+mod reporting;
 pub(crate) mod shared;
 pub(crate) mod slot;
 mod ticks;
@@ -35,7 +36,7 @@ use slot::{Slot, To};
 pub use options::{MEMORY, Progress, RunOptions, TASK, Watch};
 
 use crate::control::{Change, Control};
-use crate::report::{OperatorReport, Report};
+use crate::report::Report;
 use crate::{Applied, Break, Item, OpError, OpErrorKind, Pulled, RunError, Source};
 
 /// Samples after which a burst ends.
@@ -352,40 +353,6 @@ impl Run {
     /// What the sink at a node gathered.
     pub(crate) fn result(&mut self, node: usize) -> Option<crate::Gathered> {
         self.slots[node].op.result()
-    }
-
-    pub(crate) fn report(&self, elapsed: Duration) -> Report {
-        let counts = slot::counts(&self.slots, &self.shared.cold);
-        let given: u64 = self.feeds.iter().map(|feed| counts[feed.node].1).sum();
-        let share = given as f64 / self.timed_samples.max(1) as f64;
-        let each = self
-            .shared
-            .cold
-            .iter()
-            .zip(counts)
-            .zip(&self.shared.useful_ns);
-        let operators = each.map(|((cold, (items, samples)), &useful)| OperatorReport {
-            name: cold.name,
-            items,
-            samples,
-            gaps: cold.gaps,
-            useful: Duration::from_nanos((useful as f64 * share) as u64),
-        });
-        Report {
-            operators: operators.collect(),
-            reads: self
-                .feeds
-                .iter()
-                .filter_map(|feed| feed.source.reading())
-                .collect(),
-            bursts: self.bursts,
-            elapsed,
-            peak_bytes: self.shared.pool.peak(),
-            workers: Vec::new(),
-            tasks: Vec::new(),
-            places: Vec::new(),
-            processes: Vec::new(),
-        }
     }
 }
 

@@ -33,6 +33,7 @@ mod indices;
 mod line;
 mod log;
 mod order;
+mod pin;
 mod places;
 mod queue;
 mod reach;
@@ -111,7 +112,7 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
             };
             let work = move || {
                 if options.pin {
-                    worker::pin(number);
+                    pin::pin(number);
                 }
                 Worker::new(number, fronts, &theirs).work(dispatch)
             };
