@@ -1,6 +1,7 @@
 //! The executor: tasklets are added, looked at, run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::TaskletError;
@@ -165,8 +166,8 @@ impl Executor {
         self.clear_unfinished(&planned)?;
         let tasklets = planned.index.at_home(&self.tasklets);
         let roster = Roster::new(
-            planned.graph.clone(),
-            planned.serial.clone(),
+            Arc::clone(&planned.graph),
+            Arc::clone(&planned.serial),
             self.options.scratch,
         );
         let work = Working::new(&tasklets, &planned, &self.options, journal);

@@ -238,20 +238,36 @@ impl Index {
     /// The tasklets, reading what the run writes through the store that writes it: another handle of that store does not
     /// show what is not committed. What it does not write they read through the handle that they were given, as it is then.
     pub(crate) fn at_home(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
-        let mut tasklets = tasklets.to_vec();
         let dtypes: Vec<DType> = (self.signals.iter())
             .map(|known| known.signal.dtype())
             .collect();
-        for ((tasklet, spec), homes) in tasklets.iter_mut().zip(&self.specs).zip(&self.homes) {
-            for ((part, input), home) in tasklet.inputs.iter_mut().zip(&spec.inputs).zip(homes) {
-                part.place = home.clone();
-                part.dtype = Some(dtypes[input.extent.signal]);
+        let all = tasklets.iter().zip(&self.specs).zip(&self.homes);
+        let at_home = all.map(|((tasklet, spec), homes)| {
+            let inputs = tasklet.inputs.iter().zip(&spec.inputs).zip(homes);
+            let outputs = tasklet.outputs.iter().zip(&spec.outputs);
+            Tasklet {
+                name: tasklet.name.clone(),
+                inputs: inputs
+                    .map(|((part, input), home)| Part {
+                        place: home.clone(),
+                        range: part.range.clone(),
+                        dtype: Some(dtypes[input.extent.signal]),
+                    })
+                    .collect(),
+                outputs: outputs
+                    .map(|(part, output)| Part {
+                        dtype: Some(dtypes[output.signal]),
+                        ..part.clone()
+                    })
+                    .collect(),
+                function: Arc::clone(&tasklet.function),
+                // What it is planned by is known.
+                function_name: String::new(),
+                identity: String::new(),
+                after: Vec::new(),
             }
-            for (part, output) in tasklet.outputs.iter_mut().zip(&spec.outputs) {
-                part.dtype = Some(dtypes[output.signal]);
-            }
-        }
-        tasklets
+        });
+        at_home.collect()
     }
 
     /// Scratch signals of the run.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use isochrony_store::Positions;
 
@@ -21,8 +22,8 @@ pub(crate) const JOURNALS: &str = ".isochrony/tasklets";
 
 pub(crate) struct Planned {
     pub(crate) index: Index,
-    pub(crate) graph: Graph,
-    pub(crate) serial: Serial,
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) serial: Arc<Serial>,
     /// What makes each tasklet what it is.
     pub(crate) identities: Vec<String>,
     /// Values of tasklets that are kept from an earlier run, as JSON.
@@ -141,8 +142,8 @@ impl Planned {
         Ok(Self {
             values: values.collect(),
             index,
-            graph,
-            serial,
+            graph: Arc::new(graph),
+            serial: Arc::new(serial),
             identities,
             notes,
             unfinished,

@@ -101,11 +101,10 @@ impl Report {
         returned: HashMap<usize, Returned>,
     ) -> Result<Self, Box<Failure>> {
         let names = &planned.graph.names;
-        let visits: HashMap<usize, Visit> = ran
-            .visits
-            .iter()
-            .map(|visit| (visit.tasklet, *visit))
-            .collect();
+        let mut visits: Vec<Option<Visit>> = vec![None; names.len()];
+        for visit in &ran.visits {
+            visits[visit.tasklet] = Some(*visit);
+        }
         let failures: HashMap<usize, &Cause> =
             ran.failures.iter().map(|(at, why)| (*at, why)).collect();
         let (mut failed, mut not_run) = (0, 0);
@@ -146,7 +145,7 @@ impl Report {
                     String::new()
                 },
                 place,
-                visit: visits.get(&at).copied(),
+                visit: visits[at],
                 json,
             });
         }

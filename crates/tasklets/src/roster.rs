@@ -6,6 +6,7 @@
 //! begins on any worker that is free.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::graph::Graph;
 use crate::ledger::Ledger;
@@ -48,8 +49,8 @@ pub enum Next {
 /// The state of a run.
 #[derive(Debug, Clone)]
 pub struct Roster {
-    graph: Graph,
-    serial: Serial,
+    graph: Arc<Graph>,
+    serial: Arc<Serial>,
     budget: i128,
     state: Vec<State>,
     /// How many tasklets each still waits for.
@@ -76,7 +77,8 @@ pub struct Roster {
 impl Roster {
     /// A run of the tasklets of an order that was found for this budget; the others are kept.
     #[must_use]
-    pub fn new(graph: Graph, serial: Serial, budget: u64) -> Self {
+    pub fn new(graph: impl Into<Arc<Graph>>, serial: impl Into<Arc<Serial>>, budget: u64) -> Self {
+        let (graph, serial) = (graph.into(), serial.into());
         let kept: Vec<bool> = serial
             .place
             .iter()
@@ -166,10 +168,11 @@ impl Roster {
         self.running -= 1;
         let mut released = Vec::new();
         self.end(tasklet, State::Done, &mut released);
-        for after in self.graph.needed_by[tasklet].clone() {
-            self.waits[after] -= 1;
-            if self.waits[after] == 0 && self.state[after] == State::Waiting {
-                self.is_ready(after);
+        let graph = Arc::clone(&self.graph);
+        for after in &graph.needed_by[tasklet] {
+            self.waits[*after] -= 1;
+            if self.waits[*after] == 0 && self.state[*after] == State::Waiting {
+                self.is_ready(*after);
             }
         }
         released
@@ -216,11 +219,12 @@ impl Roster {
         } else if state == State::Failed || self.readers[tasklet] == 0 {
             self.release(tasklet, released);
         }
-        for before in self.graph.needs[tasklet].clone() {
-            if self.graph.readers[before].binary_search(&tasklet).is_ok() {
-                self.readers[before] -= 1;
-                if self.readers[before] == 0 && self.state[before] == State::Done {
-                    self.release(before, released);
+        let graph = Arc::clone(&self.graph);
+        for before in &graph.needs[tasklet] {
+            if graph.readers[*before].binary_search(&tasklet).is_ok() {
+                self.readers[*before] -= 1;
+                if self.readers[*before] == 0 && self.state[*before] == State::Done {
+                    self.release(*before, released);
                 }
             }
         }
