@@ -2,6 +2,11 @@
 //!
 //! The pool keeps a reference to every block it gave away. A block whose other references are gone is free; the rest
 //! are queued somewhere or were kept by somebody ("escaped"), and all of them together stay below one cap.
+//!
+//! A task's results wait until it ends, so that many thousand blocks may be in use: finding a free one looks at few of them.
+
+use std::array::from_fn;
+use std::collections::VecDeque;
 
 use isochrony_segment::{Buffer, BufferMut, Sample, give_pages_back};
 
@@ -34,9 +39,13 @@ impl Block {
     }
 }
 
+/// Blocks that are looked at from the oldest on for one that is free.
+const LOOKS: usize = 4;
+
 #[derive(Debug)]
 pub(crate) struct Pool {
-    blocks: Vec<Buffer>,
+    /// Of each power of two, those that were given away.
+    blocks: [VecDeque<Buffer>; usize::BITS as usize],
     bytes: u64,
     taken: Taken,
 }
@@ -44,7 +53,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(share: Share) -> Self {
         Self {
-            blocks: Vec::new(),
+            blocks: from_fn(|_| VecDeque::new()),
             bytes: 0,
             taken: Taken::new(share),
         }
@@ -62,15 +71,8 @@ impl Pool {
             .max(64)
             .checked_next_power_of_two()
             .unwrap_or(usize::MAX);
-        let free = self
-            .blocks
-            .iter_mut()
-            .position(|b| b.len() == size && b.get_mut().is_some());
-        if let Some(at) = free {
-            return Ok(Block {
-                memory: self.blocks.swap_remove(at),
-                bytes,
-            });
+        if let Some(memory) = free(&mut self.blocks[size.ilog2() as usize]) {
+            return Ok(Block { memory, bytes });
         }
         self.count(queued, size as u64)?;
         self.bytes += size as u64;
@@ -116,14 +118,16 @@ impl Pool {
     /// allocators keep what a thread has freed for that thread, so that each could come to hold as much as all may.
     fn tidy(&mut self) {
         let bytes = &mut self.bytes;
-        self.blocks.retain_mut(|block| {
-            let Some(free) = block.get_mut() else {
-                return true;
-            };
-            *bytes -= free.len() as u64;
-            give_pages_back(free);
-            false
-        });
+        for blocks in &mut self.blocks {
+            blocks.retain_mut(|block| {
+                let Some(free) = block.get_mut() else {
+                    return true;
+                };
+                *bytes -= free.len() as u64;
+                give_pages_back(free);
+                false
+            });
+        }
     }
 
     /// Lets go of what it does not need where others may need it.
@@ -146,14 +150,67 @@ impl Pool {
             .memory
             .slice(0..block.bytes)
             .unwrap_or_else(|| block.memory.clone());
-        self.blocks.push(block.memory);
+        self.blocks[block.memory.len().ilog2() as usize].push_back(block.memory);
         shared
     }
+}
+
+/// A block that nobody uses: the last one that was given away, which the processor's cache may still hold, or one of the
+/// oldest. Those in use are put behind, so that in the end each is looked at.
+fn free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
+    if blocks.back_mut()?.get_mut().is_some() {
+        return blocks.pop_back();
+    }
+    for _ in 0..LOOKS.min(blocks.len()) {
+        let mut block = blocks.pop_front()?;
+        if block.get_mut().is_some() {
+            return Some(block);
+        }
+        blocks.push_back(block);
+    }
+    None
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         // Other threads of the run may go on.
         self.tidy();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(address: &Buffer) -> *const u8 {
+        address.as_ptr()
+    }
+
+    #[test]
+    fn of_many_blocks_in_use_few_are_looked_at_and_free_ones_are_found() {
+        let many = 1 << 18;
+        let mut used: VecDeque<Buffer> = VecDeque::new();
+        let new = || BufferMut::zeroed(64).unwrap().freeze();
+        // Looking at all of them each time would take minutes.
+        let mut held = Vec::with_capacity(many);
+        for _ in 0..many {
+            assert!(free(&mut used).is_none());
+            let made = new();
+            held.push(made.clone());
+            used.push_back(made);
+        }
+        // The last.
+        let last = held.pop().unwrap();
+        let address = block(&last);
+        // Others were put behind it meanwhile: it is found when its turn comes.
+        drop(last);
+        let looks = (0..=many / LOOKS).find_map(|_| free(&mut used));
+        assert_eq!(looks.map(|found| block(&found)), Some(address));
+        // One that is given back at once is the next, as long as nothing comes between.
+        let made = new();
+        let address = block(&made);
+        used.push_back(made);
+        assert_eq!(free(&mut used).map(|found| block(&found)), Some(address));
+        assert_eq!(used.len(), many - 1);
     }
 }
