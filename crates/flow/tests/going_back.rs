@@ -7,13 +7,21 @@ mod made;
 use std::ops::Range;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Plan, RunOptions};
+use isochrony_flow::{Live, Plan, RunOptions};
+use isochrony_segment::DType;
 use proptest::prelude::*;
+use serde_json::json;
 
 use made::{Made, Then, history, values};
 
 fn scan(made: &Made, ranges: &[Range<i64>]) -> Plan {
     Plan::scan(made.stored().ranges(ranges.to_vec()))
+}
+
+fn named(plan: &Plan, name: &str, params: &serde_json::Value) -> Plan {
+    let declaration = *isochrony_flow::Catalog::standard().get(name).unwrap();
+    let params = params.as_object().unwrap().clone();
+    plan.apply(&declaration, params, &[]).unwrap()
 }
 
 /// Plans in which a scan meets what was made of it.
@@ -26,7 +34,35 @@ fn met(scan: &Plan, window: u64) -> Vec<Plan> {
     let difference = scan.map(&(&s * 3)).unwrap();
     let difference = difference.map_with(&(&s - Expr::input_at(1)), std::slice::from_ref(scan));
     let zipped = twice.zip(std::slice::from_ref(&some)).unwrap();
+    // What operators hold until they know what follows.
+    let centred = json!({"taps": [1.0, 2.0, 1.0], "method": "direct", "delay": "centred"});
+    let smooth = named(scan, "fir", &centred);
+    let rest = [scan.clone(), smooth.clone()].map(|plan| plan.map(&s.astype(DType::I16)).unwrap());
+    let [plain, smooth] = rest;
+    let kept = named(scan, "rewindow", &json!({"window": window, "tail": "keep"}));
+    let highest = kept.map(&s.max()).unwrap();
+    let lowest = kept.map(&s.min()).unwrap();
+    let on = windows.filter(&s.max().gt(150)).unwrap();
+    let on = named(
+        &on,
+        "ranges",
+        &json!({"join": 2 * window, "before": 3, "after": 2}),
+    );
+    let looped = smooth.feedback(3, json!(1), DType::I16, |plan, back| {
+        let less = (&s - Expr::input_at(1) / 2).astype(DType::I16);
+        let less = plan.map_with(&less, std::slice::from_ref(back))?;
+        Ok((less.clone(), less))
+    });
     vec![
+        smooth
+            .zip(std::slice::from_ref(&plain))
+            .unwrap()
+            .output(0)
+            .unwrap(),
+        plain.merge(std::slice::from_ref(&smooth)).unwrap(),
+        highest.zip(&[lowest]).unwrap().output(0).unwrap(),
+        scan.sync(&[on]).unwrap().output(0).unwrap(),
+        looped.unwrap(),
         zipped.output(0).unwrap(),
         zipped.output(1).unwrap(),
         windows.merge(&[some]).unwrap(),
@@ -35,7 +71,7 @@ fn met(scan: &Plan, window: u64) -> Vec<Plan> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
     fn what_meets_over_ranges_that_go_back_is_that_of_each_that_ascends(
@@ -92,4 +128,20 @@ fn two_scans_that_go_back_meet_part_by_part() {
     assert_eq!(values(&one), samples(40..60));
     let both = back.merge(&[forth]).unwrap().collect().unwrap();
     assert_eq!(values(&both).len(), 140);
+}
+
+#[test]
+fn two_scans_that_go_back_are_read_part_by_part_together() {
+    let made = Made::new(&[(500_000, Then::Gap(5))]);
+    let [first, second] = [
+        [350_000..450_000, 0..300_000],
+        [300_000..490_000, 0..300_000],
+    ]
+    .map(|ranges| Plan::scan_part(Live::new(made.stored().ranges(ranges.to_vec())), None, 1000));
+    let zipped = first.zip(&[second]).unwrap().output(0).unwrap();
+    let mut options = RunOptions::default();
+    // Less than the second part of one has.
+    options.memory = 400_000;
+    let (one, _) = zipped.collect_with(&options).unwrap();
+    assert_eq!(values(&one).len(), 400_000);
 }

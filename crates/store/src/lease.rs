@@ -99,7 +99,7 @@ impl Lease {
         outcome
     }
 
-    fn check(&self, range: &Range<i64>) -> Result<(), StoreError> {
+    pub(crate) fn check(&self, range: &Range<i64>) -> Result<(), StoreError> {
         if self.is_over.load(Ordering::SeqCst) {
             return Err(StoreError::ScratchFree {
                 start: range.start,

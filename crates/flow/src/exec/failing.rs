@@ -43,6 +43,9 @@ pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> OpError {
 impl Run {
     /// What waits in a loop for what will not come.
     pub(super) fn starved(&mut self) -> Option<RunError> {
+        if let Some(error) = self.held() {
+            return Some(error);
+        }
         let waits = |cold: &Cold| cold.queues.as_ref()?.waits();
         let waiting = self.shared.cold.iter().enumerate();
         let mut waiting = waiting.filter(|(at, cold)| cold.is_loop() && !self.slots[*at].ended);
@@ -50,6 +53,19 @@ impl Run {
         self.shared.current = node as u32;
         self.shared.range = (range.start, range.end);
         Some(self.locate(OpErrorKind::LoopStarved { waiting: range }.into()))
+    }
+
+    /// What waits at a node of several inputs for one that did not go back: that no other way out was found for it.
+    fn held(&self) -> Option<RunError> {
+        let nodes = self.shared.cold.iter().zip(&self.slots).enumerate();
+        let mut nodes = nodes.filter(|(_, (_, slot))| !slot.ended);
+        let (node, cold, queues) = nodes.find_map(|(node, (cold, _))| {
+            let queues = cold.queues.as_ref().filter(|queues| queues.holds())?;
+            Some((node, cold, queues))
+        })?;
+        let (queued, cap) = (self.shared.queued, self.shared.pool.cap());
+        let error = queues.starved(cold.name, queued, cap);
+        Some(self.located(node as u32, NOWHERE, error))
     }
 
     /// Adds where it happened to an error.

@@ -51,6 +51,7 @@ impl Run {
                     source: source.map_err(|error| failed(at, error))?,
                     node: at,
                     upto: i64::MIN,
+                    backs: 0,
                     time: f64::NEG_INFINITY,
                     seconds: rate.map_or(1.0, |rate| 1.0 / rate.to_f64()),
                     ended: false,
@@ -80,7 +81,11 @@ impl Run {
             // What is fed back comes without an edge.
             let looped = matches!(node.bound.align, Align::Loop { .. });
             let from = from.chain(looped.then(|| ("what is fed back".into(), None)));
-            let queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
+            let mut queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
+            let loop_begins = graph.loop_begin(at).is_some();
+            if let Some(queues) = queues.as_mut().filter(|_| loop_begins) {
+                queues.silence(LOOP);
+            }
             // Along a chain items are counted once: sources and fan-ins begin one.
             let chained = !fan_in && !node.inputs.is_empty();
             let next = match edges[at].first().map(Vec::as_slice) {

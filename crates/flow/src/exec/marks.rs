@@ -1,11 +1,14 @@
 //! Marks: what goes along the edges beside items, in order with them.
 
-use crate::exec::drive::{Out, at};
-use crate::exec::fan_in::Held;
-use crate::exec::meeting::{put, release};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+use crate::exec::drive::{Out, at, drive};
+use crate::exec::fan_in::{BACK, Held};
+use crate::exec::meeting::{arrive, put, release};
 use crate::exec::shared::{NOWHERE, Shared};
 use crate::exec::slot::{FRESH, Slot, To};
-use crate::{Break, OpError, Port};
+use crate::{Break, OpError, OpErrorKind, Port};
 
 /// What goes along an edge beside items.
 #[derive(Debug, Clone)]
@@ -118,11 +121,7 @@ fn pass(
             cold.progress = *upto;
         }
         Mark::Back => {
-            shared.cold[node].progress = i64::MIN;
-            // What is held back only to go on together is of what came.
-            if !slot.ended {
-                slot.op.idle(&mut Out::of(to.node, later, shared))?;
-            }
+            part_ends(slot, later, to, shared)?;
         }
         Mark::End => {
             let cold = &mut shared.cold[node];
@@ -158,7 +157,11 @@ fn join(
         queues.hold(to.port, Held::Mark(mark.clone()));
         return Ok(false);
     }
-    if matches!(mark, Mark::Back) && !queues.is_loop() {
+    if matches!(mark, Mark::Back) {
+        if queues.is_loop() {
+            come_round(slot, later, to.node, shared)?;
+            return Ok(true);
+        }
         queues.goes_back(to.port);
         turn(slot, later, to.node, shared)?;
         return Ok(false);
@@ -238,6 +241,61 @@ fn complete(
     announce(slot, later, node, i64::MAX, shared)
 }
 
+/// What a node is given next lies before what came: what it holds belongs to that, and goes on before.
+fn part_ends(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: To,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    shared.cold[to.node as usize].progress = i64::MIN;
+    if slot.ended {
+        return Ok(());
+    }
+    // The same by which a task's end is told.
+    let why = Break::Dropped(i64::MAX..i64::MAX);
+    slot.op
+        .on_break(to.port, &why, &mut Out::of(to.node, later, shared))?;
+    slot.op.idle(&mut Out::of(to.node, later, shared))
+}
+
+/// What waits at the beginning of a loop that goes back goes round before.
+fn come_round(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    shared: &mut Shared,
+) -> Result<(), OpError> {
+    let mut of_outer = VecDeque::new();
+    while let Some((begin, mut item)) = shared.back.pop_front() {
+        let to = To {
+            node: begin,
+            port: BACK,
+        };
+        match begin.cmp(&node) {
+            Ordering::Less => of_outer.push_back((begin, item)),
+            Ordering::Equal => arrive(slot, later, to, &mut item, shared)?,
+            Ordering::Greater => drive(later, node + 1, to, &mut item, shared)?,
+        }
+    }
+    shared.back = of_outer;
+    complete(slot, later, node, shared)?;
+    shared.switch(node);
+    let Some(queues) = &mut shared.cold[node as usize].queues else {
+        return Ok(());
+    };
+    let waiting = queues.waits().filter(|_| !slot.ended);
+    queues.forget();
+    shared.queued = shared.queued.saturating_sub(queues.released());
+    match waiting {
+        Some(waiting) => {
+            shared.range = (waiting.start, waiting.end);
+            Err(OpErrorKind::LoopStarved { waiting }.into())
+        }
+        None => Ok(()),
+    }
+}
+
 /// Where all inputs have gone back: what waits meets nobody any more, and what came of the next part goes on.
 fn turn(
     slot: &mut Slot,
@@ -254,15 +312,11 @@ fn turn(
     }
     complete(slot, later, node, shared)?;
     let mut held = Vec::new();
-    let cold = &mut shared.cold[node as usize];
-    if let Some(queues) = &mut cold.queues {
+    if let Some(queues) = &mut shared.cold[node as usize].queues {
         held = queues.turn();
         shared.queued = shared.queued.saturating_sub(queues.released());
     }
-    cold.progress = i64::MIN;
-    if !slot.ended {
-        slot.op.idle(&mut Out::of(node, later, shared))?;
-    }
+    part_ends(slot, later, To { node, port: 0 }, shared)?;
     mark_all(later, node, &Mark::Back, shared)?;
     for (port, held) in held {
         let to = To { node, port };

@@ -55,7 +55,9 @@ struct Feed {
     node: usize,
     /// Index up to which it has given.
     upto: i64,
-    /// The same as time: index over rate, so that sources of different rates keep together.
+    /// How often it has gone back.
+    backs: u64,
+    /// How far it is as time: index over rate, so that sources of different rates keep together.
     time: f64,
     seconds: f64,
     ended: bool,
@@ -117,7 +119,7 @@ impl Run {
     /// Runs until its sources rest or have ended: one task of a worker.
     pub(crate) fn task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         for feed in &mut self.feeds {
-            (feed.idle, feed.upto) = (false, i64::MIN);
+            (feed.idle, feed.upto, feed.backs) = (false, i64::MIN, 0);
             feed.time = f64::NEG_INFINITY;
         }
         while self.feeds.iter().any(|feed| !feed.ended && !feed.idle) {
@@ -155,7 +157,8 @@ impl Run {
         let unwanted = |&(_, feed): &(usize, &Feed)| self.slots[feed.node].ended;
         let feed = open.clone().find(unwanted).or_else(|| {
             let open = open.by_ref().filter(|(_, feed)| !feed.idle);
-            open.min_by(|a, b| a.1.time.total_cmp(&b.1.time))
+            // What goes back lies behind all that came before.
+            open.min_by(|(_, a), (_, b)| a.backs.cmp(&b.backs).then(a.time.total_cmp(&b.time)))
         });
         feed.map(|(at, _)| at)
     }
@@ -277,9 +280,11 @@ impl Run {
                 }
                 Pulled::Upto(index) => feed.upto = feed.upto.max(index),
                 Pulled::Back => {
-                    feed.upto = i64::MIN;
+                    (feed.upto, feed.backs) = (i64::MIN, feed.backs + 1);
                     mark_all(&mut slots[behind..], node, &Mark::Back, shared)?;
                     go_round(slots, shared)?;
+                    // Others may have some of what it leaves behind.
+                    items = BURST_ITEMS;
                 }
                 Pulled::Idle => feed.idle = true,
                 Pulled::End => feed.ended = true,

@@ -96,6 +96,11 @@ impl Pool {
         .into())
     }
 
+    /// Most bytes that may be in use and wait.
+    pub(crate) fn cap(&self) -> u64 {
+        self.taken.cap()
+    }
+
     /// Counts what is queued; whether there is memory for it. Bytes in queues and in all blocks, and the cap, if not.
     pub(crate) fn queue(&mut self, queued: u64) -> Result<(), (u64, u64)> {
         if self.holds(queued) {

@@ -82,7 +82,7 @@ impl Failure {
 pub(super) struct Leaving {
     pub(super) events: Vec<Event>,
     /// Nothing that begins before this index follows.
-    pub(super) upto: i64,
+    pub(super) upto: Option<i64>,
 }
 
 impl Parcel {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn parcel(upto: i64, error: Option<RunError>) -> Parcel {
-        let events = Vec::new();
+        let (events, upto) = (Vec::new(), Some(upto));
         let failure = error.map(|error| Failure::new(error, Vec::new()));
         Parcel::new(vec![Leaving { events, upto }], 10, failure)
     }
@@ -232,8 +232,8 @@ mod tests {
                     match dispatch.next(front) {
                         Given::Parcel(parcel) => {
                             under_way.fetch_sub(1, Ordering::SeqCst);
-                            assert_eq!(parcel.exits[0].upto, upto + 10);
-                            upto = parcel.exits[0].upto;
+                            assert_eq!(parcel.exits[0].upto, Some(upto + 10));
+                            upto += 10;
                         }
                         Given::NotYet => {}
                         Given::End => return upto,

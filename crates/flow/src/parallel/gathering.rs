@@ -146,12 +146,11 @@ impl Shelf {
                 continue;
             }
             if back {
+                exit.told = None;
                 exit.ready.push_back(Pulled::Back);
             }
             exit.put(events.into_iter().skip(before));
-            if !failed {
-                exit.ready.push_back(Pulled::Upto(upto));
-            }
+            exit.ready.extend(upto.map(Pulled::Upto));
         }
     }
 }

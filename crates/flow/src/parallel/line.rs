@@ -124,16 +124,22 @@ impl Line {
         let run = &mut self.run;
         let exits = self.exits.iter().zip(&front.tree.exits);
         let exits = exits.map(|(leaves, exit)| {
+            let (_, indices) = front.given(exit.edge);
+            let mut upto = Some(indices.of(end));
             let events = match leaves {
-                Leaves::Handed(log) => log.take(),
+                Leaves::Handed(log) => {
+                    if failed {
+                        upto = upto.min(log.upto());
+                    }
+                    log.take()
+                }
                 // Nobody is told of breaks in what has no indices.
                 &Leaves::Gathered(node) => {
+                    upto = upto.filter(|_| !failed);
                     let partial = (!failed).then(|| run.partial(node)).flatten();
                     partial.into_iter().map(Event::Item).collect()
                 }
             };
-            let (_, indices) = front.given(exit.edge);
-            let upto = indices.of(end);
             Leaving { events, upto }
         });
         exits.collect()

@@ -20,21 +20,33 @@ pub(super) enum Event {
 
 /// What a worker's task under way has given by an exit; used by one thread, and shared by the ends of its run.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Log(Arc<Mutex<Vec<Event>>>);
+pub(super) struct Log(Arc<Mutex<Logged>>);
+
+#[derive(Debug, Default)]
+struct Logged {
+    events: Vec<Event>,
+    /// Nothing that begins before this index follows, as far as was said.
+    upto: Option<i64>,
+}
 
 impl Log {
-    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
+    fn lock(&self) -> MutexGuard<'_, Logged> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another task begins.
     pub(super) fn begin(&self) {
-        self.lock().clear();
+        *self.lock() = Logged::default();
     }
 
     /// All of it, taken out.
     pub(super) fn take(&self) -> Vec<Event> {
-        std::mem::take(&mut *self.lock())
+        std::mem::take(&mut self.lock().events)
+    }
+
+    /// How far the task came.
+    pub(super) fn upto(&self) -> Option<i64> {
+        self.lock().upto
     }
 }
 
@@ -57,8 +69,13 @@ impl Operator for HandOver {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        self.0.lock().push(Event::Item(item.take()));
+        self.0.lock().events.push(Event::Item(item.take()));
         Ok(Next::Taken)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        self.0.lock().upto = Some(upto);
+        upto
     }
 
     fn begins(&mut self, anchor: i64, why: Option<&Break>) {
@@ -66,7 +83,7 @@ impl Operator for HandOver {
         let over = matches!(why, Some(Break::Dropped(range)) if range.is_empty());
         if !over {
             let why = why.cloned();
-            self.0.lock().push(Event::Stretch { anchor, why });
+            self.0.lock().events.push(Event::Stretch { anchor, why });
         }
     }
 }

@@ -90,6 +90,10 @@ impl Signal {
         if Arc::ptr_eq(&state, &self.state) {
             return Ok(false);
         }
+        if let Some(lease) = &self.lease {
+            // What was given back since is no gap.
+            lease.check(&(0..self.end_index()))?;
+        }
         let lease = self.lease.take();
         *self = Self {
             lease,

@@ -32,7 +32,7 @@ impl FanIn {
     pub(crate) fn turns(&self) -> bool {
         let mut queues = self.queues.iter();
         self.queues.iter().any(|queue| queue.ahead)
-            && queues.all(|queue| queue.ahead || queue.ended)
+            && queues.all(|queue| queue.ahead || queue.ended || queue.silent)
     }
 
     /// The next part begins; what came of it already.

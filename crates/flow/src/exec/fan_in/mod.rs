@@ -34,6 +34,8 @@ struct Queue {
     ended: bool,
     /// It has gone back, and others have not.
     ahead: bool,
+    /// Only says which loop ends here: nothing comes by it.
+    silent: bool,
     /// Who it comes from, for errors.
     from: String,
     /// What makes civil times of indices, where the inputs have nothing else in common.
@@ -89,6 +91,7 @@ impl FanIn {
             progress: i64::MIN,
             ended: false,
             ahead: false,
+            silent: false,
             from,
             clock: clock.filter(|_| matches!(align, Align::Civil | Align::Resampled)),
         };
@@ -120,9 +123,9 @@ impl FanIn {
         match mark {
             Mark::Progress(upto) => queue.progress = queue.progress.max(queue.on_axis(*upto)),
             Mark::End => queue.ended = true,
-            Mark::Stretch { anchor, why } => self.stretches.announce(*anchor, why.clone()),
-            // Of a loop, which has one input beside what is fed back.
-            Mark::Back => queue.progress = i64::MIN,
+            Mark::Stretch { anchor, why } => self.stretches.announce(port, *anchor, why.clone()),
+            // Told in another way.
+            Mark::Back => {}
         }
     }
 
@@ -139,6 +142,18 @@ impl FanIn {
             self.released += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
             queue.progress = i64::MIN;
         }
+        self.stretches.forget();
+        self.round = Round::default();
+    }
+
+    /// Nothing comes by an input.
+    pub(crate) fn silence(&mut self, port: usize) {
+        self.queues[port].silent = true;
+    }
+
+    /// Whether something waits that no other input let meet.
+    pub(crate) fn holds(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// The next stretch that begins at or before an index, to be announced before what begins there.
@@ -209,15 +224,14 @@ impl FanIn {
 
     pub(crate) fn starved(&self, name: &str, queued: u64, cap: u64) -> OpError {
         let held = |port: usize| {
-            let held = self.held.iter().map(|(of, held)| match held {
-                Held::Item(item) if usize::from(*of) == port => item.bytes(),
-                _ => 0,
-            });
-            held.sum::<u64>()
+            self.held.iter().filter_map(move |(of, held)| match held {
+                Held::Item(item) if usize::from(*of) == port => Some(item),
+                _ => None,
+            })
         };
         let weight = |port: usize| {
             let items = self.queues[port].items.iter();
-            items.map(Item::bytes).sum::<u64>() + held(port)
+            items.map(Item::bytes).sum::<u64>() + held(port).map(Item::bytes).sum::<u64>()
         };
         let edge = |port: usize| format!("{} -> {name} input {port}", self.queues[port].from);
         let ports = 0..self.queues.len();
@@ -226,15 +240,16 @@ impl FanIn {
             .filter(|&port| port != ahead)
             .min_by_key(|&port| self.queues[port].bound())
             .unwrap_or(0);
-        let last = self.queues[ahead]
-            .items
-            .back()
-            .and_then(Item::range)
-            .map_or(0, |range| range.end);
+        let last = self.queues[ahead].items.back().and_then(Item::range);
+        let bound = self.queues[behind].bound().max(0);
+        let skew = last.map_or(0, |range| range.end.saturating_sub(bound));
+        // What lies before what came is as far ahead as it is long.
+        let held = held(ahead).filter_map(Item::range);
+        let held = held.map(|range| range.end.saturating_sub(range.start));
         OpErrorKind::FanInStarved {
             ahead: edge(ahead),
             behind: edge(behind),
-            skew: last.saturating_sub(self.queues[behind].bound().max(0)),
+            skew: skew.saturating_add(held.sum()),
             queued,
             cap,
         }
