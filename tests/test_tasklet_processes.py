@@ -95,6 +95,8 @@ def test_inputs_are_as_selections_are(tmp_path: Path) -> None:
             arrays = [one.values(), one.values(fill=-1), one.filled_counts(7), one.mask()]
             for segment in one:
                 about += [segment.start, segment.end, float(segment.rate), segment.unit]
+                # One that was created without a start has none.
+                about += [segment.time, segment.time and (segment.time.run, segment.time.in_gap)]
                 arrays += [np.asarray(segment), segment.counts]
             if len(one.segments) == 1 and one.sample_count == len(one):
                 arrays += [np.asarray(one), np.asarray(one, "c16"), one.counts]

@@ -12,7 +12,7 @@ from typing import Any, Never
 import numpy as np
 import numpy.typing as npt
 
-from ._native import Segment
+from ._native import Segment, Time
 from .native_errors import GapError, TaskletValueError
 from .tasklet_output import Output
 from .times import Rate
@@ -24,7 +24,8 @@ class Input:
     """What stands for a `Selection` in a worker process: its samples, and what is to be known of them.
 
     It has `segments`, `counts`, `values`, `filled_counts`, `mask`, `ranges`, `sample_count`, `name` and `unit` as that
-    has, and `numpy.asarray` gives the same array. What else that has needs its store, which is open elsewhere.
+    has, and `numpy.asarray` gives the same array. What else that has needs its store, which is open elsewhere: so it is
+    no `Selection`, and cannot be scanned. Times of segments are None also where asking for them would be an error.
     """
 
     def __init__(self, about: dict[str, Any], shared: Any) -> None:
@@ -34,11 +35,17 @@ class Input:
         self._dtype = np.dtype(about["dtype"])
         self._segments = [self._segment(about, shared, *stretch) for stretch in about["stretches"]]
 
-    def _segment(self, about: dict[str, Any], shared: Any, start: int, count: int, place: int) -> Segment:
+    def _segment(
+        self, about: dict[str, Any], shared: Any, start: int, count: int, place: int, time: list[Any] | None
+    ) -> Segment:
         samples: npt.NDArray[Any] = np.ndarray((count,), self._dtype, shared, place)
         samples.flags.writeable = False
         rate, scale, offset = Rate(*about["rate"]), about["scale"], about["offset"]
-        return Segment(samples, start, rate=rate, name=self.name, unit=self.unit, scale=scale, offset=offset)
+        segment = Segment(samples, start, rate=rate, name=self.name, unit=self.unit, scale=scale, offset=offset)
+        if time is None:
+            return segment
+        ns, frac, run, in_gap, uncertainty_ns = time
+        return segment._at(Time._rebuild(int(ns), frac, run and tuple(run), in_gap, uncertainty_ns))
 
     @property
     def segments(self) -> list[Segment]:

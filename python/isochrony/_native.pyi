@@ -162,6 +162,7 @@ class Segment:
         offset: float = 0.0,
         copy: bool = False,
     ) -> Self: ...
+    def _at(self, time: Time) -> Segment: ...
     @staticmethod
     def from_arrow(
         array: Any,

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import faulthandler
+import gc
 import importlib
 import json
 import mmap
 import os
 import pickle
+import resource
 import signal
 import socket
 import struct
@@ -34,13 +37,16 @@ from ._native import end_with
 
 # Kind of a message, and how many bytes of it follow. Kinds and fields are those of crates/py/src/processes/wire.rs.
 HEADER = struct.Struct("=IQ")
-MEMORY, FUNCTION, CALL, RUN = 1, 2, 3, 4
+MEMORY, FUNCTION, CALL, RUN, FORGET = 1, 2, 3, 4, 5
 READY, LOADED, DONE, KEPT, SHAPE, RAISED, BROUGHT = 1, 2, 3, 4, 5, 6, 7
 # Number of the function, rows, values of a row (-1: single values), values from one row to the next, where the result
 # lies, bytes of the memory, values of a row of the result (-1: single values), types of both.
 WORK = struct.Struct("=QQqQQQq16s16s")
 # Number of the function, bytes of the memory; the tasklet as JSON follows.
 ERRAND = struct.Struct("=QQ")
+# Whether the function keeps what it was given (or there is no memory), lengths of a traceback, a class, a message; they
+# follow, and the exception, pickled.
+RAISED_WITH = struct.Struct("=?QQQ")
 # Whether the function keeps what it was given, whether it returned anything, how many parts of outputs it wrote; these
 # follow (output, first and last sample), and what it returned, pickled.
 RETURNED = struct.Struct("=??Q")
@@ -48,6 +54,10 @@ WRITTEN = struct.Struct("=QQQ")
 BY_NAME, BY_VALUE = 0, 1
 # Seconds that a process may take to end in order once its parent is gone; one that is there waits for less.
 GRACE = 10.0
+# Functions of so many bytes are forgotten before cycles are looked for, in which they or what they enclose may be.
+MUCH = 16 << 20
+# Calls between two looks for cycles at most, where those before were in vain.
+RARELY = 63
 
 
 class _Worker:
@@ -55,7 +65,13 @@ class _Worker:
         self.parent = parent
         self.functions: dict[int, Callable[..., Any]] = {}
         self.memory = -1
-        self.mapped: mmap.mmap | None = None
+        # No other name is given to it, by which it would look held.
+        self.mapped: Any = None
+        # By the functions' numbers: bytes that they came in.
+        self.sizes: dict[int, int] = {}
+        self.forgotten = 0
+        # Calls until cycles are looked for again, and how many that was the last time.
+        self.pause = self.last_pause = 0
 
     def serve(self) -> Never:
         self.answer(READY)
@@ -65,6 +81,8 @@ class _Worker:
                 self.take_memory()
             elif kind == FUNCTION:
                 self.load(self.exactly(length))
+            elif kind == FORGET:
+                self.forget(self.exactly(length))
             else:
                 message = self.exactly(length)
                 if kind == RUN:
@@ -92,81 +110,147 @@ class _Worker:
         _, descriptors, _, _ = socket.recv_fds(self.parent, 1, 1)
         if self.memory >= 0:
             os.close(self.memory)
-        (self.memory,) = descriptors
+        # None comes where this process may have no more: the next call says so.
+        self.memory = descriptors[0] if descriptors else -1
         self.mapped = None
 
     def load(self, message: bytearray) -> None:
         number, how = struct.unpack_from("=QB", message)
-        payload = bytes(message[9:])
+        payload = memoryview(message)[9:]
         try:
-            function = imported(payload.decode()) if how == BY_NAME else pickle.loads(payload)
+            function = imported(str(payload, "utf-8")) if how == BY_NAME else pickle.loads(payload)
         except BaseException as error:
-            self.raised(error)
+            raised = _described(error)
+            self.raised(raised)
         else:
             self.functions[number] = function
+            self.sizes[number] = len(payload)
             self.answer(LOADED)
+
+    def forget(self, message: bytearray) -> None:
+        for (number,) in struct.iter_unpack("=Q", message):
+            self.functions.pop(number, None)
+            self.forgotten += self.sizes.pop(number, 0)
+        if self.forgotten >= MUCH:
+            self.forgotten = 0
+            gc.collect()
 
     def call(self, message: bytearray) -> None:
         number, rows, columns, stride, place, size, wanted, given, promised = WORK.unpack(message)
-        mapped = self.shared(size)
-        before = sys.getrefcount(mapped)
+        if not self.shared(size):
+            return
+        before = self.held()
         try:
-            result: Any = np.asarray(self.functions[number](_rows(mapped, _dtype(given), rows, columns, stride)))
+            result: Any = np.asarray(self.functions[number](_rows(self.mapped, _dtype(given), rows, columns, stride)))
             native = result.dtype.newbyteorder("=")
             legal = [(rows,)] if wanted < 0 else [(rows, wanted)] + [(rows,)] * (wanted == 1)
             dtype = _dtype(promised)
             if native == dtype and result.shape in legal:
-                np.ndarray(result.shape, dtype, mapped, place)[...] = result
+                np.ndarray(result.shape, dtype, self.mapped, place)[...] = result
                 reply, parts = DONE, b""
             else:
                 reply, parts = SHAPE, "\n".join((native.name, *map(str, result.shape))).encode()
             # Where the result looks into the block it must not count as kept.
             result = None
         except BaseException as error:
-            self.raised(error)
+            result, raised = None, _described(error)
+        else:
+            raised = ()
+        if raised:
+            self.raised(raised, self.keeps(before))
             return
-        if reply == DONE and sys.getrefcount(mapped) > before:
-            # The function keeps what it was given: the memory is its own from here on.
-            reply, self.mapped = KEPT, None
+        if reply == DONE and self.keeps(before):
+            reply = KEPT
         self.answer(reply, parts)
 
-    def shared(self, size: int) -> mmap.mmap:
+    def shared(self, size: int) -> bool:
+        """Whether there is memory of so many bytes; if not, the parent is told so."""
         if self.mapped is None or len(self.mapped) < size:
-            # An array that somebody keeps keeps the mapping that it looks into.
-            self.mapped = mmap.mmap(self.memory, size)
-        return self.mapped
+            try:
+                if self.memory < 0:
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+                # An array that somebody keeps keeps the mapping that it looks into.
+                self.mapped = mmap.mmap(self.memory, size)
+            except OSError as error:
+                self.raised(_described(_refused(error, size)), True)
+                return False
+        return True
+
+    def held(self) -> int:
+        return sys.getrefcount(self.mapped)
+
+    def keeps(self, before: int) -> bool:
+        """Whether the function keeps what it was given: if so, the memory is its own from here on.
+
+        An array that is left in a cycle is kept by nobody, but looks so: ``except ... as error: last = error`` is one.
+        """
+        if self.held() <= before:
+            return False
+        # Those that have just been made are found at once.
+        gc.collect(1)
+        if self.held() > before:
+            if self.pause == 0:
+                gc.collect()
+                vain = self.held() > before
+                self.last_pause = self.pause = min(2 * self.last_pause + 1, RARELY) if vain else 0
+            else:
+                self.pause -= 1
+        if self.held() <= before:
+            return False
+        self.mapped = None
+        return True
 
     def run(self, message: bytearray) -> None:
         from . import _errand
 
         number, size = ERRAND.unpack_from(message)
         about = json.loads(message[ERRAND.size :])
-        mapped = self.shared(size)
-        before = sys.getrefcount(mapped)
+        if not self.shared(size):
+            return
+        before = self.held()
         try:
-            value, written = _errand.run(self.functions[number], about, mapped)
+            value, written = _errand.run(self.functions[number], about, self.mapped)
             returned, is_any = b"", value is not None
             if is_any:
                 returned = _errand.packed(value, _dumps)
             value = None
         except BaseException as error:
-            # The parent has other memory for the next one, since this function may have kept what it was given.
-            self.raised(error)
+            value, raised = None, _described(error)
+        else:
+            raised = ()
+        keeps = self.keeps(before)
+        if raised:
+            self.raised(raised, keeps)
             return
-        keeps = sys.getrefcount(mapped) > before
-        if keeps:
-            self.mapped = None
         parts = b"".join(WRITTEN.pack(*one) for one in written)
         self.answer(BROUGHT, RETURNED.pack(keeps, is_any, len(written)), parts, returned)
 
-    def raised(self, error: BaseException) -> None:
-        """Sends an exception, as itself if it can be, and as text."""
-        # Not the frames of this file.
-        frames = error.__traceback__.tb_next if error.__traceback__ else None
-        text = "".join(traceback.format_exception(type(error), error, frames)).encode(errors="replace")
-        said = _str(error).encode(errors="replace")
-        name = type(error).__qualname__.encode(errors="replace")
-        self.answer(RAISED, struct.pack("=QQQ", len(text), len(name), len(said)), text, name, said, _pickled(error))
+    def raised(self, described: tuple[bytes, ...], keeps: bool = False) -> None:
+        text, name, said, _ = described
+        self.answer(RAISED, RAISED_WITH.pack(keeps, len(text), len(name), len(said)), *described)
+
+
+def _described(error: BaseException) -> tuple[bytes, ...]:
+    """An exception as text, its class, its message, and itself if it can be pickled."""
+    # Not the frames of this file.
+    frames = error.__traceback__.tb_next if error.__traceback__ else None
+    text = "".join(traceback.format_exception(type(error), error, frames)).encode(errors="replace")
+    said = _str(error).encode(errors="replace")
+    name = type(error).__qualname__.encode(errors="replace")
+    return text, name, said, _pickled(error)
+
+
+def _refused(error: OSError, size: int) -> OSError:
+    """What is said where the memory that samples come in cannot be had."""
+    if error.errno != errno.EMFILE:
+        return OSError(error.errno, f"{size} bytes of shared memory cannot be mapped ({error.strerror})")
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return OSError(
+        error.errno,
+        f"a worker process may have no more than {most} files open (RLIMIT_NOFILE), and the memory of samples "
+        "is one; each array of samples that a function keeps keeps one open: keep copies (numpy.array(x)), or raise "
+        "the limit (ulimit -n)",
+    )
 
 
 def _flush() -> None:

@@ -171,9 +171,14 @@ class Executor:
         on_workers: who calls Python functions. "threads": the workers' threads, in this process. "processes": worker
             processes, one a worker, started fresh with the run and ended with it (some tenths of a second). There a
             function is a copy, as `iso.py` says: what it changes outside of its outputs changes there and not here. It
-            is given samples in shared memory, with all of `Selection` that needs no store; what it returns comes back
-            pickled. One that dies costs one more try of its tasklet on a fresh one, then the tasklet. A function that
-            cannot travel is called in a thread, and `explain` and the report say so. "inline": in this process, one
+            is given samples in shared memory, with all of `Selection` that needs no store: that is no `Selection`, and
+            cannot be scanned. What it returns comes back pickled, and so does what it raises, without `__cause__` and
+            `__context__`, which are in the text of its note. Ctrl-C kills it at once. An array of samples that it keeps
+            keeps all the memory that the tasklet's samples came in, and an open file: better keep a copy. With each
+            function goes what it encloses, pickled once to see whether it can travel and, beyond 16 KiB, once more when
+            its first tasklet begins, as it is then; large arrays are better an input. One that dies costs one more try
+            of its tasklet on a fresh one, then the tasklet. A function that cannot travel is called in a thread, and
+            `explain` and the report say so. "inline": in this process, one
             at a time. "auto": threads, since a function may keep what it was given or change what it encloses.
         scratch: most bytes of scratch in use at a time: a number, or text such as "256MB".
         scratch_memory: most bytes of that which stay in memory, where functions find them without a copy; the rest is
@@ -261,9 +266,9 @@ class Executor:
         """Run them all.
 
         Outputs are committed with what else waits for a commit in their stores, once every `keep_every_s` and at the
-        end; others never see a part of a tasklet. Ctrl-C lets running tasklets end, and what was finished is kept: a
-        Python function that does not return can only be left by ending the process (SIGTERM, SIGKILL), which costs no
-        more than `keep_every_s`.
+        end; others never see a part of a tasklet. Ctrl-C lets running tasklets end, but those in worker
+        processes, which are killed, and what was finished is kept: a Python function of this process that does not
+        return can only be left by ending the process (SIGTERM, SIGKILL), which costs no more than `keep_every_s`.
 
         Parameters:
             resume: keep what an earlier run finished, however that ended: tasklets of the same name, inputs, outputs

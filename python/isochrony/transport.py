@@ -2,7 +2,8 @@
 
 A function that a fresh process can import to the same object travels as its name. Any other (a lambda, a closure, what
 a script or a notebook defines) travels by value, by cloudpickle: its code, what it encloses and the globals that it
-uses, as they are when the run begins. What cannot be pickled stays in this process.
+uses, as they are when the run begins, or, if that is much, when it is first called. What cannot be pickled stays in
+this process.
 """
 
 from __future__ import annotations
@@ -59,8 +60,10 @@ def _startable() -> bool:
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
-def travel(function: Any) -> tuple[str, bytes, str]:
-    """How a function travels: "name", "value", or "" if it cannot; what is sent; and in words how, or why not."""
+def travel(function: Any, most: int | None = None) -> tuple[str, bytes | None, str]:
+    """How a function travels: "name", "value", or "" if it cannot; what is sent, None if that is of more than so many
+    bytes; and in words how, or why not.
+    """
     if not _startable():
         return "", b"", f"cannot travel to a worker process ({_UNKNOWN})"
     name = importable(function)
@@ -87,7 +90,8 @@ def travel(function: Any) -> tuple[str, bytes, str]:
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         return "", b"", f"cannot travel to a worker process ({type(error).__name__}: {first})"
-    return "value", data, f"{shown(function)} travels by value ({len(data):,} bytes)"
+    kept = data if most is None or len(data) <= most else None
+    return "value", kept, f"{shown(function)} travels by value ({len(data):,} bytes)"
 
 
 def _found_again(module: ModuleType) -> bool:

@@ -199,6 +199,14 @@ impl Segment {
         })
     }
 
+    /// The same, of which this is the time of the first sample.
+    fn _at(&self, time: &Bound<'_, Time>) -> Self {
+        Self {
+            seg: self.seg.clone(),
+            time: Some(*time.get()),
+        }
+    }
+
     /// The same samples in one aligned buffer: itself if they are, else one copy.
     fn materialise(&self, py: Python<'_>) -> Result<Self> {
         let seg = py.detach(|| self.seg.materialise())?;

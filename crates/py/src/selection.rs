@@ -64,13 +64,19 @@ impl Selection {
 
     /// The segment with the civil time of its first sample, where that is known.
     fn placed(&self, seg: SigSeg) -> Result<Segment> {
-        let signal = self.selection.signal();
-        let time = match signal.empirical()? {
-            Some(_) => Some(crate::conversion::time_of(signal, seg.start())?),
-            None => None,
-        };
+        let time = time_of_first(self.selection.signal(), &seg)?;
         Ok(Segment { seg, time })
     }
+}
+
+/// The civil time of a segment's first sample, where that is known.
+pub(crate) fn time_of_first(
+    signal: &isochrony_store::Signal,
+    seg: &SigSeg,
+) -> Result<Option<Time>> {
+    let time = signal.empirical()?;
+    time.map(|_| crate::conversion::time_of(signal, seg.start()))
+        .transpose()
 }
 
 #[pymethods]

@@ -246,6 +246,19 @@ impl Time {
 type State = (i128, u32, Option<(u32, u32)>, bool, Option<f64>);
 
 impl Time {
+    /// What `_rebuild` makes it of; the nanoseconds are text, since they need not fit into a number of JSON.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let run = self.run.zip(self.origin);
+        let run = run.map(|(run, origin)| (run.0, origin.0));
+        serde_json::json!([
+            self.ns().to_string(),
+            self.frac(),
+            run,
+            self.gap,
+            self.uncertainty
+        ])
+    }
+
     fn shifted(&self, by: Fixed) -> Result<Self> {
         let value = self.value.checked_add(by).ok_or_else(overflow)?;
         Ok(Self::civil(value))

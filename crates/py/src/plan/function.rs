@@ -123,7 +123,7 @@ impl PythonOperator {
         let object = &self.function.object;
         match Processes::of(run) {
             Some(processes) => processes.travels(object),
-            None => Travelling::of(object).map(Arc::new),
+            None => Travelling::of(object, None).map(Arc::new),
         }
     }
 

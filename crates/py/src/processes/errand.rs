@@ -32,8 +32,17 @@ pub(crate) struct Errand<'a> {
 /// An input: what is to be known of it, and its samples.
 pub(crate) struct Taken {
     pub(crate) about: Value,
-    /// Of each stretch between gaps the index of the first sample, how many there are, and they themselves.
-    pub(crate) stretches: Vec<(i64, u64, Vec<Buffer>)>,
+    pub(crate) stretches: Vec<Stretch>,
+}
+
+/// What lies between two gaps.
+pub(crate) struct Stretch {
+    /// Index of the first sample.
+    pub(crate) start: i64,
+    pub(crate) samples: u64,
+    /// Of the first sample, as Python makes it again.
+    pub(crate) time: Value,
+    pub(crate) buffers: Vec<Buffer>,
 }
 
 /// An output.
@@ -70,8 +79,8 @@ impl Process {
         let (about, places, bytes) = errand.laid_out();
         let memory = self.reserve(bytes)?;
         let mut at = 0;
-        for (_, _, buffers) in errand.inputs.iter().flat_map(|input| &input.stretches) {
-            for buffer in buffers {
+        for stretch in errand.inputs.iter().flat_map(|input| &input.stretches) {
+            for buffer in &stretch.buffers {
                 memory.write_all_at(buffer.bytes(), at)?;
                 at += buffer.len() as u64;
             }
@@ -83,8 +92,9 @@ impl Process {
         let brought = match self.hear(look)? {
             Heard::Raised(raised) => {
                 let error = self.rebuilt(&raised, false);
-                // It may have kept what it was given.
-                self.leave_memory();
+                if raised.kept {
+                    self.leave_memory();
+                }
                 Brought::Raised(error)
             }
             Heard::Brought {
@@ -148,9 +158,11 @@ impl Errand<'_> {
         let inputs: Vec<Value> = (self.inputs.iter())
             .map(|input| {
                 let mut stretches = Vec::with_capacity(input.stretches.len());
-                for (start, samples, buffers) in &input.stretches {
-                    stretches.push(json!([start, samples, at]));
-                    let bytes: u64 = buffers.iter().map(|buffer| buffer.len() as u64).sum();
+                for stretch in &input.stretches {
+                    let (start, samples, time) = (stretch.start, stretch.samples, &stretch.time);
+                    stretches.push(json!([start, samples, at, time]));
+                    let buffers = stretch.buffers.iter();
+                    let bytes: u64 = buffers.map(|buffer| buffer.len() as u64).sum();
                     at = (at + bytes).next_multiple_of(LINE);
                 }
                 let mut about = input.about.clone();

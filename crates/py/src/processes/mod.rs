@@ -27,11 +27,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use isochrony_flow::{Cause, OpError, OpErrorKind, ProcessReport, RunOptions};
 use pyo3::prelude::*;
 
-pub(crate) use errand::{Brought, Errand, Taken, Wanted};
+pub(crate) use errand::{Brought, Errand, Stretch, Taken, Wanted};
 pub(crate) use process::Answer;
 use process::{Look, Lost, Process};
-use travel::Start;
 pub(crate) use travel::Travelling;
+use travel::{SMALL, Start};
 pub(crate) use wire::Work;
 
 /// Processes that may die in a run before it ends: more are no accidents.
@@ -79,19 +79,30 @@ impl Processes {
 
     /// How a function travels in this run, as it is when it is first asked for; or why not.
     pub(crate) fn travels(&self, function: &Arc<Py<PyAny>>) -> Travels {
+        self.travels_within(function, None)
+    }
+
+    /// How that of a tasklet travels, which leaves it ([`Travelling::leave`]) when it ends. Each may have a function of its
+    /// own, so that none is kept from the beginning but small ones.
+    pub(crate) fn travels_with_tasklet(&self, function: &Arc<Py<PyAny>>) -> Travels {
+        self.travels_within(function, Some(SMALL))
+    }
+
+    fn travels_within(&self, function: &Arc<Py<PyAny>>, most: Option<usize>) -> Travels {
+        let shared = |travels: &Travels| travels.clone().inspect(|function| function.share());
         let start = self.start.get_or_init(|| Start::of(self.workers));
         if let Err(why) = start {
             return Err(format!("cannot travel to a worker process ({why})"));
         }
         let address = function.as_ptr().addr();
         if let Some((_, travels)) = self.lock().functions.get(&address) {
-            return travels.clone();
+            return shared(travels);
         }
         // The interpreter may be waited for: not while the lock is held.
-        let travels = Travelling::of(function).map(Arc::new);
+        let travels = Travelling::of(function, most).map(Arc::new);
         let mut state = self.lock();
         let (_, travels) = (state.functions.entry(address)).or_insert((function.clone(), travels));
-        travels.clone()
+        shared(travels)
     }
 
     fn take(&self, worker: Option<usize>) -> Result<Process, Unanswered> {
@@ -296,6 +307,11 @@ impl Remote {
                     }
                 }
                 Lost::Stopped => Unanswered::Stopped,
+                Lost::Travels(why) => failed(format!(
+                    "{} {why}, though it could when the run began; leave what it encloses as it is meanwhile, or give \
+                     on_workers=\"inline\"",
+                    self.shown
+                )),
                 Lost::Signal(error) => Unanswered::Signal(error),
                 Lost::Memory(bytes, error) => failed(format!(
                     "{bytes} bytes of shared memory for a worker process of {} cannot be had ({error}); run with fewer \

@@ -39,6 +39,8 @@ pub(super) enum Lost {
     Stopped,
     /// What a signal handler raised meanwhile.
     Signal(PyErr),
+    /// Why the function cannot travel any more.
+    Travels(String),
     /// There is no memory to share: so many bytes.
     Memory(u64, io::Error),
     Io(io::Error),
@@ -75,8 +77,8 @@ pub(super) struct Process {
     pub(super) ready: bool,
     /// It was asked for what is wanted of it now: if it dies, that may be why.
     pub(super) asked: bool,
-    /// By the functions' numbers: what loading them raised.
-    loaded: HashMap<u64, Option<Raised>>,
+    /// By the functions' numbers: they, and what loading them raised.
+    loaded: HashMap<u64, (Arc<Travelling>, Option<Raised>)>,
     /// It was waited for: its number may be another's.
     reaped: bool,
     pub(super) report: ProcessReport,
@@ -128,7 +130,12 @@ impl Process {
         self.asked = true;
         let answer = match self.hear(look)? {
             Heard::Shape(dtype, shape) => Answer::Shape(dtype, shape),
-            Heard::Raised(raised) => Answer::Raised(self.rebuilt(&raised, false)),
+            Heard::Raised(raised) => {
+                if raised.kept {
+                    self.leave_memory();
+                }
+                Answer::Raised(self.rebuilt(&raised, false))
+            }
             Heard::Done { kept } => {
                 self.read(place, out)?;
                 if kept {
@@ -153,17 +160,30 @@ impl Process {
             self.ready = true;
         }
         if !self.loaded.contains_key(&function.number) {
+            self.forget()?;
+            let payload = function.payload().map_err(Lost::Travels)?;
             let number = function.number.to_ne_bytes();
             let how = [u8::from(function.by_value)];
-            self.say(Say::Function, &[&number, &how, &function.payload])?;
+            self.say(Say::Function, &[&number, &how, &payload])?;
             self.asked = true;
             let raised = match self.hear(look)? {
                 Heard::Raised(raised) => Some(raised),
                 _ => None,
             };
-            self.loaded.insert(function.number, raised);
+            let loaded = (Arc::clone(function), raised);
+            self.loaded.insert(function.number, loaded);
         }
         Ok(())
+    }
+
+    /// Has it forget the functions that nobody may call any more.
+    fn forget(&mut self) -> Result<(), Lost> {
+        let over = (self.loaded).extract_if(|_, (function, _)| function.is_over());
+        let numbers: Vec<u8> = over.flat_map(|(number, _)| number.to_ne_bytes()).collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        self.say(Say::Forget, &[&numbers])
     }
 
     pub(super) fn say(&mut self, what: Say, parts: &[&[u8]]) -> Result<(), Lost> {
@@ -190,6 +210,7 @@ impl Process {
             name,
             said,
             pickled,
+            ..
         } = raised;
         Python::attach(|py| {
             let transport = py.import("isochrony.transport")?;
@@ -203,7 +224,8 @@ impl Process {
 
     /// What loading a function raised.
     pub(super) fn refusal(&self, function: &Travelling) -> Option<PyErr> {
-        let raised = self.loaded.get(&function.number)?.as_ref()?;
+        let (_, raised) = self.loaded.get(&function.number)?;
+        let raised = raised.as_ref()?;
         Some(self.rebuilt(raised, true))
     }
 

@@ -11,6 +11,9 @@ use isochrony_segment::DType;
 /// How long it waits before it looks whether the process is alive and the run goes on.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
+/// Messages of so many bytes are sent at once; parts of longer ones are not copied for it.
+const WHOLE: usize = 64 << 10;
+
 /// What the parent says.
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
@@ -23,6 +26,8 @@ pub(super) enum Say {
     Call = 3,
     /// Call a function over the inputs of a tasklet.
     Run = 4,
+    /// Functions of these numbers are not called any more.
+    Forget = 5,
 }
 
 /// What a process answers.
@@ -55,6 +60,8 @@ pub(super) struct Raised {
     pub(super) said: String,
     /// Empty if it could not be pickled.
     pub(super) pickled: Vec<u8>,
+    /// The function keeps what it was given, or the process has not got the memory.
+    pub(super) kept: bool,
 }
 
 /// A block to be worked on, and what is to come of it.
@@ -95,11 +102,17 @@ impl Work<'_> {
 
 pub(super) fn say(to: &mut UnixStream, what: Say, parts: &[&[u8]]) -> io::Result<()> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
-    let mut message = Vec::with_capacity(12 + len);
+    let mut message = Vec::with_capacity(12 + len.min(WHOLE));
     message.extend((what as u32).to_ne_bytes());
     message.extend((len as u64).to_ne_bytes());
     for part in parts {
-        message.extend_from_slice(part);
+        if message.len() + part.len() > WHOLE {
+            to.write_all(&message)?;
+            message.clear();
+            to.write_all(part)?;
+        } else {
+            message.extend_from_slice(part);
+        }
     }
     to.write_all(&message)
 }
@@ -133,7 +146,7 @@ fn heard(kind: u32, body: &[u8]) -> Option<Heard> {
             Heard::Shape(dtype, shape?)
         }
         6 => {
-            let mut rest = body;
+            let (kept, mut rest) = body.split_first()?;
             let mut lengths = [0; 3];
             for len in &mut lengths {
                 let (first, behind) = rest.split_first_chunk()?;
@@ -152,6 +165,7 @@ fn heard(kind: u32, body: &[u8]) -> Option<Heard> {
                 name,
                 said,
                 pickled: rest.to_vec(),
+                kept: *kept != 0,
             })
         }
         7 => {

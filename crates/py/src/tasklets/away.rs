@@ -12,11 +12,14 @@ use isochrony_store::Selection;
 use isochrony_tasklets::{Cause, Context, Returned};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Calls;
 use super::calls::Called;
-use crate::processes::{Brought, Errand, Processes, Remote, Taken, Travelling, Unanswered, Wanted};
+use crate::processes::{
+    Brought, Errand, Processes, Remote, Stretch, Taken, Travelling, Unanswered, Wanted,
+};
+use crate::selection::time_of_first;
 
 /// A function that is called in worker processes.
 pub(super) struct Away {
@@ -32,9 +35,14 @@ impl Away {
     pub(super) fn call(&self, context: &mut Context<'_>) -> Result<Returned, Cause> {
         let worker = (!self.in_caller).then(|| context.worker());
         let (processes, function) = (&self.processes, &self.travelling);
-        let remote = Remote::of_tasklet(processes, function, &self.shown, worker, context.stop());
-        let brought = remote.run(&errand(context)?);
-        match brought {
+        let brought = errand(context).map(|errand| {
+            let stop = context.stop();
+            let remote = Remote::of_tasklet(processes, function, &self.shown, worker, stop);
+            remote.run(&errand)
+        });
+        // Also of one that failed: it is not called again.
+        function.leave();
+        match brought? {
             Ok(Brought::Done { written, returned }) => {
                 for (output, start, block) in written {
                     context.write_block(output, start.cast_signed(), block, true)?;
@@ -108,11 +116,14 @@ fn taken(selection: &Selection) -> Result<Taken, Cause> {
     });
     let stretches = selection.segments().map(|segment| {
         let segment = segment?;
-        Ok((
-            segment.start(),
-            segment.len(),
-            segment.buffers().cloned().collect(),
-        ))
+        // Who wants no times is not told that there are none.
+        let time = time_of_first(signal, &segment).ok().flatten();
+        Ok(Stretch {
+            start: segment.start(),
+            samples: segment.len(),
+            time: time.map_or(Value::Null, |time| time.json()),
+            buffers: segment.buffers().cloned().collect(),
+        })
     });
     Ok(Taken {
         about,
@@ -152,7 +163,7 @@ impl Places {
             });
             return None;
         };
-        match processes.travels(&called.function) {
+        match processes.travels_with_tasklet(&called.function) {
             Ok(travelling) => {
                 let words = &travelling.words;
                 self.note(&format!(
