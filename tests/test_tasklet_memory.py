@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.native_errors import OptionError, StoreValueError, TaskletError, TaskletValueError
+from isochrony.native_errors import OptionError, RunError, StoreValueError, TaskletError, TaskletValueError
 
 PART, PARTS = 4096, 8
 N = PART * PARTS
@@ -176,6 +176,9 @@ def refused(kept: list[Any]) -> None:
         for read in (np.asarray, lambda one: one.values(), lambda one: one.segments):
             with pytest.raises(StoreValueError, match=r'of tasklet "keep \d" that is over, are gone.*copy'):
                 read(chosen)
+        # A plan does not take it for a signal without samples.
+        with pytest.raises(RunError, match=r'of tasklet "keep \d" that is over, are gone'):
+            iso.scan(late).count().collect()
 
 
 def test_an_array_that_nobody_else_holds_becomes_the_output_and_any_other_is_copied(store: iso.Store) -> None:
