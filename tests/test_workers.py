@@ -246,6 +246,26 @@ def test_what_is_kept_is_what_one_thread_keeps(pressure: iso.Signal, tmp_path: P
     np.testing.assert_array_equal(times[0], times[1])
 
 
+def test_a_clock_step_is_told_of_once_where_streams_meet_behind_tasks(tmp_path: Path) -> None:
+    """What remembers begins anew there once, as in one thread."""
+    with iso.open(tmp_path / "a.iso", mode="x") as store:
+        writer = store.create("p", dtype="i4", rate=100, start="2010-03-01T00:00:00Z")
+        counts = (np.arange(2500) * 7919 % 1000).astype("i4")
+        writer.append(counts[:1000])
+        writer.append(counts[1000:2000], at="2010-03-01T00:00:05Z")
+        writer.append(counts[2000:], at="2010-03-01T00:00:01Z")
+        store.commit()
+        single = iso.scan(store["p"]).rewindow(1)
+        handed = single.each(lambda row, start: None)
+        some = single.filter(lambda p: p.max() % 3 != 0)
+        smoothed = handed.merge(some).map(lambda p: p.max().ewm(0.3))
+        one, *others = (smoothed.collect(workers=workers).ravel() for workers in (1, 2, 4))
+    # A window of a remainder other than zero comes twice.
+    assert len(one) == 2500 + np.count_nonzero(counts % 3)
+    for many in others:
+        np.testing.assert_array_equal(many, one)
+
+
 def test_events_of_several_branches_are_numbered_alike_however_many_workers_there_are(tmp_path: Path) -> None:
     values = (np.random.default_rng(2).standard_normal(60_000) * 300).astype("i2")
 
