@@ -95,6 +95,9 @@ impl Taper {
 
     /// Factors of `width` samples, symmetric about `span / 2`.
     fn factors(self, width: usize, span: usize) -> Vec<f64> {
+        if matches!(self, Self::Boxcar) {
+            return vec![1.0; width];
+        }
         let half: Vec<f64> = (0..=span / 2).map(|at| self.factor(at, span)).collect();
         (0..width).map(|at| half[at.min(span - at)]).collect()
     }

@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
+use rustfft::Fft;
 
 use super::fir::Sums;
 use crate::isa::{Isa, Kernel, Level};
-use crate::spectrum::Precision;
+use crate::spectrum::{Precision, planned};
 
 /// Two blocks of samples, and the results of the two blocks before.
 #[derive(Clone)]
@@ -41,10 +41,9 @@ impl<T: Precision> Spectral<T> {
     pub(super) fn new(isa: Isa, taps: &[f64]) -> Self {
         let length = transform_length(taps.len());
         let block = length + 1 - taps.len();
-        let mut planner = FftPlanner::new();
         let (forward, inverse) = (
-            planner.plan_fft_forward(length),
-            planner.plan_fft_inverse(length),
+            planned::complex_forward::<T>(length),
+            planned::complex_inverse::<T>(length),
         );
         let zero = Complex::new(T::zero(), T::zero());
         let longest = forward

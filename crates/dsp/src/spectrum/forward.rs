@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use num_complex::Complex;
-use realfft::{RealFftPlanner, RealToComplex};
-use rustfft::{Fft, FftPlanner};
+use realfft::RealToComplex;
+use rustfft::Fft;
 
 use super::detrend::Prepare;
-use super::{Detrend, Precision, frequencies};
+use super::{Detrend, Precision, frequencies, planned};
 use crate::Isa;
 
 /// The transform of windows of one length, not scaled: `sum over j of x[j] exp(-2 pi i j k / N)`.
@@ -46,11 +46,11 @@ impl<T: Precision> Forward<T> {
     pub fn new(width: usize, complex: bool, factors: &[f64], detrend: Detrend) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
         let (plan, scratch) = if complex {
-            let plan = FftPlanner::new().plan_fft_forward(width);
+            let plan = planned::complex_forward::<T>(width);
             let scratch = zeros(plan.get_inplace_scratch_len());
             (Planned::Complex(plan), scratch)
         } else {
-            let plan = RealFftPlanner::new().plan_fft_forward(width);
+            let plan = planned::real_forward::<T>(width);
             let (row, scratch) = (plan.make_input_vec(), plan.make_scratch_vec());
             (Planned::Real { plan, row }, scratch)
         };

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use num_complex::Complex;
-use realfft::{ComplexToReal, RealFftPlanner};
-use rustfft::{Fft, FftPlanner};
+use realfft::ComplexToReal;
+use rustfft::Fft;
 
-use super::{Precision, frequencies};
+use super::{Precision, frequencies, planned};
 
 /// The inverse transform of spectra of one length, divided by the number of samples: what [`Forward`](super::Forward)
 /// made of a window becomes that window again.
@@ -31,11 +31,11 @@ impl<T: Precision> Inverse<T> {
     pub fn new(width: usize, complex: bool) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
         let (plan, scratch) = if complex {
-            let plan = FftPlanner::new().plan_fft_inverse(width);
+            let plan = planned::complex_inverse::<T>(width);
             let scratch = zeros(plan.get_inplace_scratch_len());
             (Planned::Complex(plan), scratch)
         } else {
-            let plan = RealFftPlanner::new().plan_fft_inverse(width);
+            let plan = planned::real_inverse::<T>(width);
             let scratch = plan.make_scratch_vec();
             (Planned::Real(plan), scratch)
         };

@@ -11,6 +11,7 @@
 mod detrend;
 mod forward;
 mod inverse;
+pub(crate) mod planned;
 mod power;
 mod shape;
 mod welch;
@@ -22,6 +23,7 @@ use rustfft::num_traits::{Float, FloatConst};
 pub use detrend::Detrend;
 pub use forward::Forward;
 pub use inverse::Inverse;
+pub use planned::Planners;
 pub use power::{Power, Scaling};
 pub use shape::Shaper;
 pub use welch::{Average, Welch, median_bias};
@@ -30,6 +32,9 @@ pub use welch::{Average, Welch, median_bias};
 pub trait Precision: FftNum + Float + FloatConst + Sample + Into<f64> {
     /// Rounds a factor to this precision.
     fn of(value: f64) -> Self;
+
+    /// What transforms of it were planned in this process.
+    fn planners() -> &'static Planners<Self>;
 }
 
 impl Precision for f32 {
@@ -37,12 +42,22 @@ impl Precision for f32 {
     fn of(value: f64) -> Self {
         value as Self
     }
+
+    fn planners() -> &'static Planners<Self> {
+        static PLANNERS: Planners<f32> = Planners::new();
+        &PLANNERS
+    }
 }
 
 impl Precision for f64 {
     #[inline(always)]
     fn of(value: f64) -> Self {
         value
+    }
+
+    fn planners() -> &'static Planners<Self> {
+        static PLANNERS: Planners<f64> = Planners::new();
+        &PLANNERS
     }
 }
 
