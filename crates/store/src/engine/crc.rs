@@ -1,8 +1,9 @@
 //! Checksums of inner chunks, made while samples stream by.
 //!
-//! A chunk that is written from its first byte to its last in order gets its checksum without being read again. All
-//! others (begun before the store was opened, touched by a gap, written twice) are noted in `recheck` and computed from
-//! the file when a commit makes them count. What is in `recheck` overrides what is in `ready`.
+//! A chunk that is written from its first byte to its last in order gets its checksum without being read again, and so does
+//! one that is written in pieces in any order, as tasklets fill a signal: checksums of pieces are put together. All others
+//! (begun before the store was opened, touched by a gap, written twice, still in part) are noted in `recheck` and computed
+//! from the file when a commit makes them count. What is in `recheck` overrides what is in `ready`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,11 +11,21 @@ use std::ops::Range;
 use crate::layout::flat::Flat;
 use crate::state::GapTable;
 
+/// Bytes of a chunk that were written: from where, up to where, their checksum.
+type Piece = (u64, u64, u32);
+
+/// Most pieces of a chunk, apart from each other, and most chunks that have any; of more chunks are read again.
+const PIECES: usize = 64;
+const IN_PIECES: usize = 4096;
+
 /// Progress of one signal's checksums.
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
     /// The chunk that is being streamed, the bytes of it seen, their checksum.
     stream: Option<(u64, u64, u32)>,
+    /// Of chunks that are being written in pieces those that were not written over, in order, and that lie apart. Until there
+    /// is but one, which is the whole chunk, it is in `recheck`, or a commit has told of it as it was.
+    pieces: BTreeMap<u64, Vec<Piece>>,
     /// Finished chunks that no commit has told of.
     pub(crate) ready: BTreeMap<u64, u32>,
     /// Chunks to compute from the file once they are full.
@@ -42,16 +53,16 @@ impl Checksums {
             let before = match self.stream {
                 Some((streaming, seen, crc)) if (streaming, seen) == (chunk, within) => Some(crc),
                 _ => {
-                    // Whatever was begun stays unfinished.
-                    self.recheck
-                        .extend(self.stream.take().map(|(chunk, ..)| chunk));
-                    (within == 0 && !self.ready.contains_key(&chunk)).then_some(0)
+                    // Whatever was begun may be gone on with later.
+                    self.leave_stream();
+                    let known = self.ready.contains_key(&chunk) || self.pieces.contains_key(&chunk);
+                    (within == 0 && !known).then_some(0)
                 }
             };
             match before {
                 None => {
-                    self.recheck.insert(chunk);
-                    self.stream = None;
+                    let end = within + part.len() as u64;
+                    self.piece(chunk, (within, end, crc32c::crc32c(part)), size);
                 }
                 Some(crc) => {
                     let crc = crc32c::crc32c_append(crc, part);
@@ -69,6 +80,49 @@ impl Checksums {
         }
     }
 
+    /// What was streamed last is a piece of its chunk from now on.
+    fn leave_stream(&mut self) {
+        if let Some((chunk, seen, crc)) = self.stream.take() {
+            // It would have been finished.
+            self.piece(chunk, (0, seen, crc), u64::MAX);
+        }
+    }
+
+    /// Takes in a piece of a chunk of `size` bytes.
+    fn piece(&mut self, chunk: u64, (mut start, mut end, mut crc): Piece, size: u64) {
+        let pieces = self.pieces.entry(chunk).or_default();
+        if pieces.iter().any(|&(from, to, _)| from < end && start < to) {
+            // Of what was written over nothing is known, and of what was not all may be written anew.
+            pieces.clear();
+        }
+        let at = pieces.partition_point(|&(from, ..)| from < start);
+        if let Some(&(from, _, after)) = pieces.get(at).filter(|&&(from, ..)| from == end) {
+            let to = pieces.remove(at).1;
+            crc = crc32c::crc32c_combine(crc, after, (to - from) as usize);
+            end = to;
+        }
+        match at.checked_sub(1).and_then(|before| pieces.get_mut(before)) {
+            Some((from, to, before)) if *to == start => {
+                *before = crc32c::crc32c_combine(*before, crc, (end - start) as usize);
+                *to = end;
+                (start, crc) = (*from, *before);
+            }
+            _ => pieces.insert(at, (start, end, crc)),
+        }
+        if (start, end) == (0, size) {
+            self.pieces.remove(&chunk);
+            self.recheck.remove(&chunk);
+            self.ready.insert(chunk, crc);
+            return;
+        }
+        self.recheck.insert(chunk);
+        if pieces.len() > PIECES {
+            self.pieces.remove(&chunk);
+        } else if self.pieces.len() > IN_PIECES {
+            self.pieces.pop_first();
+        }
+    }
+
     /// Samples of `range` became a gap: chunks that it covers in part must be looked at again.
     pub(crate) fn gap(&mut self, chunk_samples: i64, range: Range<i64>) {
         if range.start >= range.end {
@@ -80,24 +134,31 @@ impl Checksums {
         // Chunks in between have no samples, and so no checksum.
         let (first, last) = (range.start / chunk_samples, (range.end - 1) / chunk_samples);
         if let (Ok(first), Ok(last)) = (u64::try_from(first), u64::try_from(last)) {
-            self.ready
-                .retain(|chunk, _| *chunk <= first || *chunk >= last);
+            let outside = |chunk: &u64| *chunk <= first || *chunk >= last;
+            self.ready.retain(|chunk, _| outside(chunk));
+            self.pieces.retain(|chunk, _| outside(chunk));
+            self.stream = self.stream.filter(|(chunk, ..)| outside(chunk));
         }
     }
 
-    /// Samples of `range`, a gap until now, became valid.
+    /// Samples of `range`, a gap until now, became valid; they were written before.
     pub(crate) fn filled(&mut self, chunk_samples: i64, range: Range<i64>) {
         if range.start >= range.end {
             return;
         }
         for chunk in range.start / chunk_samples..=(range.end - 1) / chunk_samples {
-            let whole =
-                chunk * chunk_samples >= range.start && (chunk + 1) * chunk_samples <= range.end;
-            let streamed = chunk
-                .try_into()
-                .is_ok_and(|chunk: u64| self.ready.contains_key(&chunk));
-            if !(whole && streamed) {
-                self.touch(chunk);
+            let Ok(chunk) = u64::try_from(chunk) else {
+                continue;
+            };
+            if self
+                .stream
+                .is_some_and(|(streaming, ..)| streaming == chunk)
+            {
+                self.leave_stream();
+            }
+            // One that is finished has all that was written in it; of all others a commit computes what counts by then.
+            if !self.ready.contains_key(&chunk) {
+                self.recheck.insert(chunk);
             }
         }
     }
@@ -106,14 +167,19 @@ impl Checksums {
     pub(crate) fn rollback(&mut self) {
         self.recheck
             .extend(self.stream.take().map(|(chunk, ..)| chunk));
+        self.recheck
+            .extend(std::mem::take(&mut self.pieces).into_keys());
         // Recomputing a chunk that did not change after all gives the value that it has.
         self.recheck
             .extend(std::mem::take(&mut self.ready).into_keys());
     }
 
+    /// What was written of a chunk does not say any more what it is.
     pub(crate) fn touch(&mut self, chunk: i64) {
         if let Ok(chunk) = u64::try_from(chunk) {
             self.recheck.insert(chunk);
+            self.pieces.remove(&chunk);
+            self.stream = self.stream.filter(|(streaming, ..)| *streaming != chunk);
         }
     }
 }
@@ -165,15 +231,64 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn what_is_ready_is_the_checksum_of_what_was_written_last(
+            writes in prop::collection::vec((0usize..320, 1usize..90, any::<u8>(), 0u8..12), 1..40),
+        ) {
+            let flat = Flat::new(64, 4);
+            let (mut file, mut sums) = (vec![0u8; 320], Checksums::default());
+            for (start, len, value, then) in writes {
+                let end = (start + len).min(320);
+                let bytes: Vec<u8> = (start..end).map(|at| value.wrapping_add(at as u8)).collect();
+                file[start..end].copy_from_slice(&bytes);
+                sums.feed(flat, start as u64, &bytes);
+                match then {
+                    0 => sums.touch((start / 64) as i64),
+                    1 => sums.rollback(),
+                    2..6 => sums.filled(64, start as i64..end as i64),
+                    // A commit computes what it has to.
+                    6 => drop((std::mem::take(&mut sums.recheck), std::mem::take(&mut sums.ready))),
+                    _ => {}
+                }
+                for (&chunk, &crc) in sums.ready.iter().filter(|(chunk, _)| !sums.recheck.contains(chunk)) {
+                    prop_assert_eq!(crc, crc32c::crc32c(&file[chunk as usize * 64..][..64]));
+                }
+            }
+        }
+
+        #[test]
+        fn pieces_in_any_order_give_the_checksums_of_whole_chunks(
+            data in prop::collection::vec(any::<u8>(), 320..=320), cuts in prop::collection::vec(0usize..320, 0..12), seed in any::<u64>(),
+        ) {
+            let flat = Flat::new(64, 4);
+            let mut cuts = cuts;
+            cuts.extend([0, 320]);
+            cuts.sort_unstable();
+            let mut pieces: Vec<_> = cuts.windows(2).map(|pair| pair[0]..pair[1]).collect();
+            pieces.sort_by_key(|piece| (piece.start as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut sums = Checksums::default();
+            for piece in pieces {
+                sums.feed(flat, piece.start as u64, &data[piece.clone()]);
+                sums.filled(64, piece.start as i64..piece.end as i64);
+            }
+            prop_assert!(sums.recheck.is_empty(), "{:?}", sums.recheck);
+            let expected: BTreeMap<u64, u32> = (0..5).map(|chunk| (chunk, crc32c::crc32c(&data[chunk as usize * 64..][..64]))).collect();
+            prop_assert_eq!(sums.ready, expected);
+        }
+    }
+
     #[test]
-    fn chunks_written_twice_or_from_the_middle_are_checked_again() {
+    fn chunks_written_from_the_middle_or_twice_in_part_are_checked_again() {
         let flat = Flat::new(64, 4);
         let mut sums = Checksums::default();
         sums.feed(flat, 10, &[1; 100]);
         assert_eq!(sums.recheck, BTreeSet::from([0]));
+        // All of it, whatever it was before.
         sums.feed(flat, 64, &[2; 64]);
-        assert_eq!(sums.recheck, BTreeSet::from([0, 1]));
-        sums.feed(flat, 64, &[2; 64]);
+        assert_eq!(sums.recheck, BTreeSet::from([0]));
+        assert_eq!(sums.ready, BTreeMap::from([(1, crc32c::crc32c(&[2; 64]))]));
+        sums.feed(flat, 70, &[3; 10]);
         assert!(sums.recheck.contains(&1));
     }
 }

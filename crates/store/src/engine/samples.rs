@@ -247,13 +247,21 @@ impl SlotInner {
         media: &dyn Media,
         root: &Path,
     ) -> Result<(), StoreError> {
-        if self.sums.recheck.is_empty() {
+        if self.sums.recheck.is_empty() && self.sums.ready.is_empty() {
             return Ok(());
         }
         let state = self.state(media)?.clone();
         let flat = self.flat();
         let sample_bytes = state.meta.dtype.size();
         let chunk_samples = state.meta.chunk_samples.max(1) as i64;
+        // Written, but not made valid: what lies in gaps counts as zero.
+        let in_gaps = |&&chunk: &&u64| {
+            let first = (chunk as i64).saturating_mul(chunk_samples);
+            let within = first..first.saturating_add(chunk_samples);
+            state.gaps.missing_within(within) > 0
+        };
+        let recheck = self.sums.ready.keys().filter(in_gaps).copied();
+        self.sums.recheck.extend(recheck.collect::<Vec<_>>());
         if !state.meta.codec.is_empty() {
             // What is compressed is not to be read here; unsealing brings the files that can be.
             return Ok(());
