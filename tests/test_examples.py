@@ -220,17 +220,22 @@ def test_backwards_scan_seeks_no_more_than_forward_once_it_is_reordered(
     assert [line.split()[-2 if k == 0 else -5] for k, line in enumerate(lines)] == ["1", "4", "1"]
 
 
-def test_fft_adder_adds_what_numpy_adds_within_its_scratch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("plans", [False, True])
+def test_fft_adder_adds_what_numpy_adds_within_its_scratch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], plans: bool
+) -> None:
     adder = example("fft_adder")
     with iso.open(tmp_path / "tones.iso", "x") as store:
         adder.record(store, parts=5)
         # Both spectra of one part, of eight bytes a value.
-        budget = 2 * 8 * adder.PART
-        report = adder.fft_adder(store, workers=2, scratch=budget).run()
+        budget = 2 * 8 * adder.WINDOWS * adder.BINS
+        report = adder.fft_adder(store, plans=plans, workers=2, scratch=budget).run()
         assert report.peak_scratch_bytes == budget
         windows = [store[name].values().reshape(-1, adder.WINDOW) for name in ("left", "right")]
-        expected = np.fft.fft(windows[0]) + np.fft.fft(windows[1])
+        expected = np.fft.rfft(windows[0]) + np.fft.rfft(windows[1])
         np.testing.assert_allclose(store["added"].values(), expected.ravel(), atol=1e-6 * np.abs(expected).max())
+    if plans:
+        return
     adder.main(tmp_path / "tones.iso")
     assert "15 of 15 tasklets are kept" in capsys.readouterr().out
     adder.main(parts=2)

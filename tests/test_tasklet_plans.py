@@ -70,3 +70,40 @@ def test_a_plan_that_would_not_see_what_the_run_writes_is_refused(water: iso.Sto
     water.commit()
     seen_by_others.refresh()
     assert executor(seen_by_others, slice(500, 1000)).run().values["count"] == 500
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_one_plan_serves_many_tasklets_each_of_which_reads_what_its_inputs_say(water: iso.Store, workers: int) -> None:
+    a, out = water["a"], water["out"]
+    halves = [water.scratch(dtype="f8", rate=100) for _ in "ab"]
+    for half in halves:
+        half.reserve(1000)
+    double = iso.scan(a).map(lambda sample: 2.0 * sample)
+    windows = iso.scan(a).rewindow(20, anchor="range").map(lambda window: window - window.mean())
+    total = iso.scan(halves[0]).map(lambda x, y: x + y, iso.scan(halves[1], clock=halves[0]))
+    count = iso.scan(a).rewindow(25).count()
+    executor = iso.Executor(workers=workers, scratch=8 * 1000)
+    for start in range(0, 1000, 100):
+        at = slice(start, start + 100)
+        for plan, half in zip((double, windows), halves, strict=True):
+            executor.add(iso.Tasklet(plan, [a[at]], [half[at]], name=f"{plan.kind} {start}"))
+        executor.add(iso.Tasklet(total, [half[at] for half in halves], [out[at]]))
+        executor.add(iso.Tasklet(count, [a[at]], name=f"count {start}"))
+    report = executor.run()
+    samples = a.values().astype("f8")
+    rows = samples.reshape(-1, 20)
+    np.testing.assert_allclose(out.values(), (2 * rows + rows - rows.mean(axis=1, keepdims=True)).ravel(), rtol=1e-12)
+    assert [report.values[f"count {start}"] for start in range(0, 1000, 100)] == [4] * 10
+
+
+def test_of_a_signal_that_a_plan_scans_wholly_inputs_state_one_range(water: iso.Store) -> None:
+    plan = iso.scan(water["a"]).count()
+    with pytest.raises(
+        OptionError, match=r"scans all of a, of which its inputs= state 0:10 and 20:30; state one range"
+    ):
+        iso.Tasklet(plan, [water["a"][20:30], water["a"][:10]])
+    with pytest.raises(OptionError, match=r"scans a\[0:1000\], of which its inputs= leave out 0:1000"):
+        iso.Tasklet(plan, [water["out"][:10]])
+    executor = iso.Executor()
+    executor.add(iso.Tasklet(plan, [water["a"][20:30], water["a"][10:20]], name="side by side"))
+    assert executor.run().values == {"side by side": 20}

@@ -40,7 +40,9 @@ class Tasklet:
             `values`, arrays that look into samples as copies, also in lists, tuples (named ones, too), dicts and
             dataclasses. Arrays that it keeps otherwise stay as they are; of a `Selection` of scratch nothing can be
             read when it has returned, since scratch is free again then. Or a plan, whose samples or windows are the
-            output; without one what `collect` would give is in `values`.
+            output; without one what `collect` would give is in `values`. Of a signal that the plan scans wholly
+            (``iso.scan(sig)``) a tasklet reads what its inputs state: one plan serves many tasklets, which then cost
+            the least to make and to run.
         inputs: selections of signals, such as ``[sig[0:4096]]``. By the place of the first on the disk tasklets are
             ordered; of a plan, those that it scans. Whoever reads what another tasklet writes waits for it.
         outputs: ranges of signals that were reserved (`Signal.reserve`), also of scratch signals (`Store.scratch`).
@@ -99,7 +101,7 @@ class Tasklet:
                 raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
             # Or nobody would wait for who writes it.
             check_scans(work._native, self.inputs)
-            self._identity, self.function_name = _plan_identity(work), str(work)
+            self._identity, self.function_name = _plan_identity(work)
         else:
             # Now, and not when it is run: what a function encloses may change with each run.
             self._identity, self.function_name = identity(work), shown(getattr(work, "func", work))
@@ -346,9 +348,22 @@ def _bounds(selection: Selection) -> str:
     return f"{ranges[0][0]}:{ranges[-1][1]}" if ranges else "empty"
 
 
-def _plan_identity(plan: Chain) -> str:
+#: What was asked last of plans, which do not change: by the object, which is kept so that no other takes its place.
+_plans: dict[int, tuple[Chain, str, str]] = {}
+_MOST_PLANS = 64
+
+
+def _plan_identity(plan: Chain) -> tuple[str, str]:
+    """A plan's identity, and how it is shown."""
+    known = _plans.get(id(plan))
+    if known is not None:
+        return known[1:]
     try:
-        return identity(plan.to_json())
+        found = identity(plan.to_json())
     except PlanError:
         # It holds a function that has no place in a saved plan.
-        return identity(str(plan))
+        found = identity(str(plan))
+    while len(_plans) >= _MOST_PLANS:
+        _plans.pop(next(iter(_plans)), None)
+    _plans[id(plan)] = plan, found, str(plan)
+    return found, str(plan)

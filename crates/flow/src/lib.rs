@@ -25,6 +25,7 @@ mod parallel;
 mod partial;
 mod place;
 mod plan;
+mod repeated;
 mod report;
 mod rows;
 mod run;
@@ -57,7 +58,8 @@ pub use operator::{Align, Applied, Bound, Contract, Needs, Next, Operator, Port}
 pub use ops::Stat;
 pub use partial::Partial;
 pub use place::Place;
-pub use plan::{Plan, SEGMENT};
+pub use plan::{Plan, SEGMENT, Scanned};
+pub use repeated::Repeated;
 pub use report::{OperatorReport, ProcessReport, Report, TaskReport, WorkerReport};
 pub use rows::{Clock, Fields, Rows};
 pub use saved::Resolve;

@@ -265,9 +265,9 @@ impl Plan {
         })
     }
 
-    /// The stored signals that it reads, as they were when each was scanned, and the index ranges of each.
+    /// What it reads of stored signals.
     #[must_use]
-    pub fn stored(&self) -> Vec<(Signal, Vec<Range<i64>>)> {
+    pub fn stored(&self) -> Vec<Scanned> {
         let graph = Graph::new(self);
         let scans = graph.nodes.iter().filter_map(|node| match &node.op {
             Op::Scan {
@@ -278,11 +278,16 @@ impl Plan {
         let scans = scans.map(|((signal, ranges), range)| {
             let all = 0..signal.end_index();
             let within = range.unwrap_or_else(|| all.clone());
+            let whole = ranges.is_none();
             let ranges = ranges.map_or_else(|| vec![all], <[_]>::to_vec);
             let cut = ranges
                 .into_iter()
                 .map(|one| one.start.max(within.start)..one.end.min(within.end));
-            (signal.clone(), cut.filter(|one| !one.is_empty()).collect())
+            Scanned {
+                signal: signal.clone(),
+                ranges: cut.filter(|one| !one.is_empty()).collect(),
+                whole,
+            }
         });
         scans.collect()
     }
@@ -348,6 +353,17 @@ impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Plan({self})")
     }
+}
+
+/// What a plan reads of a stored signal.
+#[derive(Debug, Clone)]
+pub struct Scanned {
+    /// The signal, as it was when it was scanned.
+    pub signal: Signal,
+    /// Indices of it.
+    pub ranges: Vec<Range<i64>>,
+    /// All that there is when the plan runs, which [`Repeated`](crate::Repeated) may narrow.
+    pub whole: bool,
 }
 
 /// Lets operators behind a scan find its recording's clock.

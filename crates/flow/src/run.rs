@@ -4,7 +4,7 @@ use isochrony_expr::Expr;
 use isochrony_segment::DType;
 use serde_json::{Value, json};
 
-use crate::exec::{Run, RunOptions};
+use crate::exec::{Remains, Run, RunOptions};
 use crate::graph::Graph;
 use crate::ops::{
     Between, Collect, Count, Delayed, Feedback, Fft, Filter, GroupBy, Join, Limit, Map, Merge,
@@ -31,7 +31,7 @@ fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::M
         .collect()
 }
 
-fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
+pub(crate) fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
     graph.check_loops()?;
     if let Some(control) = options.control {
@@ -43,19 +43,24 @@ fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError>
     Ok(graph)
 }
 
-/// Runs what was prepared, on as many cores as is asked for and as it can be spread over.
-fn run(graph: Graph, options: &RunOptions<'_>) -> Result<Ran, RunError> {
+/// Runs what was prepared, on as many cores as is asked for and as it can be spread over. `remains`: of a
+/// run of the same graph with the same options, for one that takes place in this thread.
+pub(crate) fn run(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+    remains: Option<Remains>,
+) -> Result<Ran, RunError> {
     if options.control.is_some() && options.workers > 1 {
         let workers = options.workers;
         return Err(PlanError::ControlNeedsOneWorker { workers }.into());
     }
-    if let Some(ran) = parallel::run(&graph, options)? {
+    if let Some(ran) = parallel::run(graph, options)? {
         return Ok(ran);
     }
-    let ran = Run::new(&graph, options).and_then(|mut run| {
+    let ran = Run::after(graph, options, remains).and_then(|mut run| {
         let mut report = run.run(options)?;
         if options.workers > 1 {
-            report.places = parallel::places(&graph, options, &[]);
+            report.places = parallel::places(graph, options, &[]);
         }
         Ok((run, report))
     });
@@ -63,7 +68,8 @@ fn run(graph: Graph, options: &RunOptions<'_>) -> Result<Ran, RunError> {
         control.end();
     }
     let (run, report) = ran?;
-    Ok(Ran { run, graph, report })
+    let rest = None;
+    Ok(Ran { run, rest, report })
 }
 
 fn indent(text: &str) -> String {
@@ -338,9 +344,10 @@ impl Plan {
         let graph = prepared(&sinks, options)?;
         let Ran {
             mut run,
-            graph,
+            rest,
             report,
-        } = run(graph, options)?;
+        } = run(&graph, options, None)?;
+        let graph = rest.unwrap_or(graph);
         let mut gathered: Vec<Gathered> = Vec::with_capacity(plans.len());
         for (at, &(node, _)) in graph.outputs.iter().enumerate() {
             // Equal plans end in one node, which gives its result once.
@@ -379,7 +386,7 @@ impl Plan {
     /// [`RunError`].
     pub fn run_all(plans: &[Self], options: &RunOptions<'_>) -> Result<Report, RunError> {
         let graph = prepared(plans, options)?;
-        run(graph, options).map(|ran| ran.report)
+        run(&graph, options, None).map(|ran| ran.report)
     }
 
     /// The plan as written and as it will run, and which rewrites lie between; reads nothing.

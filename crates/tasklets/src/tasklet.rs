@@ -51,6 +51,12 @@ impl Part {
         }
     }
 
+    /// Which samples.
+    #[must_use]
+    pub fn range(&self) -> Range<i64> {
+        self.range.clone()
+    }
+
     /// The signal as it is now.
     pub(crate) fn signal(&self) -> Result<Signal, StoreError> {
         match &self.place {

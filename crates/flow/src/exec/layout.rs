@@ -11,7 +11,7 @@ use super::options::Watching;
 use super::pool::Pool;
 use super::shared::{NOWHERE, Shared};
 use super::slot::{self, Cold, FRESH, MANY, Slot, To};
-use super::{Feed, Run, RunOptions};
+use super::{Feed, Remains, Run, RunOptions};
 use crate::graph::{Graph, LOOP};
 use crate::plan;
 use crate::{Align, OpError, OpErrorKind, RunError};
@@ -19,6 +19,19 @@ use crate::{Align, OpError, OpErrorKind, RunError};
 impl Run {
     /// Opens what the graph reads and makes its operators.
     pub(crate) fn new(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, RunError> {
+        Self::after(graph, options, None)
+    }
+
+    /// The same with what a run of the same graph and options has left.
+    pub(crate) fn after(
+        graph: &Graph,
+        options: &RunOptions<'_>,
+        remains: Option<Remains>,
+    ) -> Result<Self, RunError> {
+        let (mut made, pool) = match remains {
+            Some(Remains { operators, pool }) => (operators, Some(pool)),
+            None => (Vec::new(), None),
+        };
         let failed = |node: usize, error: OpError| RunError::Operator {
             operator: graph.nodes[node].op.name(),
             node,
@@ -59,17 +72,9 @@ impl Run {
                     counted: 0,
                 });
             }
-            let op: Box<dyn crate::Operator> = match node.op.make(graph.reads(at), options) {
-                None => Box::new(Nothing),
-                Some(made) => {
-                    let types: Vec<_> = node
-                        .inputs
-                        .iter()
-                        .map(|&(n, o)| graph.nodes[n].bound.outputs[usize::from(o)])
-                        .collect();
-                    let made = made.and_then(|mut op| op.bind(&types).map(|_| op));
-                    made.map_err(|error| failed(at, OpErrorKind::Failed(error.into()).into()))?
-                }
+            let op = match made.get_mut(at).and_then(Option::take) {
+                Some(op) => op,
+                None => fresh(graph, at, options).map_err(|error| failed(at, error))?,
             };
             let fan_in = node.bound.align != Align::Single;
             let from = node.inputs.iter().map(|&(n, o)| {
@@ -122,7 +127,7 @@ impl Run {
             feeds,
             shared: Shared {
                 cold,
-                pool: Pool::new(options.share()),
+                pool: pool.unwrap_or_else(|| Pool::new(options.share())),
                 queued: 0,
                 back: VecDeque::new(),
                 current: 0,
@@ -145,6 +150,25 @@ impl Run {
             until: None,
         })
     }
+}
+
+/// The operator of a node, made for a run.
+fn fresh(
+    graph: &Graph,
+    at: usize,
+    options: &RunOptions<'_>,
+) -> Result<Box<dyn crate::Operator>, OpError> {
+    let node = &graph.nodes[at];
+    let Some(made) = node.op.make(graph.reads(at), options) else {
+        return Ok(Box::new(Nothing));
+    };
+    let types: Vec<_> = node
+        .inputs
+        .iter()
+        .map(|&(n, o)| graph.nodes[n].bound.outputs[usize::from(o)])
+        .collect();
+    let made = made.and_then(|mut op| op.bind(&types).map(|_| op));
+    made.map_err(|error| OpErrorKind::Failed(error.into()).into())
 }
 
 /// Samples that will reach a sink, if it is at the end of a chain that leaves none out.

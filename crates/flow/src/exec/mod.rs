@@ -36,8 +36,12 @@ use slot::{Slot, To};
 pub use options::{MEMORY, Progress, RunOptions, TASK, Watch};
 
 use crate::control::{Change, Control};
+use crate::graph::Graph;
+use crate::plan::Op;
 use crate::report::Report;
-use crate::{Applied, Break, Item, OpError, OpErrorKind, Pulled, RunError, Source};
+use crate::{
+    Align, Applied, Break, Contract, Item, OpError, OpErrorKind, Operator, Pulled, RunError, Source,
+};
 
 /// Samples after which a burst ends.
 const BURST_SAMPLES: u64 = 1 << 18;
@@ -65,6 +69,14 @@ struct Feed {
     idle: bool,
     /// What it gave, as it counts itself, when progress was last said.
     counted: u64,
+}
+
+/// What a run that has ended leaves for the next of the same graph.
+pub(crate) struct Remains {
+    /// Of each node the operator, if it makes what it gives of each item alone.
+    pub(crate) operators: Vec<Option<Box<dyn Operator>>>,
+    /// Its memory, which is warm.
+    pool: Pool,
 }
 
 pub(crate) struct Run {
@@ -348,6 +360,24 @@ impl Run {
             self.shared.pool = pool;
         }
         self
+    }
+
+    /// What it leaves for the next run of the same graph with the same options.
+    pub(crate) fn remains(self, graph: &Graph) -> Remains {
+        let nodes = self.slots.into_iter().zip(&graph.nodes);
+        let operators = nodes.map(|(slot, node)| {
+            let bound = &node.bound;
+            let alone = bound.contract == Contract::Stateless && bound.delay == 0;
+            // What holds something of this process is made for one run.
+            let made_of_parameters = matches!(node.op, Op::Apply { .. });
+            let in_place = matches!(bound.ratio, None | Some((1, 1)));
+            let remembers_nothing = alone && in_place && bound.align == Align::Single;
+            (made_of_parameters && remembers_nothing).then_some(slot.op)
+        });
+        Remains {
+            operators: operators.collect(),
+            pool: self.shared.pool,
+        }
     }
 
     /// What the operator at a node has gathered since it was last asked.

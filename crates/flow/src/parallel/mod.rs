@@ -64,10 +64,11 @@ pub(crate) use words::explain;
 use split::Split;
 use worker::Worker;
 
-/// What a run on several cores leaves: the rest of the plan, with its results.
+/// What a run leaves: the plan with its results, or what of it was not done in tasks.
 pub(crate) struct Ran {
     pub(crate) run: Run,
-    pub(crate) graph: Graph,
+    /// The graph of that, if it is not the whole one.
+    pub(crate) rest: Option<Graph>,
     pub(crate) report: Report,
 }
 
@@ -171,7 +172,7 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
     report.peak_bytes = budget.peak();
     Ok(Some(Ran {
         run,
-        graph: split.rest.graph,
+        rest: Some(split.rest.graph),
         report,
     }))
 }

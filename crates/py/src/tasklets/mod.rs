@@ -6,6 +6,7 @@
 
 mod away;
 mod calls;
+mod planned;
 mod report;
 mod room;
 mod scans;
@@ -14,19 +15,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use isochrony_flow::{Gathered, Plan, RunOptions};
-use isochrony_tasklets::{Cause, Context, Executor, Options, Order, Part, Returned, Tasklet};
+use isochrony_tasklets::{Executor, Options, Order, Part, Returned, Tasklet};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use serde_json::json;
 
 use crate::errors::{Error, Raised, Result};
-use crate::plan::{NativePlan, object};
+use crate::plan::NativePlan;
 use crate::processes::Processes;
 use crate::selection::Selection;
 
 use away::{Away, Places};
 use calls::{Called, Ends, Home};
+use planned::Plans;
 use report::Told;
 use scans::Written;
 pub(crate) use scans::check_scans;
@@ -216,11 +216,14 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
     let away = (tasklets.iter()).any(|one| one.on_workers == "processes");
     let processes = away.then(|| Processes::new(workers));
     let mut places = Places::default();
+    let mut plans = Plans::new(workers);
     for one in tasklets {
         let name = one.name.clone();
-        if let Some(plan) = &one.plan {
-            written.check(&name, plan.get().plan())?;
-        }
+        let inputs = (one.inputs.iter()).map(|input| {
+            let input = input.get();
+            Ok((input.signal().timebase(), part(&name, "inputs", input)?))
+        });
+        let inputs: Vec<_> = inputs.collect::<Result<_>>()?;
         let homes: Vec<Home> = (one.inputs.iter().map(|input| input.get()))
             .map(|input| (Arc::clone(&input.shared), input.scratch.clone()))
             .collect();
@@ -254,16 +257,18 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
                 })
             }
             (_, None, Some(plan)) => {
-                let plan = plan.get().plan().clone();
+                let ranges = scans::stated(&inputs);
+                written.check(&name, plan.get().plan(), &ranges)?;
+                let planned = plans.of(&plan, ranges);
                 Tasklet::new(one.name, one.function_name, move |context| {
-                    planned(&plan, &calls.results, context)
+                    planned.run(&calls.results, context)
                 })
             }
             (_, None, None) => Tasklet::new(one.name, one.function_name, |_| Ok(Returned::Nothing)),
         }
         .identified(one.identity);
-        for input in &one.inputs {
-            tasklet = tasklet.reads(part(&name, "inputs", input.get())?);
+        for (_, input) in inputs {
+            tasklet = tasklet.reads(input);
         }
         for output in &one.outputs {
             tasklet = tasklet.writes(part(&name, "outputs", output.get())?);
@@ -303,48 +308,6 @@ fn part(name: &str, which: &str, selection: &Selection) -> Result<Part> {
     Ok(match &selection.scratch {
         Some(scratch) => Part::scratch(scratch, range),
         None => Part::new(&selection.shared.store, selection.signal(), range),
-    })
-}
-
-/// Runs a plan; what comes out is the output, or the result.
-fn planned(
-    plan: &Plan,
-    results: &Py<PyDict>,
-    context: &mut Context<'_>,
-) -> std::result::Result<Returned, Cause> {
-    let mut options = RunOptions::default();
-    let stop = Arc::clone(context.stop());
-    options.interrupt = Some(&stop);
-    let (gathered, _) = plan.collect_with(&options)?;
-    if context.outputs() > 0 {
-        let Gathered::Array(array) = gathered else {
-            return Err(format!(
-                "the plan gives {}, which are no samples; end it with samples or windows",
-                plan.port()
-            )
-            .into());
-        };
-        let (len, dtype) = context.output(0)?;
-        let values = array.bytes.len() / array.dtype.size();
-        if array.dtype != dtype || values as i64 != len {
-            return Err(format!(
-                "the plan gives {values} values of {}, but its output is {len} of {dtype}; declare what it gives",
-                array.dtype
-            )
-            .into());
-        }
-        context.write_bytes(0, 0, Box::new(array.bytes))?;
-        return Ok(Returned::Nothing);
-    }
-    Ok(match gathered {
-        Gathered::Count(count) => Returned::Value(json!(count)),
-        other => {
-            Python::attach(|py| -> PyResult<()> {
-                let (object, _) = object(py, plan, other).map_err(PyErr::from)?;
-                results.bind(py).set_item(context.name(), object)
-            })?;
-            Returned::Unkept
-        }
     })
 }
 

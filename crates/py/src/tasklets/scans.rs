@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use isochrony_flow::Plan;
+use isochrony_flow::{Plan, Scanned};
 use isochrony_store::{Signal, Store};
+use isochrony_tasklets::Part;
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
 
@@ -13,7 +14,8 @@ use crate::errors::{Raised, Result};
 use crate::plan::NativePlan;
 use crate::selection::Selection;
 
-/// Refuses a plan that scans what its inputs leave out, or nobody would wait for who writes it.
+/// Refuses a plan that scans what its inputs leave out, or nobody would wait for who writes it. Of a signal that it scans
+/// wholly it reads what the inputs state, which then is one range.
 #[pyfunction]
 pub(crate) fn check_scans(
     plan: &Bound<'_, NativePlan>,
@@ -22,18 +24,35 @@ pub(crate) fn check_scans(
     let mut stated: HashMap<TimebaseId, Vec<Range<i64>>> = HashMap::new();
     for input in &inputs {
         let selection = &input.get().selection;
-        let ranges = selection.parts().iter().map(|part| part.range.clone());
-        let signal = selection.signal().timebase();
-        stated.entry(signal).or_default().extend(ranges);
+        let ranges = stated.entry(selection.signal().timebase()).or_default();
+        match selection.index_range() {
+            Some(range) => ranges.push(range),
+            None => ranges.extend(selection.parts().iter().map(|part| part.range.clone())),
+        }
     }
     for ranges in stated.values_mut() {
         ranges.sort_unstable_by_key(|range| range.start);
     }
-    for (signal, scanned) in plan.get().plan().stored() {
-        let stated = stated
-            .get(&signal.timebase())
-            .map_or(&[][..], Vec::as_slice);
-        for range in scanned {
+    for Scanned {
+        signal,
+        ranges,
+        whole,
+    } in plan.get().plan().stored()
+    {
+        let stated = stated.get(&signal.timebase());
+        let (name, stated) = (signal.name(), stated.map_or(&[][..], Vec::as_slice));
+        let refused = |message| Err(Raised::new("OptionError", "bad_option", message).into());
+        if whole && !stated.is_empty() {
+            let mut pairs = stated.windows(2);
+            if let Some([one, other]) = pairs.find(|pair| pair[0].end < pair[1].start) {
+                return refused(format!(
+                    "Tasklet(plan) scans all of {name}, of which its inputs= state {}:{} and {}:{}; state one range of it, or scan each",
+                    one.start, one.end, other.start, other.end
+                ));
+            }
+            continue;
+        }
+        for range in ranges {
             let mut at = range.start;
             for one in stated {
                 if one.start <= at {
@@ -41,11 +60,10 @@ pub(crate) fn check_scans(
                 }
             }
             if at < range.end {
-                let (name, start, end) = (signal.name(), range.start, range.end);
-                let message = format!(
+                let (start, end) = (range.start, range.end);
+                return refused(format!(
                     "Tasklet(plan) scans {name}[{start}:{end}], of which its inputs= leave out {at}:{end}; state all that the plan scans, of the same store and signal"
-                );
-                return Err(Raised::new("OptionError", "bad_option", message).into());
+                ));
             }
         }
     }
@@ -80,8 +98,22 @@ impl Written {
 
     /// Refuses a plan that would not see what the run writes: through another opening of the store it shows once it is
     /// committed, which is later.
-    pub(super) fn check(&self, name: &str, plan: &Plan) -> Result<()> {
-        for (signal, scanned) in plan.stored() {
+    pub(super) fn check(
+        &self,
+        name: &str,
+        plan: &Plan,
+        inputs: &[(TimebaseId, Range<i64>)],
+    ) -> Result<()> {
+        for Scanned {
+            signal,
+            mut ranges,
+            whole,
+        } in plan.stored()
+        {
+            let stated = inputs.iter().find(|(of, _)| *of == signal.timebase());
+            if let (true, Some((_, stated))) = (whole, stated) {
+                ranges = vec![stated.clone()];
+            }
             let Some((store, written)) = self.0.get(&signal.timebase()) else {
                 continue;
             };
@@ -89,7 +121,7 @@ impl Written {
                 let first = written.partition_point(|one| one.end <= range.start);
                 written.get(first).is_some_and(|one| one.start < range.end)
             };
-            if !store.shows(&signal) && scanned.iter().any(meets) {
+            if !store.shows(&signal) && ranges.iter().any(meets) {
                 return Err(unseen(name, &signal, store));
             }
         }
@@ -104,4 +136,17 @@ fn unseen(name: &str, signal: &Signal, store: &Store) -> crate::errors::Error {
         store.path().display()
     );
     Raised::new("OptionError", "bad_option", message).into()
+}
+
+/// What is to be read of each signal: of several inputs of one, from the first to the last.
+pub(super) fn stated(inputs: &[(TimebaseId, Part)]) -> Vec<(TimebaseId, Range<i64>)> {
+    let mut stated: Vec<(TimebaseId, Range<i64>)> = Vec::new();
+    for (signal, part) in inputs {
+        let range = part.range();
+        match stated.iter_mut().find(|(of, _)| of == signal) {
+            Some((_, all)) => *all = all.start.min(range.start)..all.end.max(range.end),
+            None => stated.push((*signal, range)),
+        }
+    }
+    stated
 }
