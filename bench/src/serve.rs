@@ -22,9 +22,8 @@ pub fn serve() -> Result<(), Box<dyn std::error::Error>> {
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         if let Some(asked) = line.strip_prefix("bare ") {
-            let start = Instant::now();
-            let found = archives::run(asked)?;
-            println!("{} {found}", start.elapsed().as_secs_f64());
+            let (seconds, found) = archives::run(asked)?;
+            println!("{seconds} {found}");
             std::io::stdout().flush()?;
             continue;
         }
