@@ -75,6 +75,13 @@ impl Gate {
         (!refused).then_some(turn)
     }
 
+    /// How many have come to the queue.
+    #[cfg(test)]
+    #[allow(dead_code)] // Of the tests, loom's ask for it.
+    pub(crate) fn drawn(&self) -> u64 {
+        self.lock().drawn
+    }
+
     /// Waits until all earlier buffers have been inside. None if the gate is stopped for this one.
     pub(crate) fn ordered(&self, buffer: u64) -> Option<Turn<'_>> {
         let mut state = self.lock();

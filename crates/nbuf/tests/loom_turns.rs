@@ -155,6 +155,40 @@ fn check(workers: usize, buffers: u64, execute: Stage, write: Stage, fails: Opti
     });
 }
 
+/// Workers that come to a queue one after another while somebody is inside, the second as soon as the first waits; who
+/// is inside comes again, behind both.
+#[test]
+fn a_queue_serves_those_who_wait_in_the_order_in_which_they_came() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(|| {
+        let gate = Arc::new(Gate::new(3));
+        let served = Arc::new(AtomicU64::new(0));
+        let serve = |gate: &Gate, served: &AtomicU64, who: u64| {
+            let _turn = gate.queue(None).expect("it is not stopped");
+            let before = served.load(Ordering::SeqCst);
+            served.store(before * 10 + who, Ordering::SeqCst);
+        };
+        let inside = gate.queue(None).expect("it is not stopped");
+        let others: Vec<_> = (1..=2)
+            .map(|who| {
+                let (theirs, noted) = (Arc::clone(&gate), Arc::clone(&served));
+                let other = thread::spawn(move || serve(&theirs, &noted, who));
+                while gate.drawn() <= who {
+                    thread::yield_now();
+                }
+                other
+            })
+            .collect();
+        drop(inside);
+        serve(&gate, &served, 3);
+        for other in others {
+            other.join().expect("no worker panics");
+        }
+        assert_eq!(served.load(Ordering::SeqCst), 123, "somebody was overtaken");
+    });
+}
+
 #[test]
 fn no_order_serves_every_buffer_once() {
     check(3, 2, Stage::Free, Stage::Queue, None);

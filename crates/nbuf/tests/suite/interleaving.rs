@@ -1,56 +1,177 @@
-//! The paper's figures 2 to 5 as predictions: how long a run takes whose reading, executing and writing take a known time.
+//! The paper's figures 2 to 5 as predictions that runs keep to, step by step.
 //!
-//! A model of a few lines says when each buffer is in which state. Its times are lower bounds that a run keeps to whatever
-//! else the machine does. There is no upper bound that it keeps to: what happens at the same time is seen in the trace.
+//! A model of a few lines says at which tick each buffer is in which state, if these take a known number of ticks. A run is
+//! then led through them: whoever reads, executes or writes stays there until the tick at which the model has it leave,
+//! and the next tick comes only when all whom the model has in a state are there. So nothing is measured: a run that does
+//! less at the same time than predicted never gets there (a wait with a bound), and one that does more, or in another
+//! order, begins something before its tick.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
-use std::thread::sleep;
-use std::time::Duration;
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::thread;
 
-use crate::common::{RECORD, ignored, numbered, options};
-use isochrony_nbuf::{Block, Cause, Input, Options, Order, Out, Output, Process, State, Visit};
+use crate::common::{PATIENCE, RECORD, ignored, numbered, options};
+use isochrony_nbuf::{Block, Cause, Input, Order, Out, Output, Process};
 
-/// Milliseconds in each state.
-#[derive(Clone, Copy)]
-struct Times {
-    read: u64,
-    execute: u64,
-    write: u64,
-}
+/// Ticks in the states read, execute and write.
+type Times = [u64; 3];
 
-/// Milliseconds for so many buffers: each state of a buffer begins when its worker is there and, where one at a time is
-/// inside, the buffer before has left.
-fn predicted(times: Times, in_turn: bool, workers: usize, buffers: usize) -> u64 {
+const STATES: [&str; 3] = ["read", "executed", "written"];
+
+/// When a buffer is in each of its states: the ticks at which it begins and ends.
+type Course = [(u64, u64); 3];
+
+/// The course of so many buffers: each state of a buffer begins when its worker is there and, where one at a time is
+/// inside, the buffer before has left. A worker reads again when it has written.
+fn predicted(times: Times, in_turn: bool, workers: usize, buffers: usize) -> Vec<Course> {
     let mut workers = vec![0; workers];
     let (mut read, mut executed, mut written) = (0, 0, 0);
-    for _ in 0..buffers {
+    let course = |_| {
         let worker = workers.iter_mut().min().expect("there is one");
-        read = read.max(*worker) + times.read;
-        let begin = if in_turn { executed.max(read) } else { read };
-        let end = begin + times.execute;
-        executed = executed.max(end);
-        written = written.max(end) + times.write;
+        let begin = read.max(*worker);
+        read = begin + times[0];
+        let execute = if in_turn { executed.max(read) } else { read };
+        executed = execute + times[1];
+        let write = written.max(executed);
+        written = write + times[2];
         *worker = written;
-    }
-    written
+        [(begin, read), (execute, executed), (write, written)]
+    };
+    (0..buffers).map(course).collect()
 }
 
-struct SlowSource<'a>(&'a [u8], Duration);
+/// The tick at which all is written.
+fn end(plan: &[Course]) -> u64 {
+    plan.last().map_or(0, |course| course[2].1)
+}
 
-impl Read for SlowSource<'_> {
+/// Ticks in which nobody is in a state, between the first and the last buffer of it.
+fn idle(plan: &[Course], state: usize) -> u64 {
+    let gaps = plan
+        .windows(2)
+        .map(|two| (two[0][state].1, two[1][state].0));
+    gaps.map(|(left, came)| came.saturating_sub(left)).sum()
+}
+
+/// Most buffers that are in any of some states at once.
+fn most(plan: &[Course], states: &[usize]) -> usize {
+    let inside = |tick: u64| {
+        let all = plan
+            .iter()
+            .flat_map(|course| states.iter().map(|state| course[*state]));
+        all.filter(|(begin, end)| (*begin..*end).contains(&tick))
+            .count()
+    };
+    (0..end(plan)).map(inside).max().unwrap_or(0)
+}
+
+/// What leads a run through its plan.
+struct Stage {
+    plan: Vec<Course>,
+    now: Mutex<Now>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Now {
+    tick: u64,
+    /// (buffer, state) of all that began.
+    begun: BTreeSet<(usize, usize)>,
+    /// What was not as predicted; then nobody is kept any more.
+    wrong: Option<String>,
+}
+
+impl Stage {
+    fn new(plan: Vec<Course>) -> Self {
+        Self {
+            plan,
+            now: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().expect("no panic")
+    }
+
+    /// One buffer in one state, until its time is over.
+    fn play(&self, buffer: usize, state: usize) {
+        let (begin, end) = self.plan[buffer][state];
+        let mut now = self.now();
+        if now.tick != begin && now.wrong.is_none() {
+            let (tick, what) = (now.tick, STATES[state]);
+            now.wrong = Some(format!(
+                "buffer {buffer} begins to be {what} at tick {tick}, predicted at {begin}"
+            ));
+        }
+        now.begun.insert((buffer, state));
+        self.changed.notify_all();
+        let over = self
+            .changed
+            .wait_while(now, |now| now.tick < end && now.wrong.is_none());
+        drop(over.expect("no panic"));
+    }
+
+    /// Lets the ticks come, each when all is as it was to be until then.
+    fn lead(&self) {
+        let all = || {
+            let buffers = self.plan.iter().enumerate();
+            buffers.flat_map(|(buffer, course)| {
+                (0..3).map(move |state| (course[state], (buffer, state)))
+            })
+        };
+        let ticks: BTreeSet<u64> = all().flat_map(|((begin, end), _)| [begin, end]).collect();
+        for tick in ticks {
+            let due: BTreeSet<_> = all()
+                .filter(|((begin, _), _)| *begin <= tick)
+                .map(|(_, which)| which)
+                .collect();
+            let mut now = self.now();
+            now.tick = tick;
+            self.changed.notify_all();
+            let (mut now, waited) = self
+                .changed
+                .wait_timeout_while(now, PATIENCE, |now| {
+                    !now.begun.is_superset(&due) && now.wrong.is_none()
+                })
+                .expect("no panic");
+            if waited.timed_out() {
+                let missing = due.difference(&now.begun);
+                let missing =
+                    missing.map(|(buffer, state)| format!("{buffer} is {}", STATES[*state]));
+                let missing = missing.collect::<Vec<_>>().join(", ");
+                now.wrong = Some(format!(
+                    "at tick {tick} it does not come about that buffer {missing}"
+                ));
+                self.changed.notify_all();
+            }
+            if now.wrong.is_some() {
+                return;
+            }
+        }
+    }
+}
+
+struct Source<'a>(&'a [u8], usize, &'a Stage);
+
+impl Read for Source<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        assert_eq!(into.len(), RECORD, "a buffer is a record");
         if !self.0.is_empty() {
-            sleep(self.1);
+            self.2.play(self.1, 0);
+            self.1 += 1;
         }
         self.0.read(into)
     }
 }
 
-struct SlowSink(Duration);
+struct Sink<'a>(&'a Stage);
 
-impl Write for SlowSink {
+impl Write for Sink<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        sleep(self.0);
+        let number = u64::from_le_bytes(bytes.try_into().expect("a buffer is a record"));
+        self.0.play(number as usize, 2);
         Ok(bytes.len())
     }
 
@@ -59,120 +180,98 @@ impl Write for SlowSink {
     }
 }
 
-struct Slow(Duration);
+struct Executing<'a>(&'a Stage);
 
-impl Process for Slow {
+impl Process for Executing<'_> {
     type Worker = ();
 
     fn worker(&self) {}
 
-    fn execute(&self, (): &mut (), _: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
-        sleep(self.0);
+    fn execute(&self, (): &mut (), block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+        self.0.play(block.number as usize, 1);
         Ok(out.forward(0)?)
     }
 }
 
-/// Whether a buffer was in one state while another was in the other.
-fn together(visits: &[Visit], one: State, other: State) -> bool {
-    visits.iter().any(|a| {
-        visits.iter().any(|b| {
-            let differ = a.buffer != b.buffer && (a.state, b.state) == (one, other);
-            differ && a.start < b.end && b.start < a.end
-        })
-    })
+/// Leads a run through its plan.
+fn follow(what: &str, plan: Vec<Course>, order: Order, workers: usize) {
+    let bytes = numbered(plan.len() as u64);
+    let stage = Stage::new(plan);
+    if !order.writes_in_turn() {
+        // Who comes first at an output is first there; that two come at one tick would leave it open.
+        let waits = stage.plan.iter().any(|course| course[2].0 > course[1].1);
+        assert!(!waits, "{what}: the plan has waits for an output");
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| stage.lead());
+        let source = Input::reader(Source(&bytes, 0, &stage));
+        let sink = Output::writer(Sink(&stage));
+        let options = options(order, workers, 1);
+        let report = ignored(&options, vec![source], &Executing(&stage), vec![sink]);
+        assert_eq!(report.expect("no error").records, stage.plan.len() as u64);
+    });
+    let wrong = stage.now.into_inner().expect("no panic").wrong;
+    assert_eq!(wrong, None, "{what}, {order:?} with {workers} workers");
 }
 
-/// Milliseconds that a run took, and its visits.
-fn measured(times: Times, order: Order, workers: usize, buffers: usize) -> (u64, Vec<Visit>) {
-    let bytes = numbered(buffers as u64);
-    let ms = Duration::from_millis;
-    let options = Options {
-        trace: 100,
-        ..options(order, workers, 1)
-    };
-    let source = Input::reader(SlowSource(&bytes, ms(times.read)));
-    let sink = Output::writer(SlowSink(ms(times.write)));
-    let report =
-        ignored(&options, vec![source], &Slow(ms(times.execute)), vec![sink]).expect("no error");
-    let mut visits: Vec<_> = report
-        .workers
-        .iter()
-        .flat_map(|worker| worker.trace.clone())
-        .collect();
-    assert_eq!(visits.len(), 3 * buffers);
-    visits.sort_by_key(|visit| visit.start);
-    // Nobody reads while another reads, and buffers are numbered as they are read.
-    let read: Vec<_> = visits
-        .iter()
-        .filter(|visit| visit.state == State::Read)
-        .collect();
-    assert!(read.iter().map(|visit| visit.buffer).eq(0..buffers as u64));
-    assert_eq!(bytes.len(), buffers * RECORD);
-    (report.elapsed.as_millis() as u64, visits)
+const BUFFERS: usize = 12;
+
+/// Figures 2 to 4: execution in parallel.
+fn parallel(figure: u8, times: Times, workers: usize) -> Vec<Course> {
+    let plan = predicted(times, false, workers, BUFFERS);
+    for order in [Order::None, Order::Output] {
+        follow(&format!("figure {figure}"), plan.clone(), order, workers);
+    }
+    plan
 }
 
 #[test]
-fn the_papers_interleavings_come_about() {
-    const BUFFERS: usize = 12;
-    let equal = Times {
-        read: 10,
-        execute: 10,
-        write: 10,
-    };
-    let heavy = Times {
-        read: 10,
-        execute: 30,
-        write: 10,
-    };
-    let light = Times {
-        read: 20,
-        execute: 5,
-        write: 20,
-    };
-    // Figure 2: three workers keep reader and writer busy, a fourth adds nothing.
-    assert_eq!(predicted(equal, false, 3, BUFFERS), 140);
-    assert_eq!(predicted(equal, false, 4, BUFFERS), 140);
-    assert_eq!(predicted(equal, false, 1, BUFFERS), 360);
-    // Figure 3: three are too few for a long execution, five are enough.
-    assert_eq!(predicted(heavy, false, 5, BUFFERS), 160);
-    assert!(predicted(heavy, false, 3, BUFFERS) > 200);
-    // Figure 4: with a short one, three are enough, and two are not.
-    assert_eq!(predicted(light, false, 3, BUFFERS), 265);
-    assert!(predicted(light, false, 2, BUFFERS) > 265);
-    // Figure 5: in turn, execution is all that counts, whoever waits.
-    assert_eq!(predicted(heavy, true, 3, BUFFERS), 380);
-    assert_eq!(predicted(heavy, true, 9, BUFFERS), 380);
+fn figure_2_three_workers_keep_reader_and_writer_busy_and_a_fourth_adds_nothing() {
+    let times = [1, 1, 1];
+    let one = parallel(2, times, 1);
+    assert_eq!((end(&one), most(&one, &[0, 1, 2])), (36, 1));
+    let two = parallel(2, times, 2);
+    assert!(idle(&two, 0) > 0 && idle(&two, 2) > 0);
+    let three = parallel(2, times, 3);
+    assert_eq!((idle(&three, 0), idle(&three, 2)), (0, 0));
+    assert_eq!(end(&three), 14);
+    assert_eq!(parallel(2, times, 4), three);
+}
 
-    for (figure, times, order, workers) in [
-        (2, equal, Order::Output, 1),
-        (2, equal, Order::Output, 3),
-        (3, heavy, Order::Output, 3),
-        (3, heavy, Order::Output, 5),
-        (4, light, Order::Output, 2),
-        (4, light, Order::Output, 3),
-        (5, heavy, Order::Both, 3),
-    ] {
-        let least = predicted(times, order.executes_in_turn(), workers, BUFFERS);
-        let (took, visits) = measured(times, order, workers, BUFFERS);
-        assert!(
-            took >= least,
-            "figure {figure}: {took} ms, which cannot be less than {least}"
-        );
-        let met = |one, other| together(&visits, one, other);
-        let here = format!("figure {figure} with {workers} workers");
-        if workers == 1 {
-            assert!(!met(State::Read, State::Execute), "{here}");
-            assert!(!met(State::Read, State::Write), "{here}");
-            continue;
+#[test]
+fn figure_3_three_workers_are_too_few_for_a_long_execution_and_five_are_enough() {
+    let times = [1, 3, 1];
+    let three = parallel(3, times, 3);
+    assert!(idle(&three, 0) > 0 && idle(&three, 2) > 0);
+    let five = parallel(3, times, 5);
+    assert_eq!((idle(&five, 0), idle(&five, 2)), (0, 0));
+    // While three execute, one reads and one writes.
+    assert_eq!((most(&five, &[1]), most(&five, &[0, 1, 2])), (3, 5));
+    assert_eq!(end(&five), 16);
+    assert_eq!(parallel(3, times, 6), five);
+}
+
+#[test]
+fn figure_4_a_short_execution_needs_three_workers_and_two_leave_reader_and_writer_idle() {
+    let times = [4, 1, 4];
+    let two = parallel(4, times, 2);
+    assert!(idle(&two, 0) > 0 && idle(&two, 2) > 0);
+    let three = parallel(4, times, 3);
+    assert_eq!((idle(&three, 0), idle(&three, 2)), (0, 0));
+    assert_eq!(parallel(4, times, 4), three);
+}
+
+#[test]
+fn figure_5_execution_in_turn_is_never_idle_and_more_workers_add_nothing() {
+    let times = [1, 3, 1];
+    for workers in [3, 4, 9] {
+        let plan = predicted(times, true, workers, BUFFERS);
+        for order in [Order::Execution, Order::Both] {
+            follow("figure 5", plan.clone(), order, workers);
         }
-        // Somewhere in twelve buffers, on any machine.
-        assert!(met(State::Read, State::Execute), "{here}");
-        if times.execute <= times.read {
-            assert!(met(State::Read, State::Write), "{here}");
-        }
-        // That executions in turn do not meet is what their lower bound says.
-        if times.execute > times.read && !order.executes_in_turn() {
-            assert!(met(State::Execute, State::Execute), "{here}");
-        }
+        assert_eq!((idle(&plan, 1), most(&plan, &[1])), (0, 1));
+        assert_eq!(end(&plan), 38);
+        // Reader and writer wait for it.
+        assert!(idle(&plan, 2) > 0);
     }
 }

@@ -8,3 +8,4 @@ mod interleaving;
 mod native;
 mod orders;
 mod several;
+mod table2;

@@ -8,6 +8,9 @@ use isochrony_nbuf::{Failure, Framing, Input, Options, Order, Output, Process, R
 
 pub(crate) const ORDERS: [Order; 4] = [Order::None, Order::Output, Order::Execution, Order::Both];
 
+/// How long a test waits for what must come about: it fails, instead of hanging, where it does not.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Bytes of a numbered record.
 pub(crate) const RECORD: usize = 8;
 
