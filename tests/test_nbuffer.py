@@ -529,47 +529,6 @@ def test_ctrl_c_ends_a_run(call: str) -> None:
     assert done.stdout.split() == ["interrupted", "True", "True"], done.stderr
 
 
-MEMORY = """
-import threading, time
-import isochrony as iso
-
-def own():
-    lines = dict(line.split(":", 1) for line in open("/proc/self/status"))
-    return sum(int(lines[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
-
-iso.nbuffer(b"abc", ["sha256"]).results
-most, done = 0, False
-def watch():
-    global most
-    while not done:
-        most = max(most, own())
-        time.sleep(0.002)
-before = own()
-thread = threading.Thread(target=watch)
-thread.start()
-for process in ({processes}):
-    with open({path!r}, "rb") as src, open("/dev/null", "wb") as dst:
-        iso.nbuffer(src, process, dst, memory="24MB", stride=1000, batch=True, workers={workers})
-done = True
-thread.join()
-print(most - before)
-"""
-
-
-@pytest.mark.parametrize(
-    "processes", ["lambda view: view, None, lambda view: bytes(view)", "['sha256', 'stats:<i2'], 'zstd'"]
-)
-@pytest.mark.parametrize("workers", [2, 6])
-def test_memory_stays_within_the_limit_and_sixteen_megabytes(processes: str, workers: int, tmp_path: Path) -> None:
-    path = tmp_path / "big"
-    with path.open("wb") as file:
-        file.truncate(200_000_000)
-    program = textwrap.dedent(MEMORY).format(processes=processes + ",", path=str(path), workers=workers)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) <= 24_000_000 + 16_000_000
-
-
 def test_a_file_is_emptied_only_when_every_destination_is_open(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.write_bytes(b"years of work")

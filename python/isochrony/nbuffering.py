@@ -203,6 +203,9 @@ def nbuffer(
     Conventions:
         A record is never split, nor made of two sources. What a function keeps of a record stays valid.
         With more output than memory, a worker writes early in its turn: any amount goes through.
+        What was written when a run fails stays under the name of `dst`: it may be all there is of a stream that cannot
+        be had again, and whoever follows the file goes on. The error's text says which outputs hold a part and how much
+        of it, `report.complete` is False; write to another name and rename it where a whole file or none is wanted.
 
     Errors:
         The first error in stream order, after all workers have ended: `NBufferError` with `offset`, the exception of

@@ -170,15 +170,34 @@ impl NbufError {
     }
 }
 
-/// A run that did not come to its end: why, and what it did until then.
+/// A run that did not come to its end: why, and what it did until then. Its text says what outputs hold a part of.
 #[derive(Debug, thiserror::Error)]
-#[error("{error}")]
+#[error("{error}{}", self.partial())]
 pub struct Failure {
     /// Why.
     #[source]
     pub error: NbufError,
     /// What was done; its outputs are partial.
     pub report: Box<Report>,
+}
+
+impl Failure {
+    /// Behind the error: which outputs hold a part of what they were to hold. Nothing where none holds anything, or the
+    /// error says so itself.
+    #[must_use]
+    pub fn partial(&self) -> String {
+        let outputs = self.report.outputs.iter().filter(|one| one.bytes > 0);
+        let held: Vec<_> = outputs
+            .map(|one| format!("{} bytes in {}", one.bytes, one.name))
+            .collect();
+        if held.is_empty() || matches!(self.error, NbufError::Interrupted) {
+            return String::new();
+        }
+        format!(
+            "; what was written is a part of the output: {}",
+            held.join(", ")
+        )
+    }
 }
 
 /// An error of a processor that knows better than by the buffer where it happened.

@@ -173,7 +173,14 @@ impl From<LiveError> for Error {
 
 impl From<NbufError> for Error {
     fn from(error: NbufError) -> Self {
-        let class = match &error {
+        Self::of_nbuf(&error, "")
+    }
+}
+
+impl Error {
+    /// An error of n-buffering, and what is to be said behind it.
+    pub(crate) fn of_nbuf(error: &NbufError, behind: &str) -> Self {
+        let class = match error {
             NbufError::Option { .. } | NbufError::Memory { .. } => "OptionError",
             NbufError::Write { why, .. } if why.kind() == std::io::ErrorKind::BrokenPipe => {
                 "NBufferBrokenPipeError"
@@ -183,10 +190,10 @@ impl From<NbufError> for Error {
             }
             _ => "NBufferError",
         };
-        let mut raised = Raised::new(class, error.code(), error.to_string());
+        let mut raised = Raised::new(class, error.code(), format!("{error}{behind}"));
         let io = error.io();
         raised.errno = io.and_then(std::io::Error::raw_os_error);
-        let python = match &error {
+        let python = match error {
             NbufError::Process { why, .. } => why.downcast_ref::<PyErr>(),
             _ => io
                 .and_then(|io| io.get_ref())

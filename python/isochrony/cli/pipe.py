@@ -23,6 +23,7 @@ EXAMPLES = """examples:
 
 Processors see the same bytes in one pass. Results go to standard output; to standard error where that has the
 stream itself, which is compressed or converted, copied with --copy, or copied since no processor is named.
+After an error or Ctrl-C, what was written stays, and a line on standard error says that it is a part of the output.
 """
 
 

@@ -186,8 +186,11 @@ fn an_input_that_breaks_is_named_with_how_far_it_was_read() {
             "{error}"
         );
         assert!(!report.inputs[0].ended);
+        let told = Failure { error, report }.to_string();
         if order.writes_in_turn() {
             assert_eq!(numbers(&output), (0..100).collect::<Vec<_>>());
+            let part = "; what was written is a part of the output: 800 bytes in writer";
+            assert!(told.ends_with(part), "{told}");
         }
     }
 }
@@ -219,6 +222,9 @@ fn a_full_disk_is_named_with_how_much_was_written() {
             "{error}"
         );
         assert_eq!(report.outputs[0].bytes, 0);
+        // Nothing was written, and nothing is said of it.
+        let text = Failure { error, report }.to_string();
+        assert!(!text.contains("part of the output"), "{text}");
     }
 }
 

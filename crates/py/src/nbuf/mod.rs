@@ -104,7 +104,7 @@ pub(crate) fn nbuffer<'py>(
     let report = described(py, report, &processor)?;
     match done {
         Ok(_) => Ok(report),
-        Err(failure) => Err(failed(py, failure, &report)),
+        Err(failure) => Err(failed(py, &failure, &report)),
     }
 }
 
@@ -148,9 +148,9 @@ fn watched(
 }
 
 /// A run that failed as the exception that says so, with its report.
-fn failed(py: Python<'_>, failure: Failure, report: &Bound<'_, PyDict>) -> Error {
+fn failed(py: Python<'_>, failure: &Failure, report: &Bound<'_, PyDict>) -> Error {
     let offset = failure.error.offset();
-    let raised = match Error::from(failure.error) {
+    let raised = match Error::of_nbuf(&failure.error, &failure.partial()) {
         Error::Python(error) => return error.into(),
         ours => PyErr::from(ours),
     };
