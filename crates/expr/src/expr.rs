@@ -1,13 +1,14 @@
 //! Expressions as they are built: by operators and methods, in Rust as in Python.
 
 use std::hash::{Hash, Hasher};
-use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
 use std::sync::Arc;
 
-use isochrony_segment::{Complex64, DType};
+use isochrony_segment::DType;
 use smallvec::SmallVec;
 
 use crate::{Binary, ExprError, Graph, Memory, Name, Op, Reduction, Scalar, Unary};
+
+mod operators;
 
 /// A recipe: what is to be computed of the samples, not yet typed.
 ///
@@ -312,98 +313,5 @@ impl From<&Graph> for Expr {
             built.push(Self::written(node.op(), args));
         }
         built.swap_remove(graph.root())
-    }
-}
-
-macro_rules! operators {
-    ($($trait:ident $method:ident => $op:ident;)*) => {$(
-        impl<T: Into<Expr>> $trait<T> for Expr {
-            type Output = Expr;
-
-            fn $method(self, other: T) -> Expr {
-                self.with(Op::Binary(Binary::$op), [other.into()])
-            }
-        }
-
-        impl<T: Into<Expr>> $trait<T> for &Expr {
-            type Output = Expr;
-
-            fn $method(self, other: T) -> Expr {
-                self.with(Op::Binary(Binary::$op), [other.into()])
-            }
-        }
-        operators!(@ $trait $method: bool i8 i16 i32 i64 u8 u16 u32 f32 f64 Complex64);
-    )*};
-    (@ $trait:ident $method:ident: $($type:ty)*) => {$(
-        impl $trait<Expr> for $type {
-            type Output = Expr;
-
-            fn $method(self, other: Expr) -> Expr {
-                Expr::from(self).$method(other)
-            }
-        }
-
-        impl $trait<&Expr> for $type {
-            type Output = Expr;
-
-            fn $method(self, other: &Expr) -> Expr {
-                Expr::from(self).$method(other)
-            }
-        }
-    )*};
-}
-
-operators! {
-    Add add => Add;
-    Sub sub => Sub;
-    Mul mul => Mul;
-    Div div => Div;
-    Rem rem => Mod;
-    BitAnd bitand => And;
-    BitOr bitor => Or;
-    BitXor bitxor => Xor;
-}
-
-macro_rules! from {
-    ($($type:ty)*) => {$(
-        impl From<$type> for Expr {
-            fn from(value: $type) -> Self {
-                Self::constant(value)
-            }
-        }
-    )*};
-}
-
-from!(bool i8 i16 i32 i64 u8 u16 u32 f32 f64 Complex64);
-
-impl Neg for Expr {
-    type Output = Self;
-
-    fn neg(self) -> Self {
-        -&self
-    }
-}
-
-impl Neg for &Expr {
-    type Output = Expr;
-
-    fn neg(self) -> Expr {
-        self.with(Op::Unary(Unary::Neg), [])
-    }
-}
-
-impl Not for Expr {
-    type Output = Self;
-
-    fn not(self) -> Self {
-        !&self
-    }
-}
-
-impl Not for &Expr {
-    type Output = Expr;
-
-    fn not(self) -> Expr {
-        self.with(Op::Unary(Unary::Invert), [])
     }
 }

@@ -38,6 +38,7 @@ mod memory;
 mod nbuf;
 mod network;
 mod numbers;
+mod opening;
 mod options;
 mod plan;
 mod processes;
@@ -89,6 +90,8 @@ mod _native {
     #[pymodule_export]
     use crate::nbuf::{makes_output, nbuffer};
     #[pymodule_export]
+    use crate::opening::{_reopen, open};
+    #[pymodule_export]
     use crate::plan::{NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher};
     #[pymodule_export]
     use crate::processes::watch::end_with;
@@ -107,7 +110,7 @@ mod _native {
     #[pymodule_export]
     use crate::span::{Span, span};
     #[pymodule_export]
-    use crate::store::{_reopen, Store, open};
+    use crate::store::Store;
     #[pymodule_export]
     use crate::table::NativeTable;
     #[pymodule_export]

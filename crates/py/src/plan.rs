@@ -3,14 +3,8 @@
 //! A [`NativePlan`] wraps a plan of the engine. Operators are added by their names and parameters, so that one new
 //! operator needs no code here. Runs go in the calling thread, see [`running`].
 
-use std::sync::Arc;
-
-use isochrony_flow::{
-    Catalog, Gathered, Kept, Live, Plan, PlanError, PortType, Report, SEGMENT, Segments, Stored,
-    ToEvents, ToSignal, ToWav,
-};
-use isochrony_live::ToWire;
-use isochrony_segment::{BufferMut, Calibration, DType, SigSeg, Stream};
+use isochrony_flow::{Catalog, Kept, Live, Plan, PortType, SEGMENT, Segments, Stored};
+use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_store::Strategy;
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
@@ -19,13 +13,11 @@ use serde_json::{Map, Value, json};
 
 use crate::errors::{Raised, Result};
 use crate::expr::{Expr, traced};
-use crate::handle::Shared;
 use crate::memory;
 use crate::row::Row;
 use crate::selection::Selection;
 use crate::signal::Signal;
 use crate::store::Store;
-use crate::table::NativeTable;
 use crate::time::{RateArg, TimeArg};
 
 mod call;
@@ -33,36 +25,26 @@ mod control;
 mod drive;
 mod follow;
 mod function;
+mod gathered;
 mod generate;
 mod jit;
 mod keep;
 mod listen;
+mod report;
 mod running;
+mod saved;
 mod table_file;
 
 pub(crate) use control::NativeControl;
 pub(crate) use drive::NativePusher;
 pub(crate) use follow::NativeFollowed;
 use function::{OnWorkers, PythonOperator, Use};
+pub(crate) use gathered::{Collected, object};
 use jit::JitOperator;
 pub(crate) use listen::NativeListener;
+use report::{ReportParts, parts};
 use running::{Asked, Workers, execute};
-
-/// Per operator name, items, samples, gaps and useful seconds; how signals were read; per worker tasks, samples and busy
-/// seconds; per task its first index, the one behind it, its worker and seconds; where Python functions
-/// were called; per worker process its worker, number, blocks, busy seconds and end; bursts, seconds, bytes at most; as a table.
-type ReportParts = (
-    Vec<(&'static str, u64, u64, u64, f64)>,
-    Vec<String>,
-    Vec<(u64, u64, f64)>,
-    Vec<(i64, i64, usize, f64)>,
-    Vec<String>,
-    Vec<(Option<usize>, u32, u64, f64, Option<String>)>,
-    u64,
-    f64,
-    u64,
-    String,
-);
+use saved::parameters;
 
 /// A plan of the engine; `isochrony.Plan` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]
@@ -73,27 +55,6 @@ pub(crate) struct NativePlan {
 impl From<Plan> for NativePlan {
     fn from(plan: Plan) -> Self {
         Self { plan }
-    }
-}
-
-/// A JSON object from text that Python wrote.
-fn parse(text: &str) -> Result<Value> {
-    Ok(
-        serde_json::from_str(text).map_err(|why| PlanError::Unreadable {
-            why: format!("no JSON: {why}"),
-        })?,
-    )
-}
-
-fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
-    match parse(text)? {
-        Value::Object(map) => Ok(map),
-        _ => Err(Raised::new(
-            "PlanError",
-            "parameter",
-            format!("parameters of {operator} are no object; give them by name"),
-        )
-        .into()),
     }
 }
 
@@ -135,72 +96,6 @@ impl NativePlan {
         let others = others.iter().map(|other| other.plan.clone());
         std::iter::once(self.plan.clone()).chain(others).collect()
     }
-}
-
-/// A result, and of an array the index and number of rows that are next to one another.
-pub(crate) type Collected<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
-
-/// What a run gathered, as Python has it.
-pub(crate) fn object<'py>(
-    py: Python<'py>,
-    plan: &Plan,
-    gathered: Gathered,
-) -> Result<Collected<'py>> {
-    let object = match gathered {
-        Gathered::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
-        Gathered::Array(array) => {
-            // Rows of what was in memory, so their lengths fit.
-            let columns = array.shape.get(1).map(|&columns| columns as usize);
-            let mut parts = BufferMut::zeroed_samples::<i64>(2 * array.parts.len())?;
-            let pairs = parts.samples_mut::<i64>().chunks_exact_mut(2);
-            for (pair, (start, rows)) in pairs.zip(array.parts) {
-                pair.copy_from_slice(&[start, rows.cast_signed()]);
-            }
-            let parts = memory::own(py, parts, DType::I64, Some(2))?;
-            let object = memory::gathered(py, array.bytes, array.dtype, columns)?;
-            return Ok((object, Some(parts)));
-        }
-        Gathered::Ranges(ranges) => {
-            let mut ends = BufferMut::zeroed_samples::<i64>(2 * ranges.len())?;
-            for (pair, range) in ends.samples_mut::<i64>().chunks_exact_mut(2).zip(ranges) {
-                pair.copy_from_slice(&[range.start, range.end]);
-            }
-            Ok(memory::own(py, ends, DType::I64, Some(2))?)
-        }
-        Gathered::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
-        _ => Err(Raised::new(
-            "PlanError",
-            "input_type",
-            format!(
-                "{} cannot be gathered; end the plan with count",
-                plan.port()
-            ),
-        )
-        .into()),
-    };
-    object.map(|object| (object, None))
-}
-
-/// The engine's operators, those that Python functions are, and those that write, to a given store or to those that
-/// they name.
-fn catalog(store: Option<&Arc<Shared>>) -> Catalog {
-    let (signals, events) = (store.cloned(), store.cloned());
-    Catalog::standard()
-        .reviving(ToSignal::NAME, move |saved, _| {
-            ToSignal::resolve(saved, signals.as_ref().map(|shared| &shared.store))
-        })
-        .reviving(ToEvents::NAME, move |saved, _| {
-            ToEvents::resolve(saved, events.as_ref().map(|shared| &shared.store))
-        })
-        .reviving("py", |saved, _| PythonOperator::revive(saved, "map"))
-        .reviving("each", |saved, _| PythonOperator::revive(saved, "each"))
-        .reviving("jit", JitOperator::revive)
-        .reviving(ToWire::NAME, |saved, _| ToWire::resolve(saved))
-        .reviving(ToWav::NAME, |saved, _| ToWav::resolve(saved))
-        .reviving("sink_parquet", |saved, _| {
-            table_file::revive("sink_parquet", saved)
-        })
-        .reviving("sink_ipc", |saved, _| table_file::revive("sink_ipc", saved))
 }
 
 #[pymethods]
@@ -337,25 +232,10 @@ impl NativePlan {
     #[staticmethod]
     #[pyo3(signature = (text, store=None))]
     fn from_json(py: Python<'_>, text: &str, store: Option<&Bound<'_, Store>>) -> Result<Self> {
-        let saved = parse(text)?;
         let shared = store.map(|store| store.get().shared.clone());
-        let resolve = |map: &Map<String, Value>| {
-            if map.contains_key("generate") {
-                return generate::Kind::revive(map);
-            }
-            if map.contains_key("listen") {
-                return listen::revive(map);
-            }
-            let store = shared.as_ref().map(|shared| &shared.store);
-            if map.contains_key("follow") {
-                return follow::revive(map, store);
-            }
-            Stored::resolve(map, store)
-        };
         // Opening a store reads files.
-        Ok(py
-            .detach(|| Plan::from_json(&saved, &catalog(shared.as_ref()), &resolve))?
-            .into())
+        let plan = py.detach(|| saved::revive(text, shared.as_ref()))?;
+        Ok(plan.into())
     }
 
     /// Type of a window's values as a function sees them, and how many there are: 0 of samples without windows.
@@ -509,39 +389,4 @@ impl NativePlan {
     fn __repr__(&self) -> String {
         format!("NativePlan({})", self.plan)
     }
-}
-
-fn parts(report: &Report) -> ReportParts {
-    let operators = report.operators.iter().map(|one| {
-        let useful = one.useful.as_secs_f64();
-        (one.name, one.items, one.samples, one.gaps, useful)
-    });
-    (
-        operators.collect(),
-        report.reads.iter().map(ToString::to_string).collect(),
-        (report.workers.iter())
-            .map(|one| (one.tasks, one.samples, one.busy.as_secs_f64()))
-            .collect(),
-        (report.tasks.iter())
-            .map(|one| {
-                (
-                    one.range.start,
-                    one.range.end,
-                    one.worker,
-                    one.elapsed.as_secs_f64(),
-                )
-            })
-            .collect(),
-        report.places.clone(),
-        (report.processes.iter())
-            .map(|one| {
-                let busy = one.busy.as_secs_f64();
-                (one.worker, one.pid, one.blocks, busy, one.ended.clone())
-            })
-            .collect(),
-        report.bursts,
-        report.elapsed.as_secs_f64(),
-        report.peak_bytes,
-        report.to_string(),
-    )
 }

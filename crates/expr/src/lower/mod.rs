@@ -1,6 +1,7 @@
 //! From what was written to what is computed: types found, conversions written out, operations
 //! without a loop of their own replaced by those that have one.
 
+mod memory;
 mod nodes;
 mod powers;
 
@@ -8,9 +9,7 @@ use isochrony_segment::DType;
 
 use crate::kernels::Value;
 use crate::promote::{self, Operand, Refusal, Signature};
-use crate::{
-    Binary, ExprError, Graph, Input, Memory, Op, Reduction, RowField, Scalar, Shape, Type,
-};
+use crate::{Binary, ExprError, Graph, Input, Op, Reduction, RowField, Scalar, Shape, Type};
 
 pub(crate) use nodes::{Action, Nodes, TypedNode};
 
@@ -336,84 +335,6 @@ impl<'a> Lowering<'a> {
         let result = result.map_err(|why| self.refused(at, op.name(), args, why))?;
         let place = self.push(at, Action::Reduce(op), &[args[0].place], result, args)?;
         Ok(Done { place, weak: false })
-    }
-
-    fn memory(&mut self, at: usize, op: Memory, args: &[Done]) -> Result<Done, ExprError> {
-        let Type { dtype, shape } = self.type_of(args[0]);
-        if shape != Shape::Window {
-            return Err(ExprError::NeedsWindows {
-                at: self.text(at),
-                op: op.name(),
-                got: shape,
-            });
-        }
-        let operands: Vec<Operand> = args.iter().map(|&arg| self.operand(arg)).collect();
-        let complex = operands.iter().any(|operand| operand.dtype.is_complex());
-        if complex && matches!(op, Memory::Ewm | Memory::Hysteresis) {
-            let mend = "take .real(), .imag() or .abs() of it first";
-            return Err(self.refused(at, op.name(), args, Refusal::Unsupported { mend }));
-        }
-        let (places, result) = match op {
-            Memory::Ewm => {
-                let float = if dtype == DType::F32 {
-                    DType::F32
-                } else {
-                    DType::F64
-                };
-                self.must_be_constant(at, args[1], "alpha")?;
-                let alpha = self.cast(at, args[1], DType::F64)?;
-                let value: f64 = self.nodes.constant(alpha).unwrap_or_default().get();
-                if !(value > 0.0 && value <= 1.0) {
-                    return Err(ExprError::ParameterRange {
-                        at: self.text(at),
-                        parameter: "alpha",
-                        expected: "above 0 and at most 1",
-                        got: Scalar::Float(value),
-                    });
-                }
-                (vec![self.cast(at, args[0], float)?, alpha], float)
-            }
-            Memory::Hysteresis => {
-                let common = promote::promote(&operands).dtype;
-                for (&limit, parameter) in args[1..].iter().zip(["low", "high"]) {
-                    let got = self.type_of(limit).shape;
-                    if got == Shape::Sample {
-                        return Err(ExprError::NeedsConstant {
-                            at: self.text(at),
-                            parameter,
-                            got,
-                        });
-                    }
-                }
-                let casts = args.iter().map(|&arg| self.cast(at, arg, common));
-                (casts.collect::<Result<_, _>>()?, DType::Bool)
-            }
-            Memory::Previous => {
-                self.must_be_constant(at, args[1], "the first value")?;
-                let common = promote::promote(&operands).dtype;
-                let casts = args.iter().map(|&arg| self.cast(at, arg, common));
-                (casts.collect::<Result<_, _>>()?, common)
-            }
-            Memory::Counter => (vec![self.cast(at, args[0], DType::Bool)?], DType::I64),
-        };
-        let place = self.push(at, Action::Memory(op), &places, result, args)?;
-        Ok(Done { place, weak: false })
-    }
-
-    fn must_be_constant(
-        &self,
-        at: usize,
-        done: Done,
-        parameter: &'static str,
-    ) -> Result<(), ExprError> {
-        match self.type_of(done).shape {
-            Shape::Constant => Ok(()),
-            got => Err(ExprError::NeedsConstant {
-                at: self.text(at),
-                parameter,
-                got,
-            }),
-        }
     }
 }
 

@@ -7,7 +7,8 @@ use isochrony_dsp::spectrum::Precision;
 use serde_json::Value;
 
 use super::iir::{band, numbers, refused};
-use super::streamed::{Results, Sampled, StreamKernel, Streamed};
+use super::sampled::Sampled;
+use super::streamed::{Results, StreamKernel, Streamed};
 use crate::{
     Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
     json, operator,

@@ -4,7 +4,8 @@ use isochrony_dsp::filter::{self, Band, Family, Initial, Sections, SosFilter};
 use isochrony_dsp::spectrum::Precision;
 use serde_json::Value;
 
-use super::streamed::{Results, Sampled, StreamKernel, Streamed};
+use super::sampled::Sampled;
+use super::streamed::{Results, StreamKernel, Streamed};
 use crate::{
     Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
     json, operator,

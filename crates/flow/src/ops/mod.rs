@@ -34,6 +34,7 @@ mod resample;
 mod rewindow;
 pub(crate) mod rowwise;
 mod running;
+mod sampled;
 mod score;
 mod select;
 mod shaped;

@@ -3,7 +3,8 @@
 use isochrony_dsp::filter::notch;
 
 use super::iir::bind;
-use super::streamed::{Sampled, Streamed};
+use super::sampled::Sampled;
+use super::streamed::Streamed;
 use crate::{
     Bound, Break, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json,
     operator,

@@ -9,7 +9,8 @@ use isochrony_dsp::detect::{CellCfar, ClassicStaLta, NoiseCfar, RecursiveStaLta}
 use isochrony_dsp::running::{MOST_SAMPLES, Real, RunningMean, RunningQuantile, RunningRms};
 use isochrony_segment::{DType, SigSeg, StreamId, dispatch};
 
-use super::streamed::{Kernels, Results, Sampled, StreamKernel, Streamed};
+use super::sampled::Sampled;
+use super::streamed::{Kernels, Results, StreamKernel, Streamed};
 use super::wrong_input;
 use crate::{Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType};
 

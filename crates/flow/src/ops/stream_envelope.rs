@@ -3,7 +3,8 @@
 use isochrony_dsp::filter::{Fir, FirMethod, hilbert};
 use isochrony_dsp::spectrum::Precision;
 
-use super::streamed::{Results, Sampled, StreamKernel, Streamed};
+use super::sampled::Sampled;
+use super::streamed::{Results, StreamKernel, Streamed};
 use crate::{
     Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
     json, operator,

@@ -11,14 +11,11 @@
 //! A kernel that sees the future (a centred filter) says by how many samples its results lag: they get the indices of
 //! the samples that they are of, and those that would come of samples before the stretch are left out.
 
-use std::slice::from_ref;
-
-use isochrony_expr::Expr;
 use isochrony_segment::{Buffer, Calibration, DType, SigSeg, StreamId};
 
 use super::compiled::Compiled;
-use super::rowwise::{dtype_of, is_single};
-use super::wrong_input;
+use super::rowwise::dtype_of;
+use super::sampled::Sampled;
 use crate::{Bound, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType};
 
 /// Values of a tile: 16 KiB of doubles.
@@ -45,87 +42,13 @@ pub(crate) trait StreamKernel<T>: Send {
     fn reset(&mut self);
 }
 
-/// Samples, as an operator finds them on its input.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sampled {
-    dtype: DType,
-    stream: StreamId,
-    /// Samples a second.
-    pub(crate) rate: f64,
-    /// Samples are complex.
-    pub(crate) complex: bool,
-    /// Values are in single precision.
-    pub(crate) single: bool,
+/// Kernels in one of the precisions.
+pub(crate) enum Kernels {
+    Single(Parts<f32>),
+    Double(Parts<f64>),
 }
 
 impl Sampled {
-    /// The samples of a port.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] where none come in.
-    pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
-        match *port {
-            PortType::Samples { dtype, stream } => Ok(Self {
-                dtype,
-                stream,
-                rate: stream.get().rate.to_f64(),
-                complex: matches!(dtype, DType::C64 | DType::C128),
-                single: is_single(dtype, stream),
-            }),
-            _ => Err(wrong_input(
-                operator,
-                "samples",
-                port,
-                "put it before rewindow(...)",
-            )),
-        }
-    }
-
-    /// The samples of a port that are real.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] where none come in.
-    pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
-        match Self::of(operator, port)? {
-            given if given.complex => Err(wrong_input(
-                operator,
-                "real samples",
-                port,
-                "take their magnitude first: map(lambda s: abs(s))",
-            )),
-            given => Ok(given),
-        }
-    }
-
-    /// Name, timebase, rate and calibration.
-    pub(crate) fn stream(&self) -> StreamId {
-        self.stream
-    }
-
-    /// What makes values of their precision of them; None where they are such values.
-    ///
-    /// # Errors
-    /// What conversion is refused with.
-    pub(crate) fn converted(&self, operator: &'static str) -> Result<Option<Compiled>, PlanError> {
-        let dtype = dtype_of(self.single, self.complex);
-        if self.dtype == dtype && self.stream.get().calibration.is_identity() {
-            return Ok(None);
-        }
-        let port = PortType::Samples {
-            dtype: self.dtype,
-            stream: self.stream,
-        };
-        let mut compiled = Compiled::default();
-        let values = Expr::input().astype(dtype);
-        compiled.bind(operator, Some(&values), from_ref(&port))?;
-        Ok(Some(compiled))
-    }
-
-    /// The unit of the samples' values; empty if unknown.
-    pub(crate) fn unit(&self) -> &'static str {
-        self.stream.get().calibration.unit()
-    }
-
     /// The kernel in the samples' precision, one for each part of a complex number.
     pub(crate) fn kernels<S, D>(&self, single: impl Fn() -> S, double: impl Fn() -> D) -> Kernels
     where
@@ -141,12 +64,6 @@ impl Sampled {
             Kernels::Double(Parts::new((0..parts).map(boxed).collect()))
         }
     }
-}
-
-/// Kernels in one of the precisions.
-pub(crate) enum Kernels {
-    Single(Parts<f32>),
-    Double(Parts<f64>),
 }
 
 /// A kernel for each part of a number, and memory for a tile.
@@ -313,7 +230,7 @@ impl Streamed {
         let dtype = dtype_of(given.single, given.complex);
         let converted = given.converted(operator)?;
         let stream = given
-            .stream
+            .stream()
             .get()
             .clone()
             .with_calibration(Calibration::identity(results.unit))

@@ -9,6 +9,7 @@ mod batches;
 mod part;
 mod wav;
 mod wav_format;
+mod wav_out;
 
 pub use batches::Batches;
 pub use part::{PartFile, partial_name};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isochrony_flow::{Break, Clock as _, Item, OpError, Pulled, Source};
-use isochrony_segment::{Buffer, BufferMut, SigSeg};
+use isochrony_flow::{Break, Clock as _, OpError, Pulled, Source};
+use isochrony_segment::Buffer;
 use isochrony_time::RunId;
 
 use super::session::{Frame, Parsed, Session};
@@ -14,7 +14,11 @@ use super::{Busy, arrivals};
 use crate::arrivals::{Arrivals, Basis, LiveClock};
 use crate::counts::add;
 use crate::order::{Given, Order, Taken, Window};
-use crate::receive::{Framing, Packet, Queue, Receiver};
+use crate::receive::{Packet, Queue, Receiver};
+
+mod segments;
+
+use segments::Filling;
 
 /// The receiver's clock was set if it moved by so much against one that never is, in ns.
 const SET: i64 = 10_000_000;
@@ -22,17 +26,6 @@ const SET: i64 = 10_000_000;
 const SLACK: f64 = 1.0;
 /// Packets that are looked at in one go.
 const PACKETS: u32 = 4096;
-/// Segments that are kept to be used again.
-const SEGMENTS: usize = 64;
-
-/// Samples of a segment that is being filled.
-struct Filling {
-    memory: Buffer,
-    start: i64,
-    samples: u64,
-    /// When its first frame arrived.
-    came: Duration,
-}
 
 pub(super) struct Live {
     listener: Busy,
@@ -245,93 +238,6 @@ impl Live {
         self.civil = Some(civil);
         let taken = packet.when.taken.unwrap_or(packet.when.civil);
         self.times.take(start, taken, set || moved)
-    }
-
-    /// Copies a frame's samples behind those of the segment, and as many segments as it needs.
-    fn fill(&mut self, mut from: i64, frame: &Frame, skip: u64) -> Result<(), OpError> {
-        let options = &self.listener.0.options;
-        let size = options.dtype.size();
-        let swap = (options.framing != Framing::Isochrony && !options.order.is_native())
-            .then_some(options.dtype.component_size());
-        let bytes = frame.packet.bytes.get(frame.at + skip as usize * size..);
-        let mut bytes = bytes.unwrap_or_default();
-        while !bytes.is_empty() {
-            let mut filling = match self.filling.take() {
-                Some(filling) => filling,
-                None => Filling {
-                    memory: self.memory()?,
-                    start: from,
-                    samples: 0,
-                    came: frame.packet.when.came,
-                },
-            };
-            let room = self.segment - filling.samples;
-            let take = (room as usize * size).min(bytes.len());
-            let at = filling.samples as usize * size;
-            // Nobody else has a reference to it yet.
-            let memory = filling.memory.get_mut().unwrap_or_default();
-            if let Some(memory) = memory.get_mut(at..at + take) {
-                memory.copy_from_slice(&bytes[..take]);
-                if let Some(component) = swap {
-                    memory.chunks_exact_mut(component).for_each(<[u8]>::reverse);
-                }
-            }
-            let samples = (take / size) as u64;
-            filling.samples += samples;
-            from = from.wrapping_add_unsigned(samples);
-            bytes = &bytes[take..];
-            self.filling = Some(filling);
-            if room == samples {
-                self.flush();
-            }
-        }
-        Ok(())
-    }
-
-    /// Memory for a segment: some whose readers are gone, or new.
-    fn memory(&mut self) -> Result<Buffer, OpError> {
-        let free = self
-            .memory
-            .iter_mut()
-            .position(|memory| memory.get_mut().is_some());
-        if let Some(free) = free {
-            return Ok(self.memory.swap_remove(free));
-        }
-        let bytes = self.segment as usize * self.listener.0.options.dtype.size();
-        Ok(BufferMut::zeroed(bytes)?.freeze())
-    }
-
-    /// The segment goes out as it is.
-    fn flush(&mut self) {
-        let Some(filling) = self.filling.take() else {
-            return;
-        };
-        let inner = &self.listener.0;
-        let bytes = filling.samples as usize * inner.options.dtype.size();
-        // A few samples must not keep the memory of many.
-        let values = match BufferMut::zeroed(bytes) {
-            Ok(mut exact) if bytes < filling.memory.len() / 4 => {
-                exact
-                    .bytes_mut()
-                    .copy_from_slice(&filling.memory.bytes()[..bytes]);
-                Some(exact.freeze())
-            }
-            _ => filling.memory.slice(0..bytes),
-        };
-        let segment = values.and_then(|values| {
-            SigSeg::new(values, filling.start, inner.options.dtype, inner.stream).ok()
-        });
-        if self.memory.len() < SEGMENTS {
-            self.memory.push(filling.memory);
-        }
-        if let Some(segment) = segment {
-            add(&inner.counters.samples, filling.samples);
-            self.given = Some(
-                self.given
-                    .map_or(filling.came, |came| came.min(filling.came)),
-            );
-            self.ready.push_back(Pulled::Item(Item::from(segment)));
-        }
     }
 
     /// Whether nothing more is to be expected.

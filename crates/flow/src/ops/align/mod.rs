@@ -18,7 +18,7 @@ mod stretch;
 
 use super::compiled::Compiled;
 use super::join::same_timebase;
-use super::streamed::Sampled;
+use super::sampled::Sampled;
 use super::wrong_input;
 use stretch::{EVERY, Found, Stretch};
 

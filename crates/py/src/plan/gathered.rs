@@ -1,0 +1,53 @@
+//! What a run gathered, as objects of Python: numbers, arrays over the engine's memory, tables.
+
+use isochrony_flow::{Gathered, Plan};
+use isochrony_segment::{BufferMut, DType};
+use pyo3::prelude::*;
+
+use crate::errors::{Raised, Result};
+use crate::memory;
+use crate::table::NativeTable;
+
+/// A result, and of an array the index and number of rows that are next to one another.
+pub(crate) type Collected<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+
+/// What a run gathered, as Python has it.
+pub(crate) fn object<'py>(
+    py: Python<'py>,
+    plan: &Plan,
+    gathered: Gathered,
+) -> Result<Collected<'py>> {
+    let object = match gathered {
+        Gathered::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
+        Gathered::Array(array) => {
+            // Rows of what was in memory, so their lengths fit.
+            let columns = array.shape.get(1).map(|&columns| columns as usize);
+            let mut parts = BufferMut::zeroed_samples::<i64>(2 * array.parts.len())?;
+            let pairs = parts.samples_mut::<i64>().chunks_exact_mut(2);
+            for (pair, (start, rows)) in pairs.zip(array.parts) {
+                pair.copy_from_slice(&[start, rows.cast_signed()]);
+            }
+            let parts = memory::own(py, parts, DType::I64, Some(2))?;
+            let object = memory::gathered(py, array.bytes, array.dtype, columns)?;
+            return Ok((object, Some(parts)));
+        }
+        Gathered::Ranges(ranges) => {
+            let mut ends = BufferMut::zeroed_samples::<i64>(2 * ranges.len())?;
+            for (pair, range) in ends.samples_mut::<i64>().chunks_exact_mut(2).zip(ranges) {
+                pair.copy_from_slice(&[range.start, range.end]);
+            }
+            Ok(memory::own(py, ends, DType::I64, Some(2))?)
+        }
+        Gathered::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
+        _ => Err(Raised::new(
+            "PlanError",
+            "input_type",
+            format!(
+                "{} cannot be gathered; end the plan with count",
+                plan.port()
+            ),
+        )
+        .into()),
+    };
+    object.map(|object| (object, None))
+}
