@@ -8,12 +8,8 @@ server is asked to go on behind the last sequence number that came.
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
 import re
-import selectors
-import socket
 import threading
 import time
 from dataclasses import dataclass
@@ -26,6 +22,7 @@ from .errors import BadSourceError
 from .extras import require
 from .failures import Failures, failures_of_this_run, may_fail
 from .native_errors import OptionError, RunError
+from .seedlink_connection import BrokenError, Connection
 
 if TYPE_CHECKING:
     from ._native import NativePusher
@@ -33,20 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["Channel", "SeedLink", "first_record"]
 
 PORT = 18000
-# A packet is "SL", six hexadecimal digits, and a record.
-_HEAD, _RECORD = 8, 512
-# Longest answer to a command.
-_LINE = 1024
-# A socket is looked at again after so many seconds, so that a run that ends is noticed.
-_LOOK = 0.25
-# Seconds for a connection, and for an answer.
-_ANSWER = 20.0
 # A thread that does not end within so many seconds looks up a name, which nothing can break off; it ends after that.
 _HANGS_UP = 0.75
 # Times in ns since 1970 that the engine knows.
 _FIRST_NS, _LAST_NS = -(1 << 63), (1 << 63) - 1
-# After so long without a packet the server is asked for a sign of life, and after so long without that given up.
-_QUIET, _GONE = 30.0, 90.0
 # Seconds between attempts, at first and at most.
 _AGAIN, _SELDOM = 0.5, 30.0
 # Records behind one another, all new and all further back than any that are late: the station's clock was set back.
@@ -55,10 +42,6 @@ _SET_BACK = 8
 _ORIGIN = 1 << 40
 # Beyond so many seconds what is missing is no gap but a clock that was set.
 _LONGEST_GAP = 30 * 86_400
-
-
-class _BrokenError(Exception):
-    """The connection cannot be used any further."""
 
 
 @dataclass(frozen=True)
@@ -118,147 +101,6 @@ def _decode(record: bytes, channel: Channel) -> _Record | None:
     if not _FIRST_NS <= trace.stats.starttime.ns <= _LAST_NS:
         return None
     return _Record(trace.stats.starttime.ns, float(trace.stats.sampling_rate), np.asarray(trace.data))
-
-
-def _connected(host: str, port: int, stop: threading.Event) -> socket.socket:
-    """A socket that is connected: to the first of a host's addresses that answers."""
-    known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    failed: OSError = OSError(f"{host} has no address")
-    for family, kind, protocol, _, address in known:
-        made = socket.socket(family, kind, protocol)
-        try:
-            _connect(made, address, _ANSWER / len(known), stop)
-        except OSError as error:
-            made.close()
-            failed = error
-        except BaseException:
-            made.close()
-            raise
-        else:
-            return made
-    raise failed
-
-
-def _connect(made: socket.socket, address: Any, seconds: float, stop: threading.Event) -> None:
-    until = time.monotonic() + seconds
-    made.setblocking(False)
-    with selectors.DefaultSelector() as ready:
-        with contextlib.suppress(BlockingIOError):
-            made.connect(address)
-        ready.register(made, selectors.EVENT_WRITE)
-        while not ready.select(_LOOK):
-            _wanted(stop)
-            if time.monotonic() > until:
-                raise TimeoutError(f"no answer within {seconds:.0f} s")
-    failed = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-    if failed:
-        raise OSError(failed, os.strerror(failed))
-    made.settimeout(_LOOK)
-
-
-def _wanted(stop: threading.Event) -> None:
-    if stop.is_set():
-        raise _BrokenError("is not wanted any more")
-
-
-class _Connection:
-    """A connection on which packets of a channel come; all that waits looks at `stop` every quarter of a second."""
-
-    def __init__(self, channel: Channel, after: int | None, stop: threading.Event) -> None:
-        self._stop = stop
-        try:
-            self._socket = _connected(channel.host, channel.port, stop)
-        except OSError as error:
-            raise _BrokenError(f"cannot be reached: {error}") from error
-        self._bytes = bytearray()
-        self._heard = self._asked = time.monotonic()
-        try:
-            self._greet(channel, after)
-        except BaseException:
-            self.close()
-            raise
-
-    def _greet(self, channel: Channel, after: int | None) -> None:
-        hello = self._ask("HELLO")
-        if "SEEDLINK" not in hello.upper():
-            raise _BrokenError(f"is no SeedLink server: it says {hello[:60]!r}")
-        self._line()
-        go_on = "" if after is None else f" {(after + 1) & 0xFFFFFF:06X}"
-        for command in (
-            f"STATION {channel.station} {channel.network}",
-            f"SELECT {channel.location or '--'}{channel.channel}.D",
-            f"DATA{go_on}",
-        ):
-            answer = self._ask(command)
-            if answer != "OK":
-                raise _BrokenError(f"answers {answer[:60]!r} to {command}")
-        self._send("END")
-
-    def _send(self, command: str) -> None:
-        try:
-            self._socket.sendall(f"{command}\r".encode())
-        except OSError as error:
-            raise _BrokenError(f"closed the connection: {error}") from error
-
-    def _ask(self, command: str) -> str:
-        self._send(command)
-        return self._line()
-
-    def _line(self) -> str:
-        until = time.monotonic() + _ANSWER
-        while b"\n" not in self._bytes:
-            if len(self._bytes) > _LINE or time.monotonic() > until:
-                raise _BrokenError("does not answer as a SeedLink server does")
-            self._more()
-        line, _, rest = self._bytes.partition(b"\n")
-        self._bytes = bytearray(rest)
-        return line.decode("ascii", "replace").strip()
-
-    def _more(self) -> bool:
-        """Reads what there is; whether there was anything."""
-        _wanted(self._stop)
-        try:
-            piece = self._socket.recv(1 << 16)
-        except TimeoutError:
-            return False
-        except OSError as error:
-            raise _BrokenError(f"closed the connection: {error}") from error
-        if not piece:
-            raise _BrokenError("closed the connection")
-        self._bytes += piece
-        self._heard = time.monotonic()
-        return True
-
-    def packet(self) -> tuple[int, bytes] | None:
-        """The next packet's sequence number and record; None if none came within about a quarter of a second."""
-        while True:
-            if len(self._bytes) >= _HEAD + _RECORD:
-                head = bytes(self._bytes[:_HEAD])
-                record = bytes(self._bytes[_HEAD : _HEAD + _RECORD])
-                if head.startswith(b"SLINFO"):
-                    del self._bytes[: _HEAD + _RECORD]
-                    return None
-                try:
-                    sequence = int(head[2:], 16) if head.startswith(b"SL") else -1
-                except ValueError:
-                    sequence = -1
-                if sequence < 0:
-                    raise _BrokenError(f"sent {head!r} where a packet should begin")
-                del self._bytes[: _HEAD + _RECORD]
-                return sequence, record
-            if self._bytes.startswith(b"END"):
-                raise _BrokenError("ended the connection")
-            if not self._more():
-                now = time.monotonic()
-                if now - self._heard > _GONE:
-                    raise _BrokenError(f"said nothing for {_GONE:.0f} s")
-                if now - max(self._heard, self._asked) > _QUIET:
-                    self._asked = now
-                    self._send("INFO ID")
-                return None
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 class _Places:
@@ -330,8 +172,8 @@ class SeedLink:
         """Connect, and receive in a thread until `stop`."""
         stop = self._stop = threading.Event()
         try:
-            connection = _Connection(self._channel, self._after, stop)
-        except _BrokenError as error:
+            connection = Connection(self._channel, self._after, stop)
+        except BrokenError as error:
             raise BadSourceError(f"{self._channel} {error}; check the address, and whether the server runs") from error
         arguments = (connection, pusher, stop, failures_of_this_run())
         self._thread = threading.Thread(target=self._serve, args=arguments, name="isochrony-seedlink", daemon=True)
@@ -344,7 +186,7 @@ class SeedLink:
             self._thread.join(_HANGS_UP)
             self._thread = None
 
-    def _serve(self, connection: _Connection, pusher: NativePusher, stop: threading.Event, failures: Failures) -> None:
+    def _serve(self, connection: Connection, pusher: NativePusher, stop: threading.Event, failures: Failures) -> None:
         try:
             self._receive(connection, pusher, stop)
         except Exception as error:
@@ -354,20 +196,20 @@ class SeedLink:
             failed.__cause__ = error
             failures.add(failed)
 
-    def _receive(self, connection: _Connection | None, pusher: NativePusher, stop: threading.Event) -> None:
+    def _receive(self, connection: Connection | None, pusher: NativePusher, stop: threading.Event) -> None:
         places = _Places(self._rate, self._reorder)
         again = _AGAIN
         try:
             while not stop.is_set():
                 try:
                     if connection is None:
-                        connection = _Connection(self._channel, self._after, stop)
+                        connection = Connection(self._channel, self._after, stop)
                         self.counts["reconnects"] += 1
                     packet = connection.packet()
                     if packet is not None:
                         self._take(*packet, places, pusher)
                         again = _AGAIN
-                except _BrokenError as error:
+                except BrokenError as error:
                     if "where a packet should begin" in str(error):
                         pusher.malformed()
                     if connection is not None:
@@ -401,8 +243,8 @@ def first_record(channel: Channel, timeout: float) -> tuple[np.dtype[Any], float
     """What a channel sends: dtype and rate of the first record that comes, and the sequence number before it."""
     require("obspy", "listening to SeedLink")
     try:
-        connection = _Connection(channel, None, threading.Event())
-    except _BrokenError as error:
+        connection = Connection(channel, None, threading.Event())
+    except BrokenError as error:
         raise BadSourceError(f"{channel} {error}; check the address, and whether the server runs") from error
     until = time.monotonic() + timeout
     try:
@@ -411,7 +253,7 @@ def first_record(channel: Channel, timeout: float) -> tuple[np.dtype[Any], float
             decoded = None if packet is None else _decode(packet[1], channel)
             if packet is not None and decoded is not None:
                 return decoded.samples.dtype.newbyteorder("="), decoded.rate, (packet[0] - 1) & 0xFFFFFF
-    except _BrokenError as error:
+    except BrokenError as error:
         raise BadSourceError(f"{channel} {error}; check the channel's name") from error
     finally:
         connection.close()
