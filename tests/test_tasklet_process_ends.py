@@ -26,6 +26,25 @@ pytestmark = pytest.mark.native
 __all__ = ["nothing_is_left", "store"]  # fixtures
 
 
+class ClippedError(Exception):
+    def __init__(self, signal: str, *, at: int) -> None:
+        super().__init__(f"{signal} is clipped at {at}")
+        self.at = at
+
+
+def test_what_a_function_raises_comes_back_as_itself(store: iso.Store) -> None:
+    def strict(inputs: list[iso.Selection], outputs: list[iso.Output]) -> None:
+        outputs[0][:] = 0
+        if inputs[0].ranges[0][0] == PART:
+            raise ClippedError(inputs[0].name, at=PART + 3)
+
+    with pytest.raises(TaskletError, match=f"ramp is clipped at {PART + 3}") as failed:
+        away(strict, store).run()
+    cause = failed.value.__cause__
+    assert type(cause) is ClippedError
+    assert cause.at == PART + 3
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("death", [lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os._exit(3)])
 def test_a_process_that_dies_costs_one_more_try_of_its_tasklet(

@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._native import end_with
+from .raised import dumps, pickled, said
 
 # Kind of a message, and how many bytes of it follow. Kinds and fields are those of crates/py/src/processes/wire.rs.
 HEADER = struct.Struct("=IQ")
@@ -212,7 +213,7 @@ class _Worker:
             value, written = _errand.run(self.functions[number], about, self.mapped)
             returned, is_any = b"", value is not None
             if is_any:
-                returned = _errand.packed(value, _dumps)
+                returned = _errand.packed(value, dumps)
             value = None
         except BaseException as error:
             value, raised = None, _described(error)
@@ -235,9 +236,9 @@ def _described(error: BaseException) -> tuple[bytes, ...]:
     # Not the frames of this file.
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, frames)).encode(errors="replace")
-    said = _str(error).encode(errors="replace")
+    message = said(error).encode(errors="replace")
     name = type(error).__qualname__.encode(errors="replace")
-    return text, name, said, _pickled(error)
+    return text, name, message, pickled(error)
 
 
 def _refused(error: OSError, size: int) -> OSError:
@@ -257,33 +258,6 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
-
-
-def _str(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception:
-        return ""
-
-
-def _pickled(error: BaseException) -> bytes:
-    """An exception that survives being pickled, or nothing."""
-    error.__traceback__ = error.__cause__ = error.__context__ = None
-    with contextlib.suppress(Exception):
-        data = _dumps(error)
-        pickle.loads(data)
-        return data
-    return b""
-
-
-def _dumps(error: BaseException) -> bytes:
-    try:
-        import cloudpickle
-    except ImportError:
-        return pickle.dumps(error)
-    # A class that travelled here by value goes back as the one that it was.
-    data: bytes = cloudpickle.dumps(error)
-    return data
 
 
 def _dtype(name: bytes) -> np.dtype[Any]:
