@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import errno
 import importlib
@@ -16,6 +17,7 @@ from .. import __version__
 from ..errors import IsochronyError, MissingExtraError, UsageError
 from .exits import EPILOG, Exit
 from .formatter import Formatter
+from .output import standard_streams
 from .words import as_options
 
 __all__ = ["COMMANDS", "Parser", "build_parser", "main"]
@@ -115,16 +117,18 @@ def build_parser() -> Parser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line (default: the process's) and return its exit code."""
+    with standard_streams():
+        return _main(argv)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     try:
-        arguments = build_parser().parse_args(argv)
-        return int(arguments.run(arguments))
+        return _run(argv)
     except KeyboardInterrupt:
         _say("interrupted; what was committed stays, and the same command resumes")
         return Exit.INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away (`| head`): that is no error. Python
-        # would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output went away (`| head`): that is no error.
         return Exit.OK
     except (IsochronyError, OSError) as error:
         if os.environ.get("ISOCHRONY_DEBUG") == "1":
@@ -140,6 +144,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         _say(f"{said}; this is a mistake in isochrony: report what it shows with ISOCHRONY_DEBUG=1")
         return Exit.INTERNAL
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """Runs a command; what it printed is written when this returns."""
+    try:
+        arguments = build_parser().parse_args(argv)
+        status = int(arguments.run(arguments))
+    except SystemExit:
+        # --help and --version.
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return status
 
 
 def _status(error: Exception) -> Exit:
@@ -159,6 +176,7 @@ _HINTS = {
     errno.EISDIR: "it is a folder: name a file",
     errno.ENOTDIR: "a part of the path is a file: check the path",
     errno.EIO: "its disk fails: copy what can be read",
+    errno.EBADF: "it is closed: redirect it to a file or a pipe",
 }
 
 
@@ -174,4 +192,6 @@ def _one_line(error: Exception) -> str:
 
 
 def _say(message: str) -> None:
-    print(f"isochrony: {message}", file=sys.stderr)
+    # Where that cannot be written, nobody could be told so.
+    with contextlib.suppress(OSError):
+        print(f"isochrony: {message}", file=sys.stderr)

@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
     parser.add_argument("--out", type=Path, metavar="F", help="write what comes out to F.csv, F.parquet or F.npy")
     parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
-    parser.add_argument("--memory", metavar="BYTES", type=int, help="most bytes that may wait in queues and blocks")
+    parser.add_argument(
+        "--memory", metavar="BYTES", help="most bytes that may wait in queues and blocks, such as 64MiB (default: 1GiB)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
