@@ -90,16 +90,16 @@ lint-rust:
 
 # stubtest imports the extension, so the stubs are checked against what was built.
 lint-python: build-test
-	$(BIN)/ruff check python tests
-	$(BIN)/ruff format --check python tests
+	$(BIN)/ruff check python tests bench
+	$(BIN)/ruff format --check python tests bench
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest isochrony._native \
 	  --allowlist tests/stubtest_allowlist.txt --ignore-unused-allowlist
 
 fmt: $(VENV)/.test-env
 	cargo fmt --all
-	$(BIN)/ruff check --fix python tests
-	$(BIN)/ruff format python tests
+	$(BIN)/ruff check --fix python tests bench
+	$(BIN)/ruff format python tests bench
 
 # --- measuring and fuzzing ----------------------------------------------------
 

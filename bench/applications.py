@@ -1,8 +1,8 @@
 """DETECTAUDIO, PIPELINE and PACKETS, whole, against the same work in NumPy and SciPy, by turns in one thread;
 PIPELINE on two workers, too.
 
-The plans are those of `examples/`, over arrays in memory with one clock. What others find is asserted equal to what ours
-finds before its time counts. NumPy's work is done in chunks that stay in the cache; what it has no vector for, the
+The plans are those of `examples/`, over arrays in memory with one clock. What others find is asserted equal to what
+ours finds before its time counts. NumPy's work is done in chunks that stay in the cache; what it has no vector for, the
 detector's noise model, which each number changes for the next, is a loop in Python, or the same loop compiled by Numba.
 GNU Radio has no such detector: it does what comes before, and its time is that of less work.
 """
@@ -26,11 +26,9 @@ from peers_flow import MISSING, RESULTS, Server, Turn, compare, missing
 
 # Behind it: it sets the number of threads before NumPy is loaded.
 import numpy as np  # isort: skip
+from peers_detectors import Array, Ranges, groups, jit, levels, tail, triggered  # isort: skip
 
 import isochrony as iso
-
-Array = np.ndarray[Any, Any]
-Ranges = list[tuple[int, int]]
 
 GOAL = 5.0
 
@@ -47,61 +45,6 @@ def example(name: str) -> ModuleType:
 
 
 DETECT, PIPE, RADIO = example("detectaudio"), example("pipeline"), example("packets")
-
-
-def jit(function: Any) -> Any:
-    """A loop of a peer, compiled."""
-    from numba import njit
-
-    return njit(function)
-
-
-def levels(scores: Array, deviations: float, memory: int, cut: tuple[float, float], timeout: int = 1000) -> Array:
-    """The detector's levels, by the definition of `Plan.cfar`; `cut` is what leaving out the tail takes from the noise."""
-    found = np.zeros(len(scores))
-    weight = 2.0 * memory - 1.0
-    widen = weight / (weight - 1.0) / cut[1]
-    count = detected = 0
-    mean = variance = limit = 0.0
-    for k, value in enumerate(scores):
-        learns = count < memory
-        if not learns:
-            above = value - (mean - cut[0] * limit / deviations)
-            level = 0.0 if above == 0.0 else above / limit
-            found[k] = level
-            detected = detected + 1 if level >= 1.0 else 0
-            learns = detected == 0 or detected > timeout
-        if learns:
-            count = min(count + 1, memory)
-            gain = 1.0 / count
-            off = value - mean
-            step = gain * off
-            mean += step
-            variance = (1.0 - gain) * (variance + off * step)
-            limit = deviations * math.sqrt(variance * widen)
-    return found
-
-
-def tail(deviations: float) -> tuple[float, float]:
-    """Mean and variance of standard Gaussian numbers without those above so many deviations."""
-    density = math.exp(-0.5 * deviations**2) / math.sqrt(2 * math.pi)
-    below = 0.5 * math.erfc(-deviations / math.sqrt(2))
-    mean = -density / below
-    return mean, 1.0 - deviations * density / below - mean**2
-
-
-def triggered(values: Array, window: int, on: float, off: float, least: int, merge: int) -> Ranges:
-    """Ranges as `Plan.triggers` gives them, from the few values that are above `off`."""
-    ranges: Ranges = []
-    for group in _groups(np.flatnonzero(values >= off), 1):
-        risen = group[values[group] >= on]
-        if risen.size:
-            start, end = int(risen[0]) * window, (int(group[-1]) + 1) * window
-            if ranges and start - ranges[-1][1] <= merge:
-                start = ranges.pop()[0]
-            ranges.append((start, end))
-    return [one for one in ranges if one[1] - one[0] >= least]
-
 
 # --- DETECTAUDIO -------------------------------------------------------------------
 
@@ -267,7 +210,7 @@ def _steepest(stations: Array, levels: Array) -> Rows:
     """Where each station falls most, in each window around what was detected."""
     window, taps = PIPE.WINDOW, np.array(PIPE.STEEP)
     found: Rows = [[] for _ in stations]
-    for group in _groups(np.flatnonzero(levels >= 1), 3):
+    for group in groups(np.flatnonzero(levels >= 1), 3):
         start = max(int(group[0]) - 1, 0) * window
         end = min((int(group[-1]) + 2) * window, stations.shape[1])
         for samples, ats in zip(stations, found, strict=True):
@@ -275,11 +218,6 @@ def _steepest(stations: Array, levels: Array) -> Rows:
             for at in range(0, end - start - 2 * window + 1, window):
                 ats.append(start + at + int(fall[at : at + 2 * window].argmin()))
     return found
-
-
-def _groups(found: Array, apart: int) -> list[Array]:
-    """What is found, in groups with no more than so much from one to the next."""
-    return [one for one in np.split(found, np.flatnonzero(np.diff(found) > apart) + 1) if one.size]
 
 
 def fallen(stations: Array, workers: int = 1) -> Callable[[], Rows]:

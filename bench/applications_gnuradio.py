@@ -1,7 +1,7 @@
 """DETECTAUDIO's scores in GNU Radio, timed on request; runs under the Python that GNU Radio was installed for.
 
-Reads ``WINDOW SAMPLES`` a line and answers with seconds and the scores that came out: windows, spectra, magnitudes, weights
-and sums. A source that repeats a second of noise stands for the recording. Building the flowgraph is not timed.
+Reads ``WINDOW SAMPLES`` a line and answers with seconds and the scores that came out: windows, spectra, magnitudes,
+weights and sums. A source that repeats a second of noise stands for the recording. Building the flowgraph is not timed.
 """
 
 from __future__ import annotations
