@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +11,11 @@ import numpy as np
 
 from ._native import nbuffer as _nbuffer
 from .native_errors import NBufferError, OptionError
-from .options import choice
+from .options import byte_count, choice, flag, function_or_none, is_auto, number
 from .progress import ImportProgress, bytes_text
 from .streams import Opened, open_destination, open_sources
 
-__all__ = ["NBufferReport", "Result", "StreamReport", "WorkerReport", "byte_count", "nbuffer"]
+__all__ = ["NBufferReport", "Result", "StreamReport", "WorkerReport", "nbuffer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,22 +225,27 @@ def nbuffer(
     choice("order", order, ("none", "output", "execution", "both"))
     choice("merge", merge, ("order", "fair"))
     names, function = _processors(process)
+    for name, given in (("initial", initial), ("combine", combine), ("log", log)):
+        function_or_none(name, given)
+    if not callable(progress):
+        flag("progress", progress, ", or a function of bytes done and in all")
+    batch = flag("batch", batch)
     if (initial is None) != (combine is None) or (initial is not None and function is None):
         raise OptionError("initial and combine belong together, and to a function; give all three, or neither of both")
     if delimiter is not None and prefix is not None:
         raise OptionError("delimiter and prefix are given; records have one framing: leave one of them out")
     asked = {
         "order": order,
-        "workers": None if workers == "auto" else _whole("workers", workers, 1, "1 to 4096, or 'auto'"),
+        "workers": None if is_auto(workers) else number("workers", workers, 1, "1 to 4096, or 'auto'"),
         "memory": byte_count("memory", memory),
         "buffer": None if buffer is None else byte_count("buffer", buffer),
-        "stride": _whole("stride", stride),
+        "stride": number("stride", stride, 1, "a whole number of bytes, from 1"),
         "delimiter": None if delimiter is None else _delimiter(delimiter),
         "prefix": None if prefix is None else _prefix(prefix),
         "fair": merge == "fair",
-        "ramp": bool(ramp),
-        "eager": bool(eager),
-        "trace": _whole("trace", trace, 0, "visits from 0"),
+        "ramp": flag("ramp", ramp),
+        "eager": flag("eager", eager),
+        "trace": number("trace", trace, 0, "visits from 0"),
     }
     spelled = _with_dtypes(names, src)
     destinations = [] if dst is None else list(dst) if isinstance(dst, list | tuple) else [dst]
@@ -310,37 +314,6 @@ def _processors(process: Any) -> tuple[list[str], Callable[..., Any] | None]:
         what = f"{len(functions)} functions" if not refused else repr(refused[0])
         raise OptionError(f"process={what} is refused; give a function, names of native processors, or a list of both")
     return names, functions[0] if functions else None
-
-
-def _whole(name: str, value: object, least: int = 1, legal: str = "a whole number of bytes, from 1") -> int:
-    try:
-        number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if not least <= number < 1 << 63:
-        raise OptionError(f"{name}={value!r} is refused; give {legal}")
-    return number
-
-
-_UNITS = {"": 1, "B": 1, "K": 1000, "KB": 1000, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9, "T": 10**12}
-_UNITS |= {"TB": 10**12, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
-
-
-def byte_count(name: str, value: object, least: int = 1, other: str = "") -> int:
-    """A number of bytes from `least` on: a whole number, or text such as "100MB" (powers of 1000) or "64MiB" (of 1024).
-
-    `other` says in words what else is legal.
-    """
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
-        unit = None if found is None else _UNITS.get(found[2].upper())
-        if found is not None and unit is not None:
-            count = int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
-            if least <= count < 1 << 63:
-                return count
-        such = f'give bytes from {least}, such as 1000000, "100MB" or "64MiB"{other}'
-        raise OptionError(f"{name}={value!r} is refused; {such}")
-    return _whole(name, value, least, f"a whole number of bytes, from {least}{other}")
 
 
 def _delimiter(value: Any) -> list[int]:

@@ -1,26 +1,81 @@
-"""Options of plans: what is no legal value is refused when a step is added, not when the plan runs."""
+"""Options: what is no legal value is refused when it is given, not when something runs."""
 
 from __future__ import annotations
 
 import operator
+import re
+
+import numpy as np
 
 from .native_errors import OptionError
 
-__all__ = ["choice", "whole"]
+__all__ = ["byte_count", "choice", "flag", "function_or_none", "is_auto", "number", "whole"]
 
 
 def whole(step: str, value: object, unit: str, least: int = 1) -> int:
     """A whole number from `least` that 64 bits hold, or `OptionError`."""
-    try:
-        number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = -1
-    if not least <= number < 1 << 63:
+    count = _counted(value, least)
+    if count is None:
         raise OptionError(f"{step}({value!r}) is refused; give a whole number of {unit}, from {least}")
-    return number
+    return count
+
+
+def number(name: str, value: object, least: int, legal: str) -> int:
+    """The same of an option by its name; `legal` says in words what may be given."""
+    count = _counted(value, least)
+    if count is None:
+        raise OptionError(f"{name}={value!r} is refused; give {legal}")
+    return count
+
+
+def _counted(value: object, least: int) -> int | None:
+    try:
+        count = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return count if not isinstance(value, bool) and least <= count < 1 << 63 else None
+
+
+_UNITS = {"": 1, "B": 1, "K": 1000, "KB": 1000, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9, "T": 10**12}
+_UNITS |= {"TB": 10**12, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+
+def byte_count(name: str, value: object, least: int = 1, other: str = "") -> int:
+    """A number of bytes from `least` on: a whole number, or text such as "100MB" (powers of 1000) or "64MiB" (of 1024).
+
+    `other` says in words what else is legal.
+    """
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+        unit = None if found is None else _UNITS.get(found[2].upper())
+        if found is not None and unit is not None:
+            count = int(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
+            if least <= count < 1 << 63:
+                return count
+        such = f'give bytes from {least}, such as 1000000, "100MB" or "64MiB"{other}'
+        raise OptionError(f"{name}={value!r} is refused; {such}")
+    return number(name, value, least, f"a whole number of bytes, from {least}{other}")
 
 
 def choice(name: str, value: object, legal: tuple[str, ...]) -> None:
     """One of `legal`, or `OptionError`."""
-    if value not in legal:
+    if not isinstance(value, str) or value not in legal:
         raise OptionError(f"{name}={value!r} is refused; give {' or '.join(map(repr, legal))}")
+
+
+def flag(name: str, value: object, other: str = "") -> bool:
+    """True or False, or `OptionError`; `other` says in words what else is legal."""
+    if not isinstance(value, bool | np.bool_):
+        raise OptionError(f"{name}={value!r} is refused; give True or False{other}")
+    return bool(value)
+
+
+def function_or_none(name: str, value: object) -> None:
+    """A function, None, or `OptionError`."""
+    if value is not None and not callable(value):
+        raise OptionError(f"{name}={value!r} is refused; give a function, or leave it out")
+
+
+def is_auto(value: object) -> bool:
+    """Whether it is "auto"; an array, which compares with nothing, is not."""
+    return isinstance(value, str) and value == "auto"

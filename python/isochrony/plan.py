@@ -278,7 +278,7 @@ class Plan(
         tolerance: float = 0.0,
         pin: bool = False,
         progress: bool = False,
-        memory: int | None = None,
+        memory: int | str | None = None,
         optimise: bool = True,
         control: Control | None = None,
     ) -> Any:
@@ -302,11 +302,11 @@ class Plan(
                 included. 0: such operators go on in order.
             pin: keep each worker on a core of its own.
             progress: draw a progress line on a terminal.
-            memory: most bytes that may wait in queues and pooled blocks, of all threads together; default 1 GiB. Not
-                counted are the result, samples that are mapped, which are the page cache's, and what Python functions
-                make: one block's arrays at a time in each thread or worker process, and all that they keep. Where it
-                is short fewer workers are at work at once, and what one gave up for lack of it is done again, so a
-                Python function may be called twice for the same windows.
+            memory: most bytes that may wait in queues and pooled blocks, of all threads together: a number, or text
+                such as "256MB"; default 1 GiB. Not counted are the result, samples that are mapped, which are the page
+                cache's, and what Python functions make: one block's arrays at a time in each thread or worker process,
+                and all that they keep. Where it is short fewer workers are at work at once, and what one gave up for
+                lack of it is done again, so a Python function may be called twice for the same windows.
             optimise: rewrite the plan first; results are the same.
             control: what changes parameters while it runs.
 
@@ -318,7 +318,8 @@ class Plan(
         Raises:
             RunError: an operator failed; the message names it, the samples and their time. What a Python function
                 raised is its `__cause__`.
-            OptionError: `workers` is no number from 1 to 1024, nor "auto"; `tolerance` is none from 0 to below 1.
+            OptionError: `workers` is no number from 1 to 1024, nor "auto"; `tolerance` is none from 0 to below 1;
+                another option without a legal value.
             PlanError: `control` with more than one worker.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
         """
@@ -340,7 +341,7 @@ class Plan(
         tolerance: float = 0.0,
         pin: bool = False,
         progress: bool = False,
-        memory: int | None = None,
+        memory: int | str | None = None,
         optimise: bool = True,
         control: Control | None = None,
     ) -> RunResult:

@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
+from .control import Control
 from .failures import Failures, expected
 from .native_errors import OptionError, PlanError
-from .options import whole
+from .options import byte_count, flag, is_auto
 from .progress import ImportProgress
 from .report import OperatorReport, ProcessReport, Report, RunResult, TaskReport, WorkerReport
 from .table import Table
 
 if TYPE_CHECKING:
     from ._native import NativeControl, NativePlan
-    from .control import Control
     from .plan import Plan
 
 # Threads beyond this only cost memory.
@@ -34,7 +34,7 @@ def collect(
     tolerance: float = 0.0,
     pin: bool = False,
     progress: bool = False,
-    memory: int | None = None,
+    memory: int | str | None = None,
     optimise: bool = True,
     control: Control | None = None,
 ) -> tuple[Any, ...]:
@@ -68,7 +68,7 @@ def run(
     tolerance: float = 0.0,
     pin: bool = False,
     progress: bool = False,
-    memory: int | None = None,
+    memory: int | str | None = None,
     optimise: bool = True,
     control: Control | None = None,
 ) -> RunResult:
@@ -80,11 +80,11 @@ def run(
         A `RunResult`: its `report` says what each operator did.
     """
     first, others = _natives(plans)
-    memory = None if memory is None else whole("memory=", memory, "bytes")
-    threads = (_threads(workers), pin, _granted(tolerance))
+    most = None if memory is None else byte_count("memory", memory)
+    threads, rewritten = (_threads(workers), flag("pin", pin), _granted(tolerance)), flag("optimise", optimise)
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line, expected() as failures:
         looks = _looks(line if progress else None, failures)
-        return _done(first.run(others, memory, optimise, looks, _native(control), threads))
+        return _done(first.run(others, most, rewritten, looks, _native(control), threads))
 
 
 def collect_reported(
@@ -94,7 +94,7 @@ def collect_reported(
     tolerance: float = 0.0,
     pin: bool = False,
     progress: bool = False,
-    memory: int | None = None,
+    memory: int | str | None = None,
     optimise: bool = True,
     control: Control | None = None,
 ) -> tuple[tuple[Any, ...], tuple[npt.NDArray[np.int64] | None, ...], RunResult]:
@@ -102,18 +102,18 @@ def collect_reported(
     the report.
     """
     first, others = _natives(plans)
-    memory = None if memory is None else whole("memory=", memory, "bytes")
-    threads = (_threads(workers), pin, _granted(tolerance))
+    most = None if memory is None else byte_count("memory", memory)
+    threads, rewritten = (_threads(workers), flag("pin", pin), _granted(tolerance)), flag("optimise", optimise)
     with ImportProgress("running", enabled=None if progress else False, unit="samples") as line, expected() as failures:
         looks = _looks(line if progress else None, failures)
-        gathered, done = first.collect(others, memory, optimise, looks, _native(control), threads)
+        gathered, done = first.collect(others, most, rewritten, looks, _native(control), threads)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
     return tuple(results), tuple(parts for _, parts in gathered), _done(done)
 
 
 def _threads(workers: object) -> int:
     """How many workers; of "auto" as many as the process has cores."""
-    if workers == "auto":
+    if is_auto(workers):
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and 1 <= workers <= MOST_WORKERS:
         return int(workers)
@@ -150,7 +150,9 @@ def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
     return plans[0]._native, [plan._native for plan in plans[1:]]
 
 
-def _native(control: Control | None) -> NativeControl | None:
+def _native(control: object) -> NativeControl | None:
+    if control is not None and not isinstance(control, Control):
+        raise OptionError(f"control={control!r} is refused; give an isochrony.Control, or leave it out")
     return None if control is None else control._native
 
 

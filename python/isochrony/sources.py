@@ -62,6 +62,13 @@ def scan(
         raise PlanError("scan takes clock= for a signal of a store; leave it out")
     if io is not None and not isinstance(source, Signal | Selection):
         raise PlanError("scan takes io= for a signal of a store; leave it out")
+    for name, given, kind, legal in (
+        ("clock", clock, Signal, "another signal"),
+        ("io", io, str, 'the name of a strategy, such as "mmap"'),
+        ("unit", unit, str, 'text, such as "kPa"'),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise PlanError(f"scan {name}={given!r} is refused; give {legal}, or leave it out")
     if isinstance(source, Signal | Selection | Listener | Followed):
         if rate is not None or unit:
             raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")

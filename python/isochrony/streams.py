@@ -89,9 +89,13 @@ def _open_source(source: Any, opened: Opened) -> None:
             raise IsADirectoryError(21, "it is a folder: name a file", os.fspath(source))
         opened.add((os.fspath(source), "descriptor", descriptor))
     elif _is_number(source):
-        opened.add((f"descriptor {source}", "descriptor", os.dup(source)))
+        opened.add((f"descriptor {source}", "descriptor", _duplicate("src", source)))
     elif isinstance(source, socket.socket):
-        opened.add(("socket", "descriptor", os.dup(source.fileno())))
+        opened.add(("socket", "descriptor", _duplicate("src", source.fileno())))
+    elif isinstance(source, io.TextIOBase):
+        raise UsageError("src gives text, and N-buffering takes bytes; open it in binary mode, or give src.buffer")
+    elif isinstance(source, io.IOBase) and not _serves("src", source):
+        raise UsageError(f"src {_name(source)} is open for writing only; open it for reading")
     elif (samples := _samples(source)) is not None:
         for name, array in samples:
             opened.add((name, "memory", _memory(array)))
@@ -110,6 +114,22 @@ def _open_source(source: Any, opened: Opened) -> None:
         opened.add(("memory", "memory", _memory(source)))
 
 
+def _duplicate(what: str, descriptor: int) -> int:
+    try:
+        return os.dup(descriptor)
+    except (OSError, OverflowError):
+        raise UsageError(f"{what}: descriptor {descriptor} is not open; give one that is, or a path") from None
+
+
+def _serves(what: str, stream: io.IOBase) -> bool:
+    """Whether a file is open for what it is given for; streams of other kinds need not know."""
+    if stream.closed:
+        raise UsageError(f"{what} {_name(stream)} is closed; open it anew, and leave it open")
+    if isinstance(stream, io.FileIO | io.BufferedReader | io.BufferedWriter | io.BufferedRandom):
+        return stream.readable() if what == "src" else stream.writable()
+    return True
+
+
 def _seek(file: Any, to: int) -> None:
     with contextlib.suppress(OSError, ValueError):
         file.seek(to)
@@ -125,9 +145,14 @@ def _name(stream: Any) -> str:
 
 
 def _memory(source: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    if isinstance(source, np.ndarray):
+        # Also of types that other libraries have no name for: of the other byte order, times, several fields.
+        if source.dtype.hasobject:
+            raise UsageError(f"src of dtype {source.dtype} is refused; give samples, such as numbers")
+        source = source.reshape(-1).view("u1") if source.flags.c_contiguous and source.size else source
     try:
         view = memoryview(source)
-    except TypeError:
+    except (TypeError, ValueError):
         raise UsageError(
             f"src={type(source).__name__} is refused; give a path, something bytes-like, an open file, a descriptor, "
             "a socket, a signal, an object with read, or a list of those"
@@ -196,9 +221,13 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             opened.replace(descriptor)
     elif _is_number(destination):
-        opened.add((f"descriptor {destination}", "descriptor", os.dup(destination)))
+        opened.add((f"descriptor {destination}", "descriptor", _duplicate("dst", destination)))
     elif isinstance(destination, socket.socket):
-        opened.add(("socket", "descriptor", os.dup(destination.fileno())))
+        opened.add(("socket", "descriptor", _duplicate("dst", destination.fileno())))
+    elif isinstance(destination, io.TextIOBase):
+        raise UsageError("dst takes text, and output is bytes; open it in binary mode, or give dst.buffer")
+    elif isinstance(destination, io.IOBase) and not _serves("dst", destination):
+        raise UsageError(f"dst {_name(destination)} is open for reading only; open it for writing")
     elif isinstance(destination, Signal):
         writer = Writer(destination)
         opened.add((destination.name, "object", writer.write), lambda _: writer.end())
@@ -211,8 +240,6 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
         opened.add((_name(destination), "descriptor", os.dup(destination.fileno())), after)
     elif isinstance(destination, io.RawIOBase):
         opened.add((_name(destination), "object", _raw(destination)))
-    elif isinstance(destination, io.TextIOBase):
-        raise UsageError("dst takes text, and output is bytes; open it in binary mode, or give dst.buffer")
     elif callable(getattr(destination, "write", None)):
         opened.add((_name(destination), "object", destination.write))
     else:

@@ -18,8 +18,7 @@ from .chain import Chain
 from .functions import OnWorkers, shown
 from .identity import identity
 from .native_errors import OptionError, PlanError, TaskletError
-from .nbuffering import byte_count
-from .options import choice
+from .options import byte_count, choice, flag, is_auto
 from .progress import ImportProgress
 from .running import _threads
 from .tasklet_output import Output
@@ -105,6 +104,8 @@ class Tasklet:
         else:
             # Now, and not when it is run: what a function encloses may change with each run.
             self._identity, self.function_name = identity(work), shown(getattr(work, "func", work))
+        if name is not None and not isinstance(name, str):
+            raise OptionError(f"name={name!r} is refused; give text, or leave it out")
         self.name: str = name or self._called()
 
     def _called(self) -> str:
@@ -240,9 +241,9 @@ class Executor:
             "scratch_memory": _in_memory(scratch_memory),
             "given": order == "given",
             "prefetch": byte_count("prefetch", prefetch, 0),
-            "keep_going": bool(keep_going),
+            "keep_going": flag("keep_going", keep_going),
             "keep_every_s": float(keep_every_s),
-            "journal": None if journal is None else Path(journal),
+            "journal": _journal(journal),
         }
         self.tasklets: list[Tasklet] = []
 
@@ -315,16 +316,29 @@ class Executor:
 
 
 def _in_memory(given: int | str) -> int | None:
-    if given == "auto":
+    if is_auto(given):
         return None
     return byte_count("scratch_memory", given, 0, ', or "auto"')
+
+
+def _journal(given: object) -> Path | None:
+    if given is not None and not isinstance(given, str | os.PathLike):
+        raise OptionError(f"journal={given!r} is refused; give the path of a file, or leave it out")
+    return None if given is None else Path(given)
+
+
+def _listed(which: str, given: Any) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        raise OptionError(f"{which}={given!r} is refused; give a list: {which}=[...]") from None
 
 
 def _selections(which: str, given: Any) -> list[Selection]:
     # The usual type first: there are thousands.
     if type(given) is not list and isinstance(given, Selection | Signal):
         raise OptionError(f"{which}={given!r} is refused; put it in a list, as a range: {which}=[signal[0:4096]]")
-    several = list(given)
+    several = _listed(which, given)
     for one in several:
         if type(one) is not Selection:
             raise OptionError(f"{which}=[{one!r}] is refused; give ranges of signals, such as [signal[0:4096]]")
@@ -336,7 +350,7 @@ def _names(after: Any) -> tuple[str, ...]:
         return ()
     if isinstance(after, str | Tasklet):
         raise OptionError(f"after={after!r} is refused; put it in a list: after=[...]")
-    several = tuple(after)
+    several = tuple(_listed("after", after))
     for one in several:
         if not isinstance(one, str | Tasklet):
             raise OptionError(f"after=[{one!r}] is refused; give tasklets or their names")
