@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from ..options import byte_count
 from ..plan import Plan
 from ..report import RunResult
 from ..running import collect_reported
@@ -55,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the plan, with a progress line on a terminal."""
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
         raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
+    if arguments.memory is not None:
+        arguments.memory = byte_count("--memory", arguments.memory)
     saved = arguments.plan.read_bytes()
     if arguments.store is None:
         return _run(arguments, Plan.from_json(saved))
