@@ -66,7 +66,8 @@ class Chain:
             text = text.decode() if isinstance(text, bytes) else text
         except UnicodeDecodeError as error:
             raise PlanError(
-                f"the plan cannot be read: no text in UTF-8 ({error.reason} at byte {error.start})"
+                f"the plan cannot be read: no text in UTF-8 ({error.reason} at byte {error.start}); give what to_json "
+                "gave"
             ) from error
         return cls(NativePlan.from_json(text, store))
 

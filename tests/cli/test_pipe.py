@@ -71,8 +71,11 @@ def test_json_tells_who_did_what() -> None:
     ("words", "message"),
     [
         (["sha265"], "sha256"),
-        (["--memory", "much", "md5"], "memory"),
-        (["--workers", "0", "md5"], "workers=0 is refused"),
+        (["--memory", "much", "md5"], "--memory 'much' is refused; give bytes from 1"),
+        (["--memory", "1kB", "md5"], "--memory 1000 bytes are too few"),
+        (["--workers", "0", "md5"], "--workers 0 is refused; give 1 to 4096"),
+        (["stats:i3"], "stats: dtype i3 must be one of i1"),
+        (["zstd:99"], "zstd: level 99 must be from -7 to 22"),
         (["--copy", "zstd"], "leave one of them out"),
         (["--order", "sorted"], "not one of none"),
     ],

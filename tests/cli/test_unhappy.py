@@ -141,3 +141,20 @@ def test_a_store_that_may_not_be_looked_into_is_named_itself(
     monkeypatch.setattr(Path, "exists", refuse)
     assert main(["info", str(store)]) == 3
     assert capsys.readouterr().err == f"isochrony: {store}: Permission denied; check the path and its permissions\n"
+
+
+def test_a_result_that_could_not_be_written_is_refused_before_it_is_computed(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def computes(*_: Any, **__: Any) -> Any:
+        raise AssertionError("it is computed")
+
+    monkeypatch.setattr("isochrony.machine.calibrate", computes)
+    monkeypatch.setattr("isochrony.scan", computes)
+    nowhere = store.parent / "nowhere" / "x.json"
+    for line, said in (
+        (["calibrate", "--dir", str(store.parent), "--out", str(nowhere)], f"{nowhere}: No such file or directory"),
+        (["scan", f"{store}/a", "--window", "10", "--out", "x.txt"], "--out x.txt: write a .csv or a .parquet file"),
+    ):
+        assert main(line) in (2, 3)
+        assert said in capsys.readouterr().err

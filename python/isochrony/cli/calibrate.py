@@ -66,16 +66,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--dir {arguments.dir} is no folder; name one on the disk to measure")
     print(f"measuring with {bytes_text(size)} in {arguments.dir.absolute()}", file=sys.stderr)
     try:
-        profile = machine.calibrate(arguments.dir, size=size, repeats=arguments.repeats)
+        if arguments.out is None:
+            profile = machine.calibrate(arguments.dir, size=size, repeats=arguments.repeats)
+            path = machine.save(profile)
+        else:
+            # A file that cannot be written is known before minutes are spent.
+            with writing(arguments.out) as part:
+                profile = machine.calibrate(arguments.dir, size=size, repeats=arguments.repeats)
+                part.write_text(json.dumps(profile, indent=2) + "\n", encoding="utf-8")
+            path = arguments.out
     except KeyboardInterrupt:
         print("isochrony: interrupted; nothing was kept, and the scratch store is gone", file=sys.stderr)
         return Exit.INTERRUPTED
-    if arguments.out is None:
-        path = machine.save(profile)
-    else:
-        with writing(arguments.out) as part:
-            part.write_text(json.dumps(profile, indent=2) + "\n", encoding="utf-8")
-        path = arguments.out
     if arguments.json:
         print_json(profile)
         print(f"kept in {path}", file=sys.stderr)

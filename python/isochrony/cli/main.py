@@ -188,6 +188,8 @@ def _one_line(error: Exception) -> str:
     elif not isinstance(error, IsochronyError) and isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         text = f"{where}{error.strerror}; {_HINTS.get(error.errno or 0, 'check the path and its permissions')}"
+    elif isinstance(error, OSError) and error.errno in _HINTS and ";" not in text:
+        text = f"{text}; {_HINTS[error.errno]}"
     return as_options(" ".join(text.split())) or type(error).__name__
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from typing import Any
 
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         makes = makes_output(names)
     except OptionError as error:
-        raise UsageError(f"{error}; see isochrony pipe --help") from error
+        raise UsageError(f"{_named(str(error))}; see isochrony pipe --help") from error
     streams = arguments.copy or makes or not names
     if arguments.copy and makes:
         raise UsageError("--copy and a processor that makes output both write standard output; leave one of them out")
@@ -81,6 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
             order=arguments.order,
             eager=arguments.eager,
         )
+    except OptionError as error:
+        raise UsageError(_named(str(error))) from error
     except KeyboardInterrupt:
         print("isochrony: interrupted; what was written is a part of the output", file=sys.stderr)
         return Exit.INTERRUPTED
@@ -91,6 +94,12 @@ def run(arguments: argparse.Namespace) -> int:
     for name, found in report.results.items():
         print(f"{found}  {name}" if isinstance(found, str) else f"{name}  {_fields(found)}", file=out)
     return Exit.OK
+
+
+def _named(text: str) -> str:
+    """A message with what are options here as such; what belongs to a processor's name is none."""
+    text = re.sub(r"\b(memory|workers|buffer|order)=", r"--\1 ", text)
+    return re.sub(r"(?<=\s)(\w+)=(?=\S)", r"\1 ", text)
 
 
 def _number(text: str) -> Any:

@@ -67,8 +67,8 @@ def window_samples(text: str, rate_hz: float) -> int:
         raise UsageError(f"window {text!r} is no length; write 4096 (samples), 250ms, 60s, 5min or 1h")
     number, unit = match.groups()
     count = float(number) if not unit else float(number) * _SECONDS[unit] * rate_hz
-    if round(count) < 1 or (not unit and count != int(count)):
-        raise UsageError(f"window {text!r} is {count:g} samples at {rate_hz:g} Hz; need a whole number from 1")
+    if not 1 <= round(count) < 1 << 63 or (not unit and count != int(count)):
+        raise UsageError(f"window {text!r} is {count:g} samples at {rate_hz:g} Hz; need a whole number from 1 to 2^63")
     return round(count)
 
 
@@ -77,6 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
     from .. import scan
 
     wanted = parse_stats(arguments.stats)
+    if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq"):
+        # Before anything is computed.
+        raise UsageError(f"--out {arguments.out}: write a .csv or a .parquet file")
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
