@@ -380,7 +380,7 @@ def writing(path: Path, windows: int, found: Callable[[], int]) -> Run:
 
 
 def adder(path: Path, workers: int, budget: int, *, plans: bool = False, on_workers: Any = "auto") -> Run:
-    """Seconds of making tasklets and running them, until the sums are durable, but not of making and removing signals."""
+    """Seconds of making tasklets and running them, until the sums are durable; not of making and removing signals."""
 
     def turn() -> tuple[float, int]:
         with iso.open(path, "r+") as store:
@@ -568,9 +568,10 @@ def small(path: Path, rounds: int) -> None:
 
 
 def fft_adder(path: Path, server: Server, arrays: list[Path], size: int, rounds: int) -> None:
-    """Table 6.7, figure 6-4. The model's bound is that of the thesis's section 6.4.2: what a loop takes divided among the
-    cores, but no less than the disk takes for what is written. For tasklets that are Python functions the loop is plain
-    Python; for those that are plans it is that, too, and the bare one. Sums are durable on all sides, inputs cached.
+    """Table 6.7, figure 6-4. The model's bound is that of the thesis's section 6.4.2: what a loop takes divided among
+    the cores, but no less than the disk takes for what is written. For tasklets that are Python functions the loop is
+    plain Python; for those that are plans it is that, too, and the bare one. Sums are durable on all sides, inputs
+    cached.
     """
     functions, plans = f"tasklets, {CORES} workers", f"tasklets that are plans, {CORES} workers"
     budget = 64 << 20

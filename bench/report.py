@@ -121,10 +121,10 @@ def archives(results: list[dict[str, Any]], files: dict[str, Any]) -> str:
 
 HEAD = """## Streams and archives
 
-`make -C bench archives_section` measures these by themselves and writes this section. By turns; over the rounds each follows
-each other as often. "Cached" is in the page cache, "cold" dropped from it, with the disk as it is: where its speed changes
-by more than half from round to round a prediction of it is called unpredictable. Applications are the thesis's, of
-windows of 64 pages.
+`make -C bench archives_section` measures these by themselves and writes this section. By turns; over the rounds each
+follows each other as often. "Cached" is in the page cache, "cold" dropped from it, with the disk as it is: where its
+speed changes by more than half from round to round a prediction of it is called unpredictable. Applications are the
+thesis's, of windows of 64 pages.
 """
 
 

@@ -36,16 +36,17 @@ TABLES: dict[str, list[tuple[str, float, str]]] = {
 #: What explains the tables, beside the numbers themselves.
 DIFFERS = """### What differs from 2010
 
-- **Faults.** The thesis paid 11.7 µs for each page of 4 KiB that it touched (963,712 of them for 3.9 GB) and 0.46 ms where
-  the disk had to be waited for. Linux maps 16 pages around each fault since 3.15, and pages lie in large folios (ext4
-  since 6.16), of which a fault maps many: table 5.3 above has a fifth to a fiftieth of the thesis's faults, and none where
-  the same process scans again. So mapping costs next to nothing over what is cached, where it was the slowest.
-- **Whole-signal read-ahead** gained the thesis nothing: the kernel took in one window of what it was asked for at once. Here
-  it is asked step by step, by a thread of its own, and takes nearly all waiting away. `readahead`, which asks at each
-  piece for twice its length, was the thesis's best and costs smaller folios here, and so more faults.
-- **The disk** has no seeks: backwards scans took five times as long there and take as long as forward ones here, so what
-  reordering gains is shown behind a stand-in that waits 1 ms where it would have to seek. And it is faster, so that the
-  adder, bound by the disk from four workers on there, is bound by its transforms here.
+- **Faults.** The thesis paid 11.7 µs for each page of 4 KiB that it touched (963,712 of them for 3.9 GB) and 0.46 ms
+  where the disk had to be waited for. Linux maps 16 pages around each fault since 3.15, and pages lie in large folios
+  (ext4 since 6.16), of which a fault maps many: table 5.3 above has a fifth to a fiftieth of the thesis's faults, and
+  none where the same process scans again. So mapping costs next to nothing over what is cached, where it was the
+  slowest.
+- **Whole-signal read-ahead** gained the thesis nothing: the kernel took in one window of what it was asked for at
+  once. Here it is asked step by step, by a thread of its own, and takes nearly all waiting away. `readahead`, which
+  asks at each piece for twice its length, was the thesis's best and costs smaller folios here, and so more faults.
+- **The disk** has no seeks: backwards scans took five times as long there and take as long as forward ones here, so
+  what reordering gains is shown behind a stand-in that waits 1 ms where it would have to seek. And it is faster, so
+  that the adder, bound by the disk from four workers on there, is bound by its transforms here.
 - **Loads** are smaller (the column of seconds), on two cores instead of twelve. What is larger than memory is scanned
   above, by every strategy.
 - **Windowed FFT and the adder** are computed in single precision; SciPy's transform takes about twice as long as

@@ -116,7 +116,7 @@ def test_what_is_decompressed_fits_the_limit_with_its_window_or_is_refused() -> 
     assert growth <= 72_000_000 + MARGIN
     assert (length, digest) == (len(data), hashlib.sha256(data).hexdigest())
     _, _, _, said = carried(["unzstd", "--memory", "30MB"], [frame.stdout], code=2)
-    assert "memory=30000000 bytes are too few" in said
+    assert "--memory 30000000 bytes are too few" in said
     growth, _, _, said = carried(["unzstd,window=20", "--memory", "30MB"], [frame.stdout], code=3)
     assert growth <= 30_000_000
     assert "unzstd,window=LOG" in said
