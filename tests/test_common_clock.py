@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import isochrony as iso
-from isochrony import PlanError
+from isochrony import OptionError, PlanError
 
 
 @pytest.fixture
@@ -78,3 +78,10 @@ def test_another_clock_is_refused(store: iso.Store) -> None:
         iso.scan(np.zeros(3), rate=1, clock=store["left"])
     with pytest.raises(PlanError, match=r"zip|timebase"):
         iso.scan(store["left"]).zip(iso.scan(store["right"]))
+
+
+def test_a_clock_is_a_signal_and_no_selection(store: iso.Store) -> None:
+    with pytest.raises(OptionError, match=r"clock=<Selection of left: .*>\) is refused; give the signal itself"):
+        iso.scan(store["right"], clock=store["left"][:100])  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"clock='left'\) is refused; give the signal itself"):
+        iso.scan(store["right"], clock="left")  # type: ignore[arg-type]

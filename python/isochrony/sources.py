@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .following import Followed
 from .functions import importable, once, shown
 from .live import Listener
-from .native_errors import PlanError
+from .native_errors import OptionError, PlanError
 from .options import whole
 from .plan import Plan
 
@@ -53,13 +53,15 @@ def scan(
     Raises:
         StoreValueError: there is no such `io`.
         PlanError: anything else; `clock` is another clock: its rate differs, or its times, by half a sample or more.
-        OptionError: `segment` is no whole number from 1.
+        OptionError: `segment` is no whole number from 1; `clock` is no signal.
     """
     from ._native import NativePlan, Selection, Signal
 
     samples = None if segment is None else whole("scan segment=", segment, "samples")
     if clock is not None and not isinstance(source, Signal | Selection):
         raise PlanError("scan takes clock= for a signal of a store; leave it out")
+    if clock is not None and not isinstance(clock, Signal):
+        raise OptionError(f'scan(clock={clock!r}) is refused; give the signal itself, as store["name"]')
     if io is not None and not isinstance(source, Signal | Selection):
         raise PlanError("scan takes io= for a signal of a store; leave it out")
     for name, given, kind, legal in (
