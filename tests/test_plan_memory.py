@@ -33,7 +33,7 @@ def plans(s):
     {plans}
 
 # What is loaded and made once, by a part of a run.
-part = plans(iso.scan(store["long"][:100_000]))
+part = plans(iso.scan(store["long"][:100_000], io={io}))
 iso.run(*part, workers={workers}, memory={limit})
 most, done = 0, False
 def watch():
@@ -41,7 +41,7 @@ def watch():
     while not done:
         most = max(most, own())
         time.sleep(0.002)
-asked = plans(iso.scan(store["long"]))
+asked = plans(iso.scan(store["long"], io={io}))
 before = own()
 thread = threading.Thread(target=watch)
 thread.start()
@@ -97,7 +97,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured(path: Path, **of: object) -> list[int]:
-    given = {"path": str(path), "limit": LIMIT, "windows": SAMPLES // 1000, "held": 0} | of
+    given = {"path": str(path), "limit": LIMIT, "windows": SAMPLES // 1000, "held": 0, "io": None} | of
     program = textwrap.dedent(MEASURED).format(**given)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -110,6 +110,20 @@ def test_a_run_grows_by_its_limit_and_a_fixed_cost_at_most(name: str, workers: i
     grown, _ = measured(recording, plans=PLANS[name], workers=workers)
     print(f"{name}, {workers} workers: {grown / 1e6:.1f} MB")
     assert grown <= LIMIT + FIXED
+
+
+# Of a reader: pieces that it has asked for, four at most, and those that operators look into.
+BUFFERS = {"read": 6 * (512 << 10), "direct": 8 * (2 << 20), "io_uring": 8 * (512 << 10)}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("io", BUFFERS)
+def test_buffers_of_readers_come_on_top_and_are_few(io: str, workers: int, recording: Path) -> None:
+    # With little else, so that it shows if they are many.
+    limit = 4 << 20
+    grown, _ = measured(recording, plans=PLANS["chain"], workers=workers, io=repr(io), limit=limit)
+    print(f"{io}, {workers} workers: {grown / 1e6:.1f} MB")
+    assert grown <= limit + FIXED // 2 + workers * BUFFERS[io]
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
