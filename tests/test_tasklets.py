@@ -298,13 +298,22 @@ def test_prefetch_asks_for_samples_and_not_for_gaps(water: iso.Store) -> None:
 def test_the_prefetcher_reads_ahead_and_stays_within_its_bytes(water: iso.Store) -> None:
     # Nothing is begun behind the first tasklet, so that all that is read ahead waits for somebody to use it.
     executor = iso.Executor(prefetch=3 * 2 * PART, keep_going=False)
+    pause = [0.3]
 
     def slow(_: Any, __: Any) -> None:
-        time.sleep(0.3)
+        time.sleep(pause[0])
         raise ValueError("no luck")
 
     executor.add(*(iso.Tasklet(slow, [water["a"][at]], name=str(at.start)) for at in parts()))
-    with pytest.raises(TaskletError, match="no luck") as raised:
-        executor.run()
-    # Three behind the first, and the first itself if the prefetcher came before the worker.
-    assert raised.value.report.prefetched_bytes <= 4 * 2 * PART < 2 * N
+    least = 2 * PART if sys.platform == "linux" else 0
+    while True:
+        with pytest.raises(TaskletError, match="no luck") as raised:
+            executor.run()
+        prefetched = raised.value.report.prefetched_bytes
+        # Three behind the first, and the first itself if the prefetcher came before the worker.
+        assert prefetched <= 4 * 2 * PART < 2 * N
+        # On a machine that is busy its thread may come late.
+        if prefetched >= least:
+            break
+        assert pause[0] < 20, "nothing is read ahead"
+        pause[0] *= 4

@@ -36,6 +36,21 @@ def test_what_would_be_left_is_seen() -> None:
     os.close(memory)
 
 
+def test_pinned_workers_and_their_processes_stay_on_a_core_each(pressure: iso.Signal, tmp_path: Path) -> None:
+    def where(rows: Array) -> Array:
+        (tmp_path / str(os.getpid())).touch()
+        # Until the other process is there, too; not for ever.
+        until(lambda: len(list(tmp_path.iterdir())) == 2)
+        cores = sorted(os.sched_getaffinity(0))
+        return np.tile([os.getpid(), len(cores), cores[0]], (len(rows), 1))
+
+    plan = windows(pressure).map(iso.py(where, dtype="i8", width=3, on_workers="processes"))
+    seen = set(map(tuple, plan.collect(workers=2, memory=32 << 20, pin=True).tolist()))
+    assert len({pid for pid, _, _ in seen} - {os.getpid()}) == 2
+    assert {count for _, count, _ in seen} == {1}
+    assert len({core for _, _, core in seen}) == min(2, len(os.sched_getaffinity(0)))
+
+
 # --- results ---
 
 
