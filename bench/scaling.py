@@ -18,20 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import figures
-from archives import (
-    CORES,
-    WINDOW,
-    Run,
-    adder,
-    forget,
-    nothing,
-    opened,
-    record,
-    spectra,
-    summarize,
-    tasklets,
-    transform,
-)
+from archives_turns import Run, opened
+from archives_work import CORES, WINDOW, adder, forget, nothing, record, spectra, summarize, tasklets, transform
 from peers import quartiles
 
 import isochrony as iso
