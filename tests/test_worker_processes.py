@@ -15,7 +15,7 @@ import pytest
 
 import functions_of_tests as own
 import isochrony as iso
-from worker_processes import Array, children, descriptors, nothing_is_left, on_two, pressure, windows
+from worker_processes import Array, children, descriptors, nothing_is_left, on_two, pressure, until, windows
 
 pytestmark = pytest.mark.native
 

@@ -53,7 +53,7 @@ def scan(
     Raises:
         StoreValueError: there is no such `io`.
         PlanError: anything else; `clock` is another clock: its rate differs, or its times, by half a sample or more.
-        OptionError: `segment` is no whole number from 1; `clock` is no signal.
+        OptionError: `segment` is no whole number from 1; `clock` is no signal, `io` or `unit` no text.
     """
     from ._native import NativePlan, Selection, Signal
 
@@ -65,12 +65,11 @@ def scan(
     if io is not None and not isinstance(source, Signal | Selection):
         raise PlanError("scan takes io= for a signal of a store; leave it out")
     for name, given, kind, legal in (
-        ("clock", clock, Signal, "another signal"),
         ("io", io, str, 'the name of a strategy, such as "mmap"'),
         ("unit", unit, str, 'text, such as "kPa"'),
     ):
         if given is not None and not isinstance(given, kind):
-            raise PlanError(f"scan {name}={given!r} is refused; give {legal}, or leave it out")
+            raise OptionError(f"scan({name}={given!r}) is refused; give {legal}, or leave it out")
     if isinstance(source, Signal | Selection | Listener | Followed):
         if rate is not None or unit:
             raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")
