@@ -16,6 +16,7 @@ mod serve;
 mod statfilter;
 mod strategies;
 mod streams;
+mod table3;
 mod view;
 
 use std::path::PathBuf;
