@@ -299,6 +299,32 @@ def test_inline_functions_are_called_one_at_a_time() -> None:
     assert most == [1]
 
 
+@pytest.mark.parametrize("waits_for", ["function", "plan"])
+def test_inline_functions_that_wait_leave_workers_to_others(store: iso.Store, waits_for: str) -> None:
+    done = threading.Event()
+
+    def waits(_: list[Any], __: list[Any]) -> bool:
+        return done.wait(60)
+
+    def follows(_: list[Any], __: list[Any]) -> bool:
+        return done.is_set()
+
+    def sets(_: list[Any], __: list[Any]) -> None:
+        done.set()
+
+    # Two inline functions come before what the first waits for; the plan's end is told by a function behind it.
+    executor = iso.Executor(workers=2, order="given")
+    executor.add(
+        iso.Tasklet(waits, name="waits", on_workers="inline"),
+        iso.Tasklet(follows, name="follows", on_workers="inline"),
+    )
+    if waits_for == "plan":
+        executor.add(iso.Tasklet(iso.scan(store["ramp"][:]).rewindow(100).count(), [store["ramp"][:]], name="plan"))
+    executor.add(iso.Tasklet(sets, name="sets", after=["plan"] if waits_for == "plan" else [], on_workers="threads"))
+    values = executor.run().values
+    assert (values["waits"], values["follows"]) == (True, True)
+
+
 def test_many_functions_of_their_own_travel_once_each(store: iso.Store) -> None:
     executor = iso.Executor(workers=2, on_workers="processes")
     for k, at in enumerate(parts()):

@@ -181,8 +181,8 @@ class Executor:
             function goes what it encloses, pickled once to see whether it can travel and, beyond 16 KiB, once more when
             its first tasklet begins, as it is then; large arrays are better an input. One that dies costs one more try
             of its tasklet on a fresh one, then the tasklet. A function that cannot travel is called in a thread, and
-            `explain` and the report say so. "inline": in this process, one
-            at a time. "auto": threads, since a function may keep what it was given or change what it encloses.
+            `explain` and the report say so. "inline": in this process, one at a time, while other workers do what else
+            there is. "auto": threads, since a function may keep what it was given or change what it encloses.
         scratch: most bytes of scratch in use at a time: a number, or text such as "256MB".
         scratch_memory: most bytes of that which stay in memory, where functions find them without a copy; the rest is
             written to files. "auto": a quarter of the memory that is free when the run begins; 0: all to files.

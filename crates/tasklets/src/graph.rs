@@ -43,6 +43,8 @@ pub struct Spec {
     pub outputs: Vec<Extent>,
     /// Names of tasklets that have to be finished before.
     pub after: Vec<String>,
+    /// It does not run beside another of this kind, but beside any that is not.
+    pub in_turn: bool,
 }
 
 /// Tasklets and who waits for whom.
@@ -58,6 +60,8 @@ pub struct Graph {
     pub readers: Vec<Vec<usize>>,
     /// Bytes of scratch that each writes.
     pub scratch: Vec<u64>,
+    /// Which of them run one at a time.
+    pub in_turn: Vec<bool>,
     /// Place of each one's primary input on the disk; None: it reads no stored signal first.
     pub position: Vec<Option<(usize, i64)>>,
 }
@@ -131,6 +135,7 @@ impl Graph {
         let graph = Self {
             names: specs.iter().map(|spec| spec.name.clone()).collect(),
             scratch: scratch.collect(),
+            in_turn: specs.iter().map(|spec| spec.in_turn).collect(),
             position: position.collect(),
             needs,
             needed_by,

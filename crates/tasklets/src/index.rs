@@ -205,6 +205,7 @@ impl Index {
             let mut spec = Spec {
                 name: tasklet.name.clone(),
                 after: tasklet.after.clone(),
+                in_turn: tasklet.in_turn,
                 ..Spec::default()
             };
             let mut own_homes = Vec::with_capacity(tasklet.inputs.len());
@@ -262,6 +263,7 @@ impl Index {
                     .collect(),
                 function: Arc::clone(&tasklet.function),
                 // What it is planned by is known.
+                in_turn: tasklet.in_turn,
                 function_name: String::new(),
                 identity: String::new(),
                 after: Vec::new(),

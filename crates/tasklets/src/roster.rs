@@ -3,7 +3,8 @@
 //! A tasklet may begin when all that it needs is done. One that writes scratch has to leave room besides: *all that comes
 //! before it in the serial order could still be done one by one within the budget*. So the first unfinished tasklet of that
 //! order may always begin, since what it needs is before it, and a run cannot block itself; and whatever else has room
-//! begins on any worker that is free.
+//! begins on any worker that is free. Of those that run in turn only one runs at a time: the others are left where they are,
+//! and never handed to a worker that would then wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -46,6 +47,15 @@ pub enum Next {
     End,
 }
 
+/// Tasklets whose needs are done.
+#[derive(Debug, Clone, Default)]
+struct Queue {
+    /// Places of those that wait for a worker only.
+    ready: BTreeSet<usize>,
+    /// Places of those that wait for room besides.
+    writers: BTreeSet<usize>,
+}
+
 /// The state of a run.
 #[derive(Debug, Clone)]
 pub struct Roster {
@@ -57,10 +67,10 @@ pub struct Roster {
     waits: Vec<usize>,
     /// How many still have to read the scratch of each.
     readers: Vec<usize>,
-    /// Places of tasklets that wait for a worker only.
-    ready: BTreeSet<usize>,
-    /// Places of those that wait for room besides.
-    writers: BTreeSet<usize>,
+    /// Of those that run whenever they can, and of those that run in turn, who waits for a worker.
+    queues: [Queue; 2],
+    /// Of those that run in turn one is running.
+    taken: bool,
     /// Least that any tasklet writes to scratch.
     least: i128,
     /// First place whose tasklet is not over.
@@ -93,8 +103,8 @@ impl Roster {
             state: state.collect(),
             waits: graph.needs.iter().map(remaining).collect(),
             readers: graph.readers.iter().map(remaining).collect(),
-            ready: BTreeSet::new(),
-            writers: BTreeSet::new(),
+            queues: Default::default(),
+            taken: false,
             least: graph
                 .scratch
                 .iter()
@@ -129,15 +139,18 @@ impl Roster {
         if self.stopped || self.over == self.graph.len() {
             return Next::End;
         }
-        let free = self.ready.first().copied();
-        let writer = self.admissible(free.unwrap_or(usize::MAX));
-        let Some(place) = writer.or(free) else {
-            // Something is running: the first unfinished tasklet is, or could begin.
+        let (any, in_turn) = (&self.queues[0], &self.queues[1]);
+        let first = self.first(any, usize::MAX);
+        let in_turn = (!self.taken).then(|| self.first(in_turn, first.unwrap_or(usize::MAX)));
+        let Some(place) = in_turn.flatten().or(first) else {
+            // Something is running: the first unfinished tasklet is, or could begin, or it is not its turn.
             return Next::Wait;
         };
-        self.ready.remove(&place);
-        self.writers.remove(&place);
         let tasklet = self.serial.tasklets[place];
+        let queue = self.queue(tasklet);
+        queue.ready.remove(&place);
+        queue.writers.remove(&place);
+        self.taken |= self.graph.in_turn[tasklet];
         self.state[tasklet] = State::Running;
         self.running += 1;
         let bytes = self.graph.scratch[tasklet];
@@ -147,9 +160,16 @@ impl Roster {
         Next::Run(tasklet)
     }
 
+    /// The first of a queue before a place that could begin.
+    fn first(&self, queue: &Queue, before: usize) -> Option<usize> {
+        let free = queue.ready.first().copied().filter(|place| *place < before);
+        let writer = self.admissible(&queue.writers, free.unwrap_or(before));
+        writer.or(free)
+    }
+
     /// The first writer of scratch before a place that has room.
-    fn admissible(&self, before: usize) -> Option<usize> {
-        for place in self.writers.range(..before) {
+    fn admissible(&self, writers: &BTreeSet<usize>, before: usize) -> Option<usize> {
+        for place in writers.range(..before) {
             let most = self.ledger.most(self.frontier..*place);
             let bytes: i128 = self.graph.scratch[self.serial.tasklets[*place]].into();
             if self.frontier == *place || most + bytes <= self.budget {
@@ -202,16 +222,26 @@ impl Roster {
 
     fn is_ready(&mut self, tasklet: usize) {
         let place = self.serial.place[tasklet];
-        match self.graph.scratch[tasklet] {
-            0 => self.ready.insert(place),
-            _ => self.writers.insert(place),
+        let bytes = self.graph.scratch[tasklet];
+        let queue = self.queue(tasklet);
+        match bytes {
+            0 => queue.ready.insert(place),
+            _ => queue.writers.insert(place),
         };
+    }
+
+    /// Where a tasklet waits for a worker.
+    fn queue(&mut self, tasklet: usize) -> &mut Queue {
+        &mut self.queues[usize::from(self.graph.in_turn[tasklet])]
     }
 
     /// A tasklet is over, in whichever way.
     fn end(&mut self, tasklet: usize, state: State, released: &mut Vec<usize>) {
         let began = std::mem::replace(&mut self.state[tasklet], state) == State::Running;
         self.over += 1;
+        if began && self.graph.in_turn[tasklet] {
+            self.taken = false;
+        }
         let (place, last) = (self.serial.place[tasklet], self.serial.last[tasklet]);
         let bytes: i128 = self.graph.scratch[tasklet].into();
         if !began {

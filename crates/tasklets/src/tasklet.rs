@@ -146,6 +146,7 @@ pub struct Tasklet {
     pub(crate) inputs: Vec<Part>,
     pub(crate) outputs: Vec<Part>,
     pub(crate) after: Vec<String>,
+    pub(crate) in_turn: bool,
     pub(crate) function: Arc<Function>,
 }
 
@@ -165,6 +166,7 @@ impl Tasklet {
             inputs: Vec::new(),
             outputs: Vec::new(),
             after: Vec::new(),
+            in_turn: false,
             function: Arc::new(function),
         }
     }
@@ -195,6 +197,14 @@ impl Tasklet {
     #[must_use]
     pub fn after(mut self, name: impl Into<String>) -> Self {
         self.after.push(name.into());
+        self
+    }
+
+    /// The same, but never while another of which this was said runs. Workers do what else there is meanwhile: none waits
+    /// for its turn.
+    #[must_use]
+    pub fn in_turn(mut self) -> Self {
+        self.in_turn = true;
         self
     }
 

@@ -1,5 +1,5 @@
 //! The desk under every interleaving of a few workers with at most two preemptions: each tasklet is run once, after what it
-//! needs, within the budget, and all go home. loom reports a deadlock itself.
+//! needs, within the budget, beside no other in turn if it is, and all go home. loom reports a deadlock itself.
 
 /// What `desk` finds as `crate::sync`.
 mod sync {
@@ -59,14 +59,25 @@ struct Seen {
     begun: Vec<usize>,
     done: Vec<usize>,
     live: u64,
+    /// One of those that run in turn is running.
+    turn: bool,
 }
 
-fn check(workers: usize, parts: i64, fails: Option<usize>, stops: bool) {
+/// The same, of which all but the readers run in turn.
+fn in_turn(parts: i64) -> Vec<Spec> {
+    let mut specs = specs(parts);
+    for spec in &mut specs {
+        spec.in_turn = spec.inputs.is_empty();
+    }
+    specs
+}
+
+fn check(workers: usize, specs: &[Spec], fails: Option<usize>, stops: bool) {
     let scratch = |name: &str| SignalSpec {
         name: name.into(),
         scratch: Some(1),
     };
-    let graph = Graph::new(&[scratch("one"), scratch("two")], &specs(parts)).unwrap();
+    let graph = Graph::new(&[scratch("one"), scratch("two")], specs).unwrap();
     let serial = Serial::new(&graph, &vec![false; graph.len()], Order::Disk, 2).unwrap();
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -86,6 +97,8 @@ fn check(workers: usize, parts: i64, fails: Option<usize>, stops: bool) {
                     seen.begun.push(tasklet);
                     seen.live += graph.scratch[tasklet];
                     assert!(seen.live <= 2);
+                    assert!(!(seen.turn && graph.in_turn[tasklet]));
+                    seen.turn |= graph.in_turn[tasklet];
                 };
                 while let Some(tasklet) = desk.take(began) {
                     if stops && tasklet == 1 {
@@ -96,6 +109,7 @@ fn check(workers: usize, parts: i64, fails: Option<usize>, stops: bool) {
                         if done {
                             behind.more.done.push(tasklet);
                         }
+                        behind.more.turn &= !graph.in_turn[tasklet];
                         let bytes = released.iter().map(|tasklet| graph.scratch[*tasklet]);
                         behind.more.live -= bytes.sum::<u64>();
                     });
@@ -123,22 +137,30 @@ fn check(workers: usize, parts: i64, fails: Option<usize>, stops: bool) {
 
 #[test]
 fn two_workers_do_all_and_go_home() {
-    check(2, 2, None, false);
+    check(2, &specs(2), None, false);
 }
 
 #[test]
 fn three_workers_do_all_and_go_home() {
-    check(3, 1, None, false);
+    check(3, &specs(1), None, false);
 }
 
 #[test]
 fn a_failure_leaves_nobody_waiting() {
-    check(2, 2, Some(0), false);
-    check(3, 1, Some(1), false);
+    check(2, &specs(2), Some(0), false);
+    check(3, &specs(1), Some(1), false);
 }
 
 #[test]
 fn a_stop_leaves_nobody_waiting() {
-    check(2, 2, None, true);
-    check(3, 1, None, true);
+    check(2, &specs(2), None, true);
+    check(3, &specs(1), None, true);
+}
+
+#[test]
+fn those_in_turn_leave_nobody_waiting() {
+    check(2, &in_turn(2), None, false);
+    check(3, &in_turn(1), None, false);
+    check(2, &in_turn(2), Some(0), false);
+    check(2, &in_turn(2), None, true);
 }

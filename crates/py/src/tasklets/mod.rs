@@ -12,7 +12,7 @@ mod room;
 mod scans;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use isochrony_tasklets::{Executor, Options, Order, Part, Returned, Tasklet};
@@ -212,7 +212,6 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
     let mut executor = Executor::new(options)?.around(known_to_python);
     let written = Written::new(&tasklets);
     let ends = Arc::new(Ends::default());
-    let alone: Arc<Mutex<()>> = Arc::default();
     let away = (tasklets.iter()).any(|one| one.on_workers == "processes");
     let processes = away.then(|| Processes::new(workers));
     let mut places = Places::default();
@@ -249,12 +248,13 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
                 })
             }
             (_, Some(function), _) => {
-                let alone = (one.on_workers == "inline").then(|| Arc::clone(&alone));
-                Tasklet::new(one.name, one.function_name, move |context| {
-                    let _alone = (alone.as_ref())
-                        .map(|alone| alone.lock().unwrap_or_else(PoisonError::into_inner));
+                let tasklet = Tasklet::new(one.name, one.function_name, move |context| {
                     function.call(&homes, context)
-                })
+                });
+                match one.on_workers.as_str() {
+                    "inline" => tasklet.in_turn(),
+                    _ => tasklet,
+                }
             }
             (_, None, Some(plan)) => {
                 let ranges = scans::stated(&inputs);

@@ -46,7 +46,7 @@ fn spec(name: &str, inputs: Vec<Input>, outputs: Vec<Extent>) -> Spec {
         name: name.into(),
         inputs,
         outputs,
-        after: vec![],
+        ..Spec::default()
     }
 }
 
@@ -269,5 +269,32 @@ fn a_slow_tasklet_at_the_front_does_not_hold_others_up() {
     }
     assert_eq!(roster.take(), Next::Wait);
     roster.done(0);
+    assert_eq!(roster.take(), Next::End);
+}
+
+#[test]
+fn those_in_turn_leave_workers_to_others() {
+    // Two in turn first, then two that are not, then one more in turn.
+    let mut specs: Vec<Spec> = (0..5)
+        .map(|at| spec(&at.to_string(), vec![stored(0, at..at + 1)], vec![]))
+        .collect();
+    for at in [0, 1, 4] {
+        specs[at].in_turn = true;
+    }
+    let graph = Graph::new(&signals(), &specs).unwrap();
+    let serial = Serial::new(&graph, &[false; 5], Order::Disk, 0).unwrap();
+    let mut roster = Roster::new(graph, serial, 0);
+    let begun: Vec<Next> = (0..4).map(|_| roster.take()).collect();
+    let expected = [Next::Run(0), Next::Run(2), Next::Run(3), Next::Wait];
+    assert_eq!(begun, expected);
+    // One that is not in turn gives nobody a turn; one that failed does.
+    roster.done(2);
+    assert_eq!(roster.take(), Next::Wait);
+    roster.failed(0);
+    assert_eq!((roster.take(), roster.take()), (Next::Run(1), Next::Wait));
+    roster.done(1);
+    assert_eq!((roster.take(), roster.take()), (Next::Run(4), Next::Wait));
+    roster.done(3);
+    roster.done(4);
     assert_eq!(roster.take(), Next::End);
 }
