@@ -6,8 +6,10 @@ mod fail;
 #[path = "common/gapped.rs"]
 mod gapped;
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
@@ -102,8 +104,8 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     assert!(alone.workers.is_empty() && alone.tasks.is_empty());
 }
 
-/// Says how far the front is, and is slow to take.
-struct Slow(Arc<AtomicI64>, Arc<AtomicI64>);
+/// Says how far the front is, and is slow to take; may wait with its first item until a task behind that was computed.
+struct Slow(Arc<AtomicI64>, Arc<AtomicI64>, bool);
 
 impl Held for Slow {
     fn name(&self) -> &'static str {
@@ -111,7 +113,7 @@ impl Held for Slow {
     }
 
     fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
-        Ok(Box::new(Self(self.0.clone(), self.1.clone())))
+        Ok(Box::new(Self(self.0.clone(), self.1.clone(), self.2)))
     }
 }
 
@@ -123,6 +125,13 @@ impl Operator for Slow {
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         let (_, next) = item.extent().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(2));
+        if std::mem::take(&mut self.2) {
+            let patience = Instant::now() + Duration::from_secs(30);
+            while FURTHEST.load(Ordering::SeqCst) < next + 1000 {
+                assert!(Instant::now() < patience, "workers do nothing meanwhile");
+                std::thread::yield_now();
+            }
+        }
         let ahead = FURTHEST.load(Ordering::SeqCst) - next;
         self.1.fetch_max(ahead, Ordering::SeqCst);
         self.0.store(next, Ordering::SeqCst);
@@ -152,9 +161,9 @@ impl Operator for Far {
 }
 
 #[test]
-fn workers_wait_for_who_takes_what_they_gave() {
+fn workers_go_on_while_the_run_is_busy_and_wait_for_who_takes_what_they_gave() {
     let (done, ahead) = (Arc::default(), Arc::default());
-    let slow = Slow(Arc::clone(&done), Arc::clone(&ahead));
+    let slow = Slow(Arc::clone(&done), Arc::clone(&ahead), true);
     let plan = windows()
         .then::<Far>(serde_json::Map::new())
         .unwrap()
@@ -165,7 +174,7 @@ fn workers_wait_for_who_takes_what_they_gave() {
     // Three tasks of 1000 samples for each worker, those under way among them, and one whose items are being taken.
     let ahead = ahead.load(Ordering::SeqCst);
     assert!(
-        report.tasks.len() > 30 && ahead <= 8 * 1100 + 1001,
+        report.tasks.len() > 30 && (1000..=8 * 1100 + 1001).contains(&ahead),
         "{ahead} samples ahead"
     );
 }
@@ -186,7 +195,7 @@ fn an_interrupt_stops_all_of_them() {
     let mut options = options(3);
     options.interrupt = Some(&stop);
     let (done, ahead) = (Arc::default(), Arc::default());
-    let slow = Kept::new(Slow(Arc::clone(&done), Arc::clone(&ahead)));
+    let slow = Kept::new(Slow(Arc::clone(&done), Arc::clone(&ahead), false));
     let s = Expr::input();
     let plan = windows().map(&(&s + 1)).unwrap().hold(slow, &[]).unwrap();
     std::thread::scope(|scope| {
@@ -223,7 +232,7 @@ fn streams_meet_behind_workers_as_they_do_behind_scans() {
 }
 
 operator! {
-    /// Fails unless its thread may run on one core only.
+    /// Fails unless its thread may run on one core only; waits until three threads have been here.
     pub struct Pinned = "pinned" (Inputs::Exactly(1)) {}
     state {}
 }
@@ -234,10 +243,27 @@ impl Operator for Pinned {
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        let cores = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
-        assert_eq!(cores, 1);
+        let cores = cores();
+        assert_eq!(cores.len(), 1);
+        let here = (std::thread::current().name().map(Into::into), cores[0]);
+        CORES.lock().unwrap().insert(here);
+        let patience = Instant::now() + Duration::from_secs(30);
+        while CORES.lock().unwrap().len() < 3 {
+            assert!(Instant::now() < patience, "not all workers get a task");
+            std::thread::yield_now();
+        }
         Ok(Next::Tail)
     }
+}
+
+/// Names of the workers that came, and the core of each.
+static CORES: Mutex<BTreeSet<(Option<String>, usize)>> = Mutex::new(BTreeSet::new());
+
+/// The cores on which this thread may run.
+fn cores() -> Vec<usize> {
+    let set = rustix::thread::sched_getaffinity(None).unwrap();
+    let all = 0..rustix::thread::CpuSet::MAX_CPU;
+    all.filter(|&core| set.is_set(core)).collect()
 }
 
 #[test]
@@ -249,6 +275,9 @@ fn workers_may_stay_on_a_core_each() {
         plan.collect_with(&options).unwrap().0,
         windows().collect().unwrap()
     );
+    let seen = CORES.lock().unwrap();
+    let used: BTreeSet<usize> = seen.iter().map(|(_, core)| *core).collect();
+    assert_eq!((seen.len(), used.len()), (3, cores().len().min(3)));
 }
 
 #[test]
