@@ -299,14 +299,17 @@ class Plan(
                 `zero_phase`, `fir` of many taps, running means) is done by workers where it is granted the error that
                 `explain` states, as 1e-9. NaN and infinities then reach as far as the portion that they are in, where
                 in one pass they reach to the end of the stretch. Bits are the same for any number of workers, one
-                included. 0: such operators go on in order.
+                included. Memory is needed for what a portion gives, about 4 MiB. 0: such operators go on in order.
             pin: keep each worker on a core of its own.
             progress: draw a progress line on a terminal.
             memory: most bytes that may wait in queues and pooled blocks, of all threads together: a number, or text
                 such as "256MB"; default 1 GiB. Not counted are the result, samples that are mapped, which are the page
-                cache's, and what Python functions make: one block's arrays at a time in each thread or worker process,
-                and all that they keep. Where it is short fewer workers are at work at once, and what one gave up for
-                lack of it is done again, so a Python function may be called twice for the same windows.
+                cache's, buffers that others are read into (of each worker and signal up to 8 pieces: of 512 KiB by
+                `io="read"` and `"io_uring"`, of 2 MiB by `"direct"` and `"io_uring_direct"`, or of `segment=` if that
+                is longer), and what Python functions make: one block's arrays at a time in each thread or worker
+                process, and all that they keep. Where it is short fewer workers are at work at once, and what one gave
+                up for lack of it is done again, so a Python function may be called twice for the same windows. It
+                changes no bit of the results.
             optimise: rewrite the plan first; results are the same.
             control: what changes parameters while it runs.
 

@@ -234,9 +234,9 @@ fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
 }
 
 #[test]
-fn what_is_held_does_not_change_where_the_recording_is_cut_whatever_the_memory() {
+fn neither_memory_nor_what_is_held_changes_where_the_recording_is_cut() {
     let scan = Plan::scan_part(recording(), None, 500);
-    let low = named(&scan, "iir", json!({"band": "lowpass", "cutoff_hz": 50.0}));
+    let low = named(&scan, "iir", json!({"band": "lowpass", "cutoff_hz": 500.0}));
     let rows = scan
         .rewindow(10)
         .unwrap()
@@ -250,18 +250,25 @@ fn what_is_held_does_not_change_where_the_recording_is_cut_whatever_the_memory()
     let sums = rows.group_by(&[], sums).unwrap();
     for (showing, tolerance) in [(low, 1e-9), (sums, 0.0)] {
         let plans = beside_held(&scan, &showing, 5);
-        let run = |workers, memory| {
+        let run = |workers, memory, task| {
             let mut options = RunOptions::default();
             (options.workers, options.memory, options.tolerance) = (workers, memory, tolerance);
+            options.task = task;
             let (all, report) = Plan::collect_all(&plans, &options).unwrap();
-            (all, report.tasks.len())
+            let tasks = report.tasks.into_iter();
+            (all, tasks.map(|task| task.range).collect::<Vec<_>>())
         };
+        let (expected, cuts) = run(1, isochrony_flow::MEMORY, 64 << 10);
+        // Where it is cut does show.
+        let (other, others) = run(1, isochrony_flow::MEMORY, 32 << 10);
+        assert!(cuts.len() > 3 && others.len() > cuts.len());
+        assert!(other[0] != expected[0], "{showing}");
         for memory in [20, 21, 22, 23, 24, 26, 30].map(|bits| 1 << bits) {
-            let (one, tasks) = run(1, memory);
-            let (many, theirs) = run(3, memory);
-            assert!(many == one, "{showing} in {memory} bytes");
-            if tasks > 0 {
-                assert_eq!(theirs, tasks, "{showing} in {memory} bytes");
+            for workers in [1, 3] {
+                let (got, theirs) = run(workers, memory, 64 << 10);
+                let of = format!("{showing} in {memory} bytes, {workers} workers");
+                assert!(got == expected, "{of}");
+                assert_eq!(theirs, cuts, "{of}");
             }
         }
     }
@@ -278,13 +285,13 @@ fn what_is_held_and_makes_too_much_of_a_task_stays_in_the_callers_thread() {
     let places = |branches| {
         let plans = beside_held(&scan, &sums, branches);
         let mut options = RunOptions::default();
-        (options.workers, options.memory) = (2, 4 << 20);
+        (options.workers, options.memory, options.task) = (2, 4 << 20, 48 << 10);
         let (_, report) = Plan::collect_all(&plans, &options).unwrap();
         let called = |place: &&String| place.contains("in the caller's thread");
         let called = report.places.iter().filter(called).count();
         (report.places.len() - called, called)
     };
-    // A task is 8192 samples of two bytes. Three times 8 bytes of each are within the 24th part of the memory.
+    // A task is 6144 samples, 8 bytes of each leave it. Three times 8 bytes of each are within the 24th part of the memory.
     assert_eq!(places(1), (1, 0));
     assert_eq!(places(2), (2, 0));
     assert_eq!(places(12), (2, 10));

@@ -38,6 +38,40 @@ fn little_memory_makes_small_tasks_and_does_not_fail() {
     );
 }
 
+#[test]
+fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
+    // Behind a filter that settles: 8 bytes of each sample, 64 KiB of a task, which ends where a segment of 100 does.
+    let scan = Plan::scan_part(recording(), None, 100);
+    let low = json!({"band": "lowpass", "cutoff_hz": 500.0});
+    let plan = gapped::named(&scan, "iir", low);
+    let collect = |workers, memory| {
+        let mut options = options(workers);
+        (options.memory, options.task, options.tolerance) = (memory, 64 << 10, 1e-9);
+        plan.collect_with(&options)
+    };
+    let (expected, report) = collect(1, isochrony_flow::MEMORY).unwrap();
+    assert_eq!(report.tasks[0].range.end, 8200);
+    let mut refused = 0;
+    for memory in (14..22).map(|bits| 1u64 << bits) {
+        let ended = [1, 2, 5].map(|workers| collect(workers, memory));
+        for got in ended {
+            match got {
+                Ok((got, report)) => {
+                    assert!(got == expected, "{memory}");
+                    assert!(report.peak_bytes <= memory);
+                    assert_eq!(report.tasks[0].range.end, 8200);
+                }
+                Err(error) => {
+                    assert_eq!(error.code(), "memory_cap", "{error}");
+                    assert!(memory < 1 << 20, "{memory}: {error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
 operator! {
     /// Needs memory for as long as a stretch lasts, or for an item.
     pub struct Hungry = "hungry" (Inputs::Exactly(1)) {

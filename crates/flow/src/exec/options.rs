@@ -35,7 +35,8 @@ pub struct RunOptions<'a> {
     /// all is done in the caller's, unless where portions are cut shows in the results, as in those of sums
     /// ([`Contract::Reducible`](crate::Contract)). These are the same bits for any number.
     pub workers: usize,
-    /// Bytes of samples that a task of a worker reads, about, beside what completes its windows; less where memory is short.
+    /// Bytes of samples that a task of a worker reads, about, beside what completes its windows; less where memory is short
+    /// and it does not show where tasks are cut.
     pub task: u64,
     /// By how much results may differ from those of one pass, against the largest values that go into them, beside a rounding
     /// of their type: what operators that settle ([`Contract::Settling`](crate::Contract)) need so that tasks can do them.

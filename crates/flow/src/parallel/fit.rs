@@ -2,9 +2,11 @@
 //!
 //! Where what comes out shows where the recording is cut, one worker and many must leave out the same and cut alike, and one
 //! leaves what is held in this process where it is. So that is decided without what is held, and what is held comes in
-//! only where tasks that were so decided have memory for it.
+//! only where tasks that were so decided have memory for it. Nor may the run's memory show: what is in tasks, and how long
+//! they are, is decided there as if the run had what it has unless the caller says otherwise.
 
 use super::tree::{Growing, Taken, Tree};
+use crate::exec::MEMORY;
 use crate::plan::Op;
 
 /// Tasks that must not become smaller may give so many times as much, by what is held, as others: those that one worker has
@@ -16,7 +18,7 @@ impl Growing<'_> {
     pub(super) fn tree(mut self) -> Tree {
         let tree = match self.taken.iter().any(|one| one.shows_cuts(self.graph)) {
             true => self.alike(),
-            false => self.fitting(),
+            false => self.fitting(false),
         };
         for one in &self.taken {
             self.places[one.node] = None;
@@ -31,32 +33,36 @@ impl Growing<'_> {
         if held {
             self.keep(all.clone(), |one| !one.held);
         }
-        let mut tree = self.fitting();
+        let mut tree = self.fitting(true);
         let shows = tree.shows_cuts(self.graph);
-        tree.shown = shows.then(|| tree.wanted(self.graph, self.options));
-        if !held {
+        tree.shown = shows.then(|| tree.fixed(self.graph, self.options));
+        if shows && !held {
             return tree;
         }
         let places = self.places.clone();
         self.keep(all, |one| one.held || places[one.node].is_some());
         match tree.shown {
             Some(samples) => self.beside(samples),
-            None => self.fitting(),
+            None => self.fitting(false),
         }
     }
 
-    /// What fits, without the operators that need most around.
-    fn fitting(&mut self) -> Tree {
+    /// What fits, without the operators that need most around; `shown`: whatever the run's memory is.
+    fn fitting(&mut self, shown: bool) -> Tree {
+        let (memory, mend) = match shown {
+            true => (MEMORY, ", whatever memory= is, since where it is cut shows"),
+            false => (self.options.memory, "; give more of it"),
+        };
         loop {
             let tree = self.laid_out(None);
-            let (most, needed) = (tree.most(self.options), tree.reach.samples());
+            let (most, needed) = (tree.most(memory), tree.reach.samples());
             if needed < most || self.taken.iter().all(Taken::reads) {
                 return tree;
             }
             let name = self.give_up(self.needs_most());
             self.why.clear();
             self.ends(format!(
-                "for {name} a task needs {needed} samples beside its own and has memory for {most}; give more of it"
+                "for {name} a task needs {needed} samples beside its own and has memory for {most}{mend}"
             ));
         }
     }
@@ -65,7 +71,7 @@ impl Growing<'_> {
     fn beside(&mut self, samples: u64) -> Tree {
         loop {
             let tree = self.laid_out(Some(samples));
-            let most = tree.most(self.options).saturating_mul(HELD);
+            let most = tree.most(self.options.memory).saturating_mul(HELD);
             let held = self.gives_most();
             let (Some(held), true) = (held, most <= samples.max(tree.reach.samples())) else {
                 return tree;

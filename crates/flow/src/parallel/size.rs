@@ -1,9 +1,9 @@
-//! How large tasks are, by the plan and its memory alone: pure.
+//! How large tasks are, by the plan and its memory alone, and by the plan alone where it shows: pure.
 
 use super::dispatch::WINDOW;
 use super::tree::Tree;
 use super::weight::is_free;
-use crate::exec::RunOptions;
+use crate::exec::{MEMORY, RunOptions};
 use crate::graph::Graph;
 
 /// Of the run's memory, one part in so many is what a task reads at most.
@@ -29,18 +29,27 @@ pub(super) struct TaskSize {
 
 impl Tree {
     /// Samples of a task of which all that comes fits: what some tasks that wait give takes an eighth of the memory.
-    pub(super) fn most(&self, options: &RunOptions<'_>) -> u64 {
-        ((options.memory / 8 / TASKS) as f64 / self.bytes) as u64
+    pub(super) fn most(&self, memory: u64) -> u64 {
+        ((memory / 8 / TASKS) as f64 / self.bytes) as u64
     }
 
     /// Samples of a task, of what is in the tree.
-    pub(super) fn wanted(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
+    fn wanted(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let wanted = options.task.min(options.memory / OF_MEMORY) / self.sample_bytes(graph);
         let wanted = wanted.max(OF_REACH.saturating_mul(self.reach.samples()));
-        wanted.min(self.most(options)).max(1)
+        wanted.min(self.most(options.memory)).max(1)
     }
 
-    /// What a task is; None if the tree is not worth being spread. It depends on the plan and its memory alone.
+    /// Samples of a task where cuts show, so that the run's memory must not: a task gives no more bytes than it reads, but
+    /// for what is needed around, and a run that has too little for some at once does one after the other.
+    pub(super) fn fixed(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
+        let given = (options.task as f64 / self.bytes) as u64;
+        let wanted = given.min(options.task / self.sample_bytes(graph));
+        let wanted = wanted.max(OF_REACH.saturating_mul(self.reach.samples()));
+        wanted.min(self.most(MEMORY)).max(1)
+    }
+
+    /// What a task is; None if the tree is not worth being spread.
     pub(super) fn task(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
         let operators = self.taken.iter().filter(|one| !one.reads());
         if operators.map(|one| &graph.nodes[one.node]).all(is_free) {

@@ -75,7 +75,7 @@ pub(super) struct Tree {
     pub(super) why: Vec<String>,
     /// Bytes that come out of a sample, about.
     pub(super) bytes: f64,
-    /// Samples that one worker could cut it into, where that shows; else none.
+    /// Samples that any run cuts it into, where that shows; else none.
     pub(super) shown: Option<u64>,
 }
 
