@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 /// Drops what the page cache holds of a file and nobody has mapped or changed.
-pub(super) fn drop_cached(file: &File) -> io::Result<()> {
+pub(crate) fn drop_cached(file: &File) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?;
     #[cfg(not(target_os = "linux"))]
@@ -18,7 +18,7 @@ pub(super) fn drop_cached(file: &File) -> io::Result<()> {
 /// Bytes of a range of a file that are in the page cache; None where the system does not say (before Linux 6.5, for a
 /// file of somebody else, or of an overlay, which has no pages of its own and says that there are none).
 #[cfg(target_os = "linux")]
-pub(super) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
+pub(crate) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     use std::os::fd::AsRawFd;
     /// Number of the call `cachestat`, the same on all machines but Alpha.
     const CACHESTAT: libc::c_long = 451;
@@ -49,13 +49,13 @@ pub(super) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn cached(_file: &File, _range: Range<u64>) -> Option<u64> {
+pub(crate) fn cached(_file: &File, _range: Range<u64>) -> Option<u64> {
     None
 }
 
 /// Minor and major page faults of this thread so far.
 #[cfg(target_os = "linux")]
-pub(super) fn faults() -> (u64, u64) {
+pub(crate) fn faults() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the call fills the structure that it is given, which zeros are a valid value of, too.
     let usage = unsafe {
@@ -67,7 +67,7 @@ pub(super) fn faults() -> (u64, u64) {
 
 /// Page faults of this thread: not told here.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn faults() -> (u64, u64) {
+pub(crate) fn faults() -> (u64, u64) {
     (0, 0)
 }
 

@@ -3,7 +3,7 @@
 //! Measuring ([`calibrate`]), deriving costs from what was measured ([`Costs::derive`], [`Path`]) and predicting from
 //! costs ([`Volume::predict`]) are apart; the last two are plain arithmetic, and nothing is predicted that was not measured.
 
-mod cache;
+pub(crate) mod cache;
 mod calibrate;
 mod choose;
 mod costs;

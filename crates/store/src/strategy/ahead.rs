@@ -85,9 +85,13 @@ impl AllAhead {
     /// Begins at once; no further ahead than half of the free memory, for what the system reads beyond that drives out
     /// what was read before.
     pub(super) fn begin(files: Files, pieces: Pieces) -> std::io::Result<Self> {
+        Self::within(files, pieces, (system::free_memory() / 2).max(64 << 20))
+    }
+
+    /// Begins at once, and stays so many bytes ahead at most.
+    pub(super) fn within(files: Files, pieces: Pieces, most: u64) -> std::io::Result<Self> {
         let distance = Arc::new(Distance::default());
         let shared = distance.clone();
-        let most = (system::free_memory() / 2).max(64 << 20);
         let size = files.signal().dtype().size() as u64;
         let thread = std::thread::Builder::new()
             .name("isochrony-ahead".into())

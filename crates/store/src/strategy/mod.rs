@@ -14,6 +14,8 @@ mod reader;
 mod requests;
 mod ring;
 pub(crate) mod system;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
 // Where the crate that it rests on knows the kernel's structures.
 #[cfg_attr(
     not(all(
