@@ -15,10 +15,11 @@ fn any_specs() -> impl Strategy<Value = Vec<Spec>> {
         1i64..12,
         prop::collection::vec(any::<prop::sample::Index>(), 0..3),
         prop::option::of(any::<prop::sample::Index>()),
+        prop::bool::weighted(0.3),
     );
     prop::collection::vec(one, 1..40).prop_flat_map(|made| {
         let mut specs: Vec<Spec> = Vec::new();
-        for (at, (to, from, start, length, reads, after)) in made.into_iter().enumerate() {
+        for (at, (to, from, start, length, reads, after, in_turn)) in made.into_iter().enumerate() {
             let own = at as i64 * 12..at as i64 * 12 + length;
             let mut inputs = Vec::new();
             if from < 2 {
@@ -37,6 +38,7 @@ fn any_specs() -> impl Strategy<Value = Vec<Spec>> {
                 vec![]
             };
             let mut spec = spec(&format!("t{at}"), inputs, outputs);
+            spec.in_turn = in_turn;
             if at > 0
                 && let Some(after) = after
             {
@@ -74,7 +76,7 @@ fn scratch_bytes(spec: &Spec) -> u64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn every_tasklet_is_run_once_after_what_it_needs_within_the_budget(
+    fn every_tasklet_is_run_once_after_what_it_needs_within_the_budget_and_in_its_turn(
         specs in any_specs(), workers in 1usize..6, given in any::<bool>(), spare in 0u64..200,
         choices in prop::collection::vec(any::<prop::sample::Index>(), 1..80),
         fails in prop::collection::vec(0usize..12, 40),
@@ -112,10 +114,21 @@ proptest! {
                         live += scratch_bytes(&specs[at]);
                         peak = u64::max(peak, live);
                         prop_assert!(live <= budget, "{live} of {budget}");
+                        let in_turn = running.iter().any(|other| specs[*other].in_turn);
+                        prop_assert!(!(in_turn && specs[at].in_turn), "two in turn at once");
                         running.push(at);
                     }
                     Next::Wait => {
                         prop_assert!(!running.is_empty(), "blocked");
+                        // Nobody waits who needs neither room nor a turn.
+                        let turn = running.iter().any(|other| specs[*other].in_turn);
+                        let waits = (0..specs.len()).find(|&at| {
+                            let ready = all[at].iter().all(|need| keep[*need] || over.contains(need));
+                            let waiting = roster.state(at) == State::Waiting;
+                            let free = scratch_bytes(&specs[at]) == 0 && !(turn && specs[at].in_turn);
+                            waiting && ready && free
+                        });
+                        prop_assert_eq!(waits, None, "a free worker waits");
                         break;
                     }
                     Next::End => break,
