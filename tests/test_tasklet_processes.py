@@ -65,6 +65,28 @@ def test_functions_give_what_they_give_in_this_process_by_way_of_scratch_and_jou
         kept.run()
 
 
+def test_segments_of_a_run_without_civil_time_have_none_wherever_the_function_is_called(tmp_path: Path) -> None:
+    def times(inputs: list[iso.Selection], _: list[iso.Output]) -> list[Any]:
+        return [segment.time and segment.time.run for segment in inputs[0].segments]
+
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        writer = store.create("a", dtype="i2", rate=100, start="2010-03-01")
+        writer.append(np.arange(50, dtype="i2"))
+        writer.begin_run()
+        writer.append(np.arange(50, dtype="i2"))
+        store.commit()
+        chosen = store["a"][0:100]
+        with pytest.raises(iso.StoreError, match="no civil time here"):
+            store["a"].time_of(60)
+        alone = [segment.time and segment.time.run for segment in chosen.segments]
+        assert [run is None for run in alone] == [False, True]
+        for where in ("threads", "processes"):
+            executor = iso.Executor(on_workers=where)  # type: ignore[arg-type]
+            executor.add(iso.Tasklet(times, [chosen], name="times"))
+            found = executor.run().values["times"]
+            assert [run is None for run in found] == [False, True], where
+
+
 def test_what_was_finished_is_kept_and_what_it_returned(store: iso.Store, tmp_path: Path) -> None:
     def fails(inputs: list[iso.Selection], outputs: list[iso.Output]) -> int:
         outputs[0][:] = 0

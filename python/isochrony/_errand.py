@@ -25,7 +25,7 @@ class Input:
 
     It has `segments`, `counts`, `values`, `filled_counts`, `mask`, `ranges`, `sample_count`, `name` and `unit` as that
     has, and `numpy.asarray` gives the same array. What else that has needs its store, which is open elsewhere: so it is
-    no `Selection`, and cannot be scanned. Times of segments are None also where asking for them would be an error.
+    no `Selection`, and cannot be scanned.
     """
 
     def __init__(self, about: dict[str, Any], shared: Any) -> None:

@@ -108,7 +108,8 @@ impl Segment {
         self.seg.len()
     }
 
-    /// Civil time of the first sample; None for a segment that came from no signal, or one without civil time.
+    /// Civil time of the first sample; None for a segment that came from no signal, or where that has no civil time, as in
+    /// a run that was never stamped.
     #[getter]
     fn time(&self) -> Option<Time> {
         self.time

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use isochrony_segment::{Sample, SigSeg, dispatch};
-use isochrony_store::{Scratch, Values};
+use isochrony_store::{Scratch, StoreError, Values};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -69,14 +69,15 @@ impl Selection {
     }
 }
 
-/// The civil time of a segment's first sample, where that is known.
+/// The civil time of a segment's first sample, where that is known: not in a run that was never stamped, be it that others were.
 pub(crate) fn time_of_first(
     signal: &isochrony_store::Signal,
     seg: &SigSeg,
 ) -> Result<Option<Time>> {
-    let time = signal.empirical()?;
-    time.map(|_| crate::conversion::time_of(signal, seg.start()))
-        .transpose()
+    match signal.time_of(seg.start()) {
+        Err(StoreError::NoCivilTime { .. }) => Ok(None),
+        _ => crate::conversion::time_of(signal, seg.start()).map(Some),
+    }
 }
 
 #[pymethods]

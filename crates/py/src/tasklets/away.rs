@@ -116,7 +116,7 @@ fn taken(selection: &Selection) -> Result<Taken, Cause> {
     });
     let stretches = selection.segments().map(|segment| {
         let segment = segment?;
-        // Who wants no times is not told that there are none.
+        // Who wants no times is not told of one that is beyond what can be said.
         let time = time_of_first(signal, &segment).ok().flatten();
         Ok(Stretch {
             start: segment.start(),
