@@ -350,3 +350,17 @@ def test_nothing_warns() -> None:
 def test_a_count_is_not_limited() -> None:
     with pytest.raises(iso.PlanError, match=r"limit.*put limit\(\.\.\.\) before count"):
         iso.scan(np.arange(9), rate=1).rewindow(3).count().limit(1)
+
+
+def test_windows_of_merged_samples_that_both_have_are_refused_when_the_plan_is_made(store: iso.Store) -> None:
+    signal = pressure(store)
+    one, other = iso.scan(signal[100:300]), iso.scan(signal[250:400])
+    with pytest.raises(iso.PlanError, match=r"inputs 0 and 1 may both have samples with indices 250 to 299") as refused:
+        one.merge(other).rewindow(10)
+    assert refused.value.code == "indices_repeat"
+    assert "put rewindow before the merge, on each of its inputs" in str(refused.value)
+    with pytest.raises(iso.PlanError, match="fir needs samples that follow one another"):
+        iso.scan(signal).merge(iso.scan(signal)).fir([0.5, 0.5])
+    assert one.rewindow(10).merge(other.rewindow(10)).count().collect() == 35
+    apart = iso.scan(signal[100:200]).merge(iso.scan(signal[300:400])).rewindow(50)
+    assert apart.count().collect() == 4

@@ -6,6 +6,7 @@
 //! rules are in `docs/design.md` 15; [`Operator`] is the contract, and [`operator!`] declares one, also in a crate of
 //! the user's own.
 
+mod ascending;
 mod catalog;
 mod control;
 mod cut;

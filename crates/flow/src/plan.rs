@@ -11,6 +11,7 @@ use std::sync::Arc;
 use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
+use crate::ascending::Indices;
 use crate::graph::Graph;
 use crate::held::Kept;
 use crate::ops::Feedback;
@@ -107,6 +108,7 @@ pub(crate) struct Node {
     pub(crate) op: Op,
     pub(crate) inputs: Vec<Plan>,
     pub(crate) bound: Bound,
+    pub(crate) indices: Indices,
 }
 
 impl Drop for Node {
@@ -165,6 +167,7 @@ impl Plan {
         let mut bound = Bound::new([recording.0.port()]);
         bound.needs = recording.0.needs();
         announce(&recording);
+        let indices = Indices::read(recording.0.within(), range.as_ref());
         Self {
             node: Arc::new(Node {
                 op: Op::Scan {
@@ -174,6 +177,7 @@ impl Plan {
                 },
                 inputs: Vec::new(),
                 bound,
+                indices,
             }),
             output: 0,
         }
@@ -208,14 +212,17 @@ impl Plan {
         let params = declaration.check(params)?;
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
         let bound = (declaration.build)(&params)?.bind(&types)?;
+        let op = Op::Apply {
+            declaration: *declaration,
+            params,
+        };
+        let indices = Indices::given(&op, &bound, &inputs)?;
         let plan = Self {
             node: Arc::new(Node {
-                op: Op::Apply {
-                    declaration: *declaration,
-                    params,
-                },
+                op,
                 inputs,
                 bound,
+                indices,
             }),
             output: 0,
         };
@@ -255,11 +262,14 @@ impl Plan {
             }
         }
         let bound = kept.0.make(None)?.bind(&types)?;
+        let op = Op::Hold(kept);
+        let indices = Indices::given(&op, &bound, &inputs)?;
         Ok(Self {
             node: Arc::new(Node {
-                op: Op::Hold(kept),
+                op,
                 inputs,
                 bound,
+                indices,
             }),
             output: 0,
         })

@@ -122,6 +122,11 @@ pub trait Recording: Send + Sync {
         false
     }
 
+    /// A range in which all its samples lie, also those that it may get; None: anywhere.
+    fn within(&self) -> Option<Range<i64>> {
+        None
+    }
+
     /// What knows the civil times of its indices, if they are known. It must live as long as the recording does.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
@@ -242,6 +247,10 @@ impl Recording for Segments {
 
     fn in_portions(&self) -> bool {
         true
+    }
+
+    fn within(&self) -> Option<Range<i64>> {
+        Some(self.segments.first()?.start()..self.segments.last()?.end())
     }
 }
 

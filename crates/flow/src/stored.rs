@@ -292,6 +292,14 @@ impl Recording for Stored {
         true
     }
 
+    fn within(&self) -> Option<Range<i64>> {
+        let ranges = self.ranges.as_deref()?;
+        let starts = ranges.iter().map(|range| range.start);
+        let ends = ranges.iter().map(|range| range.end);
+        // Of no range no samples.
+        Some(starts.min().unwrap_or(0)..ends.max().unwrap_or(0))
+    }
+
     fn leaves_out(&self) -> bool {
         self.ranges.as_ref().is_some_and(|ranges| ranges.len() > 1)
     }

@@ -101,12 +101,7 @@ fn meeting(
         }
         _ => a.filter_with(&s.max().gt(Expr::input_at(1).mean()), third),
     };
-    // Samples that come twice are no stretch of which windows could be cut, or of which one lies around another.
-    let of_stretches =
-        |step: &&Step| how == 2 && matches!(step, Step::Windows(..) | Step::Around(_));
-    let behind = own[2].iter().filter(|step| !of_stretches(step));
-    let behind: Vec<Step> = behind.cloned().collect();
-    let both = both.map(|both| plan(both, &behind));
+    let both = both.map(|both| plan(both, &own[2]));
     let all = [
         both.ok(),
         Some(plan(a, &own[0])),

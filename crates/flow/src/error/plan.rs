@@ -214,6 +214,22 @@ pub enum PlanError {
         /// What would change.
         what: String,
     },
+    /// Samples of a merge, some of which its inputs have in common, where stretches are needed.
+    #[error(
+        "{operator} needs samples that follow one another, but is behind a merge whose inputs {first} and {second} may both \
+         have {common}, which then come in turn; put {operator} before the merge, on each of its inputs, or merge ranges \
+         that have nothing in common"
+    )]
+    IndicesRepeat {
+        /// Name of the operator.
+        operator: &'static str,
+        /// Number of an input of the merge.
+        first: usize,
+        /// Of another.
+        second: usize,
+        /// What both may have.
+        common: String,
+    },
     /// A loop in which windows may get lost, so that it could not go on.
     #[error(
         "feedback cannot make progress: {operator} in its loop may leave windows out, and each is waited for; feed back a \
@@ -271,6 +287,7 @@ impl PlanError {
             Self::ControlInUse => "control_in_use",
             Self::NotRunning { .. } => "not_running",
             Self::ChangesPlan { .. } => "changes_plan",
+            Self::IndicesRepeat { .. } => "indices_repeat",
             Self::LoopMayStall { .. } => "loop_may_stall",
             Self::LoopNotClosed { .. } => "loop_not_closed",
             Self::NoSuchOutput { .. } => "no_such_output",
