@@ -26,12 +26,14 @@ pub(crate) struct Indices {
 }
 
 impl Indices {
-    /// Of a scan.
+    /// Of a scan; of what may have any indices, as a feed, nothing is known.
     pub(crate) fn read(has: Option<Range<i64>>, range: Option<&Range<i64>>) -> Self {
-        let all = || i64::MIN..i64::MAX;
-        let (has, wanted) = (has.unwrap_or_else(all), range.cloned().unwrap_or_else(all));
+        let has = has.map(|has| match range {
+            Some(wanted) => common(&has, wanted),
+            None => has,
+        });
         Self {
-            within: common(&has, &wanted),
+            within: has.unwrap_or(i64::MIN..i64::MAX),
             twice: None,
         }
     }
@@ -70,7 +72,9 @@ impl Indices {
             });
         }
         let within = match op {
-            Op::Apply { params, .. } if op.name() == Between::DECLARATION.name => {
+            Op::Apply { params, .. }
+                if op.name() == Between::DECLARATION.name && within.start > i64::MIN =>
+            {
                 let index = |name: &str| params.get(name).and_then(serde_json::Value::as_i64);
                 let wanted = index("start").unwrap_or(i64::MIN)..index("end").unwrap_or(i64::MAX);
                 common(&within, &wanted)
@@ -91,18 +95,16 @@ fn common(one: &Range<i64>, other: &Range<i64>) -> Range<i64> {
 
 fn in_words(range: &Range<i64>) -> String {
     match (range.start, range.end) {
-        (i64::MIN, i64::MAX) => "samples with any index".into(),
         (start, i64::MAX) => format!("samples with indices from {start} on"),
-        (i64::MIN, end) => format!("samples with indices below {end}"),
         (start, end) => format!("samples with indices {start} to {}", end - 1),
     }
 }
 
-/// The first two of some ranges that overlap, and where.
+/// The first two of some ranges that overlap, and where. One of which nothing is known need not.
 fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
     // By where they begin, so that of many not every two are compared; of those before, the one that ends last.
     let mut order: Vec<usize> = (0..ranges.len())
-        .filter(|&at| !ranges[at].is_empty())
+        .filter(|&at| !ranges[at].is_empty() && ranges[at].start > i64::MIN)
         .collect();
     order.sort_by_key(|&at| ranges[at].start);
     let mut last: Option<usize> = None;
@@ -158,5 +160,6 @@ mod tests {
         assert_eq!(overlap(&[0..100, 200..300, 50..60]), Some((0, 2, 50..60)));
         assert_eq!(overlap(&[0..100, 1..2, 99..120]), Some((0, 1, 1..2)));
         assert_eq!(overlap(&[40..50, 45..46, 0..10]), Some((0, 1, 45..46)));
+        assert_eq!(overlap(&[i64::MIN..i64::MAX, 45..46]), None);
     }
 }
