@@ -293,7 +293,10 @@ impl Recording for Stored {
     }
 
     fn within(&self) -> Option<Range<i64>> {
-        let ranges = self.ranges.as_deref()?;
+        let Some(ranges) = self.ranges.as_deref() else {
+            // It may grow.
+            return Some(self.signal.start_index()..i64::MAX);
+        };
         let starts = ranges.iter().map(|range| range.start);
         let ends = ranges.iter().map(|range| range.end);
         // Of no range no samples.
