@@ -65,7 +65,7 @@ def draw(grid: list[dict[str, Any]], plt: Any) -> Any:
         axis.set_xlabel("workers")
     for axis in axes[:, 0]:
         axis.set_ylabel("ms")
-    figures.legend_below(figure, axes[0, 0], len(memories))
+    figures.legend_below(figure, axes[0, 0], (len(memories) + 1) // 2)
     return figure
 
 
@@ -80,7 +80,7 @@ def main() -> None:
     if not grid:
         return
     figure = draw(grid, plt)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.tight_layout(rect=(0, 0.22 * 2 / figure.get_figheight(), 1, 1))
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / "streams.svg", metadata={"Date": None})
 
