@@ -26,6 +26,7 @@ from archives_work import (
     forget,
     nothing,
     plain,
+    ready,
     record,
     spectra,
     summaries,
@@ -228,7 +229,7 @@ def fft_adder(path: Path, server: Server, arrays: list[Path], size: int, rounds:
         {},
         2 * size,
         rounds,
-        nothing,
+        ready(3 * size),
     )
 
     def bound(loop: str) -> list[float]:

@@ -47,6 +47,10 @@ DIFFERS = """### What differs from 2010
 - **The disk** has no seeks: backwards scans took five times as long there and take as long as forward ones here, so
   what reordering gains is shown behind a stand-in that waits 1 ms where it would have to seek. And it is faster, so
   that the adder, bound by the disk from four workers on there, is bound by its transforms here.
+- **Memory** comes from a host. Where a virtual machine gives free memory back (free page reporting), each page that
+  the page cache or a program takes anew is waited for, by one core as long as by two: a gigabyte written takes 1.3 s
+  of copying instead of 0.25, and every third cold scan through the page cache stood still for up to a second. So
+  before each run that fills the page cache as much memory is taken and given back, for all alike; it is not timed.
 - **Loads** are smaller (the column of seconds), on two cores instead of twelve. What is larger than memory is scanned
   above, by every strategy.
 - **Windowed FFT and the adder** are computed in single precision; SciPy's transform takes about twice as long as

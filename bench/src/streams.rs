@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use isochrony_bytes::{Chain, Outcome, Piece};
 use isochrony_nbuf::{Block, Cause, Framing, Input, Native, Options, Order, Out, Process};
 
-use crate::measure::{Results, Times, noise, order, ratio, turns};
+use crate::measure::{Results, Times, noise, order, ratio, ready, turns};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -57,10 +57,12 @@ pub fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
     Ok(file.sync_all()?)
 }
 
-/// Drops a file from the page cache.
+/// Drops a file from the page cache, which has room for it.
 pub fn drop_cached(path: &Path) -> Result<(), Failure> {
-    let advice = rustix::fs::Advice::DontNeed;
-    Ok(rustix::fs::fadvise(File::open(path)?, 0, None, advice)?)
+    let (file, advice) = (File::open(path)?, rustix::fs::Advice::DontNeed);
+    rustix::fs::fadvise(&file, 0, None, advice)?;
+    ready(file.metadata()?.len() * 5 / 4);
+    Ok(())
 }
 
 pub fn through(name: &str, order: Order, stride: usize, input: Input<'_>) -> Outcome {

@@ -18,7 +18,7 @@ use isochrony::prelude::*;
 use isochrony_store::machine::{Amount, Calibration, State, calibrate};
 use isochrony_store::{Strategy, layout};
 
-use crate::measure::{Results, Times, noise, order, ratio};
+use crate::measure::{Results, Times, noise, order, ratio, ready};
 use bare::BARE;
 
 /// Samples of a window, a minute at 2 kHz.
@@ -81,7 +81,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
             for turn in order(now.len(), round) {
                 let case = &mut now[turn];
                 if state == State::Cold {
-                    forget(&case.scanned.files)?;
+                    cool(&case.scanned.files)?;
                 }
                 let (rows, spent) = plan(&path, case.scanned, case.strategy, WITHIN)?;
                 check(&rows, &within, case.strategy.name());
@@ -94,7 +94,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
             }
             for at in order(BARE.len() + 1, round) {
                 if state == State::Cold {
-                    forget(&short.files)?;
+                    cool(&short.files)?;
                 }
                 if at == BARE.len() {
                     let Some(best) = best else { continue };
@@ -285,6 +285,13 @@ pub fn shards(array: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> 
     }
     assert_eq!(left, 0, "shards hold what was appended");
     Ok(files)
+}
+
+/// Drops the files from the page cache, which has room for them.
+fn cool(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
+    forget(files)?;
+    ready(files.iter().map(|(_, bytes)| bytes * 5 / 4).sum());
+    Ok(())
 }
 
 /// Drops the files from the page cache.

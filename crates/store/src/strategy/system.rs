@@ -7,6 +7,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Mutex;
 
 use isochrony_segment::{Buffer, BufferKind};
 
@@ -69,17 +70,29 @@ pub(crate) fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Bytes that one such request may ask for: the window of the file's disk where it is known, else what all have.
+/// Bytes that one such request may ask for: the window of the file's disk where it is known, else what all have. Asking the
+/// system for it takes as long as some requests do, so that each disk's is remembered.
 pub(super) fn read_ahead_window(file: &File) -> u64 {
     const LEAST: u64 = 128 << 10;
+    static KNOWN: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
     let Ok(found) = file.metadata() else {
         return LEAST;
     };
+    // Nobody waits: in a process that was forked off, whoever holds it may not be there.
+    let mut known = KNOWN.try_lock().ok();
+    let same = |known: &&(u64, u64)| known.0 == found.dev();
+    if let Some(&(_, window)) = known.as_ref().and_then(|known| known.iter().find(same)) {
+        return window;
+    }
     let (major, minor) = device_numbers(found.dev());
     let path = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
     let kib = std::fs::read_to_string(path).ok();
     let kib = kib.and_then(|text| text.trim().parse::<u64>().ok());
-    kib.map_or(LEAST, |kib| (kib << 10).clamp(LEAST, 4 << 20))
+    let window = kib.map_or(LEAST, |kib| (kib << 10).clamp(LEAST, 4 << 20));
+    if let Some(known) = &mut known {
+        known.push((found.dev(), window));
+    }
+    window
 }
 
 /// Major and minor number of a device.
