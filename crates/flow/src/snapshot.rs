@@ -5,6 +5,7 @@
 //! without reading that.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use isochrony_segment::SigSeg;
 
@@ -38,6 +39,32 @@ impl Reach {
     }
 }
 
+/// The tasks of a run that read a snapshot.
+pub struct Foreseen {
+    /// How far each reaches beyond its portion.
+    pub reach: Reach,
+    /// Samples of a segment at most.
+    pub segment: u64,
+    /// So many of them are under way at once.
+    pub at_once: usize,
+    /// The portion of each, in the order in which they are handed out; None: of one that has nothing to read there.
+    pub portions: Box<dyn Iterator<Item = Option<Portion>> + Send>,
+}
+
+/// Opens portions of a snapshot for all workers of a run.
+pub trait Opens: Send + Sync {
+    /// As [`Snapshot::open`] of the task with a number, from 0 on; None of one that has nothing to read. A task may be opened
+    /// again, or never.
+    ///
+    /// # Errors
+    /// Whatever opening meets.
+    fn open(
+        &self,
+        task: u64,
+        portion: Option<&Portion>,
+    ) -> Result<Option<Box<dyn Source>>, OpError>;
+}
+
 /// A recording as it is at one moment.
 pub trait Snapshot: Send + Sync {
     /// The portion behind another, or the first: of about `samples`, at least one. Inside a stretch it ends at a multiple of
@@ -56,6 +83,16 @@ pub trait Snapshot: Send + Sync {
         reach: Reach,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError>;
+
+    /// What opens the portions of tasks that read it, all of which are known beforehand, so that what lies ahead of one of
+    /// them is read already when the next begins; None: each is opened by itself, see [`open`](Self::open).
+    ///
+    /// # Errors
+    /// Whatever opening meets.
+    fn foresee(self: Arc<Self>, tasks: Foreseen) -> Result<Option<Arc<dyn Opens>>, OpError> {
+        let _ = tasks;
+        Ok(None)
+    }
 
     /// Samples in all.
     fn total(&self) -> u64;

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cut::Cut;
 use crate::stored_clock::{StoredClock, differ};
-use crate::stored_pass::Pass;
+use crate::stored_pass::{Before, Pass};
 use crate::stored_portions::StoredPortions;
 use crate::{
     Cause, Clock, Live, OpError, OpErrorKind, PlanError, PortType, Recording, Snapshot, Source,
@@ -169,21 +169,27 @@ impl Stored {
         &self,
         signal: Signal,
         parts: Vec<Stretch>,
-        before: Option<(i64, u32)>,
+        before: Before,
         segment: u64,
     ) -> Result<Pass, OpError> {
-        let cut = Cut::new(segment);
-        let strategy = (self.io).unwrap_or_else(|| Outlook::choose(&signal, &parts));
-        let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
-        // Whole segments, so that where they are cut does not depend on how they are read.
-        let piece = (wanted / cut.segment())
-            .max(1)
-            .saturating_mul(cut.segment());
-        Ok(Pass {
+        let (strategy, piece) = self.pieces(&signal, &parts, segment);
+        let reader = SignalReader::new(&signal, &parts, piece, strategy).map_err(failed)?;
+        Ok(self.pass_by(reader, signal, parts, before, segment))
+    }
+
+    /// The same by a reader.
+    pub(crate) fn pass_by(
+        &self,
+        reader: SignalReader,
+        signal: Signal,
+        parts: Vec<Stretch>,
+        before: Before,
+        segment: u64,
+    ) -> Pass {
+        Pass {
             at: parts.first().map_or(0, |part| part.range.start),
-            reader: SignalReader::new(&signal, &parts, piece, strategy).map_err(failed)?,
-            piece,
-            cut,
+            reader,
+            cut: Cut::new(segment),
             stream: self.stream(),
             signal,
             parts,
@@ -192,7 +198,22 @@ impl Stored {
             before,
             begins: None,
             tells_all: false,
-        })
+        }
+    }
+
+    /// How parts of the signal are read, and in pieces of how many samples.
+    pub(crate) fn pieces(
+        &self,
+        signal: &Signal,
+        parts: &[Stretch],
+        segment: u64,
+    ) -> (Strategy, i64) {
+        let strategy = (self.io).unwrap_or_else(|| Outlook::choose(signal, parts));
+        let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
+        // Whole segments, so that where they are cut does not depend on how they are read.
+        let segment = Cut::new(segment).segment();
+        let piece = (wanted / segment).max(1).saturating_mul(segment);
+        (strategy, piece)
     }
 
     /// The recording that a saved plan names, in the store that it names or in another one.

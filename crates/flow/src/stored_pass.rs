@@ -10,6 +10,9 @@ use crate::cut::Cut;
 use crate::stored::failed;
 use crate::{Break, OpError, Pulled, Source};
 
+/// End and run of the stretch before.
+pub(crate) type Before = Option<(i64, u32)>;
+
 /// One pass over the parts.
 pub(crate) struct Pass {
     pub(super) signal: Signal,
@@ -23,9 +26,7 @@ pub(crate) struct Pass {
     pub(super) stretch: Range<i64>,
     /// Its piece that was read last.
     pub(super) cut: Cut,
-    pub(super) piece: i64,
-    /// End and run of the stretch before.
-    pub(super) before: Option<(i64, u32)>,
+    pub(super) before: Before,
     /// The stretch that begins next, where it was said that it lies before what was given.
     pub(super) begins: Option<Pulled>,
     /// Whether a stretch that continues what was before the pass is announced, too.
@@ -97,10 +98,10 @@ impl Pass {
     /// The next segment of the stretch.
     fn read(&mut self) -> Result<Option<Pulled>, OpError> {
         if self.cut.is_empty() && !self.stretch.is_empty() {
-            let start = self.stretch.start;
-            let stop = self.stretch.end.min(start.saturating_add(self.piece));
-            self.stretch.start = stop;
-            let piece = self.reader.read(start..stop).map_err(failed)?;
+            let piece = self.reader.next_piece(&self.stretch);
+            self.stretch.start = piece.end;
+            let start = piece.start;
+            let piece = self.reader.read(piece).map_err(failed)?;
             self.cut.put(piece.relabelled(start, self.stream)?);
         }
         self.cut.pull()

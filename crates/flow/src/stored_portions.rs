@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use isochrony_store::{Signal, Stretch};
+use isochrony_store::{Readers, Signal, SignalReader, StoreError, Stretch, Tasks};
 use isochrony_time::civil;
 
 use crate::snapshot::on_grain;
-use crate::stored_pass::{first_of_stretch, samples_in};
-use crate::{Indexed, OpError, Portion, Reach, Snapshot, Source, Stored, Within};
+use crate::stored_ahead::StoredAhead;
+use crate::stored_pass::{Before, Pass, first_of_stretch, samples_in};
+use crate::{Foreseen, Indexed, OpError, Opens, Portion, Reach, Snapshot, Source, Stored, Within};
 
 /// A stored signal as it was when a run began.
 pub(crate) struct StoredPortions {
@@ -75,6 +76,54 @@ impl StoredPortions {
         let behind = gaps.first_within(index..part.range.end);
         let start = before.map_or(part.range.start, |gap| gap.end().max(part.range.start));
         start..behind.map_or(part.range.end, |gap| gap.start)
+    }
+}
+
+impl StoredPortions {
+    /// What is read for a portion, and end and run of what lies before that.
+    pub(crate) fn around(&self, portion: &Portion, reach: Reach) -> (Vec<Stretch>, Before) {
+        let part = &self.parts[portion.part];
+        let Range { start, end } = portion.range;
+        let end = end.saturating_add_unsigned(reach.after).min(part.range.end);
+        let mut before = portion.before;
+        let mut from = start;
+        // The samples before the portion belong to it as far as they go on in it.
+        let goes_on = start > part.range.start && self.first_sample(start) == start;
+        if goes_on && before == Some((start, part.run)) {
+            let stretch = self.stretch(start, part);
+            from = start
+                .saturating_sub_unsigned(reach.before)
+                .max(stretch.start);
+            before = Some((from, part.run));
+        }
+        let range = from..end;
+        let run = part.run;
+        (vec![Stretch { run, range }], before)
+    }
+
+    /// The readers of tasks of it.
+    pub(crate) fn readers(
+        &self,
+        segment: u64,
+        at_once: usize,
+        tasks: Tasks,
+    ) -> Result<Arc<Readers>, StoreError> {
+        let (strategy, piece) = self.stored.pieces(&self.signal, &self.parts, segment);
+        Readers::new(&self.signal, &self.parts, piece, strategy, at_once, tasks)
+    }
+
+    /// A pass over parts of it by a reader.
+    pub(crate) fn pass(
+        &self,
+        reader: SignalReader,
+        parts: Vec<Stretch>,
+        before: Before,
+        segment: u64,
+    ) -> Pass {
+        let pass = self
+            .stored
+            .pass_by(reader, self.signal.clone(), parts, before, segment);
+        pass.telling_all()
     }
 }
 
@@ -161,28 +210,15 @@ impl Snapshot for StoredPortions {
         reach: Reach,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
-        let part = &self.parts[portion.part];
-        let Range { start, end } = portion.range;
-        let end = end.saturating_add_unsigned(reach.after).min(part.range.end);
-        let mut before = portion.before;
-        let mut from = start;
-        // The samples before the portion belong to it as far as they go on in it.
-        let goes_on = start > part.range.start && self.first_sample(start) == start;
-        if goes_on && before == Some((start, part.run)) {
-            let stretch = self.stretch(start, part);
-            from = start
-                .saturating_sub_unsigned(reach.before)
-                .max(stretch.start);
-            before = Some((from, part.run));
-        }
-        let parts = vec![Stretch {
-            run: part.run,
-            range: from..end,
-        }];
+        let (parts, before) = self.around(portion, reach);
         let pass = self
             .stored
             .pass_over(self.signal.clone(), parts, before, segment)?;
         Ok(Box::new(pass.telling_all()))
+    }
+
+    fn foresee(self: Arc<Self>, tasks: Foreseen) -> Result<Option<Arc<dyn Opens>>, OpError> {
+        Ok(Some(Arc::new(StoredAhead::new(self, tasks)?)))
     }
 
     fn total(&self) -> u64 {

@@ -61,5 +61,5 @@ pub use signal::{GapTimes, Run, Signal};
 pub use span::{Overlap, Span};
 pub use state::{Gap, GapTable};
 pub use store::Store;
-pub use strategy::{Positions, Reading, SignalReader, Strategy};
+pub use strategy::{Positions, Readers, Reading, SignalReader, Strategy, Tasks};
 pub use verify::{Finding, Report, VerifyOptions, repair, verify};

@@ -11,14 +11,16 @@ use super::forest::trees;
 use super::gathering::{Gathering, Shelf};
 use super::indices::Indices;
 use super::places::places;
+use super::recorded::Recorded;
 use super::size::TaskSize;
 use super::tree::{Exit, Tree};
+use super::walk::Ahead;
 use super::worker::Done;
 use crate::exec::RunOptions;
 use crate::graph::{Edge, Graph, GraphNode};
 use crate::plan::Op;
 use crate::report::OperatorReport;
-use crate::{Bound, Live, OpError, PortType, Reach, RunError, Snapshot};
+use crate::{Bound, Live, PortType, RunError};
 
 /// What workers do behind a scan, or several that are read together.
 pub(super) struct Front {
@@ -30,57 +32,6 @@ pub(super) struct Front {
     pub(super) recordings: Vec<Recorded>,
     /// Of each exit, whether somebody still takes what leaves by it.
     pub(super) leads: Vec<Leads>,
-}
-
-/// What a scan of a front reads.
-pub(super) struct Recorded {
-    /// The scan's number in the whole graph.
-    pub(super) node: usize,
-    /// What a task needs of it around its portion.
-    pub(super) reach: Reach,
-    pub(super) segment: u64,
-    pub(super) reads: Live,
-    pub(super) snapshot: Arc<dyn Snapshot>,
-}
-
-impl Recorded {
-    /// None of what only one can read.
-    fn of(
-        graph: &Graph,
-        node: usize,
-        reach: Reach,
-        several: bool,
-    ) -> Result<Option<Self>, RunError> {
-        let Op::Scan {
-            recording,
-            range,
-            segment,
-        } = &graph.nodes[node].op
-        else {
-            return Ok(None);
-        };
-        let snapshot = recording.0.snapshot(range.clone());
-        let snapshot = snapshot.map_err(|error| unread(node, error))?;
-        let snapshot = snapshot.filter(|one| !several || one.indexed().is_some());
-        Ok(snapshot.map(|snapshot| Self {
-            node,
-            reach,
-            segment: *segment,
-            reads: recording.clone(),
-            snapshot,
-        }))
-    }
-}
-
-/// What a scan could not be read for.
-fn unread(node: usize, error: OpError) -> RunError {
-    RunError::Operator {
-        operator: "scan",
-        node,
-        range: None,
-        time: None,
-        error,
-    }
 }
 
 /// What is left for the caller's thread.
@@ -132,6 +83,25 @@ impl Front {
             })
         });
         name.or(clock).unwrap_or(&self.recordings[0])
+    }
+
+    /// How what it reads is cut into tasks.
+    fn cutting(&self) -> Cutting {
+        let recordings = self.recordings.iter();
+        let reads = recordings.map(|one| (one.snapshot.clone(), one.segment));
+        Cutting {
+            reads: reads.collect(),
+            samples: self.task.samples,
+            bytes: self.task.bytes,
+        }
+    }
+
+    /// Has what it reads read ahead of its tasks.
+    fn look_ahead(&mut self, cutting: &Cutting, workers: usize) -> Result<(), RunError> {
+        let recordings = self.recordings.iter_mut().zip(Ahead::of(cutting));
+        recordings
+            .into_iter()
+            .try_for_each(|(one, tasks)| one.foresee(tasks, workers))
     }
 
     /// Samples of all recordings.
@@ -223,17 +193,14 @@ impl Split {
         if fronts.is_empty() {
             return Ok(None);
         }
-        let cuttings = fronts.iter().map(|front| Cutting {
-            reads: front
-                .recordings
-                .iter()
-                .map(|one| (one.snapshot.clone(), one.segment))
-                .collect(),
-            samples: front.task.samples,
-            bytes: front.task.bytes,
-        });
+        let mut cuttings = Vec::with_capacity(fronts.len());
+        for front in &mut fronts {
+            let cutting = front.cutting();
+            front.look_ahead(&cutting, options.workers.max(1))?;
+            cuttings.push(cutting);
+        }
         let (window, memory) = (WINDOW * options.workers.max(1), options.memory / 8);
-        let dispatch = Arc::new(Dispatch::new(cuttings.collect(), window, memory));
+        let dispatch = Arc::new(Dispatch::new(cuttings, window, memory));
         Ok(Some(Self {
             rest: rest(graph, &fronts, &dispatch),
             fronts,

@@ -63,6 +63,12 @@ impl Current {
         now.or_else(|| self.reading.clone())
     }
 
+    /// Lets go of what it reads: readers hand on what they have.
+    fn close(&mut self) {
+        self.reading = self.reading();
+        self.source = None;
+    }
+
     fn pull(&mut self) -> Result<Pulled, OpError> {
         if let Some(next) = self.next.take() {
             return Ok(next);
@@ -338,17 +344,17 @@ impl<'a> Worker<'a> {
 
     fn task(&mut self, task: &Task) -> Result<(), RunError> {
         let front = &self.fronts[task.front];
+        if let Some(line) = &self.lines[task.front] {
+            let done = line.currents.iter();
+            done.for_each(|one| one.lock().unwrap_or_else(PoisonError::into_inner).close());
+        }
         let read = front.recordings.iter().zip(&task.portion.reads).enumerate();
         let currents = read.map(|(at, (recording, read))| {
-            let Some(portion) = &read.portion else {
-                let range = task.portion.range.clone();
-                return Ok(Current::of(None, range, recording.reach, read));
-            };
-            let (snapshot, reach) = (&recording.snapshot, recording.reach);
-            let source = snapshot.open(portion, reach, recording.segment);
+            let portion = read.portion.as_ref();
+            let source = recording.open(task.number, portion);
             let source = source.map_err(|error| self.located(task, at, error))?;
-            let range = portion.range.clone();
-            Ok(Current::of(Some(source), range, reach, read))
+            let range = portion.map_or(&task.portion.range, |portion| &portion.range);
+            Ok(Current::of(source, range.clone(), recording.reach, read))
         });
         let currents: Vec<Current> = currents.collect::<Result<_, RunError>>()?;
         let line = match &mut self.lines[task.front] {

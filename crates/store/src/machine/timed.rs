@@ -64,7 +64,7 @@ fn scan<S: Sample, T: Sample + Statistic>(
         let mut at = stretch.start;
         while at < stretch.end {
             interrupt::look("calibrate")?;
-            let stop = stretch.end.min(at + piece);
+            let stop = reader.next_piece(&(at..stretch.end)).end;
             let segment = reader.read(at..stop)?;
             lap(&mut outer);
             // Pieces are aligned in memory: all of one is between, but for the last bytes of the last.

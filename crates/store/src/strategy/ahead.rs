@@ -1,8 +1,8 @@
 //! Asking the system to read what will be needed, before it is.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -10,44 +10,65 @@ use super::files::Files;
 use super::pieces::Pieces;
 use super::system::{self, Process};
 
+/// What was asked for is remembered for so many pieces; what lies further back may have been driven out of the cache.
+const REMEMBERED: i64 = 64;
+
+/// The indices that were asked for last by the readers of a signal together.
+#[derive(Debug, Default)]
+pub(super) struct Wanted(Mutex<Range<i64>>);
+
+impl Wanted {
+    /// What of a range was not asked for; from now on it was. `len`: of a piece.
+    fn rest(&self, range: Range<i64>, len: i64) -> Range<i64> {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let apart = range.start > asked.end || range.end < asked.start;
+        if apart || asked.is_empty() {
+            // The scan has jumped.
+            *asked = range.clone();
+            return range;
+        }
+        let rest = match asked.start <= range.start {
+            true => asked.end.max(range.start)..range.end,
+            // Tasks may come in another order.
+            false => range.start..range.end.min(asked.start),
+        };
+        asked.end = asked.end.max(range.end);
+        let oldest = asked.end.saturating_sub(len.saturating_mul(REMEMBERED));
+        asked.start = asked.start.min(range.start).max(oldest);
+        rest
+    }
+}
+
 /// Requests for ranges of samples.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     files: Files,
-    /// Index up to which was asked.
-    asked: i64,
     /// Most bytes of one request, once a file was seen.
     step: Option<u64>,
 }
 
 impl Ahead {
     pub(crate) fn new(files: Files) -> Self {
-        Self {
-            files,
-            asked: 0,
-            step: None,
-        }
+        Self { files, step: None }
     }
 
     /// Asks for twice a piece from its beginning on: what it needs itself, and what comes behind it.
-    pub(super) fn twice(&mut self, piece: &Range<i64>) {
+    pub(super) fn twice(&mut self, piece: &Range<i64>, wanted: &Wanted) {
         let len = piece.end - piece.start;
         let signal = self.files.signal();
         let until = piece.start.saturating_add(2 * len).min(signal.end_index());
         // Of a gap there is nothing to read, and if it is as long as a shard no file.
         let gap = signal.gaps().first_within(piece.start..until);
         let until = gap.map_or(until, |gap| gap.start);
-        // What the last piece asked for need not be asked for again, unless the scan has jumped.
-        let from = match self.asked {
-            asked if piece.start <= asked && asked <= until => asked,
-            _ => piece.start,
-        };
-        let _ = self.ask(from..until);
-        self.asked = until;
+        // What others asked for, or the last piece, need not be asked for again.
+        let _ = self.ask(wanted.rest(piece.start..until, len));
     }
 
     /// Asks for a range, of how many bytes with success. It is advice: whoever reads says what is wrong with the samples.
     pub(crate) fn ask(&mut self, range: Range<i64>) -> u64 {
+        if range.is_empty() {
+            return 0;
+        }
         let mut bytes = 0;
         for span in self.files.spans(&range) {
             let Ok(Some(shard)) = self.files.shard(&span) else {
@@ -142,5 +163,30 @@ impl Drop for AllAhead {
             // It ends after the request that it makes now; a panic there was advice not given.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_is_not_asked_for_again_in_whatever_order_tasks_come() {
+        let wanted = Wanted::default();
+        assert_eq!(wanted.rest(0..200, 100), 0..200);
+        assert_eq!(wanted.rest(100..300, 100), 200..300);
+        // Another reader, a task ahead, and then the one before it.
+        assert_eq!(wanted.rest(500..700, 100), 500..700);
+        assert_eq!(wanted.rest(400..600, 100), 400..500);
+        assert!(wanted.rest(600..700, 100).is_empty());
+        // The scan has jumped: pages may be gone.
+        assert_eq!(wanted.rest(0..200, 100), 0..200);
+        for start in (100..20_000).step_by(100) {
+            assert_eq!(
+                wanted.rest(start..start + 200, 100),
+                start + 100..start + 200
+            );
+        }
+        assert_eq!(wanted.rest(0..200, 100), 0..200);
     }
 }

@@ -1,28 +1,26 @@
 //! Pieces of a scan that the kernel reads ahead of it, several at once, without threads of ours.
 //!
-//! Whatever order the kernel answers in, pieces are handed out in the order of the scan: the oldest is waited for. What the
-//! kernel could not read, or not to its end, is read by `pread` in its turn, so that errors are those of any other read.
+//! Whatever order the kernel answers in, pieces are handed out in the order of the scan: the oldest of a lane is waited for.
+//! What the kernel could not read, or not to its end, is read by `pread` in its turn, so that errors are those of any other
+//! read.
 
-use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 
 use rustix::io::Errno;
 
 use super::files::Files;
-use super::pieces::Pieces;
+use super::lanes::{DEEP, Lanes};
 use super::pool::Pool;
 use super::requests::{Attempt, Requests};
 use super::uring::Reads;
 use crate::error::StoreError;
+use crate::selection::Stretch;
 use crate::signal::Signal;
-
-/// Pieces that are asked for, or read and not handed out yet.
-const DEEP: usize = 4;
 
 /// What became of asking for a piece.
 #[derive(Debug)]
-enum Asked {
+pub(super) enum Asked {
     /// Its number.
     Flying(usize),
     /// It cannot be asked for so, and why.
@@ -36,9 +34,7 @@ pub(super) struct Flights {
     reads: Reads,
     requests: Requests,
     pool: Pool,
-    ahead: Pieces,
-    /// Oldest first.
-    asked: VecDeque<(Range<i64>, Asked)>,
+    lanes: Lanes<Asked>,
 }
 
 /// Why there are no flights here; None if there are.
@@ -66,53 +62,75 @@ fn lost(error: &io::Error) -> String {
 }
 
 impl Flights {
-    /// `Err(why)`: the kernel does not grant it.
-    pub(super) fn begin(signal: &Signal, ahead: Pieces, direct: bool) -> Result<Self, String> {
+    /// Begins at once, for so many readers. `Err(why)`: the kernel does not grant it.
+    pub(super) fn begin(
+        signal: &Signal,
+        lanes: Lanes<Asked>,
+        readers: usize,
+        direct: bool,
+    ) -> Result<Self, String> {
         let mut flights = Self {
             reads: Reads::new().map_err(|error| why(&error))?,
             requests: Requests::new(Files::new(signal.clone()), direct),
-            pool: Pool::default(),
-            ahead,
-            asked: VecDeque::new(),
+            pool: Pool::keeping(DEEP * readers),
+            lanes,
         };
         flights.ask();
         Ok(flights)
     }
 
-    /// Keeps the kernel busy.
-    fn ask(&mut self) {
-        while self.asked.len() < DEEP {
-            let asked = self.asked.iter().map(|(piece, _)| piece);
-            let Some(piece) = self.ahead.next_beside(asked) else {
-                return;
-            };
-            let asked = self.ask_for(&piece).unwrap_or_else(Asked::Failed);
-            self.asked.push_back((piece, asked));
+    /// A task begins; gives its lane.
+    pub(super) fn begin_task(&mut self, number: u64, parts: &[Stretch]) -> u64 {
+        let (lane, in_vain) = self.lanes.begin(number, parts);
+        self.abandon(in_vain);
+        self.ask();
+        lane
+    }
+
+    /// A task is over.
+    pub(super) fn end_task(&mut self, lane: u64) {
+        let in_vain = self.lanes.end(lane);
+        self.abandon(in_vain);
+        self.ask();
+    }
+
+    /// Nothing is read ahead any more.
+    pub(super) fn stop(&mut self) {
+        let in_vain = self.lanes.stop();
+        self.abandon(in_vain);
+    }
+
+    fn abandon(&mut self, in_vain: Vec<Asked>) {
+        for asked in in_vain {
+            if let Asked::Flying(number) = asked {
+                self.reads.abandon(number);
+            }
         }
     }
 
-    fn ask_for(&mut self, piece: &Range<i64>) -> Result<Asked, StoreError> {
-        let plan = match self.requests.plan(piece)? {
-            Ok(plan) => plan,
-            Err(why) => return Ok(Asked::Refused(why)),
-        };
-        let buffer = self.pool.take(plan.room())?;
-        Ok(match self.reads.begin(plan, buffer) {
-            Ok(number) => Asked::Flying(number),
-            Err(error) => Asked::Refused(lost(&error)),
-        })
+    /// Keeps the kernel busy.
+    fn ask(&mut self) {
+        let Self {
+            reads,
+            requests,
+            pool,
+            lanes,
+        } = self;
+        lanes.fill(|_, piece| {
+            let asked = ask_for(reads, requests, pool, piece);
+            asked.unwrap_or_else(Asked::Failed)
+        });
     }
 
     /// The samples of a piece; out of turn they are read at once.
-    pub(super) fn take(&mut self, piece: &Range<i64>) -> Result<Attempt, StoreError> {
-        if self.asked.front().is_none_or(|(next, _)| next != piece) {
-            return self.requests.read(piece, &mut self.pool);
-        }
-        let read = match self.asked.pop_front() {
-            Some((_, Asked::Flying(number))) => self.land(number),
-            Some((_, Asked::Refused(why))) => Ok(Attempt::Refused(why)),
-            Some((_, Asked::Failed(error))) => Err(error),
-            None => return self.requests.read(piece, &mut self.pool),
+    pub(super) fn take(&mut self, lane: u64, piece: &Range<i64>) -> Result<Attempt, StoreError> {
+        let next = self.lanes.front(lane, piece).is_some();
+        let asked = next.then(|| self.lanes.take(lane)).flatten();
+        let read = match asked {
+            Some(Asked::Flying(number)) => self.land(number),
+            Some(Asked::Refused(why)) => Ok(Attempt::Refused(why)),
+            Some(Asked::Failed(error)) => Err(error),
+            None => self.requests.read(piece, &mut self.pool),
         };
         self.ask();
         read
@@ -132,6 +150,23 @@ impl Flights {
         self.pool.give(job.buffer);
         Ok(samples)
     }
+}
+
+fn ask_for(
+    reads: &mut Reads,
+    requests: &mut Requests,
+    pool: &mut Pool,
+    piece: &Range<i64>,
+) -> Result<Asked, StoreError> {
+    let plan = match requests.plan(piece)? {
+        Ok(plan) => plan,
+        Err(why) => return Ok(Asked::Refused(why)),
+    };
+    let buffer = pool.take(plan.room())?;
+    Ok(match reads.begin(plan, buffer) {
+        Ok(number) => Asked::Flying(number),
+        Err(error) => Asked::Refused(lost(&error)),
+    })
 }
 
 #[cfg(test)]

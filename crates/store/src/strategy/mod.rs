@@ -7,10 +7,13 @@
 mod ahead;
 mod files;
 mod flights;
+mod lanes;
 mod pieces;
 mod pool;
 mod positions;
 mod reader;
+mod readers;
+mod reading;
 mod requests;
 mod ring;
 pub(crate) mod system;
@@ -38,8 +41,11 @@ use crate::error::StoreError;
 
 pub(crate) use ahead::Ahead;
 pub(crate) use files::{Files, is_same};
+pub use lanes::Tasks;
 pub use positions::Positions;
-pub use reader::{Reading, SignalReader};
+pub use reader::SignalReader;
+pub use readers::Readers;
+pub use reading::Reading;
 
 /// How samples come from the disk into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

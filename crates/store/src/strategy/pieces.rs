@@ -5,8 +5,15 @@ use std::ops::Range;
 use crate::selection::Stretch;
 use crate::signal::Signal;
 
-/// Most bytes that are read ahead, unless one piece alone has more.
-const AHEAD: u64 = 64 << 20;
+/// The next piece of what is left of a stretch. An end that is short beside a piece comes with the last one: a request of its
+/// own would cost as much as a piece's.
+pub(super) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
+    let end = rest.start.saturating_add(piece);
+    match rest.end.saturating_sub(end) <= piece / 4 {
+        true => rest.clone(),
+        false => rest.start..end,
+    }
+}
 
 /// Walks parts, the stretches between gaps in each, and pieces of these; gaps are looked up as they are reached.
 #[derive(Debug, Clone)]
@@ -33,29 +40,16 @@ impl Pieces {
         }
     }
 
-    /// The next piece, unless it and those that were asked for already are more than is read ahead.
-    pub(super) fn next_beside<'a>(
-        &mut self,
-        asked: impl Iterator<Item = &'a Range<i64>>,
-    ) -> Option<Range<i64>> {
-        let samples = |range: &Range<i64>| (range.end - range.start).cast_unsigned();
-        let asked: u64 = asked.map(samples).sum();
-        let next = self.coming()?;
-        let all = asked.saturating_add(samples(&next));
-        let bytes = all.saturating_mul(self.signal.dtype().size() as u64);
-        if asked > 0 && bytes > AHEAD {
-            return None;
-        }
-        self.next()
+    pub(super) fn parts(&self) -> &[Stretch] {
+        &self.parts
     }
 
     /// The piece that [`Self::next`] will give.
-    fn coming(&mut self) -> Option<Range<i64>> {
+    pub(super) fn coming(&mut self) -> Option<Range<i64>> {
         if self.stretch.is_empty() && !self.enter() {
             return None;
         }
-        let start = self.stretch.start;
-        Some(start..self.stretch.end.min(start.saturating_add(self.piece)))
+        Some(next_piece(&self.stretch, self.piece))
     }
 
     fn enter(&mut self) -> bool {
@@ -91,31 +85,16 @@ impl Iterator for Pieces {
 
 #[cfg(test)]
 mod tests {
-    use isochrony_segment::DType;
-    use isochrony_time::Rate;
-
     use super::*;
-    use crate::{CreateOptions, Mode, Store};
 
     #[test]
-    fn what_is_read_ahead_is_bounded_in_bytes_but_for_one_piece() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
-        let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
-        let writer = store.create("p", &options).unwrap();
-        writer.append(&[0_i16; 2_500]).unwrap();
-        let signal = writer.signal().unwrap();
-        let parts = signal.select(0..2_500).unwrap().parts().to_vec();
-        let mut pieces = Pieces::new(signal, parts, 1_000);
-        let most = i64::try_from(AHEAD / 2).unwrap();
-        let (full, longer) = (0..most - 999, 0..most * 10);
-        assert_eq!(pieces.next_beside([&full].into_iter()), None);
-        assert_eq!(pieces.next_beside([&longer].into_iter()), None);
-        let room = 0..most - 1_000;
-        assert_eq!(pieces.next_beside([&room].into_iter()), Some(0..1_000));
-        // Nothing but this: of any length.
-        assert_eq!(pieces.next_beside([].into_iter()), Some(1_000..2_000));
-        assert_eq!(pieces.next_beside([].into_iter()), Some(2_000..2_500));
-        assert_eq!(pieces.next_beside([].into_iter()), None);
+    fn a_short_end_comes_with_the_last_piece() {
+        assert_eq!(next_piece(&(0..1_000), 400), 0..400);
+        assert_eq!(next_piece(&(400..1_000), 400), 400..800);
+        assert_eq!(next_piece(&(800..1_000), 400), 800..1_000);
+        assert_eq!(next_piece(&(0..500), 400), 0..500);
+        assert_eq!(next_piece(&(0..501), 400), 0..400);
+        assert_eq!(next_piece(&(0..3), 1), 0..1);
+        assert_eq!(next_piece(&(7..9), i64::MAX), 7..9);
     }
 }

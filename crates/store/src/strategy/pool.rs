@@ -4,18 +4,33 @@ use isochrony_segment::{Buffer, BufferMut};
 
 use crate::error::StoreError;
 
-/// Most buffers that are kept for another use; more come and go as whoever processes the samples holds them.
+/// Buffers that are kept for another use in any case; more come and go as whoever processes the samples holds them.
 const KEPT: usize = 16;
 
 /// Memory begins at a multiple of this within a buffer: what reading past the page cache asks for, on any disk.
 pub(super) const ALIGNED: usize = 4096;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pool {
     buffers: Vec<Buffer>,
+    most: usize,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::keeping(KEPT)
+    }
 }
 
 impl Pool {
+    /// Keeps so many buffers, if not some more.
+    pub(super) fn keeping(buffers: usize) -> Self {
+        Self {
+            buffers: Vec::new(),
+            most: buffers.max(KEPT),
+        }
+    }
+
     /// A buffer of at least `len` bytes from its first multiple of [`ALIGNED`] on, which nobody else holds.
     pub(super) fn take(&mut self, len: usize) -> Result<Buffer, StoreError> {
         let free = |buffer: &mut Buffer| buffer.get_mut().is_some();
@@ -31,7 +46,7 @@ impl Pool {
 
     /// Takes a buffer back, which others may hold still.
     pub(super) fn give(&mut self, buffer: Buffer) {
-        if self.buffers.len() < KEPT {
+        if self.buffers.len() < self.most {
             self.buffers.push(buffer);
         }
     }

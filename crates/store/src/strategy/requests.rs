@@ -61,6 +61,16 @@ impl Plan {
         self.len + 2 * ALIGNED
     }
 
+    /// Reads all parts into a buffer, waiting for them; gives it back.
+    pub(super) fn fill(&self, mut buffer: Buffer) -> Result<(Attempt, Buffer), StoreError> {
+        for part in &self.parts {
+            if let Some(why) = part.complete(&mut buffer, 0)? {
+                return Ok((Attempt::Refused(why), buffer));
+            }
+        }
+        Ok((self.view(&buffer), buffer))
+    }
+
     /// The samples in a buffer that all parts were read into.
     pub(super) fn view(&self, buffer: &Buffer) -> Attempt {
         let begin = skip(buffer) + self.begin;
@@ -247,15 +257,10 @@ impl Requests {
             Ok(plan) => plan,
             Err(why) => return Ok(Attempt::Refused(why)),
         };
-        let mut buffer = pool.take(plan.room())?;
-        for part in &plan.parts {
-            if let Some(why) = part.complete(&mut buffer, 0)? {
-                return Ok(Attempt::Refused(why));
-            }
-        }
-        let samples = plan.view(&buffer);
+        let buffer = pool.take(plan.room())?;
+        let (read, buffer) = plan.fill(buffer)?;
         pool.give(buffer);
-        Ok(samples)
+        Ok(read)
     }
 
     fn file(&mut self, span: &Span) -> Result<Result<(Arc<File>, PathBuf), String>, StoreError> {

@@ -47,6 +47,8 @@ struct Flying {
     job: Job,
     /// Parts that the kernel has not answered yet.
     left: usize,
+    /// Nobody waits for it.
+    abandoned: bool,
 }
 
 /// Reads that the kernel works at.
@@ -101,7 +103,11 @@ impl Reads {
         let entries = entries(&mut job, number).unwrap_or_default();
         let left = entries.len();
         // From here on nobody looks at the memory until the kernel has answered.
-        self.jobs[number] = Some(Flying { job, left });
+        self.jobs[number] = Some(Flying {
+            job,
+            left,
+            abandoned: false,
+        });
         self.queued.extend(entries);
         self.fill();
         match self.enter(0) {
@@ -144,6 +150,19 @@ impl Reads {
         }
     }
 
+    /// Nobody will wait for a piece: its memory is let go of when the kernel has answered all of its parts.
+    pub(super) fn abandon(&mut self, number: usize) {
+        if self.owner.check().is_err() {
+            return;
+        }
+        if let Some(slot) = self.jobs.get_mut(number) {
+            match slot {
+                Some(flying) if flying.left > 0 => flying.abandoned = true,
+                _ => *slot = None,
+            }
+        }
+    }
+
     /// Puts what waits into the ring, as far as there is room.
     fn fill(&mut self) {
         while self.flying + self.offered < ENTRIES as usize {
@@ -151,8 +170,8 @@ impl Reads {
                 return;
             };
             // SAFETY: the entry names memory within a buffer that only its job holds, and a file that is open. Job and
-            // file stay in `jobs` until the kernel has answered: `wait` gives a job away with `left == 0` only, and
-            // `drop` waits for all, or forgets `jobs` and the ring.
+            // file stay in `jobs` until the kernel has answered: `wait` gives a job away, and `abandon` and `reap`
+            // drop one, with `left == 0` only, and `drop` waits for all, or forgets `jobs` and the ring.
             match unsafe { self.ring.submission().push(&entry) } {
                 Ok(()) => self.offered += 1,
                 Err(_full) => {
@@ -181,6 +200,9 @@ impl Reads {
                 // What failed, or was cancelled because its thread ended, is read again by who waits, and fails there.
                 flying.job.got[part] = usize::try_from(result).unwrap_or(0);
                 flying.left -= 1;
+                if flying.left == 0 && flying.abandoned {
+                    self.jobs[number] = None;
+                }
             }
         }
     }
