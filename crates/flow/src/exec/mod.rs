@@ -47,6 +47,8 @@ use crate::{
 const BURST_SAMPLES: u64 = 1 << 18;
 /// Items after which a burst ends.
 const BURST_ITEMS: u64 = 64;
+/// Of the run's memory all sources' bursts take one part in so many: what one of them gives may wait for the others.
+const OF_MEMORY: u64 = 16;
 
 /// Bursts at the beginning of each of which time is taken, so that short runs have enough of it.
 const TIMED_BURSTS: u64 = 16;
@@ -88,6 +90,8 @@ pub(crate) struct Run {
     /// How indices that each is given lie on those that were read.
     grids: Vec<Ratio>,
     bursts: u64,
+    /// Bytes after which a burst ends.
+    burst_bytes: u64,
     /// Items of the sources.
     given: u64,
     /// Their samples that had their time taken.
@@ -243,6 +247,7 @@ impl Run {
             feeds,
             shared,
             bursts,
+            burst_bytes,
             given,
             timed_samples,
             until,
@@ -257,10 +262,13 @@ impl Run {
         *bursts += 1;
         let node = feed.node as u32;
         let behind = feed.node + 1;
-        let (mut samples, mut items, mut gave) = (0, 0, false);
+        let (mut samples, mut items, mut bytes, mut gave) = (0, 0, 0, false);
         // Nobody behind it wants more, since another source's burst or a rest.
         feed.ended |= slots[feed.node].ended;
-        while samples < BURST_SAMPLES && items < BURST_ITEMS && !feed.ended && !feed.idle {
+        let full = |samples, items, bytes| {
+            samples >= BURST_SAMPLES || items >= BURST_ITEMS || bytes >= *burst_bytes
+        };
+        while !full(samples, items, bytes) && !feed.ended && !feed.idle {
             shared.go_on()?;
             shared.switch(node);
             shared.pool.yield_rest(shared.queued);
@@ -271,6 +279,7 @@ impl Run {
                 Pulled::Item(mut item) => {
                     let count = item.samples();
                     (samples, items, *given) = (samples + count, items + 1, *given + 1);
+                    bytes += item.bytes();
                     feed.upto = match item.extent() {
                         Some((start, _)) if feed.source.overlaps() => start,
                         Some((_, next)) => next,
