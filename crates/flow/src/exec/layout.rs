@@ -7,11 +7,12 @@ use isochrony_time::Ratio;
 
 use super::drive::Out;
 use super::fan_in::FanIn;
+use super::feed::{Burst, Feed};
 use super::options::Watching;
 use super::pool::Pool;
 use super::shared::{NOWHERE, Shared};
 use super::slot::{self, Cold, FRESH, MANY, Slot, To};
-use super::{Feed, OF_MEMORY, Remains, Run, RunOptions};
+use super::{Remains, Run, RunOptions};
 use crate::graph::{Graph, LOOP};
 use crate::plan;
 use crate::{Align, OpError, OpErrorKind, RunError};
@@ -122,7 +123,7 @@ impl Run {
             }
         }
         let count = slots.len();
-        let sources = feeds.len().max(1) as u64;
+        let sources = feeds.len();
         Ok(Self {
             slots,
             feeds,
@@ -146,7 +147,7 @@ impl Run {
                 .collect(),
             grids: (0..graph.nodes.len()).map(|at| grid(graph, at)).collect(),
             bursts: 0,
-            burst_bytes: (options.memory / OF_MEMORY / sources).max(1),
+            burst_bytes: Burst::most(options.memory, sources),
             given: 0,
             timed_samples: 0,
             until: None,

@@ -8,6 +8,7 @@ pub(crate) mod budget;
 pub(crate) mod drive;
 mod failing;
 pub(crate) mod fan_in;
+mod feed;
 pub(crate) mod layout;
 pub(crate) mod marks;
 mod meeting;
@@ -28,6 +29,7 @@ use drive::{Out, at, drive, fan_out};
 use failing::lies_behind;
 pub(crate) use failing::panicked;
 use fan_in::BACK;
+use feed::{Burst, Feed};
 use marks::{Mark, mark_all, settle};
 use pool::Pool;
 use shared::{NOWHERE, Shared};
@@ -40,38 +42,13 @@ use crate::graph::Graph;
 use crate::plan::Op;
 use crate::report::Report;
 use crate::{
-    Align, Applied, Break, Contract, Item, OpError, OpErrorKind, Operator, Pulled, RunError, Source,
+    Align, Applied, Break, Contract, Item, OpError, OpErrorKind, Operator, Pulled, RunError,
 };
-
-/// Samples after which a burst ends.
-const BURST_SAMPLES: u64 = 1 << 18;
-/// Items after which a burst ends.
-const BURST_ITEMS: u64 = 64;
-/// Of the run's memory all sources' bursts take one part in so many: what one of them gives may wait for the others.
-const OF_MEMORY: u64 = 16;
 
 /// Bursts at the beginning of each of which time is taken, so that short runs have enough of it.
 const TIMED_BURSTS: u64 = 16;
 /// Longest rest while no source has anything: how late an interrupt or a commit that is due may be noticed.
 const REST: Duration = Duration::from_millis(20);
-
-/// A source, and how far it is.
-struct Feed {
-    source: Box<dyn Source>,
-    node: usize,
-    /// Index up to which it has given.
-    upto: i64,
-    /// How often it has gone back.
-    backs: u64,
-    /// How far it is as time: index over rate, so that sources of different rates keep together.
-    time: f64,
-    seconds: f64,
-    ended: bool,
-    /// It had nothing when it was last asked.
-    idle: bool,
-    /// What it gave, as it counts itself, when progress was last said.
-    counted: u64,
-}
 
 /// What a run that has ended leaves for the next of the same graph.
 pub(crate) struct Remains {
@@ -262,13 +239,10 @@ impl Run {
         *bursts += 1;
         let node = feed.node as u32;
         let behind = feed.node + 1;
-        let (mut samples, mut items, mut bytes, mut gave) = (0, 0, 0, false);
+        let (mut burst, mut gave) = (Burst::default(), false);
         // Nobody behind it wants more, since another source's burst or a rest.
         feed.ended |= slots[feed.node].ended;
-        let full = |samples, items, bytes| {
-            samples >= BURST_SAMPLES || items >= BURST_ITEMS || bytes >= *burst_bytes
-        };
-        while !full(samples, items, bytes) && !feed.ended && !feed.idle {
+        while !burst.is_over(*burst_bytes) && !feed.ended && !feed.idle {
             shared.go_on()?;
             shared.switch(node);
             shared.pool.yield_rest(shared.queued);
@@ -277,9 +251,8 @@ impl Run {
             match pulled {
                 pulled if lies_behind(&pulled, *until) => feed.ended = true,
                 Pulled::Item(mut item) => {
-                    let count = item.samples();
-                    (samples, items, *given) = (samples + count, items + 1, *given + 1);
-                    bytes += item.bytes();
+                    let count = burst.add(&item);
+                    *given += 1;
                     feed.upto = match item.extent() {
                         Some((start, _)) if feed.source.overlaps() => start,
                         Some((_, next)) => next,
@@ -305,7 +278,7 @@ impl Run {
                     mark_all(&mut slots[behind..], node, &Mark::Back, shared)?;
                     go_round(slots, shared)?;
                     // Others may have some of what it leaves behind.
-                    items = BURST_ITEMS;
+                    burst.end();
                 }
                 Pulled::Idle => feed.idle = true,
                 Pulled::End => feed.ended = true,
@@ -328,7 +301,7 @@ impl Run {
         if let Some(progress) = options.progress {
             let samples = match feed.source.given() {
                 Some(given) => given - std::mem::replace(&mut feed.counted, given),
-                None => samples,
+                None => burst.samples,
             };
             progress.done.fetch_add(samples, Ordering::Relaxed);
         }
