@@ -5,7 +5,9 @@
 mod uring;
 
 use isochrony_segment::DType;
-use isochrony_store::{CreateOptions, Mode, Reading, Signal, SignalReader, Store, Strategy};
+use isochrony_store::{
+    CreateOptions, Mode, Readers, Reading, Signal, SignalReader, Store, Strategy,
+};
 use isochrony_time::Rate;
 
 /// From now on the kernel answers this thread's calls of a number with EPERM, as containers and `sysctl` do. False where
@@ -60,21 +62,31 @@ fn made(folder: &std::path::Path) -> Signal {
 fn read(signal: &Signal, strategy: Strategy) -> Reading {
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
     let mut reader = SignalReader::new(signal, &parts, 10_000, strategy).unwrap();
-    for start in (0..100_000).step_by(10_000) {
+    read_by(&mut reader, 0..100_000);
+    reader.reading().clone()
+}
+
+fn read_by(reader: &mut SignalReader, range: std::ops::Range<i64>) {
+    for start in range.step_by(10_000) {
         let segment = reader.read(start..start + 10_000).unwrap();
         let found = segment.to_vec::<i16>().unwrap();
         assert!(found.into_iter().eq((start..start + 10_000).map(sample)));
     }
-    reader.reading().clone()
 }
 
-/// Runs in a thread that a call is refused to; nothing where the kernel filters no calls.
-fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) {
+/// Runs in a thread that a call is refused to; nothing, and false, where the kernel filters no calls.
+fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) -> bool {
     let run = move || match refuse(call) {
-        true => act(),
-        false => eprintln!("this kernel filters no calls: not tested"),
+        true => {
+            act();
+            true
+        }
+        false => {
+            eprintln!("this kernel filters no calls: not tested");
+            false
+        }
     };
-    std::thread::spawn(run).join().unwrap();
+    std::thread::spawn(run).join().unwrap()
 }
 
 /// What `io_uring` and `io_uring_direct` are replaced by where the kernel refuses a call with EPERM.
@@ -148,14 +160,44 @@ fn an_io_uring_that_takes_no_requests_any_more_is_replaced_on_the_way() {
     for strategy in [Strategy::IoUring, Strategy::IoUringDirect] {
         let mut reader = SignalReader::new(&signal, &parts, 10_000, strategy).unwrap();
         without(libc::SYS_io_uring_enter, move || {
-            for start in (0..100_000).step_by(10_000) {
-                let segment = reader.read(start..start + 10_000).unwrap();
-                let found = segment.to_vec::<i16>().unwrap();
-                assert!(found.into_iter().eq((start..start + 10_000).map(sample)));
-            }
+            read_by(&mut reader, 0..100_000);
             let reading = reader.reading();
             assert_eq!(reading.used, Some(Strategy::Read));
             assert!(reading.why.is_some(), "{reading}");
         });
+    }
+}
+
+#[test]
+fn what_is_refused_to_one_reader_is_done_without_by_those_that_begin_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let signal = made(folder.path());
+    if let Some(why) = uring::refused() {
+        eprintln!("no io_uring to refuse requests of: not tested: {why}");
+        return;
+    }
+    let select = |range| signal.select(range).unwrap().parts().to_vec();
+    let tasks = [select(0..50_000), select(50_000..100_000)];
+    for strategy in [Strategy::IoUring, Strategy::IoUringDirect] {
+        let coming = Box::new(tasks.clone().into_iter());
+        let all = select(0..100_000);
+        let readers = Readers::new(&signal, &all, 10_000, strategy, 2, coming).unwrap();
+        let mut one = readers.begin(0, &tasks[0]);
+        let mut other = readers.begin(1, &tasks[1]);
+        read_by(&mut other, 50_000..60_000);
+        let refused = without(libc::SYS_io_uring_enter, move || {
+            read_by(&mut one, 0..50_000);
+        });
+        read_by(&mut other, 60_000..100_000);
+        let other = other.reading().used;
+        let mut again = readers.begin(0, &tasks[0]);
+        read_by(&mut again, 0..50_000);
+        let used = again.reading().used;
+        // Of files that cannot be read past the page cache both have known that beforehand.
+        let expected = match refused || other == Some(Strategy::Read) {
+            true => Strategy::Read,
+            false => strategy,
+        };
+        assert_eq!(used, Some(expected));
     }
 }

@@ -14,27 +14,46 @@ use super::system::{self, Process};
 const REMEMBERED: i64 = 64;
 
 /// The indices that were asked for last by the readers of a signal together.
-#[derive(Debug, Default)]
-pub(super) struct Wanted(Mutex<Range<i64>>);
+#[derive(Debug)]
+pub(super) struct Wanted {
+    /// Those that a reader goes on from each, the latest last.
+    asked: Mutex<Vec<Range<i64>>>,
+    readers: usize,
+}
 
 impl Wanted {
+    /// `readers`: how many of them scan at once, each elsewhere.
+    pub(super) fn new(readers: usize) -> Self {
+        Self {
+            asked: Mutex::default(),
+            readers,
+        }
+    }
+
     /// What of a range was not asked for; from now on it was. `len`: of a piece.
     fn rest(&self, range: Range<i64>, len: i64) -> Range<i64> {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let apart = range.start > asked.end || range.end < asked.start;
-        if apart || asked.is_empty() {
-            // The scan has jumped.
-            *asked = range.clone();
-            return range;
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut rest, mut all) = (range.clone(), range);
+        asked.retain(|one| {
+            if all.start > one.end || one.start > all.end {
+                return true;
+            }
+            if one.start <= rest.start {
+                rest.start = rest.start.max(one.end);
+            } else if one.end >= rest.end {
+                // Tasks may come in another order.
+                rest.end = rest.end.min(one.start);
+            }
+            all = all.start.min(one.start)..all.end.max(one.end);
+            false
+        });
+        let oldest = all.end.saturating_sub(len.saturating_mul(REMEMBERED));
+        all.start = all.start.max(oldest);
+        asked.push(all);
+        if asked.len() > self.readers {
+            // That scan has jumped, or is over.
+            asked.remove(0);
         }
-        let rest = match asked.start <= range.start {
-            true => asked.end.max(range.start)..range.end,
-            // Tasks may come in another order.
-            false => range.start..range.end.min(asked.start),
-        };
-        asked.end = asked.end.max(range.end);
-        let oldest = asked.end.saturating_sub(len.saturating_mul(REMEMBERED));
-        asked.start = asked.start.min(range.start).max(oldest);
         rest
     }
 }
@@ -172,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_not_asked_for_again_in_whatever_order_tasks_come() {
-        let wanted = Wanted::default();
+        let wanted = Wanted::new(1);
         assert_eq!(wanted.rest(0..200, 100), 0..200);
         assert_eq!(wanted.rest(100..300, 100), 200..300);
         // Another reader, a task ahead, and then the one before it.
@@ -188,5 +207,29 @@ mod tests {
             );
         }
         assert_eq!(wanted.rest(0..200, 100), 0..200);
+        // What lies around all that was asked for is asked for as a whole.
+        assert_eq!(wanted.rest(300..500, 100), 300..500);
+        assert_eq!(wanted.rest(200..600, 100), 200..600);
+    }
+
+    #[test]
+    fn readers_that_are_far_apart_do_not_forget_what_each_other_asked_for() {
+        let wanted = Wanted::new(2);
+        let tasks = [0, 100_000];
+        for task in tasks {
+            assert_eq!(wanted.rest(task..task + 200, 100), task..task + 200);
+        }
+        for at in (100..99_900).step_by(100) {
+            for start in tasks.map(|task| task + at) {
+                assert_eq!(
+                    wanted.rest(start..start + 200, 100),
+                    start + 100..start + 200
+                );
+            }
+        }
+        // One of them comes to where the other has been long ago, and goes on behind that one.
+        assert_eq!(wanted.rest(99_900..100_100, 100), 100_000..100_100);
+        assert_eq!(wanted.rest(199_900..200_100, 100), 200_000..200_100);
+        assert_eq!(wanted.rest(200_000..200_200, 100), 200_100..200_200);
     }
 }

@@ -18,7 +18,7 @@ use super::pool::Pool;
 use super::reader::{Own, SignalReader};
 use super::reading::Reading;
 use super::requests::{Attempt, Requests};
-use super::ring::Ring;
+use super::ring::{self, Ring};
 use super::system::Process;
 use crate::error::StoreError;
 use crate::selection::Stretch;
@@ -81,7 +81,7 @@ impl Readers {
             source,
         };
         let together = match reading.used {
-            Some(Strategy::Readahead) => Together::Twice(Wanted::default()),
+            Some(Strategy::Readahead) => Together::Twice(Wanted::new(at_once)),
             Some(Strategy::ReadaheadAll) => {
                 let pieces = Pieces::new(signal.clone(), parts.to_vec(), piece);
                 let all = AllAhead::begin(Files::new(signal.clone()), pieces);
@@ -89,7 +89,10 @@ impl Readers {
             }
             Some(Strategy::Direct) => {
                 let lanes = Lanes::new(signal.clone(), piece, at_once, tasks);
-                Together::Ring(Ring::begin(signal, lanes, at_once).map_err(no_thread)?)
+                // What is short needs no more threads than it has pieces.
+                let pieces = Pieces::new(signal.clone(), parts.to_vec(), piece);
+                let pieces = pieces.take(ring::MOST_THREADS).count();
+                Together::Ring(Ring::begin(signal, lanes, at_once, pieces).map_err(no_thread)?)
             }
             Some(uring @ (Strategy::IoUring | Strategy::IoUringDirect)) => {
                 let lanes = Lanes::new(signal.clone(), piece, at_once, tasks);

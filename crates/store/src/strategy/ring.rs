@@ -22,7 +22,7 @@ use crate::signal::Signal;
 const THREADS: usize = 2;
 
 /// Most of them for all readers.
-const MOST_THREADS: usize = 8;
+pub(super) const MOST_THREADS: usize = 8;
 
 /// What became of a piece.
 #[derive(Debug)]
@@ -70,12 +70,26 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Begins at once, for so many readers.
+    /// Begins at once, for so many readers of so many pieces.
     pub(super) fn begin(
         signal: &Signal,
         lanes: Lanes<Slot>,
         readers: usize,
+        pieces: usize,
     ) -> std::io::Result<Self> {
+        let mut ring = Self::of(lanes, readers);
+        ring.shared.lock().ask();
+        let threads = (THREADS * readers).min(MOST_THREADS).min(pieces.max(1));
+        for _ in 0..threads {
+            let (shared, files) = (ring.shared.clone(), Files::new(signal.clone()));
+            let thread = std::thread::Builder::new().name("isochrony-direct".into());
+            ring.threads.push(thread.spawn(move || shared.work(files))?);
+        }
+        Ok(ring)
+    }
+
+    /// One without threads.
+    fn of(lanes: Lanes<Slot>, readers: usize) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 lanes,
@@ -86,18 +100,11 @@ impl Ring {
             work: Condvar::new(),
             done: Condvar::new(),
         });
-        shared.lock().ask();
-        let mut ring = Self {
+        Self {
             shared,
             threads: Vec::new(),
             owner: Process::current(),
-        };
-        for _ in 0..(THREADS * readers).min(MOST_THREADS) {
-            let (shared, files) = (ring.shared.clone(), Files::new(signal.clone()));
-            let thread = std::thread::Builder::new().name("isochrony-direct".into());
-            ring.threads.push(thread.spawn(move || shared.work(files))?);
         }
-        Ok(ring)
     }
 
     /// A task begins; gives its lane.
@@ -113,6 +120,8 @@ impl Ring {
     /// Nothing is read ahead any more.
     pub(super) fn stop(&self) {
         self.changed(|state| state.lanes.stop());
+        // Who waits for a piece that no thread has begun to read waits for nothing now.
+        self.shared.done.notify_all();
     }
 
     fn changed<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
@@ -216,5 +225,45 @@ impl Drop for Ring {
             // It ends with the piece that it reads now.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use isochrony_segment::DType;
+    use isochrony_time::Rate;
+
+    use super::*;
+    use crate::{CreateOptions, Mode, Store};
+
+    #[test]
+    fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+        let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+        let writer = store.create("p", &options).unwrap();
+        writer.append(&[0_i16; 1_000]).unwrap();
+        let parts = vec![Stretch {
+            run: 0,
+            range: 0..1_000,
+        }];
+        let tasks = Box::new(std::iter::once(parts.clone()));
+        let lanes = Lanes::new(writer.signal().unwrap(), 100, 1, tasks);
+        // Its threads are busy with what others read.
+        let ring = Arc::new(Ring::of(lanes, 1));
+        let lane = ring.begin_task(0, &parts);
+        let (waits, (say, said)) = (ring.clone(), channel());
+        let thread = std::thread::spawn(move || {
+            let read = waits.take(lane, &(0..100));
+            say.send(read.is_none()).unwrap();
+        });
+        let early = said.recv_timeout(Duration::from_millis(50));
+        assert!(early.is_err(), "it did not wait");
+        ring.stop();
+        assert_eq!(said.recv_timeout(Duration::from_secs(60)), Ok(true));
+        thread.join().unwrap();
     }
 }

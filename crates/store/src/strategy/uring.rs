@@ -89,6 +89,8 @@ impl Reads {
     /// Hands a piece to the kernel; gives the number to wait for. `Err`: nothing works any more.
     pub(super) fn begin(&mut self, plan: Plan, buffer: Buffer) -> io::Result<usize> {
         self.owner.check()?;
+        // So that what nobody waits for makes room also while nobody waits for anything.
+        self.reap();
         let free = self.jobs.iter().position(Option::is_none);
         let number = free.unwrap_or_else(|| {
             self.jobs.push(None);
@@ -150,14 +152,20 @@ impl Reads {
         }
     }
 
-    /// Nobody will wait for a piece: its memory is let go of when the kernel has answered all of its parts.
+    /// Nobody will wait for a piece: its memory is let go of when the kernel has answered those of its parts that it was given.
     pub(super) fn abandon(&mut self, number: usize) {
         if self.owner.check().is_err() {
             return;
         }
+        let before = self.queued.len();
+        (self.queued).retain(|entry| which(entry.get_user_data()).0 != number);
+        let kept = before - self.queued.len();
         if let Some(slot) = self.jobs.get_mut(number) {
             match slot {
-                Some(flying) if flying.left > 0 => flying.abandoned = true,
+                Some(flying) if flying.left > kept => {
+                    flying.left -= kept;
+                    flying.abandoned = true;
+                }
                 _ => *slot = None,
             }
         }
@@ -170,8 +178,9 @@ impl Reads {
                 return;
             };
             // SAFETY: the entry names memory within a buffer that only its job holds, and a file that is open. Job and
-            // file stay in `jobs` until the kernel has answered: `wait` gives a job away, and `abandon` and `reap`
-            // drop one, with `left == 0` only, and `drop` waits for all, or forgets `jobs` and the ring.
+            // file stay in `jobs` until the kernel has answered: `wait` gives a job away and `reap` drops one with
+            // `left == 0` only, `abandon` one none of whose entries was pushed or which has its answers, and `drop`
+            // waits for all, or forgets `jobs` and the ring.
             match unsafe { self.ring.submission().push(&entry) } {
                 Ok(()) => self.offered += 1,
                 Err(_full) => {
@@ -193,8 +202,8 @@ impl Reads {
     /// Takes the kernel's answers.
     fn reap(&mut self) {
         for answer in self.ring.completion() {
-            let (which, result) = (answer.user_data(), answer.result());
-            let (number, part) = ((which >> 32) as usize, (which & 0xffff_ffff) as usize);
+            let (number, part) = which(answer.user_data());
+            let result = answer.result();
             self.flying -= 1;
             if let Some(flying) = self.jobs[number].as_mut() {
                 // What failed, or was cancelled because its thread ended, is read again by who waits, and fails there.
@@ -206,6 +215,11 @@ impl Reads {
             }
         }
     }
+}
+
+/// Piece and part that a request is of.
+fn which(request: u64) -> (usize, usize) {
+    ((request >> 32) as usize, (request & 0xffff_ffff) as usize)
 }
 
 /// Has the kernel do nothing: some grant a ring and refuse all requests.

@@ -109,6 +109,25 @@ fn memory_stays_until_the_kernel_has_answered() {
 }
 
 #[test]
+fn pieces_that_nobody_waits_for_keep_no_more_than_the_kernel_has() {
+    let Some(mut reads) = reads() else { return };
+    let (file, mut to) = pipe();
+    let kept = |reads: &Reads| reads.jobs.iter().flatten().count();
+    let pieces = || Plan::of((0..3).map(|_| (file.try_clone().unwrap(), 0, 1)));
+    for _ in 0..100 {
+        let number = begin(&mut reads, pieces());
+        reads.abandon(number);
+        assert!(kept(&reads) <= ENTRIES as usize / 3 + 1, "{}", kept(&reads));
+        assert!(reads.queued.is_empty());
+    }
+    assert_eq!(reads.flying, ENTRIES as usize);
+    // As many bytes as there are requests, in whatever order these are answered.
+    let number = begin(&mut reads, pieces());
+    to.write_all(&[7; ENTRIES as usize + 3]).unwrap();
+    assert_eq!(reads.wait(number).unwrap().got, [1, 1, 1]);
+}
+
+#[test]
 fn what_ends_with_the_thread_that_asked_is_left_to_who_waits() {
     let Some(mut reads) = reads() else { return };
     let (file, mut to) = pipe();
