@@ -166,3 +166,63 @@ fn what_not_even_one_task_has_memory_for_is_an_error_that_says_so() {
         assert!(error.to_string().starts_with("hungry (node 2"), "{error}");
     }
 }
+
+operator! {
+    /// Keeps all that it is given, and then needs memory.
+    pub struct Keeper = "keeper" (Inputs::Exactly(1)) {
+        /// Bytes.
+        bytes: f64 = "number" {},
+        /// Milliseconds that it waits before.
+        wait: f64 = "number" {},
+    }
+    state {
+        kept: Vec<Item>,
+    }
+}
+
+impl Operator for Keeper {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        self.kept.push(item.clone());
+        Ok(Next::Tail)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        std::thread::sleep(std::time::Duration::from_millis(self.wait as u64));
+        out.alloc(isochrony_segment::DType::U8, self.bytes as usize)?;
+        Ok(())
+    }
+}
+
+/// A worker that has nothing more to do ends, sooner or later; what it made is still in use.
+#[test]
+fn what_is_kept_of_tasks_counts_whether_their_workers_have_ended_or_not() {
+    let s = Expr::input();
+    let made = windows().map(&(&s * 1.5)).unwrap();
+    // What is kept is about 320 kB: with 512 KiB it is more than 768 KiB, with 256 it is not.
+    for wait in [0, 1, 100] {
+        for (bytes, fits) in [(512 << 10, false), (256 << 10, true)] {
+            let keeper = json!({"bytes": bytes, "wait": wait});
+            let plan = named_in(&made, &Keeper::DECLARATION, keeper)
+                .count()
+                .unwrap();
+            for workers in [1, 2, 4] {
+                let mut options = options(workers);
+                options.memory = 768 << 10;
+                let ran = plan.collect_with(&options);
+                let outcome = ran
+                    .map(|(count, _)| count.count())
+                    .map_err(|error| error.code());
+                let expected = if fits {
+                    Ok(Some(389))
+                } else {
+                    Err("memory_cap")
+                };
+                assert_eq!(outcome, expected, "{workers} workers, {wait} ms");
+            }
+        }
+    }
+}

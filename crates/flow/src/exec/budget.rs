@@ -1,8 +1,10 @@
 //! One bound for the memory of all threads of a run.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isochrony_segment::{Buffer, give_pages_back};
 
 /// What the pools of a run take together.
 #[derive(Debug)]
@@ -12,6 +14,9 @@ pub(crate) struct Budget {
     peak: AtomicU64,
     /// It was not enough once.
     short: AtomicBool,
+    /// Blocks of threads that are gone which somebody still refers to. They count until nobody does: what a run has memory
+    /// for must not depend on when a thread ends.
+    left: Mutex<Vec<Buffer>>,
 }
 
 impl Budget {
@@ -21,7 +26,21 @@ impl Budget {
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             short: AtomicBool::new(false),
+            left: Mutex::default(),
         }
+    }
+
+    /// Drops blocks of threads that are gone to which nobody refers any more.
+    fn sweep(&self) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain_mut(|block| {
+            let Some(free) = block.get_mut() else {
+                return true;
+            };
+            self.used.fetch_sub(free.len() as u64, Ordering::Relaxed);
+            give_pages_back(free);
+            false
+        });
     }
 
     /// Most that was taken at once.
@@ -105,9 +124,25 @@ impl Taken {
             return false;
         };
         room.make();
+        self.sweep();
         let fits = self.set(bytes);
         room.go_on();
         fits
+    }
+
+    /// Drops what threads that are gone have left and nobody refers to.
+    pub(super) fn sweep(&self) {
+        self.share.budget.sweep();
+    }
+
+    /// Leaves blocks, which stay counted, to the budget.
+    pub(super) fn leave(&mut self, blocks: impl Iterator<Item = Buffer>) {
+        let budget = &self.share.budget;
+        let mut left = budget.left.lock().unwrap_or_else(PoisonError::into_inner);
+        for block in blocks {
+            self.bytes = self.bytes.saturating_sub(block.len() as u64);
+            left.push(block);
+        }
     }
 
     /// Whether others wait for what it does not need.

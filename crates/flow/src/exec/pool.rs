@@ -115,6 +115,7 @@ impl Pool {
             return true;
         }
         self.tidy();
+        self.taken.sweep();
         let bytes = self.bytes.saturating_add(others);
         self.taken.set(bytes) || self.taken.set_first(bytes)
     }
@@ -178,8 +179,10 @@ fn free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Other threads of the run may go on.
+        // Other threads of the run may go on, with what this one made.
         self.tidy();
+        let blocks = self.blocks.iter_mut().flat_map(std::mem::take);
+        self.taken.leave(blocks);
     }
 }
 
