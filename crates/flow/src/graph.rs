@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::ops::{Delayed, Feedback};
+use crate::ops::{Delayed, Feedback, Limit};
 use crate::plan::{Node, Op, Plan, SEGMENT};
 use crate::{Align, Bound, Declared, Live, PlanError};
 
@@ -141,6 +141,15 @@ impl Graph {
             1 if self.begins_loop(begin) => self.check_round(begin, end),
             closed => Err(PlanError::LoopNotClosed { closed }),
         }
+    }
+
+    /// Whether something may end before its sources do, and streams meet or there are several: then results and errors
+    /// depend on which block of which source is read first.
+    pub(crate) fn ends_before_sources(&self) -> bool {
+        let limits = |node: &GraphNode| node.op.name() == Limit::DECLARATION.name;
+        let meets = |node: &GraphNode| node.inputs.len() > 1;
+        let sources = self.nodes.iter().filter(|node| node.inputs.is_empty());
+        self.nodes.iter().any(limits) && (sources.count() > 1 || self.nodes.iter().any(meets))
     }
 
     fn begins_loop(&self, node: usize) -> bool {

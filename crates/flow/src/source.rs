@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::cut::Cut;
 use crate::rows::on_grid;
 use crate::snapshot::InMemory;
-use crate::{Break, Clock, Item, Needs, OpError, PortType, Snapshot};
+use crate::{Break, Clock, Item, Needs, OpError, PortType, RunError, Snapshot};
 
 /// What a source gives next.
 #[derive(Debug)]
@@ -51,10 +51,21 @@ pub trait Source: Send {
         None
     }
 
-    /// The run has failed elsewhere: whether the source goes on with what it has at hand, and with that only, so that an
-    /// error that comes before is found. Nothing else is pulled any more.
-    fn gives_what_is_at_hand(&mut self) -> bool {
+    /// The run has failed elsewhere: whether the source goes on up to there, so that an error that comes before is found. What
+    /// is pulled then has no consequences but errors.
+    fn goes_on_to_an_error(&mut self) -> bool {
         false
+    }
+
+    /// Whether what it had not got when it was last asked comes by itself, so that others may wait for it.
+    fn is_awaited(&self) -> bool {
+        false
+    }
+
+    /// What was met elsewhere and ended it, where [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted) is what
+    /// pulling failed with; and when in what is read that was.
+    fn failure(&mut self) -> Option<(f64, RunError)> {
+        None
     }
 
     /// The run's thread, which a source that answers [`Pulled::Idle`] unparks when there is something to pull. Said once,

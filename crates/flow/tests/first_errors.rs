@@ -107,3 +107,46 @@ fn where_branches_give_other_indices_the_place_that_was_read_counts() {
         }
     }
 }
+
+/// Scans that are not read together, each with what fails at a sample, in tasks or in order.
+fn scans(of: &[(i64, bool)], kind: &str) -> Vec<Plan> {
+    let s = Expr::input();
+    let one = |(nth, &(at, tasks)): (usize, &(i64, bool))| {
+        let scan = Plan::scan_part(gapped::recording(), None, 500 * (nth as u64 + 1));
+        let own = scan.rewindow(100).unwrap().map(&(&s * 2)).unwrap();
+        let own = if tasks { own } else { in_order(&own) };
+        failing(&own, &[at], kind).map(&s.max()).unwrap()
+    };
+    of.iter().enumerate().map(one).collect()
+}
+
+#[test]
+fn of_scans_that_are_not_read_together_the_error_that_begins_first_counts() {
+    for (one, other) in [
+        (3_100, 26_400),
+        (26_400, 3_100),
+        (38_000, 9_100),
+        (900, 39_900),
+        // Of what begins together the lower node.
+        (10_010, 10_020),
+        (10_020, 10_010),
+    ] {
+        let first = if one / 500 <= other / 500 { one } else { other };
+        for where_ in [(true, true), (true, false), (false, true), (false, false)] {
+            // A panic is printed, which takes time.
+            let kinds = if where_.0 == where_.1 { 2 } else { 1 };
+            for kind in &["error", "panic"][..kinds] {
+                let plans = scans(&[(one, where_.0), (other, where_.1)], kind);
+                let bad = if *kind == "error" { "bad" } else { "cursed" };
+                let expected = format!("sample {first} is {bad}");
+                for (workers, task) in [(1, 0), (2, 2_000), (7, 20_000)] {
+                    let text = error(&plans, workers, task);
+                    assert!(
+                        text.contains(&expected),
+                        "{one} {other} {where_:?} {kind}, {workers} workers, tasks of {task}: {text}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -75,15 +75,18 @@ fn work(order: &Model, fails: Option<u64>, done: &AtomicU64) {
     }
 }
 
-/// What the run takes of a front until its end or an error.
-fn gathered(order: &Model, front: usize) -> (Vec<u64>, bool) {
+/// How what the run takes of a front ends: with an error, or as a worker is gone.
+type Ended = Result<(), Option<(u64, bool)>>;
+
+/// What the run takes of a front until its end.
+fn gathered(order: &Model, front: usize) -> (Vec<u64>, Ended) {
     let mut all = Vec::new();
     loop {
         match order.next(front) {
             Given::Parcel(done) => all.push(done.0),
             Given::NotYet => thread::yield_now(),
-            Given::End => return (all, true),
-            Given::Failed => return (all, false),
+            Given::End => return (all, Ok(())),
+            Given::Failed(error) => return (all, Err(error)),
         }
     }
 }
@@ -109,7 +112,7 @@ fn each_part_is_done_once_and_comes_in_order() {
         let order = Arc::new(Model::new(vec![Parts(3)], 2, 100));
         let done = Arc::new(AtomicU64::new(0));
         let workers = [(); 2].map(|()| begin(&order, None, &done));
-        assert_eq!(gathered(&order, 0), (vec![0, 1, 2], true));
+        assert_eq!(gathered(&order, 0), (vec![0, 1, 2], Ok(())));
         for worker in workers {
             worker.join().unwrap();
         }
@@ -124,8 +127,8 @@ fn without_memory_to_wait_in_all_is_done_one_by_one() {
         let done = Arc::new(AtomicU64::new(0));
         let worker = begin(&order, None, &done);
         // Whichever is asked for first.
-        assert_eq!(gathered(&order, 1), (vec![0], true));
-        assert_eq!(gathered(&order, 0), (vec![0, 1], true));
+        assert_eq!(gathered(&order, 1), (vec![0], Ok(())));
+        assert_eq!(gathered(&order, 0), (vec![0, 1], Ok(())));
         worker.join().unwrap();
     });
 }
@@ -137,8 +140,8 @@ fn behind_a_failed_part_nothing_comes_and_its_error_is_the_run_s() {
         let done = Arc::new(AtomicU64::new(0));
         let workers = [(); 2].map(|()| begin(&order, Some(1), &done));
         // The part itself is handed over, up to where it failed.
-        assert_eq!(gathered(&order, 0), (vec![0, 1], false));
-        assert_eq!(order.take_error(), Some((1, true)));
+        let failed = Err(Some((1, true)));
+        assert_eq!(gathered(&order, 0), (vec![0, 1], failed));
         order.stop();
         for worker in workers {
             worker.join().unwrap();
@@ -170,8 +173,7 @@ fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_i
             } else {
                 vec![0, 1, 1]
             };
-            assert_eq!(gathered(&order, 0), (all, true));
-            assert_eq!(order.take_error(), None);
+            assert_eq!(gathered(&order, 0), (all, Ok(())));
             for worker in workers {
                 worker.join().unwrap();
             }
@@ -197,8 +199,8 @@ fn nobody_waits_for_a_worker_that_is_gone_or_for_work_that_nobody_wants() {
         let worker = begin(&order, None, &done);
         let (all, ended) = gathered(&order, 0);
         order.stop();
-        assert_eq!(lost.join().unwrap(), !ended);
-        assert_eq!(ended, all.len() == 3);
+        assert_eq!(lost.join().unwrap(), ended.is_err());
+        assert_eq!(ended.is_ok(), all.len() == 3);
         worker.join().unwrap();
     });
 }
@@ -225,7 +227,7 @@ fn what_needs_all_memory_is_done_alone_and_all_of_it_in_order() {
             let order = order.clone();
             thread::spawn(move || work_alone(&order))
         });
-        assert_eq!(gathered(&order, 0), (vec![0, 1], true));
+        assert_eq!(gathered(&order, 0), (vec![0, 1], Ok(())));
         for worker in workers {
             worker.join().unwrap();
         }
@@ -252,7 +254,7 @@ fn the_run_gets_memory_when_nobody_works_and_all_is_done_in_the_end() {
         order.make_room();
         assert_eq!(under_way.load(Ordering::SeqCst), 0);
         order.go_on();
-        assert_eq!(gathered(&order, 0), (vec![0, 1], true));
+        assert_eq!(gathered(&order, 0), (vec![0, 1], Ok(())));
         worker.join().unwrap();
     });
 }

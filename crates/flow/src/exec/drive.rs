@@ -14,7 +14,7 @@ use crate::exec::marks::{Mark, mark_output};
 use crate::exec::meeting::arrive;
 use crate::exec::pool::Block;
 use crate::exec::shared::{Met, Shared};
-use crate::exec::slot::{FRESH, MANY, Slot, To};
+use crate::exec::slot::{FRESH, MANY, Slot, To, end_upstream};
 use crate::{Break, Item, Next, OpError, OpErrorKind, Port};
 
 /// Where an operator's output goes, and where it gets memory.
@@ -32,11 +32,15 @@ impl Out<'_> {
     /// What a later operator failed with, or [`OpErrorKind::Interrupted`]: pass it on with `?`.
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
         self.shared.go_on()?;
-        let range = self.shared.range;
+        let (range, ends) = (self.shared.range, self.shared.ends);
         if self.shared.cold[self.node as usize].in_step {
             return Err(OpErrorKind::OutOfStep { did: "emitted" }.into());
         }
         fan_out(self.later, self.node, port, item, self.shared)?;
+        if self.shared.ends != ends {
+            // What else it emits goes no further than it is wanted.
+            end_upstream(self.later, self.node + 1, &self.shared.cold);
+        }
         self.shared.switch(self.node);
         self.shared.range = range;
         Ok(())
@@ -116,13 +120,18 @@ pub(crate) fn fan_out(
         let edges = shared.cold[node as usize].edges.get(usize::from(port));
         edges.and_then(|edges| Some((*edges.get(nth)?, nth + 1 == edges.len())))
     };
-    let mut nth = 0;
+    let (mut nth, mut ends) = (0, shared.ends);
     while let Some((to, last)) = edges(shared, nth) {
         if last {
             return drive(later, node + 1, to, item, shared);
         }
         if let Err(error) = drive(later, node + 1, to, &mut item.clone(), shared) {
             return fan_out_behind(later, (node, port), nth + 1, item, shared, error);
+        }
+        if shared.ends != ends {
+            // Another consumer may lead only to what wants no more.
+            ends = shared.ends;
+            end_upstream(later, node + 1, &shared.cold);
         }
         nth += 1;
     }
@@ -360,7 +369,7 @@ fn stop(
     }
     if answer == Next::Done {
         slot.ended = true;
-        shared.ended = true;
+        shared.ends += 1;
     }
     if slot.next != MANY {
         shared.cold[slot.next as usize].uncount(samples);

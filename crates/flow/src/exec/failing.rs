@@ -1,33 +1,35 @@
 //! Which of several errors a run ends with: that which comes first in what is read, of those there the lowest node's.
 //!
-//! Branches are driven one after the other, so that which fails first by the clock is by chance of the plan, and of
-//! workers. An item that one branch fails with is given to the others, too; and what several sources have of the same
-//! recording, as exits of tasks do, is driven up to there. Operators that failed are not called again, and none is told of
-//! an end.
+//! Branches are driven one after the other, sources in bursts, and workers as fast as they are, so that which fails first by
+//! the clock is by chance. An item that one branch fails with is given to the others, too; and other sources are driven up
+//! to the time at which it begins, and waited for: what is stored, and what comes of tasks. Operators that failed are not
+//! called again, and none is told of an end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::axis::{Axis, Place};
 use super::drive::fails_alone;
 use super::shared::NOWHERE;
 use super::slot::Cold;
-use super::{Run, RunOptions};
+use super::{REST, Run, RunOptions};
 use crate::{OpError, OpErrorKind, Pulled, RunError};
 
 /// An error, and where it was met.
 pub(super) struct Failed {
-    /// The index that was read, and the node.
-    place: (i64, u32),
-    pub(super) error: RunError,
+    place: Place,
+    /// Whether it is the operator that failed, and not the run that is to stop or has no memory.
+    alone: bool,
+    error: RunError,
 }
 
-/// Whether what a source gives begins at an index or behind it.
-pub(super) fn lies_behind(pulled: &Pulled, until: Option<i64>) -> bool {
+/// Whether what a source gives begins behind a time, with all that follows.
+pub(super) fn lies_behind(pulled: &Pulled, until: Option<f64>, axis: &Axis) -> bool {
     let start = match pulled {
         Pulled::Item(item) => item.extent().map(|(start, _)| start),
-        Pulled::Stretch { anchor, .. } => Some(*anchor),
+        Pulled::Stretch { anchor: start, .. } | Pulled::Upto(start) => Some(*start),
         _ => None,
     };
-    until.is_some_and(|until| start.is_some_and(|start| start >= until))
+    until.is_some_and(|until| start.is_some_and(|start| axis.time(start) > until))
 }
 
 /// What somebody panicked with, as an error.
@@ -77,12 +79,12 @@ impl Run {
         let node = node as usize;
         let range = ((start, end) != NOWHERE).then_some(start..end);
         let time = range.as_ref().and_then(|range| {
-            self.feeds
-                .iter()
-                .find_map(|feed| feed.source.time_of(self.read_at(node, range.start)?))
+            let read = self.axes.get(node)?.read(range.start)?;
+            self.feeds.iter().find_map(|feed| feed.source.time_of(read))
         });
+        let (operator, node) = self.called.get(node).copied().unwrap_or(("scan", node));
         RunError::Operator {
-            operator: self.names.get(node).copied().unwrap_or("scan"),
+            operator,
             node,
             range,
             time,
@@ -90,49 +92,68 @@ impl Run {
         }
     }
 
-    /// The index that was read of an index that a node was given.
-    fn read_at(&self, node: usize, index: i64) -> Option<i64> {
-        let (at, _) = self.grids.get(node)?.place(index)?;
-        Some(at)
-    }
-
-    fn failed(&self, node: u32, range: (i64, i64), error: OpError) -> Failed {
+    /// `from`: the source whose burst it was.
+    fn failed(&self, node: u32, range: (i64, i64), error: OpError, from: Option<usize>) -> Failed {
+        let alone = fails_alone(&error);
         let error = self.located(node, range, error);
-        let start = match &error {
+        let node = node as usize;
+        let time = match &error {
             RunError::Operator {
                 range: Some(range), ..
-            } => self.read_at(node as usize, range.start),
-            _ => None,
+            } => self.axes[node].time(range.start),
+            // As far as has been read.
+            _ => from.map_or(f64::NEG_INFINITY, |from| self.feeds[from].reached()),
         };
+        let node = self.called.get(node).map_or(node, |&(_, node)| node);
+        let place = Place { time, node };
         Failed {
-            place: (start.unwrap_or(i64::MAX), node),
+            place,
+            alone,
             error,
         }
     }
 
-    /// Of what failed with an item, the error at hand among it, what comes first.
-    fn first_of(&mut self, error: OpError) -> Failed {
-        let mut first = self.failed(self.shared.current, self.shared.range, error);
-        for met in std::mem::take(&mut self.shared.failures) {
-            let other = self.failed(met.node, met.range, met.error);
-            if other.place < first.place {
+    /// What was met in a burst of a source: of what failed with one item what comes first, or what failed elsewhere of which
+    /// the source tells. None where the run is to stop.
+    pub(super) fn met(&mut self, error: OpError, from: Option<usize>) -> Option<Failed> {
+        let elsewhere = from.and_then(|from| self.feeds[from].source.failure());
+        if let Some((time, error)) = elsewhere {
+            let (node, alone) = match &error {
+                RunError::Operator { node, error, .. } => (*node, fails_alone(error)),
+                RunError::Interrupted { .. } => return None,
+                _ => (usize::MAX, false),
+            };
+            let place = Place { time, node };
+            return Some(Failed {
+                place,
+                alone,
+                error,
+            });
+        }
+        let failures = std::mem::take(&mut self.shared.failures);
+        if matches!(error.kind(), OpErrorKind::Interrupted) {
+            return None;
+        }
+        let mut first = self.failed(self.shared.current, self.shared.range, error, from);
+        let alone = first.alone;
+        for met in failures.into_iter().filter(|_| alone) {
+            let other = self.failed(met.node, met.range, met.error, from);
+            if other.place.is_before(&first.place) {
                 first = other;
             }
         }
-        first
+        Some(first)
     }
 
-    /// The error that a run ends with in which another was met, with an item of a source.
+    /// The error that a run ends with in which one was met in a burst of a source.
     pub(super) fn ends_with(
         &mut self,
-        error: OpError,
+        first: Failed,
         from: Option<usize>,
         options: &RunOptions<'_>,
     ) -> RunError {
-        let alone = fails_alone(&error);
-        let first = self.first_of(error);
-        match alone {
-            true => self.at_hand(from, first, options),
+        match first.alone {
+            true => self.first_up_to(first, from, options),
             false => first.error,
         }
     }
@@ -148,28 +169,19 @@ impl Run {
         }
     }
 
-    /// Of what a source gives, the first index that lies behind one that was read.
-    fn behind(&self, feed: usize, read: i64) -> Option<i64> {
-        let edges = &self.shared.cold[self.feeds[feed].node].edges;
-        let taker = edges.iter().flatten().next()?.node;
-        let grid = self.grids.get(taker as usize)?;
-        grid.first_from(read.checked_add(1)?)
-    }
-
-    /// Drives what other sources have at hand of what lies before an error of one of them, or beside it; the error that
-    /// comes first then.
-    fn at_hand(
+    /// Drives what other sources have of what begins before an error, or with it; the error that comes first then.
+    fn first_up_to(
         &mut self,
-        from: Option<usize>,
         mut first: Failed,
+        from: Option<usize>,
         options: &RunOptions<'_>,
     ) -> RunError {
         for (at, feed) in self.feeds.iter_mut().enumerate() {
             if feed.ended {
                 continue;
             }
-            let has = feed.source.gives_what_is_at_hand();
-            if !has || Some(at) == from {
+            let goes_on = feed.source.goes_on_to_an_error() || feed.stored;
+            if !goes_on || Some(at) == from || feed.time > first.place.time {
                 feed.source.close();
                 feed.ended = true;
             }
@@ -180,8 +192,17 @@ impl Run {
             progress: None,
             ..*options
         };
-        while let Some(feed) = self.turn() {
-            self.until = Some(self.behind(feed, first.place.0).unwrap_or(i64::MAX));
+        loop {
+            let Some(feed) = self.turn() else {
+                // What workers are at, or nothing.
+                if !self.awaits() || self.shared.go_on().is_err() {
+                    break;
+                }
+                std::thread::park_timeout(REST);
+                self.feeds.iter_mut().for_each(|feed| feed.idle = false);
+                continue;
+            };
+            self.until = Some(first.place.time);
             let burst = catch_unwind(AssertUnwindSafe(|| self.burst(feed, &options)));
             let error = match burst {
                 Ok(Ok(true)) => {
@@ -195,11 +216,10 @@ impl Run {
                     panicked(&*panic)
                 }
             };
-            if !fails_alone(&error) {
+            let Some(other) = self.met(error, Some(feed)).filter(|other| other.alone) else {
                 break;
-            }
-            let other = self.first_of(error);
-            if other.place < first.place {
+            };
+            if other.place.is_before(&first.place) {
                 first = other;
             }
             self.feeds[feed].source.close();

@@ -1,6 +1,7 @@
 //! Sources as a run pulls from them: in bursts.
 
-use crate::{Item, Source};
+use super::axis::Axis;
+use crate::{Item, Pulled, Source};
 
 /// Samples after which a burst ends.
 const SAMPLES: u64 = 1 << 18;
@@ -15,14 +16,18 @@ pub(super) struct Feed {
     pub(super) node: usize,
     /// Index up to which it has given.
     pub(super) upto: i64,
+    /// What it gave that is not its turn yet.
+    pub(super) kept: Option<Pulled>,
     /// How often it has gone back.
     pub(super) backs: u64,
     /// How far it is as time: index over rate, so that sources of different rates keep together.
     pub(super) time: f64,
-    pub(super) seconds: f64,
+    pub(super) axis: Axis,
     pub(super) ended: bool,
     /// It had nothing when it was last asked.
     pub(super) idle: bool,
+    /// Whether it always has something until it ends, as what is stored.
+    pub(super) stored: bool,
     /// What it gave, as it counts itself, when progress was last said.
     pub(super) counted: u64,
 }
@@ -48,6 +53,13 @@ impl Burst {
         self.items += 1;
         self.bytes += item.bytes();
         samples
+    }
+
+    /// Takes in what another gave that is one burst with it.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.items += other.items;
+        self.bytes += other.bytes;
     }
 
     /// It ends here, whatever it gave.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use isochrony_time::Ratio;
 
+use super::axis::Axis;
 use super::drive::Out;
 use super::fan_in::FanIn;
 use super::feed::{Burst, Feed};
@@ -34,8 +35,8 @@ impl Run {
             None => (Vec::new(), None),
         };
         let failed = |node: usize, error: OpError| RunError::Operator {
-            operator: graph.nodes[node].op.name(),
-            node,
+            operator: graph.called(node).0,
+            node: graph.called(node).1,
             range: None,
             time: None,
             error,
@@ -60,16 +61,18 @@ impl Run {
         let (mut slots, mut cold, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
         for (at, node) in graph.nodes.iter().enumerate() {
             if let Some(source) = plan::open(&node.op) {
-                let rate = node.bound.outputs.first().and_then(crate::PortType::rate);
+                let recording = node.op.recording();
                 feeds.push(Feed {
                     source: source.map_err(|error| failed(at, error))?,
                     node: at,
                     upto: i64::MIN,
+                    kept: None,
                     backs: 0,
                     time: f64::NEG_INFINITY,
-                    seconds: rate.map_or(1.0, |rate| 1.0 / rate.to_f64()),
+                    axis: Axis::given(graph, at),
                     ended: false,
                     idle: false,
+                    stored: recording.is_some_and(|recording| recording.0.in_portions()),
                     counted: 0,
                 });
             }
@@ -139,14 +142,18 @@ impl Run {
                 timed: false,
                 since: Instant::now(),
                 useful_ns: vec![0; count],
-                ended: false,
+                ends: 0,
                 failures: Vec::new(),
             },
-            names: (0..graph.nodes.len())
-                .map(|at| graph.called(at).0)
+            called: (0..graph.nodes.len()).map(|at| graph.called(at)).collect(),
+            axes: (0..graph.nodes.len())
+                .map(|at| Axis::given(graph, at))
                 .collect(),
-            grids: (0..graph.nodes.len()).map(|at| grid(graph, at)).collect(),
+            by_block: graph.ends_before_sources(),
+            ends: 0,
             bursts: 0,
+            round: Burst::default(),
+            timing: 0,
             burst_bytes: Burst::most(options.memory, sources),
             given: 0,
             timed_samples: 0,
@@ -187,31 +194,6 @@ fn expected(graph: &Graph, feeds: &[Feed], node: usize) -> Option<u64> {
     let total = (now != node).then(|| feed.source.expects()).flatten()?;
     all.first_from(i64::try_from(total).ok()?)
         .map(i64::unsigned_abs)
-}
-
-/// Of two errors of a graph's run the one that comes first: by the index that was read, then by the node.
-pub(crate) fn met_first(graph: &Graph, one: RunError, other: RunError) -> RunError {
-    let place = |error: &RunError| match error {
-        RunError::Operator { node, range, .. } if *node < graph.nodes.len() => {
-            let read = range
-                .as_ref()
-                .and_then(|range| grid(graph, *node).place(range.start));
-            Some((read.map_or(i64::MAX, |(read, _)| read), *node))
-        }
-        _ => None,
-    };
-    match (place(&one), place(&other)) {
-        (Some(first), Some(second)) if second < first => other,
-        _ => one,
-    }
-}
-
-/// How indices that a node is given lie on those that were read.
-fn grid(graph: &Graph, node: usize) -> Ratio {
-    let first = graph.nodes[node].inputs.first();
-    let port = first.map(|&(from, output)| graph.nodes[from].bound.outputs[usize::from(output)]);
-    let stream = port.and_then(|port| port.stream());
-    stream.map_or(Ratio::ONE, |stream| stream.timebase.origin().1)
 }
 
 /// Indices that a node gives for those that it takes; None where that depends on the data.

@@ -4,7 +4,7 @@ use crate::exec::drive::{Out, fan_out};
 use crate::exec::fan_in::{FanIn, Held};
 use crate::exec::marks::{Mark, announce_one, mark_all};
 use crate::exec::shared::{NOWHERE, Shared};
-use crate::exec::slot::{Slot, To};
+use crate::exec::slot::{Slot, To, end_upstream, is_unwanted};
 use crate::{Item, Next, OpError};
 
 /// An item for an operator of several inputs: it waits there until it meets those it belongs to.
@@ -90,6 +90,7 @@ fn give(
             }
         }
         for (port, mut item) in matched {
+            let ends = shared.ends;
             shared.range = item.extent().unwrap_or(NOWHERE);
             let mut out = Out::of(node, later, shared);
             let answer = slot.op.process(port, &mut item, &mut out);
@@ -100,13 +101,20 @@ fn give(
                 Next::Taken => {}
                 Next::Done => {
                     slot.ended = true;
-                    shared.ended = true;
+                    shared.ends += 1;
                     break;
                 }
                 Next::Tail => {
                     fan_out(later, node, 0, &mut item, shared)?;
                     shared.switch(node);
                 }
+            }
+            if shared.ends != ends {
+                end_upstream(later, node + 1, &shared.cold);
+                slot.ended |= is_unwanted(later, node + 1, &shared.cold[node as usize]);
+            }
+            if slot.ended {
+                break;
             }
         }
     }

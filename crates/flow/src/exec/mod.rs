@@ -4,6 +4,7 @@
 //! ([`drive`]). Sources are asked in turn, the one that lags behind first, for a burst of items; then come progress
 //! marks, and between bursts interrupts are looked for and whatever was asked to change is changed.
 
+pub(crate) mod axis;
 pub(crate) mod budget;
 pub(crate) mod drive;
 mod failing;
@@ -14,17 +15,18 @@ pub(crate) mod marks;
 mod meeting;
 mod options;
 pub(crate) mod pool;
+mod remains;
 mod reporting;
 pub(crate) mod shared;
 pub(crate) mod slot;
 mod ticks;
+mod turns;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use isochrony_time::Ratio;
-
+use axis::Axis;
 use drive::{Out, at, drive, fan_out};
 use failing::lies_behind;
 pub(crate) use failing::panicked;
@@ -34,47 +36,46 @@ use marks::{Mark, mark_all, settle};
 use pool::Pool;
 use shared::{NOWHERE, Shared};
 use slot::{Slot, To};
+use turns::end_unwanted;
+
+pub(crate) use remains::Remains;
 
 pub use options::{MEMORY, Progress, RunOptions, TASK, Watch};
 
 use crate::control::{Change, Control};
-use crate::graph::Graph;
-use crate::plan::Op;
 use crate::report::Report;
-use crate::{
-    Align, Applied, Break, Contract, Item, OpError, OpErrorKind, Operator, Pulled, RunError,
-};
+use crate::{Applied, Break, Item, OpError, Pulled, RunError};
 
 /// Bursts at the beginning of each of which time is taken, so that short runs have enough of it.
 const TIMED_BURSTS: u64 = 16;
 /// Longest rest while no source has anything: how late an interrupt or a commit that is due may be noticed.
 const REST: Duration = Duration::from_millis(20);
 
-/// What a run that has ended leaves for the next of the same graph.
-pub(crate) struct Remains {
-    /// Of each node the operator, if it makes what it gives of each item alone.
-    pub(crate) operators: Vec<Option<Box<dyn Operator>>>,
-    /// Its memory, which is warm.
-    pool: Pool,
-}
-
 pub(crate) struct Run {
     /// Of each node of the graph, sources too.
     slots: Vec<Slot>,
     feeds: Vec<Feed>,
     shared: Shared,
-    names: Vec<&'static str>,
+    /// What each is called in the whole graph.
+    called: Vec<(&'static str, usize)>,
     /// How indices that each is given lie on those that were read.
-    grids: Vec<Ratio>,
+    axes: Vec<Axis>,
+    /// Whether it matters which block of which source comes first.
+    by_block: bool,
+    /// Of [`Shared::ends`](shared::Shared), those by which all that is wanted no more has ended.
+    ends: u64,
     bursts: u64,
+    /// Of a burst in which several sources are asked in turn, what they gave, and those whose next item has its time taken.
+    round: Burst,
+    timing: usize,
     /// Bytes after which a burst ends.
     burst_bytes: u64,
     /// Items of the sources.
     given: u64,
     /// Their samples that had their time taken.
     timed_samples: u64,
-    /// It has failed: what a source gives from this index on is not wanted.
-    until: Option<i64>,
+    /// It has failed: what a source gives behind this time is not wanted.
+    until: Option<f64>,
 }
 
 impl Run {
@@ -105,7 +106,7 @@ impl Run {
             any |= !std::mem::replace(&mut self.slots[node].ended, true);
         }
         if any {
-            slot::end_upstream(&mut self.slots, &self.shared.cold);
+            slot::end_upstream(&mut self.slots, 0, &self.shared.cold);
         }
     }
 
@@ -113,6 +114,7 @@ impl Run {
     pub(crate) fn task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         for feed in &mut self.feeds {
             (feed.idle, feed.upto, feed.backs) = (false, i64::MIN, 0);
+            feed.kept = None;
             feed.time = f64::NEG_INFINITY;
         }
         while self.feeds.iter().any(|feed| !feed.ended && !feed.idle) {
@@ -142,20 +144,6 @@ impl Run {
         go_round(&mut self.slots, &mut self.shared)
     }
 
-    /// Whose turn it is: the source that lags behind, of those that may have something, the first of equals. Before that one
-    /// of which nobody wants more, which is told so before another is asked.
-    fn turn(&self) -> Option<usize> {
-        let open = self.feeds.iter().enumerate();
-        let mut open = open.filter(|(_, feed)| !feed.ended);
-        let unwanted = |&(_, feed): &(usize, &Feed)| self.slots[feed.node].ended;
-        let feed = open.clone().find(unwanted).or_else(|| {
-            let open = open.by_ref().filter(|(_, feed)| !feed.idle);
-            // What goes back lies behind all that came before.
-            open.min_by(|(_, a), (_, b)| a.backs.cmp(&b.backs).then(a.time.total_cmp(&b.time)))
-        });
-        feed.map(|(at, _)| at)
-    }
-
     /// A burst of one source, or a rest.
     fn step(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         let feed = self.turn();
@@ -172,22 +160,25 @@ impl Run {
                 others.for_each(|(_, feed)| feed.idle = false);
                 return Ok(());
             }
-            Ok(Err(error)) if matches!(error.kind(), OpErrorKind::Interrupted) => {
-                return Err(RunError::Interrupted { items: self.given });
-            }
             Ok(Err(error)) => error,
             Err(panic) => {
                 feed.into_iter().for_each(|feed| self.end_behind(feed));
                 panicked(&*panic)
             }
         };
-        Err(self.ends_with(error, feed, options))
+        Err(match self.met(error, feed) {
+            Some(first) => self.ends_with(first, feed, options),
+            None => RunError::Interrupted { items: self.given },
+        })
     }
 
     /// While all sources wait: lets what is held back go on, and waits, too, until one of them has something.
     fn rest(&mut self) -> Result<(), OpError> {
         self.shared.go_on()?;
-        self.go_on(false)?;
+        // How blocks are cut must not depend on how fast workers are, where it matters which comes first.
+        if !(self.by_block && self.awaits()) {
+            self.go_on(false)?;
+        }
         std::thread::park_timeout(REST);
         for feed in &mut self.feeds {
             feed.idle = false;
@@ -219,11 +210,15 @@ impl Run {
         for change in changes {
             self.change(change)?;
         }
+        let rival = self.rival(feed);
+        self.begin_burst();
         let Self {
             slots,
             feeds,
             shared,
-            bursts,
+            by_block,
+            ends,
+            round,
             burst_bytes,
             given,
             timed_samples,
@@ -231,12 +226,7 @@ impl Run {
             ..
         } = self;
         let feed = &mut feeds[feed];
-        // The first item of a burst has its time taken, after some bursts of every fourth: of 256 small items one, so that
-        // the clock is not seen, which takes as long as ten operators in step.
-        shared.timed = *bursts < TIMED_BURSTS || *bursts % 4 == 0;
-        shared.since = Instant::now();
         shared.current = feed.node as u32;
-        *bursts += 1;
         let node = feed.node as u32;
         let behind = feed.node + 1;
         let (mut burst, mut gave) = (Burst::default(), false);
@@ -246,10 +236,10 @@ impl Run {
             shared.go_on()?;
             shared.switch(node);
             shared.pool.yield_rest(shared.queued);
-            let pulled = feed.source.pull()?;
+            let pulled = feed.pull(rival.as_ref())?;
             gave |= !matches!(pulled, Pulled::Idle);
             match pulled {
-                pulled if lies_behind(&pulled, *until) => feed.ended = true,
+                pulled if lies_behind(&pulled, *until, &feed.axis) => feed.ended = true,
                 Pulled::Item(mut item) => {
                     let count = burst.add(&item);
                     *given += 1;
@@ -271,6 +261,7 @@ impl Run {
                     let mark = Mark::Stretch { anchor, why };
                     mark_all(&mut slots[behind..], node, &mark, shared)?;
                     go_round(slots, shared)?;
+                    feed.begins(anchor, *by_block);
                 }
                 Pulled::Upto(index) => feed.upto = feed.upto.max(index),
                 Pulled::Back => {
@@ -283,14 +274,25 @@ impl Run {
                 Pulled::Idle => feed.idle = true,
                 Pulled::End => feed.ended = true,
             }
-            if shared.ended {
-                shared.ended = false;
-                slot::end_upstream(slots, &shared.cold);
+            if *by_block {
+                feed.time = feed.reached();
+                if until.is_none() && feed.upto > i64::MIN {
+                    let progress = Mark::Progress(feed.upto);
+                    mark_all(&mut slots[behind..], node, &progress, shared)?;
+                    go_round(slots, shared)?;
+                }
+            }
+            if end_unwanted(slots, shared, ends) {
                 feed.ended |= slots[feed.node].ended;
                 // Another source may be wanted no more, and hears of that before this one goes on.
                 break;
             }
+            if feed.is_behind(rival.as_ref()) {
+                break;
+            }
         }
+        round.join(&burst);
+        feed.time = feed.reached();
         if until.is_some() {
             // The run has failed: operators are not told of an end.
             if feed.ended {
@@ -305,16 +307,17 @@ impl Run {
             };
             progress.done.fetch_add(samples, Ordering::Relaxed);
         }
-        feed.time = feed.upto as f64 * feed.seconds;
         let progress = (feed.upto > i64::MIN).then_some(Mark::Progress(feed.upto));
         let end = feed.ended.then_some(Mark::End);
         for mark in progress.into_iter().chain(end) {
             mark_all(&mut slots[behind..], node, &mark, shared)?;
             go_round(slots, shared)?;
         }
+        end_unwanted(slots, shared, ends);
         shared.switch(node);
         if feed.ended {
             feed.source.close();
+            feed.kept = None;
             gave = true;
         }
         Ok(gave)
@@ -342,24 +345,6 @@ impl Run {
             self.shared.pool = pool;
         }
         self
-    }
-
-    /// What it leaves for the next run of the same graph with the same options.
-    pub(crate) fn remains(self, graph: &Graph) -> Remains {
-        let nodes = self.slots.into_iter().zip(&graph.nodes);
-        let operators = nodes.map(|(slot, node)| {
-            let bound = &node.bound;
-            let alone = bound.contract == Contract::Stateless && bound.delay == 0;
-            // What holds something of this process is made for one run.
-            let made_of_parameters = matches!(node.op, Op::Apply { .. });
-            let in_place = matches!(bound.ratio, None | Some((1, 1)));
-            let remembers_nothing = alone && in_place && bound.align == Align::Single;
-            (made_of_parameters && remembers_nothing).then_some(slot.op)
-        });
-        Remains {
-            operators: operators.collect(),
-            pool: self.shared.pool,
-        }
     }
 
     /// What the operator at a node has gathered since it was last asked.

@@ -40,8 +40,8 @@ pub(crate) struct Shared {
     pub(crate) timed: bool,
     pub(crate) since: Instant,
     pub(crate) useful_ns: Vec<u64>,
-    /// An operator said that it wants no more: look whether sources can be dropped.
-    pub(crate) ended: bool,
+    /// How many operators have said that they want no more: then it is looked who else is wanted no more.
+    pub(crate) ends: u64,
     /// What failed beside what a run fails with, and where.
     pub(crate) failures: Vec<Met>,
 }

@@ -125,14 +125,20 @@ pub(crate) fn fall_in(hot: &mut [Slot], cold: &[Cold]) {
 }
 
 /// A node all of whose consumers have ended is wanted no more, unless its result is what the run is for.
-pub(crate) fn end_upstream(hot: &mut [Slot], cold: &[Cold]) {
+/// `hot[0]` is node `base`: who takes from a node is behind it.
+pub(crate) fn end_upstream(hot: &mut [Slot], base: u32, cold: &[Cold]) {
     for at in (0..hot.len()).rev() {
-        let mut consumers = cold[at].edges.iter().flatten().peekable();
-        let wanted = consumers.peek().is_none() || consumers.any(|to| !hot[to.node as usize].ended);
-        if !wanted {
+        if is_unwanted(hot, base, &cold[base as usize + at]) {
             hot[at].ended = true;
         }
     }
+}
+
+/// Whether all have ended that take from a node, and there are some; `hot[0]` is node `base`, and they are among those.
+pub(crate) fn is_unwanted(hot: &[Slot], base: u32, cold: &Cold) -> bool {
+    let mut consumers = cold.edges.iter().flatten().peekable();
+    let ended = |to: &To| hot[(to.node - base) as usize].ended;
+    consumers.peek().is_some() && consumers.all(ended)
 }
 
 /// Items and samples that each node was given: heads of chains, and differences along them.

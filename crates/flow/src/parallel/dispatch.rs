@@ -66,14 +66,16 @@ pub(super) struct Parcel {
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: Box<RunError>,
+    /// When in what is read it was met.
+    pub(super) time: f64,
     /// Exits to which the operator leads; none: it matters in any case.
     leads: Vec<Leads>,
 }
 
 impl Failure {
-    pub(super) fn new(error: RunError, leads: Vec<Leads>) -> Self {
+    pub(super) fn new(error: RunError, time: f64, leads: Vec<Leads>) -> Self {
         let error = Box::new(error);
-        Self { error, leads }
+        Self { error, time, leads }
     }
 }
 
@@ -90,7 +92,7 @@ impl Parcel {
         let events = exits.iter().flat_map(|exit| &exit.events);
         let bytes = events.map(|event| match event {
             Event::Item(item) => item.bytes(),
-            Event::Stretch { .. } => 0,
+            Event::Stretch { .. } | Event::Upto(_) => 0,
         });
         Self {
             bytes: bytes.sum(),
@@ -172,7 +174,7 @@ mod tests {
 
     fn parcel(upto: i64, error: Option<RunError>) -> Parcel {
         let (events, upto) = (Vec::new(), Some(upto));
-        let failure = error.map(|error| Failure::new(error, Vec::new()));
+        let failure = error.map(|error| Failure::new(error, 0.0, Vec::new()));
         Parcel::new(vec![Leaving { events, upto }], 10, failure)
     }
 
@@ -183,7 +185,7 @@ mod tests {
         dispatch.give(&tasks[0], parcel(10, None));
         dispatch.lose();
         assert!(matches!(dispatch.next(0), Given::Parcel(_)));
-        assert!(matches!(dispatch.next(0), Given::Failed));
+        assert!(matches!(dispatch.next(0), Given::Failed(None)));
     }
 
     fn dispatch(fronts: &[i64], workers: usize) -> Dispatch {
@@ -237,7 +239,7 @@ mod tests {
                         }
                         Given::NotYet => {}
                         Given::End => return upto,
-                        Given::Failed => panic!("nothing failed"),
+                        Given::Failed(_) => panic!("nothing failed"),
                     }
                 }
             };
@@ -277,11 +279,33 @@ mod tests {
         // What came before the error comes first.
         assert!(matches!(dispatch.next(0), Given::Parcel(_)));
         assert!(matches!(dispatch.next(0), Given::Parcel(_)));
-        assert!(matches!(dispatch.next(0), Given::Failed));
-        assert!(matches!(
-            dispatch.take_error().map(|failure| *failure.error),
-            Some(RunError::Interrupted { items: 1 })
-        ));
+        let Given::Failed(Some(failure)) = dispatch.next(0) else {
+            panic!("nothing failed");
+        };
+        assert!(matches!(*failure.error, RunError::Interrupted { items: 1 }));
+    }
+
+    #[test]
+    fn who_has_no_memory_beside_what_a_later_task_failed_with_is_not_tried_for_ever() {
+        let dispatch = dispatch(&[3], 2);
+        let mut seat = Seat::default();
+        let mut take = || dispatch.take(&mut seat, || ()).unwrap();
+        let (first, second) = (take(), take());
+        let failed = parcel(20, Some(RunError::Interrupted { items: 1 }));
+        let bytes = 100;
+        dispatch.give(&second, Parcel { bytes, ..failed });
+        assert!(dispatch.put_back(&first));
+        let mut tries = 0;
+        loop {
+            assert!(matches!(dispatch.next(0), Given::NotYet));
+            let again = take();
+            assert_eq!((again.number, again.alone), (0, true));
+            tries += 1;
+            if !dispatch.put_back(&again) {
+                break;
+            }
+        }
+        assert_eq!(tries, 3);
     }
 
     #[test]

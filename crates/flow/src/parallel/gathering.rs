@@ -11,9 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-use super::dispatch::{Dispatch, Given, Leads, Leaving, Parcel};
+use super::dispatch::{Dispatch, Failure, Given, Leads, Leaving, Parcel};
 use super::log::Event;
-use crate::{Clock, Live, OpError, OpErrorKind, PortType, Pulled, Recording, Snapshot, Source};
+use super::split::Front;
+use crate::{
+    Clock, Live, OpError, OpErrorKind, PortType, Pulled, Recording, RunError, Snapshot, Source,
+};
 
 /// What was handed over of a front and not taken yet.
 #[derive(Clone)]
@@ -23,8 +26,10 @@ pub(super) struct Shelf {
     exits: Arc<Mutex<Vec<Waiting>>>,
     /// Where the portion ends that was taken last.
     end: Arc<AtomicI64>,
-    /// Nothing more is taken from the workers.
-    at_hand: Arc<AtomicBool>,
+    /// What comes by each exit is taken by its place, and not exit after exit.
+    by_block: bool,
+    /// The run has failed.
+    failed: Arc<AtomicBool>,
 }
 
 /// What waits at an exit.
@@ -35,6 +40,8 @@ struct Waiting {
     given: usize,
     /// First sample of the stretch that was told of last.
     told: Option<i64>,
+    /// Nobody takes it any more, of a run that has failed.
+    gone: bool,
 }
 
 impl Waiting {
@@ -54,6 +61,7 @@ impl Waiting {
                     self.begin(under_way.take());
                     self.ready.push_back(Pulled::Item(item));
                 }
+                Event::Upto(index) => self.ready.push_back(Pulled::Upto(index)),
             }
         }
         self.begin(under_way);
@@ -71,20 +79,23 @@ impl Waiting {
 }
 
 impl Shelf {
-    pub(super) fn new(dispatch: &Arc<Dispatch>, front: usize, exits: &[Leads]) -> Self {
-        let exits = exits.iter().map(|leads| Waiting {
+    /// `at`: the front's number.
+    pub(super) fn new(dispatch: &Arc<Dispatch>, at: usize, front: &Front) -> Self {
+        let exits = front.leads.iter().map(|leads| Waiting {
             ready: VecDeque::new(),
             leads: leads.clone(),
             given: 0,
             told: None,
+            gone: false,
         });
         let exits = exits.collect();
         Self {
             dispatch: dispatch.clone(),
-            front,
+            front: at,
             exits: Arc::new(Mutex::new(exits)),
             end: Arc::new(AtomicI64::new(i64::MIN)),
-            at_hand: Arc::default(),
+            by_block: front.by_block,
+            failed: Arc::default(),
         }
     }
 
@@ -93,12 +104,12 @@ impl Shelf {
     }
 
     /// What comes next by an exit; counts the samples of a task to whom takes it off.
-    fn pull(&self, exit: usize, given: &mut u64) -> Result<Pulled, OpError> {
+    fn pull(&self, exit: usize, given: &mut u64) -> Result<Pulled, Option<Failure>> {
         loop {
             let mut exits = self.lock();
             // One after the other, so that the order between them does not depend on who was asked first.
             let first = exits.iter().position(|exit| !exit.ready.is_empty());
-            if first == Some(exit)
+            if (self.by_block || first == Some(exit))
                 && let Some(ready) = exits[exit].ready.pop_front()
             {
                 return Ok(ready);
@@ -109,9 +120,6 @@ impl Shelf {
                 return Ok(Pulled::Idle);
             }
             drop(exits);
-            if self.at_hand.load(Ordering::Relaxed) {
-                return Ok(Pulled::End);
-            }
             match self.dispatch.next(self.front) {
                 Given::Parcel(parcel) => {
                     if !parcel.failed {
@@ -120,8 +128,7 @@ impl Shelf {
                     self.put(parcel);
                 }
                 Given::NotYet => return Ok(Pulled::Idle),
-                // What it was is reported in the place of this.
-                Given::Failed => return Err(OpErrorKind::Interrupted.into()),
+                Given::Failed(failure) => return Err(failure),
                 Given::End => return Ok(Pulled::End),
             }
         }
@@ -142,7 +149,7 @@ impl Shelf {
             if failed {
                 exit.given = before.max(events.len());
             }
-            if exit.leads.closed() {
+            if exit.leads.closed() || exit.gone {
                 continue;
             }
             if back {
@@ -183,6 +190,7 @@ impl Recording for Gathering {
             total: self.total,
             expects: self.expects,
             given: 0,
+            failure: None,
         }))
     }
 
@@ -202,25 +210,43 @@ struct Gathered {
     total: u64,
     expects: Option<u64>,
     given: u64,
+    /// What a task failed with, which is reported in the place of what pulling failed with.
+    failure: Option<Failure>,
 }
 
 impl Source for Gathered {
     fn pull(&mut self) -> Result<Pulled, OpError> {
-        self.shelf.pull(self.exit, &mut self.given)
+        let pulled = self.shelf.pull(self.exit, &mut self.given);
+        pulled.map_err(|failure| {
+            self.failure = failure;
+            OpErrorKind::Interrupted.into()
+        })
     }
 
     fn close(&mut self) {
         let mut exits = self.shelf.lock();
         // Of a run that has failed nobody wants more, which says nothing of what tasks failed with.
-        if !self.shelf.at_hand.load(Ordering::Relaxed) {
+        if !self.shelf.failed.load(Ordering::Relaxed) {
             exits[self.exit].leads.close();
         }
+        exits[self.exit].gone = true;
         exits[self.exit].ready.clear();
     }
 
-    fn gives_what_is_at_hand(&mut self) -> bool {
-        self.shelf.at_hand.store(true, Ordering::Relaxed);
+    fn goes_on_to_an_error(&mut self) -> bool {
+        self.shelf.failed.store(true, Ordering::Relaxed);
         true
+    }
+
+    fn is_awaited(&self) -> bool {
+        // Else another exit's turn comes first.
+        let exits = self.shelf.lock();
+        exits.iter().all(|exit| exit.ready.is_empty())
+    }
+
+    fn failure(&mut self) -> Option<(f64, RunError)> {
+        let failure = self.failure.take()?;
+        Some((failure.time, *failure.error))
     }
 
     fn time_of(&self, index: i64) -> Option<String> {

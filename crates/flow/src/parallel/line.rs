@@ -79,7 +79,7 @@ impl Line {
         let run = Run::new(&graph, options);
         let run = run.map_err(|error| renumbered(error, &wiring.origin))?;
         Ok(Self {
-            run: run.with_pool(pool),
+            run: run.with_pool(pool).by_block(front.by_block),
             currents,
             cuts,
             exits,
@@ -105,9 +105,10 @@ impl Line {
             let end = indices.of(range.end).saturating_add_unsigned(reach.after);
             kept.set(start..end);
         }
-        for exit in &self.exits {
-            if let Leaves::Handed(log) = exit {
-                log.begin();
+        for (leaves, exit) in self.exits.iter().zip(&front.tree.exits) {
+            if let Leaves::Handed(log) = leaves {
+                let (_, indices) = front.given(exit.edge);
+                log.begin(indices.of(range.start));
             }
         }
         self.ended = front.leads.iter().map(Leads::closed).collect();
@@ -128,10 +129,18 @@ impl Line {
             let mut upto = Some(indices.of(end));
             let events = match leaves {
                 Leaves::Handed(log) => {
+                    let end = indices.of(end);
                     if failed {
                         upto = upto.min(log.upto());
                     }
-                    log.take()
+                    let mut events = log.take();
+                    for event in &mut events {
+                        // What is read behind the portion is the next task's.
+                        if let Event::Upto(upto) = event {
+                            *upto = end.min(*upto);
+                        }
+                    }
+                    events
                 }
                 // Nobody is told of breaks in what has no indices.
                 &Leaves::Gathered(node) => {

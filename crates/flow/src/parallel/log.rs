@@ -16,6 +16,8 @@ pub(super) enum Event {
         anchor: i64,
         why: Option<Break>,
     },
+    /// Nothing that begins before this index follows.
+    Upto(i64),
 }
 
 /// What a worker's task under way has given by an exit; used by one thread, and shared by the ends of its run.
@@ -34,9 +36,10 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another task begins.
-    pub(super) fn begin(&self) {
-        *self.lock() = Logged::default();
+    /// Another task begins; nothing of what it gives begins before an index.
+    pub(super) fn begin(&self, upto: i64) {
+        let (events, upto) = (vec![Event::Upto(upto)], Some(upto));
+        *self.lock() = Logged { events, upto };
     }
 
     /// All of it, taken out.
@@ -74,7 +77,14 @@ impl Operator for HandOver {
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        self.0.lock().upto = Some(upto);
+        let mut logged = self.0.lock();
+        // What is read before the portion lies behind that where it begins.
+        logged.upto = logged.upto.max(Some(upto));
+        // Of several in a row the last says all.
+        match logged.events.last_mut() {
+            Some(Event::Upto(last)) => *last = upto.max(*last),
+            _ => logged.events.push(Event::Upto(upto)),
+        }
         upto
     }
 

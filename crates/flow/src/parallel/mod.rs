@@ -38,6 +38,7 @@ mod places;
 mod queue;
 mod reach;
 mod recorded;
+mod rest;
 mod size;
 mod split;
 mod step;
@@ -53,8 +54,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::exec::axis::met_first;
 use crate::exec::budget::{Budget, Room, Share};
-use crate::exec::layout::met_first;
 use crate::exec::{Run, RunOptions};
 use crate::graph::Graph;
 use crate::report::{Report, TaskReport};
@@ -128,7 +129,9 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
         let ran = match begun.is_empty() {
             true => Ok(Err(no_thread())),
             false => catch_unwind(AssertUnwindSafe(|| {
-                let mut run = Run::new(&rest.graph, &own)?;
+                let mut run = Run::new(&rest.graph, &own)?
+                    .by_block(graph.ends_before_sources())
+                    .asks_by(&rest.asked);
                 let report = run.run(&own)?;
                 Ok((run, report))
             })),
@@ -144,17 +147,11 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
         Some(Err(panic)) => resume_unwind(panic),
         None => Err(no_thread()),
     };
-    // What a worker met is what ended the run, not that its results did not come.
-    if let Some(failure) = dispatch.take_error() {
-        return Err(*failure.error);
-    }
     let (run, mut report) = ran.map_err(|error| {
         // What a task failed with may come before what the rest failed with, of what that task gave.
         let failed = dispatch.take_failed().into_iter();
         let failed = failed.map(|failure| *failure.error);
-        failed.fold(rest.located(error), |one, other| {
-            met_first(graph, one, other)
-        })
+        failed.fold(error, |one, other| met_first(graph, one, other))
     })?;
     report.operators = split.operators(&reports, report.operators);
     let read = |front: usize, recording: usize| {

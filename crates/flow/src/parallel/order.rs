@@ -39,7 +39,6 @@ struct State<Part, G: Gave> {
     stopped: bool,
     /// A worker is gone that did not mean to go.
     lost: bool,
-    error: Option<G::Error>,
     run: Option<Thread>,
     /// Tasks at once; fewer after memory was short, one more after some that had enough.
     at_once: usize,
@@ -92,7 +91,6 @@ impl<C: Cut, G: Gave> Order<C, G> {
                 fronts,
                 stopped: false,
                 lost: false,
-                error: None,
                 run: None,
                 at_once: usize::MAX,
                 calm: 0,
@@ -208,10 +206,10 @@ impl<C: Cut, G: Gave> Order<C, G> {
             .map(|(at, _)| at)
     }
 
-    /// Whether a task that is handed out now has all memory for itself but what the run needs.
+    /// Whether a task that is handed out now has all memory for itself but what the run needs, and what tasks gave that have
+    /// failed: that is not dropped.
     fn would_be_alone(&self, state: &State<C::Part, G>) -> bool {
-        let waits = |front: &Front<C::Part, G>| front.bytes > 0;
-        state.at_once == 1 && state.under_way() == 0 && !state.fronts.iter().any(waits)
+        state.at_once == 1 && state.under_way() == 0 && !state.fronts.iter().any(Front::waits)
     }
 
     /// Gives a task back for which there was no memory, to be done when there is more; false if there never will be.
@@ -275,8 +273,7 @@ impl<C: Cut, G: Gave> Order<C, G> {
             let own = &mut state.fronts[front];
             if let Some((part, error)) = own.failed.take() {
                 if G::matters(&error) {
-                    state.error.get_or_insert(error);
-                    return Given::Failed;
+                    return Given::Failed(Some(error));
                 }
                 // Nobody takes any more what failed: the task is done again without it.
                 own.places.push_front((part, Place::Again));
@@ -300,7 +297,7 @@ impl<C: Cut, G: Gave> Order<C, G> {
                 self.work.notify_all();
             }
             if lost {
-                return Given::Failed;
+                return Given::Failed(None);
             }
             if waited || state.stopped {
                 return Given::NotYet;
@@ -366,11 +363,6 @@ impl<C: Cut, G: Gave> Order<C, G> {
         let mut state = self.lock();
         state.lost = true;
         self.tell(&state);
-    }
-
-    /// What a task failed with, the first in the order of reading of those that were looked at.
-    pub(super) fn take_error(&self) -> Option<G::Error> {
-        self.lock().error.take()
     }
 
     /// What tasks failed with all of which was taken that came before.

@@ -43,11 +43,11 @@ pub(super) struct Task<Part> {
 
 /// What comes next of a front.
 #[derive(Debug)]
-pub(super) enum Given<G> {
+pub(super) enum Given<G: Gave> {
     Parcel(G),
     NotYet,
-    /// A task failed: no more comes.
-    Failed,
+    /// A task failed: no more comes. None: a worker is gone.
+    Failed(Option<G::Error>),
     End,
 }
 
@@ -100,6 +100,12 @@ impl<Part, G: Gave> Front<Part, G> {
     /// Bytes that wait, and about those that will.
     pub(super) fn waiting(&self, each: u64) -> u64 {
         self.bytes + self.under_way() as u64 * each
+    }
+
+    /// Whether something waits that can be dropped.
+    pub(super) fn waits(&self) -> bool {
+        let is = |(_, place): &(Part, Place<G>)| matches!(place, Place::Done(gave) if !gave.has_failed() && gave.bytes() > 0);
+        self.places.iter().any(is)
     }
 
     /// The oldest part that is to be done again.

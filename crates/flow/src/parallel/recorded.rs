@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::walk::Ahead;
+use crate::exec::axis::Axis;
 use crate::graph::Graph;
 use crate::plan::Op;
 use crate::{Foreseen, Live, OpError, Opens, Portion, Reach, RunError, Snapshot, Source};
@@ -21,6 +22,11 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
+    /// When a sample is read, as [`Axis`] has it.
+    pub(super) fn time(&self, index: i64) -> f64 {
+        Axis::of(Some(&self.reads.0.port())).time(index)
+    }
+
     /// None of what only one can read.
     pub(super) fn of(
         graph: &Graph,

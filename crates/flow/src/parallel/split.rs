@@ -1,26 +1,23 @@
 //! A graph in two: what workers do, each for itself, and the rest. Pure but for asking recordings for their snapshots.
 
-use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::cells::Cutting;
-use super::combine::Combine;
 use super::dispatch::{Dispatch, Leads, WINDOW};
 use super::forest::trees;
-use super::gathering::{Gathering, Shelf};
 use super::indices::Indices;
 use super::places::places;
 use super::recorded::Recorded;
+use super::rest::Rest;
 use super::size::TaskSize;
 use super::tree::{Exit, Tree};
 use super::walk::Ahead;
 use super::worker::Done;
 use crate::exec::RunOptions;
+use crate::exec::axis::Axis;
 use crate::graph::{Edge, Graph, GraphNode};
-use crate::plan::Op;
 use crate::report::OperatorReport;
-use crate::{Bound, Live, PortType, RunError};
+use crate::{PortType, RunError};
 
 /// What workers do behind a scan, or several that are read together.
 pub(super) struct Front {
@@ -32,13 +29,8 @@ pub(super) struct Front {
     pub(super) recordings: Vec<Recorded>,
     /// Of each exit, whether somebody still takes what leaves by it.
     pub(super) leads: Vec<Leads>,
-}
-
-/// What is left for the caller's thread.
-pub(super) struct Rest {
-    pub(super) graph: Graph,
-    /// Numbers of its nodes in the whole graph.
-    origin: Vec<usize>,
+    /// Whether it matters which block of which source comes first.
+    pub(super) by_block: bool,
 }
 
 pub(super) struct Split {
@@ -62,7 +54,7 @@ impl Front {
 
     /// The recording whose indices and times are those of what comes out by an edge: of those before it that of the same name,
     /// else that of the same clock.
-    fn read_by(&self, edge: Edge) -> &Recorded {
+    pub(super) fn read_by(&self, edge: Edge) -> &Recorded {
         let before = &self.tree.taken[edge.0].scans;
         let before = || {
             self.recordings
@@ -105,7 +97,7 @@ impl Front {
     }
 
     /// Samples of all recordings.
-    fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.recordings.iter().map(|one| one.snapshot.total()).sum()
     }
 
@@ -113,6 +105,22 @@ impl Front {
     pub(super) fn given(&self, (place, output): Edge) -> (PortType, &Indices) {
         let port = self.nodes[place].bound.outputs[usize::from(output)];
         (port, &self.tree.taken[place].indices)
+    }
+
+    /// When in what is read the block begins that an operator failed with.
+    pub(super) fn met_at(&self, error: &RunError) -> Option<f64> {
+        let RunError::Operator {
+            node,
+            range: Some(range),
+            ..
+        } = error
+        else {
+            return None;
+        };
+        let place = self.tree.taken.iter().position(|one| one.node == *node)?;
+        let given = self.tree.taken[place].inputs.first();
+        let (port, _) = self.given(given.copied().unwrap_or((place, 0)));
+        Some(Axis::of(Some(&port)).time(range.start))
     }
 
     /// The exits to which a node of the whole graph leads.
@@ -127,7 +135,7 @@ impl Front {
     }
 
     /// How many come out by an exit, where that is known.
-    fn expects(&self, exit: &Exit) -> Option<u64> {
+    pub(super) fn expects(&self, exit: &Exit) -> Option<u64> {
         let mut place = exit.edge.0;
         while let Some(&(from, _)) = self.tree.taken[place].inputs.first() {
             self.nodes[place].bound.ratio?;
@@ -136,13 +144,6 @@ impl Front {
         let (_, indices) = self.given(exit.edge);
         let read = &self.recordings[self.recording(place)?];
         (!exit.gathers).then(|| indices.count(read.snapshot.total()))
-    }
-}
-
-impl Rest {
-    /// An error of its run, by the numbers of the whole graph.
-    pub(super) fn located(&self, error: RunError) -> RunError {
-        renumbered(error, &self.origin)
     }
 }
 
@@ -187,6 +188,7 @@ impl Split {
                 task,
                 recordings,
                 leads: tree.exits.iter().map(|_| Leads::default()).collect(),
+                by_block: graph.ends_before_sources(),
                 tree,
             });
         }
@@ -202,7 +204,7 @@ impl Split {
         let (window, memory) = (WINDOW * options.workers.max(1), options.memory / 8);
         let dispatch = Arc::new(Dispatch::new(cuttings, window, memory));
         Ok(Some(Self {
-            rest: rest(graph, &fronts, &dispatch),
+            rest: Rest::of(graph, &fronts, &dispatch),
             fronts,
             dispatch,
             names: graph.nodes.iter().map(|node| node.op.name()).collect(),
@@ -244,118 +246,5 @@ impl Split {
             }
         }
         all.into_iter().flatten().collect()
-    }
-}
-
-/// The graph with a scan of what workers hand over in the place of each exit, and without what they do.
-fn rest(graph: &Graph, fronts: &[Front], dispatch: &Arc<Dispatch>) -> Rest {
-    let mut done: Vec<Option<(usize, usize)>> = vec![None; graph.nodes.len()];
-    let mut shelves = Vec::new();
-    for (at, front) in fronts.iter().enumerate() {
-        for (place, one) in front.tree.taken.iter().enumerate() {
-            done[one.node] = Some((at, place));
-        }
-        shelves.push(Shelf::new(dispatch, at, &front.leads));
-    }
-    let mut rest = Building::default();
-    for (number, node) in graph.nodes.iter().enumerate() {
-        let Some((at, place)) = done[number] else {
-            let inputs = node.inputs.iter().map(|edge| rest.edges[edge]);
-            let inputs = inputs.collect();
-            rest.push(
-                number,
-                0..node.bound.outputs.len().max(1),
-                GraphNode {
-                    inputs,
-                    ..node.clone()
-                },
-            );
-            continue;
-        };
-        let front = &fronts[at];
-        let exits = front.tree.exits.iter().enumerate();
-        for (nth, exit) in exits.filter(|(_, exit)| exit.edge.0 == place) {
-            // What gathers is there to combine what the tasks gathered.
-            let from = match exit.gathers {
-                true => front.tree.taken[place].inputs[0],
-                false => exit.edge,
-            };
-            let (port, _) = front.given(from);
-            let read = front.read_by(from);
-            let gathering = Gathering {
-                shelf: shelves[at].clone(),
-                exit: nth,
-                port,
-                reads: read.reads.clone(),
-                snapshot: read.snapshot.clone(),
-                total: front.total(),
-                expects: front.expects(exit),
-            };
-            let output = usize::from(exit.edge.1);
-            rest.push(
-                number,
-                output..output + 1,
-                GraphNode {
-                    bound: Bound::new([port]),
-                    op: Op::Scan {
-                        recording: Live::new(gathering),
-                        range: None,
-                        segment: read.segment,
-                    },
-                    inputs: Vec::new(),
-                },
-            );
-            if exit.gathers {
-                let held = Combine(node.op.clone());
-                let inputs = vec![(rest.nodes.len() - 1, 0)];
-                rest.push(
-                    number,
-                    0..node.bound.outputs.len().max(1),
-                    GraphNode {
-                        op: Op::Hold(crate::Kept::new(held)),
-                        inputs,
-                        bound: node.bound.clone(),
-                    },
-                );
-            }
-        }
-    }
-    let called = rest
-        .origin
-        .iter()
-        .map(|&node| (graph.nodes[node].op.name(), node));
-    let called = called.collect();
-    let outputs = graph.outputs.iter().map(|edge| rest.edges[edge]);
-    Rest {
-        graph: Graph {
-            outputs: outputs.collect(),
-            nodes: rest.nodes,
-            called,
-        },
-        origin: rest.origin,
-    }
-}
-
-/// A graph that stands for a part of another.
-#[derive(Default)]
-struct Building {
-    nodes: Vec<GraphNode>,
-    /// Of each node, whom it stands for.
-    origin: Vec<usize>,
-    /// Where each edge of the other graph is in this one.
-    edges: HashMap<Edge, Edge>,
-}
-
-impl Building {
-    /// Adds what gives some of the outputs of a node of the other graph.
-    fn push(&mut self, origin: usize, outputs: Range<usize>, node: GraphNode) {
-        let at = self.nodes.len();
-        let single = outputs.len() == 1;
-        for output in outputs {
-            let own = if single { 0 } else { output as u16 };
-            self.edges.insert((origin, output as u16), (at, own));
-        }
-        self.origin.push(origin);
-        self.nodes.push(node);
     }
 }

@@ -171,6 +171,10 @@ impl Source for Portions {
         self.lock().source.as_ref()?.time_of(index)
     }
 
+    fn goes_on_to_an_error(&mut self) -> bool {
+        true
+    }
+
     fn reading(&self) -> Option<Reading> {
         self.lock().reading()
     }
@@ -259,7 +263,6 @@ impl<'a> Worker<'a> {
             dispatch.give(&task, gave);
         }
         std::mem::forget(there);
-        dispatch.leave(&seat);
         for ((line, before), front) in self.lines.iter().zip(self.before).zip(self.fronts) {
             let mut report = line.as_ref().map(|line| line.report(done.busy));
             if let (Some(report), Some(before)) = (&mut report, &before) {
@@ -277,6 +280,9 @@ impl<'a> Worker<'a> {
             done.operators
                 .push(report.map(|report| report.operators).or(before));
         }
+        // Who waits for its memory goes on when it has left.
+        (self.lines, self.pools) = (Vec::new(), Vec::new());
+        dispatch.leave(&seat);
         done
     }
 
@@ -334,7 +340,9 @@ impl<'a> Worker<'a> {
         });
         let failure = error.map(|error| {
             let leads = place.as_ref().map(|line| line.leads(front, &error));
-            Failure::new(error, leads.unwrap_or_default())
+            let time = front.met_at(&error);
+            let time = time.unwrap_or_else(|| front.recordings[0].time(task.portion.range.start));
+            Failure::new(error, time, leads.unwrap_or_default())
         });
         if failure.is_some() {
             self.close(task.front);
