@@ -116,7 +116,7 @@ def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: 
         (None, [], Exit.STORE, "plan.json"),
         ("{}", ["--out", "x.txt"], Exit.USAGE, ".csv"),
         ("{}", ["--store", "nowhere"], Exit.USAGE, "nowhere"),
-        ("{}", ["--memory", "many"], Exit.USAGE, "--memory='many' is refused; give bytes from 1, such as"),
+        ("{}", ["--memory", "many"], Exit.USAGE, "--memory 'many' is refused; give bytes from 1, such as"),
     ],
 )
 def test_mistakes_are_one_line_and_a_status(

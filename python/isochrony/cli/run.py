@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from ..native_errors import OptionError
 from ..options import byte_count
 from ..plan import Plan
 from ..report import RunResult
@@ -57,7 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
         raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
     if arguments.memory is not None:
-        arguments.memory = byte_count("--memory", arguments.memory)
+        try:
+            arguments.memory = byte_count("memory", arguments.memory)
+        except OptionError as error:
+            raise UsageError(str(error).replace("memory=", "--memory ", 1)) from error
     saved = arguments.plan.read_bytes()
     if arguments.store is None:
         return _run(arguments, Plan.from_json(saved))
