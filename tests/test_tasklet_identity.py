@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import random
+import re
 import subprocess
 import sys
 import textwrap
@@ -14,7 +16,8 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.identity import identity
+from isochrony import identity as identities
+from isochrony.identity import NoIdentityError, identity
 from isochrony.native_errors import OptionError
 
 
@@ -62,6 +65,80 @@ PAIRS: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
         lambda: made("def f(i, o):\n  def g(): return 2\n  return g()"),
     ),
 ]
+
+
+class Several(list[float]):
+    by = 1.0
+
+
+def with_attribute(value: Any, by: float) -> Any:
+    value.by = by
+    return value
+
+
+def nested(value: Any, depth: int) -> Any:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def frame(by: float, rows: int = 10_000) -> Any:
+    values = np.zeros(rows)
+    values[rows // 2] = by
+    return pytest.importorskip("pandas").DataFrame({"a": values, "t": values.astype("M8[s]")})
+
+
+def arrow(by: float) -> Any:
+    pyarrow: Any = pytest.importorskip("pyarrow")
+    return pyarrow.table({"a": frame(by)["a"].to_numpy()})
+
+
+ENCLOSED: dict[str, Callable[[float], Any]] = {
+    "masked array, its data": lambda by: np.ma.masked_array([1, by], [0, 0]),
+    "masked array, its mask": lambda by: np.ma.masked_array([1, 2], [0, by == 2]),
+    "masked array, its fill value": lambda by: np.ma.masked_array([1.0, 2.0], [0, 0], fill_value=by),
+    "structured array, its names": lambda by: np.zeros(2, [(f"a{by}", "f4")]),
+    "long regex": lambda by: re.compile("a" * 300 + str(by)),
+    "regex, its flags": lambda by: re.compile("a", re.IGNORECASE if by == 2 else 0),
+    "memoryview": lambda by: memoryview(bytes([int(by)])),
+    "NumPy's generator": lambda by: np.random.default_rng(int(by)),
+    "its method": lambda by: np.random.default_rng(int(by)).normal,
+    "Python's generator": lambda by: random.Random(by),
+    "deeply nested": lambda by: nested(by, 60),
+    "span": lambda by: iso.span("2020-01-01", f"2020-01-0{int(by)}"),
+    "rate": lambda by: iso.Rate(int(by)),
+    "table": lambda by: iso.Table({"a": np.array([by])}),
+    "DataFrame": frame,
+    "DataFrame of a row": lambda by: frame(by, 1),
+    "Series": lambda by: frame(by)["a"],
+    "Arrow table": arrow,
+    "list with an attribute": lambda by: with_attribute(Several([1.0]), by),
+    "function with an attribute": lambda by: with_attribute(made("def f(i, o): pass"), by),
+}
+
+
+@pytest.mark.parametrize("which", ENCLOSED)
+def test_other_enclosed_values_have_other_identities(which: str) -> None:
+    made_of = ENCLOSED[which]
+    one, same, other = (identity(enclosing(made_of(by))) for by in (2.0, 2.0, 3.0))
+    assert one == same
+    assert one != other
+
+
+def test_a_frame_that_was_used_is_the_same() -> None:
+    table = frame(2)
+    before = identity(enclosing(table))
+    assert table.loc[5000, "a"] == 2
+    assert table.groupby("t").a.sum().sum() == 2
+    assert identity(enclosing(table)) == before
+
+
+@pytest.mark.parametrize(
+    "value", [(_ for _ in "ab"), nested(1, 200), np.frompyfunc(abs, 1, 1), iso.scan(np.ones(3), rate=1)]
+)
+def test_what_has_no_text_that_is_the_same_everywhere_has_no_identity(value: Any) -> None:
+    with pytest.raises(NoIdentityError):
+        identity(enclosing(value))
 
 
 @pytest.mark.parametrize("number", range(len(PAIRS)))
@@ -127,6 +204,52 @@ def test_what_a_tasklet_does_otherwise_is_done_again(water: iso.Store, tmp_path:
     shown = iso.Executor()
     shown.add(*tasklets(3, 500))
     assert "scale(a[0:10])" in shown.explain()
+
+
+def test_what_cannot_be_compared_is_never_kept(water: iso.Store, tmp_path: Path) -> None:
+    opaque = [enclosing(_ for _ in "ab") for _ in "ab"]
+    executor = iso.Executor(journal=tmp_path / "journal")
+    executor.add(*(iso.Tasklet(one, name=name) for name, one in zip("ab", opaque, strict=True)))
+    plan = iso.scan(np.ones(1000), rate=100).count()
+    executor.add(iso.Tasklet(plan, [water["a"][:]], name="plan"), iso.Tasklet(scale, name="scale"))
+    for states in (["done"] * 4, ["done"] * 3 + ["kept"]):
+        report = executor.run(resume=True)
+        assert [one.state for one in report.tasklets] == states
+        assert report.notes[-2:] == (
+            'tasklet "a" and 1 more cannot be told from what it was, because of an object of builtins.generator, which '
+            "cannot be pickled: with resume they are run again",
+            'tasklet "plan" cannot be told from what it was, because of a plan that scans samples in memory: with '
+            "resume it is run again",
+        )
+
+
+def test_an_enclosed_plan_that_changed_is_noticed(water: iso.Store, tmp_path: Path) -> None:
+    def tasklet(by: float) -> iso.Tasklet:
+        plan = iso.scan(water["a"]).map(lambda sample: sample * by)
+        return iso.Tasklet(lambda i, o: float(plan.collect()[1]), name="enclosing")
+
+    assert [states(tmp_path, tasklet(by)) for by in (1, 1, 3)] == [["done"], ["kept"], ["done"]]
+
+
+def test_a_large_array_that_changed_in_place_is_noticed_and_read_once_a_run(
+    water: iso.Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taps, reads, read = np.ones(1 << 18), [], identities._array
+
+    def counted(*args: Any) -> bytes:
+        reads.append(1)
+        return read(*args)
+
+    monkeypatch.setattr(identities, "_array", counted)
+
+    def tasklets() -> list[iso.Tasklet]:
+        return [iso.Tasklet(functools.partial(lambda i, o, by: by[0], by=taps), name=str(k)) for k in range(50)]
+
+    assert states(tmp_path, *tasklets()) == ["done"] * 50
+    assert states(tmp_path, *tasklets()) == ["kept"] * 50
+    assert len(reads) == 2
+    taps[0] = 3
+    assert states(tmp_path, *tasklets()) == ["done"] * 50
 
 
 def test_values_are_kept_as_they_were_or_not_at_all(water: iso.Store, tmp_path: Path) -> None:

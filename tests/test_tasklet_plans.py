@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +109,64 @@ def test_of_a_signal_that_a_plan_scans_wholly_inputs_state_one_range(water: iso.
     executor = iso.Executor()
     executor.add(iso.Tasklet(plan, [water["a"][20:30], water["a"][10:20]], name="side by side"))
     assert executor.run().values == {"side by side": 20}
+
+
+def test_nothing_keeps_a_plan_that_was_a_tasklets_work(tmp_path: Path) -> None:
+    store = iso.open(tmp_path / "water.iso", "x")
+    a = store.create("a", dtype="f8", rate=100)
+    a.append(np.arange(1000.0))
+    store.commit()
+    samples = np.ones(1000)
+    plans = [iso.scan(a).count(), iso.scan(samples, rate=100).count()]
+    tasklets = [iso.Tasklet(plan, [a[:]]) for plan in plans]
+    alive = weakref.ref(samples)
+    del plans, tasklets, samples, a, store
+    gc.collect()
+    assert alive() is None
+    # Nobody else writes it.
+    iso.open(tmp_path / "water.iso", "r+").close()
+
+
+@pytest.mark.parametrize("which", ["sink", "appending", "wav", "parquet", "ipc", "on a branch", "not saved"])
+def test_a_sink_is_the_work_of_one_tasklet(water: iso.Store, tmp_path: Path, which: str) -> None:
+    path = tmp_path / "found"
+
+    def plan() -> iso.Plan:
+        a = iso.scan(water["a"])
+        rows = a.rewindow(10).rows(largest=lambda window: window.max())
+        plans = {
+            "sink": lambda: a.sink(water, "found", overwrite=True),
+            "appending": lambda: a.sink(water["out"]),
+            "wav": lambda: a.map(lambda sample: sample.astype("f4") / 1000).sink_wav(path),
+            "parquet": lambda: rows.sink_parquet(path),
+            "ipc": lambda: rows.sink_ipc(path),
+            "on a branch": lambda: a.map(lambda x, y: x + y, a.sink(water, "found", overwrite=True)),
+            "not saved": lambda: a.map(iso.py(lambda values: values)).sink(water, "found", overwrite=True),
+        }
+        return plans[which]()
+
+    shared = plan()
+    for first, second in ((shared, shared), (plan(), plan())):
+        executor = iso.Executor()
+        executor.add(iso.Tasklet(first, [water["a"][:500]], name="first"))
+        executor.add(iso.Tasklet(second, [water["a"][500:]], name="second"))
+        for attempt in (executor.run, executor.explain):
+            with pytest.raises(OptionError, match=r"'second' is refused: its plan's step sink.* 'first'.* outputs="):
+                attempt()
+    assert not path.exists()
+    assert "found" not in water
+    executor = iso.Executor()
+    executor.add(iso.Tasklet(shared, [water["a"][:500]], name="alone"))
+    executor.run()
+    assert path.exists() or "found" in water or water["out"].sample_count == 500
+
+
+def test_events_and_calls_are_the_work_of_many_tasklets(water: iso.Store) -> None:
+    seen: list[int] = []
+    loud = iso.scan(water["a"]).rewindow(100).annotate(water["a"], "window")
+    each = loud.each(lambda values, start: seen.append(start))
+    executor = iso.Executor()
+    executor.add(*(iso.Tasklet(each, [water["a"][start : start + 500]], name=str(start)) for start in (0, 500)))
+    executor.run()
+    assert sorted(event.start for event in water["a"].events) == list(range(0, 1000, 100))
+    assert set(seen) >= {0, 500}

@@ -10,6 +10,7 @@ from .native_errors import PlanError
 
 if TYPE_CHECKING:
     from ._native import NativePlan, Store
+    from .tasklet_plans import Known
 
 __all__ = ["Chain"]
 
@@ -17,7 +18,10 @@ __all__ = ["Chain"]
 class Chain:
     """A plan of the engine, and how a step is added to it. `isochrony.Plan` has the steps."""
 
-    __slots__ = ("_native",)
+    __slots__ = ("_known", "_native")
+
+    #: What tasklets asked of it, once they did.
+    _known: Known
 
     def __init__(self, native: NativePlan) -> None:
         self._native = native

@@ -14,7 +14,7 @@ from .report import ProcessReport
 from .table import Table
 from .tasklet_report import TaskletsReport, TaskletWorkerReport
 
-__all__ = ["kept", "owned", "report"]
+__all__ = ["kept", "never_kept", "owned", "report"]
 
 _PLAIN = frozenset((int, float, complex, bool, str, bytes))
 _LONG = 10**18
@@ -35,6 +35,21 @@ def report(done: dict[str, Any], results: dict[str, Any]) -> TaskletsReport:
     return TaskletsReport(
         _rows=rows, workers=workers, values=values, notes=notes, places=places, processes=processes, **done
     )
+
+
+def never_kept(unkept: list[tuple[str, str]]) -> list[str]:
+    """Notes on tasklets, by name and reason, of which no run can tell whether they are what they were."""
+    of: dict[str, list[str]] = {}
+    for name, reason in unkept:
+        of.setdefault(reason, []).append(name)
+    notes = []
+    for reason, names in of.items():
+        who = json.dumps(names[0], ensure_ascii=False) + (f" and {len(names) - 1} more" if names[1:] else "")
+        they = "it is" if len(names) == 1 else "they are"
+        notes.append(
+            f"tasklet {who} cannot be told from what it was, because of {reason}: with resume {they} run again"
+        )
+    return notes
 
 
 def owned(value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import secrets
 from collections.abc import Callable, Sequence
 from numbers import Real
 from pathlib import Path
@@ -16,14 +17,15 @@ from typing import Any, Literal
 from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
 from .chain import Chain
 from .functions import OnWorkers, shown
-from .identity import identity
-from .native_errors import OptionError, PlanError, TaskletError
+from .identity import NoIdentityError, forget, identity
+from .native_errors import OptionError, TaskletError
 from .options import byte_count, choice, flag, is_auto
 from .progress import ImportProgress
 from .running import _threads
 from .tasklet_output import Output
+from .tasklet_plans import known, writes_once
 from .tasklet_report import TaskletsReport
-from .tasklet_results import kept, owned, report
+from .tasklet_results import kept, never_kept, owned, report
 
 __all__ = ["Executor", "Output", "Tasklet", "prefetch"]
 
@@ -41,7 +43,9 @@ class Tasklet:
             read when it has returned, since scratch is free again then. Or a plan, whose samples or windows are the
             output; without one what `collect` would give is in `values`. Of a signal that the plan scans wholly
             (``iso.scan(sig)``) a tasklet reads what its inputs state: one plan serves many tasklets, which then cost
-            the least to make and to run.
+            the least to make and to run. What a plan writes with `sink`, `sink_wav`, `sink_parquet` or `sink_ipc` one
+            tasklet of an executor may write: others would overwrite or break it up; declare `outputs` instead. Events
+            (`annotate`) several may add, and functions of `each` see the blocks of them all.
         inputs: selections of signals, such as ``[sig[0:4096]]``. By the place of the first on the disk tasklets are
             ordered; of a plan, those that it scans. Whoever reads what another tasklet writes waits for it.
         outputs: ranges of signals that were reserved (`Signal.reserve`), also of scratch signals (`Store.scratch`).
@@ -66,6 +70,7 @@ class Tasklet:
     __slots__ = (
         "__weakref__",
         "_identity",
+        "_unkept",
         "after",
         "function_name",
         "inputs",
@@ -100,10 +105,16 @@ class Tasklet:
                 raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
             # Or nobody would wait for who writes it.
             check_scans(work._native, self.inputs)
-            self._identity, self.function_name = _plan_identity(work)
+            self.function_name = known(work).shown
         else:
+            self.function_name = shown(getattr(work, "func", work))
+        self._identity: str | None = None
+        self._unkept: str | None = None
+        try:
             # Now, and not when it is run: what a function encloses may change with each run.
-            self._identity, self.function_name = identity(work), shown(getattr(work, "func", work))
+            self._identity = identity(work)
+        except NoIdentityError as error:
+            self._unkept = str(error)
         if name is not None and not isinstance(name, str):
             raise OptionError(f"name={name!r} is refused; give text, or leave it out")
         self.name: str = name or self._called()
@@ -121,7 +132,8 @@ class Tasklet:
         is_plan = isinstance(work, Chain)
         function, plan = (None, work._native) if is_plan else (work, None)
         place = "" if is_plan else self.on_workers or on_workers
-        about = (self.name, self.function_name, self._identity, function, plan)
+        # Without an identity it is another each time, and thus never kept.
+        about = (self.name, self.function_name, self._identity or secrets.token_hex(16), function, plan)
         return (*about, self.inputs, self.outputs, self.after, place)
 
 
@@ -263,7 +275,14 @@ class Executor:
         return explain_tasklets(self._described(), self._asked, resume, (_call, _took))
 
     def _described(self) -> list[tuple[Any, ...]]:
+        writes_once(self.tasklets)
         return [one._described(self._on_workers) for one in self.tasklets]
+
+    def _reported(self, done: dict[str, Any], results: dict[str, Any], resume: bool) -> TaskletsReport:
+        if resume or self._asked["journal"] is not None:
+            unkept = [(one.name, one._unkept) for one in self.tasklets if one._unkept is not None]
+            done["notes"] = [*done["notes"], *never_kept(unkept)]
+        return report(done, results)
 
     def run(self, *, resume: bool = False, progress: bool = False) -> TaskletsReport:
         """Run them all.
@@ -275,18 +294,25 @@ class Executor:
 
         Parameters:
             resume: keep what an earlier run finished, however that ended: tasklets of the same name, inputs, outputs
-                and function (its code, defaults, what it encloses and the arguments of a `functools.partial`, as they
-                were when the tasklet was made) or plan. What changed is run again, with what needs it, and the
-                report's `notes` say so, and so is what returned something that JSON does not give back as it was, such
-                as an array or a tuple. Not noticed are: other samples in an input, other functions and globals that a
-                function uses by name, and other code of Python functions in plans. Samples in the outputs of
-                tasklets that were not finished are made again, by whomever they were written since.
+                and function (its code, defaults, attributes, what it encloses and the arguments of a
+                `functools.partial`, as they were when the tasklet was made) or plan. What changed is run again, with
+                what needs it, and the report's `notes` say so, and so is what returned something that JSON does not
+                give back as it was, such as an array or a tuple, and what encloses something that cannot be compared
+                with what it was: what cannot be pickled, such as a generator or a socket, plans over arrays, values
+                nested deeper than 100. Not noticed are: other samples in an input or in an enclosed signal, and which
+                store that is of; other functions, classes and globals that a function uses by name, and other methods
+                of a class of the same name; the order of a dict's keys; what an object's pickle leaves out; how far an
+                open file was read, and what is in it; other code of Python functions in plans; arrays of 1 MiB or
+                more, and tables, that change after one tasklet that encloses them was made and before another is, with
+                no run between. Samples in the outputs of tasklets that were not finished are made again, by whomever
+                they were written since.
             progress: draw a progress line on a terminal.
 
         Returns:
             A `TaskletsReport`.
 
         Raises:
+            OptionError: before anything is run: plans of two tasklets have a sink to the same.
             TaskletValueError: before anything is run: tasklets that wait for one another, two that write one sample, an
                 input that nobody writes, an output that is there already, a budget of scratch that is too small.
             TaskletError: a tasklet failed. Its `report` says which, and which were not run because of it; what a
@@ -295,6 +321,7 @@ class Executor:
             StoreError: a store cannot be written.
             KeyboardInterrupt: run again with `resume` later.
         """
+        forget()
         results: dict[str, Any] = {}
         described, calls = self._described(), (_call, _took)
         with ImportProgress("running", enabled=None if progress else False) as line:
@@ -304,12 +331,15 @@ class Executor:
 
             try:
                 done = run_tasklets(described, self._asked, resume, calls, results, draw if progress else None)
-                return report(done, results)
+                return self._reported(done, results, resume)
             except TaskletError as error:
                 found = getattr(error, "_report", None)
                 if found is not None:
-                    error.report = report(found, results)
+                    error.report = self._reported(found, results, resume)
                 raise
+            finally:
+                # What ran may have changed what it encloses.
+                forget()
 
     def __repr__(self) -> str:
         return f"<Executor of {len(self.tasklets)} tasklets on {self._asked['workers']} workers>"
@@ -360,24 +390,3 @@ def _names(after: Any) -> tuple[str, ...]:
 def _bounds(selection: Selection) -> str:
     ranges = selection.ranges
     return f"{ranges[0][0]}:{ranges[-1][1]}" if ranges else "empty"
-
-
-#: What was asked last of plans, which do not change: by the object, which is kept so that no other takes its place.
-_plans: dict[int, tuple[Chain, str, str]] = {}
-_MOST_PLANS = 64
-
-
-def _plan_identity(plan: Chain) -> tuple[str, str]:
-    """A plan's identity, and how it is shown."""
-    known = _plans.get(id(plan))
-    if known is not None:
-        return known[1:]
-    try:
-        found = identity(plan.to_json())
-    except PlanError:
-        # It holds a function that has no place in a saved plan.
-        found = identity(str(plan))
-    while len(_plans) >= _MOST_PLANS:
-        _plans.pop(next(iter(_plans)), None)
-    _plans[id(plan)] = plan, found, str(plan)
-    return found, str(plan)
