@@ -108,7 +108,9 @@ def test_of_a_signal_that_a_plan_scans_wholly_inputs_state_one_range(water: iso.
         iso.Tasklet(plan, [water["out"][:10]])
     executor = iso.Executor()
     executor.add(iso.Tasklet(plan, [water["a"][20:30], water["a"][10:20]], name="side by side"))
-    assert executor.run().values == {"side by side": 20}
+    # What lies within another is stated with it.
+    executor.add(iso.Tasklet(plan, [water["a"][slice(*one)] for one in ((0, 100), (10, 20), (50, 60))], name="nested"))
+    assert executor.run().values == {"side by side": 20, "nested": 100}
 
 
 def test_nothing_keeps_a_plan_that_was_a_tasklets_work(tmp_path: Path) -> None:

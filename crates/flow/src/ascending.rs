@@ -58,7 +58,15 @@ impl Indices {
             });
         }
         let of = |plan: &Plan| plan.node.indices.within.clone();
-        let within = inputs.first().map_or(i64::MIN..i64::MAX, of);
+        let within = match bound.align {
+            // What comes out is where all of them are.
+            Align::Window => inputs
+                .iter()
+                .map(of)
+                .reduce(|one, other| common(&one, &other)),
+            _ => inputs.first().map(of),
+        };
+        let within = within.unwrap_or(i64::MIN..i64::MAX);
         if op.name() == Merge::DECLARATION.name {
             let within: Vec<Range<i64>> = inputs.iter().map(of).collect();
             let all = within

@@ -103,3 +103,19 @@ fn ranges_that_have_nothing_in_common_may_be_merged_and_cut() {
     let merged = parts[0].merge(&parts[1..]).unwrap().rewindow(50).unwrap();
     assert_eq!(merged.count().unwrap().collect().unwrap().count(), Some(20));
 }
+
+#[test]
+fn what_meets_by_index_is_where_all_of_it_is_in_whatever_order_it_is_named() {
+    let (all, part) = (scan(0, 0..1_000), scan(1, 0..500));
+    let sum = Expr::input() + Expr::input_at(1);
+    let rest = scan(2, 500..1_000);
+    for (one, other) in [(&all, &part), (&part, &all)] {
+        let both = one.map_with(&sum, slice::from_ref(other)).unwrap();
+        let merged = both.merge(slice::from_ref(&rest)).unwrap();
+        let windows = merged.rewindow(50).unwrap().count().unwrap();
+        assert_eq!(windows.collect().unwrap().count(), Some(20));
+        let common = scan(2, 499..1_000);
+        let merged = both.merge(slice::from_ref(&common)).unwrap();
+        assert_eq!(merged.rewindow(50).unwrap_err().code(), "indices_repeat");
+    }
+}

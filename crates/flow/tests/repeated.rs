@@ -4,11 +4,11 @@
 mod made;
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Catalog, Gathered, Plan, Repeated, RunError, RunOptions, SEGMENT};
+use isochrony_flow::{Catalog, Gathered, Item, Plan, Repeated, RunError, RunOptions, SEGMENT};
 use isochrony_segment::BufferMut;
 use isochrony_time::TimebaseId;
 use proptest::prelude::*;
@@ -144,4 +144,40 @@ fn what_does_not_fit_is_counted_and_left_out_and_a_table_fills_nothing() {
     );
     let error = table.fill(&[], block, &options).unwrap_err().to_string();
     assert!(error.contains("samples or windows"), "{error}");
+}
+
+#[test]
+fn what_somebody_keeps_of_one_range_counts_to_the_memory_of_no_other() {
+    let made = Made::new(&[(100_000, Then::Step)]);
+    let timebase = made.signal().timebase();
+    let kept: Arc<Mutex<Vec<Item>>> = Arc::default();
+    let keep = Arc::clone(&kept);
+    // What is made new, so that it is the run's memory, not the recording's.
+    let windows = made.plan(None, SEGMENT).rewindow(100).unwrap();
+    let doubled = windows.map(&(Expr::input() * 2)).unwrap();
+    let plan = doubled
+        .each(move |item| {
+            keep.lock().unwrap().push(item.clone());
+            Ok(())
+        })
+        .unwrap()
+        .count()
+        .unwrap();
+    let mut options = RunOptions::default();
+    options.memory = 128 << 10;
+    // All ranges together take more than that.
+    let mut repeated = Repeated::new(&plan);
+    for from in (0..100_000).step_by(5_000) {
+        let counted = repeated.collect(&[(timebase, from..from + 5_000)], &options);
+        assert_eq!(counted.unwrap().0.count(), Some(50));
+    }
+    let samples: i64 = (kept.lock().unwrap().iter())
+        .filter_map(Item::extent)
+        .map(|(start, end)| end - start)
+        .sum();
+    // Of two bytes at least.
+    assert!(
+        2 * samples.cast_unsigned() > options.memory,
+        "{samples} samples are kept"
+    );
 }

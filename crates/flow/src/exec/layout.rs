@@ -132,7 +132,10 @@ impl Run {
             feeds,
             shared: Shared {
                 cold,
-                pool: pool.unwrap_or_else(|| Pool::new(options.share())),
+                pool: match pool {
+                    Some(pool) => pool.into_next(options.share()),
+                    None => Pool::new(options.share()),
+                },
                 queued: 0,
                 back: VecDeque::new(),
                 current: 0,

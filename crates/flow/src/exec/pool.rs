@@ -149,6 +149,26 @@ impl Pool {
         self.taken.set(self.bytes + queued);
     }
 
+    /// Keeps what nobody uses for another run, if all of it is no more than `most` bytes.
+    pub(crate) fn rest(mut self, most: u64) -> Self {
+        if self.bytes > most {
+            self.tidy();
+        }
+        self
+    }
+
+    /// Goes on in another run, with what nobody uses: what somebody keeps is his, and counts no longer.
+    pub(crate) fn into_next(mut self, share: Share) -> Self {
+        for blocks in &mut self.blocks {
+            blocks.retain_mut(|block| block.get_mut().is_some());
+        }
+        let blocks = self.blocks.iter().flatten();
+        self.bytes = blocks.map(|block| block.len() as u64).sum();
+        self.taken = Taken::new(share);
+        self.taken.set(self.bytes);
+        self
+    }
+
     /// Shares a block's first bytes.
     pub(crate) fn seal(&mut self, block: Block) -> Buffer {
         // A block is at least as long as was asked for.

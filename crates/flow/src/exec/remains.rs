@@ -6,6 +6,9 @@ use crate::graph::Graph;
 use crate::plan::Op;
 use crate::{Align, Contract, Operator};
 
+/// Most memory that a run leaves for the next of the same graph.
+const WARM: u64 = 16 << 20;
+
 /// What a run that has ended leaves for the next of the same graph.
 pub(crate) struct Remains {
     /// Of each node the operator, if it makes what it gives of each item alone.
@@ -29,7 +32,7 @@ impl Run {
         });
         Remains {
             operators: operators.collect(),
-            pool: self.shared.pool,
+            pool: self.shared.pool.rest(WARM),
         }
     }
 }

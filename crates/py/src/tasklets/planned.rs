@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isochrony_flow::{Gathered, Plan, Repeated, RunOptions};
@@ -13,15 +14,18 @@ use serde_json::json;
 
 use crate::plan::{NativePlan, object};
 
-/// Of how many plans each worker may leave memory and graphs for the next range.
+/// Of how many plans each worker may leave memory and graphs for the next range, as long as there is one.
 const KEPT_BY_WORKER: usize = 4;
 
 /// The plans of an executor.
 pub(super) struct Plans {
     /// By the object, which is kept so that no other takes its address.
-    known: HashMap<usize, (Py<NativePlan>, usize)>,
+    known: HashMap<usize, Known>,
     kept: Arc<Kept>,
 }
+
+/// A plan, its number, and how many tasklets of it have not ended.
+type Known = (Py<NativePlan>, usize, Arc<AtomicUsize>);
 
 /// What was made for plans and is not in use; the last used ones behind.
 struct Kept {
@@ -42,6 +46,16 @@ impl Kept {
         idle.push((number, repeated));
         drop(idle);
         drop(oldest);
+    }
+
+    /// Nobody will ask for any of this number.
+    fn forget(&self, number: usize) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |one: &(usize, Repeated)| one.0 == number;
+        let (gone, rest) = std::mem::take(&mut *idle).into_iter().partition(of);
+        *idle = rest;
+        drop(idle);
+        let _: Vec<_> = gone;
     }
 }
 
@@ -65,10 +79,13 @@ impl Plans {
     ) -> Planned {
         let number = self.known.len();
         let known = self.known.entry(plan.as_ptr() as usize);
-        let (_, number) = known.or_insert_with(|| (plan.clone().unbind(), number));
+        let made = || (plan.clone().unbind(), number, Arc::default());
+        let (_, number, left) = known.or_insert_with(made);
+        left.fetch_add(1, Ordering::Relaxed);
         Planned {
             plan: plan.get().plan().clone(),
             number: *number,
+            left: Arc::clone(left),
             ranges,
             kept: Arc::clone(&self.kept),
         }
@@ -79,6 +96,7 @@ impl Plans {
 pub(super) struct Planned {
     plan: Plan,
     number: usize,
+    left: Arc<AtomicUsize>,
     ranges: Vec<(TimebaseId, Range<i64>)>,
     kept: Arc<Kept>,
 }
@@ -98,6 +116,10 @@ impl Planned {
         };
         if returned.is_ok() {
             self.kept.give(self.number, repeated);
+        }
+        // The one that ends last sees what all before it gave back.
+        if self.left.fetch_sub(1, Ordering::AcqRel) <= 1 {
+            self.kept.forget(self.number);
         }
         returned
     }

@@ -43,12 +43,17 @@ pub(crate) fn check_scans(
         let (name, stated) = (signal.name(), stated.map_or(&[][..], Vec::as_slice));
         let refused = |message| Err(Raised::new("OptionError", "bad_option", message).into());
         if whole && !stated.is_empty() {
-            let mut pairs = stated.windows(2);
-            if let Some([one, other]) = pairs.find(|pair| pair[0].end < pair[1].start) {
-                return refused(format!(
-                    "Tasklet(plan) scans all of {name}, of which its inputs= state {}:{} and {}:{}; state one range of it, or scan each",
-                    one.start, one.end, other.start, other.end
-                ));
+            let mut one = &stated[0];
+            for other in stated {
+                if one.end < other.start {
+                    return refused(format!(
+                        "Tasklet(plan) scans all of {name}, of which its inputs= state {}:{} and {}:{}; state one range of it, or scan each",
+                        one.start, one.end, other.start, other.end
+                    ));
+                }
+                if one.end < other.end {
+                    one = other;
+                }
             }
             continue;
         }
