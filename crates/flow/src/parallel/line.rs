@@ -6,9 +6,9 @@ use isochrony_store::Reading;
 
 use super::dispatch::{Leads, Leaving, Task};
 use super::log::{Event, HandOver, Log};
+use super::portions::{Current, Portions};
 use super::split::{Front, renumbered};
 use super::trim::{Kept, Trim};
-use super::worker::{Current, Portions};
 use crate::exec::pool::Pool;
 use crate::exec::{Run, RunOptions};
 use crate::graph::{Edge, Graph, GraphNode};

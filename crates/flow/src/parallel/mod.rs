@@ -35,6 +35,7 @@ mod log;
 mod order;
 mod pin;
 mod places;
+mod portions;
 mod queue;
 mod reach;
 mod recorded;
