@@ -6,6 +6,7 @@
 //!
 //! Decompression takes the bytes in order and gives output in steps of [`STEP`] bytes, so however much they become, memory is bounded. zstd frames may ask for windows
 //! up to what was said, as a rule [`WINDOW_LOG`]; frames, skippable frames and members may follow one another, and nothing else may follow them.
+//! Frames of zstd before 1.0 are refused: their decoders heed no limit of memory.
 
 mod frames;
 mod gzip;

@@ -71,7 +71,17 @@ impl Format for Zstd {
     }
 }
 
-pub(super) struct Unzstd(DCtx<'static>);
+pub(super) struct Unzstd {
+    context: DCtx<'static>,
+    /// Whether a frame has begun and not ended.
+    inside: bool,
+}
+
+/// Whether a frame of today's format, or one that is skipped, may begin with this byte. The library also decodes those
+/// of before 1.0 where some crate has switched that on, and they heed no limit of memory.
+fn begins_frame(byte: u8) -> bool {
+    byte == 0x28 || (0x50..=0x5f).contains(&byte)
+}
 
 impl Decoder for Unzstd {
     const NAME: &'static str = "unzstd";
@@ -88,15 +98,29 @@ impl Decoder for Unzstd {
         context
             .set_parameter(DParameter::WindowLogMax(window))
             .map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
-        Ok(Self(context))
+        Ok(Self {
+            context,
+            inside: false,
+        })
     }
 
     fn step(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), String> {
+        if let Some(&first) = bytes.first()
+            && !self.inside
+            && !begins_frame(first)
+        {
+            return Err(match first {
+                0x1e | 0x22..=0x27 => {
+                    format!("a frame begins with 0x{first:02x}, as those of zstd before 1.0 did")
+                }
+                _ => format!("no zstd frame begins with 0x{first:02x}"),
+            });
+        }
         let filled = out.len();
         let mut from = InBuffer::around(bytes);
         let mut to = OutBuffer::around_pos(out, filled);
         let hint = self
-            .0
+            .context
             .decompress_stream(&mut to, &mut from)
             .map_err(|code| match zstd_safe::get_error_name(code) {
                 // The one thing that whoever decompresses can mend.
@@ -105,6 +129,7 @@ impl Decoder for Unzstd {
                 }
                 name => name.to_owned(),
             })?;
-        Ok((from.pos(), hint != 0))
+        self.inside = hint != 0;
+        Ok((from.pos(), self.inside))
     }
 }

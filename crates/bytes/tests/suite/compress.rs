@@ -144,6 +144,33 @@ fn damaged_and_shortened_frames_are_errors_with_their_place() {
 }
 
 #[test]
+fn frames_of_zstd_before_1_0_are_refused_wherever_they_are_cut_and_skipped_ones_are_skipped() {
+    // Found by fuzzing: 0.5's decoder told another error of one piece than of several, and heeds no limit of memory.
+    let old = b"\x25\xb5\x2f\xfd\x04\x58\xd5\0\0\xa0a need";
+    let frame = compressed("zstd", b"new", &[]);
+    let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"any"].concat();
+    for first in [0x1e, 0x22, 0x25, 0x27] {
+        for before in [vec![], frame.clone(), [&frame[..], &skipped].concat()] {
+            let at = before.len() as u64;
+            let mut bytes = [&before[..], old].concat();
+            bytes[before.len()] = first;
+            let each: Vec<usize> = (1..bytes.len()).collect();
+            for cuts in [&[][..], &[before.len() + 1], &each] {
+                let error = run(&["unzstd"], &bytes, cuts).unwrap_err();
+                assert_eq!((error.code(), error.offset()), ("corrupt", Some(at)));
+                assert!(error.to_string().contains("before 1.0"), "{error}");
+            }
+        }
+    }
+    let all = [&skipped[..], &frame, &skipped, &frame].concat();
+    let each: Vec<usize> = (1..all.len()).collect();
+    for cuts in [&[][..], &each] {
+        let (_, back) = run(&["unzstd"], &all, cuts).unwrap();
+        assert_eq!(back, b"newnew");
+    }
+}
+
+#[test]
 fn windows_beyond_what_was_said_are_refused_with_the_way_out() {
     // A window of 8 MiB, which the content fills.
     let bytes = sample(9 << 20);
