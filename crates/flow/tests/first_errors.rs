@@ -7,7 +7,10 @@ mod fail;
 mod gapped;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Plan, RunOptions};
+use isochrony_flow::{
+    Bound, Inputs, Item, Next, OpError, Operator, Out, Plan, PlanError, Port, PortType, RunOptions,
+    operator,
+};
 
 use fail::failing;
 use gapped::{options, windows};
@@ -105,6 +108,47 @@ fn where_branches_give_other_indices_the_place_that_was_read_counts() {
                 "{workers}: {text}"
             );
         }
+    }
+}
+
+operator! {
+    /// Takes long over the first window of each task.
+    pub struct Slow = "slow" (Inputs::Exactly(1)) {}
+    state {}
+}
+
+impl Operator for Slow {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        if item.range().is_some_and(|range| range.start % 2_000 == 0) {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+        }
+        Ok(Next::Tail)
+    }
+}
+
+#[test]
+fn an_error_is_waited_for_by_each_of_several_ways_out_of_tasks_that_are_slow() {
+    // Longer than a run waits at a time, so that what comes by one way comes while it waits at the other.
+    let s = Expr::input();
+    let slow = windows().map(&(&s * 2)).unwrap();
+    let slow = slow.then::<Slow>(serde_json::Map::new()).unwrap();
+    let way = |nth: i64| in_order(&slow.map(&(&s + nth)).unwrap());
+    let early = failing(&way(1), &[9_100], "error").map(&s.max()).unwrap();
+    let none = way(2).map(&s.max()).unwrap();
+    let [late] = &scans(&[(20_000, false)], "error")[..] else {
+        panic!("one scan")
+    };
+    for nth in 0..10 {
+        let plans = match nth % 2 {
+            0 => [early.clone(), none.clone(), late.clone()],
+            _ => [none.clone(), early.clone(), late.clone()],
+        };
+        let text = error(&plans, 2, 2_000);
+        assert!(text.contains("sample 9100 is bad"), "{nth}: {text}");
     }
 }
 

@@ -395,5 +395,8 @@ fn jump(
         node: to.node,
         shared,
     };
-    slot.op.on_break(to.port, &Break::Removed, &mut out)
+    let told = slot.op.on_break(to.port, &Break::Removed, &mut out);
+    // What failed is never called again.
+    slot.ended |= told.is_err();
+    told
 }

@@ -128,8 +128,12 @@ fn pass(
             cold.open_ports = cold.open_ports.saturating_sub(1);
             let last = cold.open_ports == 0;
             if !slot.ended || last {
-                slot.op
-                    .finish(to.port, &mut Out::of(to.node, later, shared))?;
+                let told = slot
+                    .op
+                    .finish(to.port, &mut Out::of(to.node, later, shared));
+                // What failed is never called again.
+                slot.ended |= told.is_err();
+                told?;
             }
             if !last {
                 turn(slot, later, to.node, shared)?;
@@ -254,9 +258,12 @@ fn part_ends(
     }
     // The same by which a task's end is told.
     let why = Break::Dropped(i64::MAX..i64::MAX);
-    slot.op
-        .on_break(to.port, &why, &mut Out::of(to.node, later, shared))?;
-    slot.op.idle(&mut Out::of(to.node, later, shared))
+    let told = slot
+        .op
+        .on_break(to.port, &why, &mut Out::of(to.node, later, shared));
+    let told = told.and_then(|()| slot.op.idle(&mut Out::of(to.node, later, shared)));
+    slot.ended |= told.is_err();
+    told
 }
 
 /// What waits at the beginning of a loop that goes back goes round before.
@@ -365,8 +372,11 @@ fn begin(
     if let Some(why) = why {
         shared.cold[node].gaps += u64::from(matches!(why, Break::Gap(_)));
         if !slot.ended {
-            slot.op
-                .on_break(to.port, why, &mut Out::of(to.node, later, shared))?;
+            let told = slot
+                .op
+                .on_break(to.port, why, &mut Out::of(to.node, later, shared));
+            slot.ended |= told.is_err();
+            told?;
         }
     }
     shared.cold[node].anchor = anchor;

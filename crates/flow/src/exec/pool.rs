@@ -153,6 +153,9 @@ impl Pool {
     pub(crate) fn rest(mut self, most: u64) -> Self {
         if self.bytes > most {
             self.tidy();
+            // Nor does it hold on to what others do until they let go.
+            self.blocks.iter_mut().for_each(VecDeque::clear);
+            self.bytes = 0;
         }
         self
     }

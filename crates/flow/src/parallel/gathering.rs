@@ -239,9 +239,10 @@ impl Source for Gathered {
     }
 
     fn is_awaited(&self) -> bool {
-        // Else another exit's turn comes first.
         let exits = self.shelf.lock();
-        exits.iter().all(|exit| exit.ready.is_empty())
+        let first = exits.iter().position(|exit| !exit.ready.is_empty());
+        // Of what is taken exit after exit something may have come while others were asked; else another's turn is first.
+        first.is_none_or(|first| !self.shelf.by_block && first == self.exit)
     }
 
     fn failure(&mut self) -> Option<(f64, RunError)> {
