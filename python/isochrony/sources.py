@@ -45,10 +45,11 @@ def scan(
             predicted best on this machine if it was calibrated (``isochrony calibrate``), else ``"mmap"``.
             ``"read"`` copies them into a buffer that is used again; ``"mmap"`` maps the files; ``"readahead"`` maps
             them and asks the system at each piece for twice its length; ``"readahead_all"`` asks for all at the
-            beginning; ``"populate"`` has the page tables of each piece filled at once; ``"direct"`` reads past the
-            page cache, ahead of the scan; ``"io_uring"`` has the kernel fill several buffers ahead of the scan, and
-            ``"io_uring_direct"`` does so past the page cache. Where it does not apply (a sealed signal, a file system
-            or a container that refuses), `Plan.explain` and the report's `reads` say what is done instead.
+            beginning; ``"populate"`` has page tables filled piece by piece, by a thread ahead of the scan;
+            ``"direct"`` reads past the page cache, ahead of the scan; ``"io_uring"`` has the kernel fill several
+            buffers ahead of the scan, and ``"io_uring_direct"`` does so past the page cache. Where it does not apply
+            (a sealed signal, a file system or a container that refuses), `Plan.explain` and the report's `reads` say
+            what is done instead.
 
     Raises:
         StoreValueError: there is no such `io`.

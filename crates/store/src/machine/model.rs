@@ -80,13 +80,9 @@ impl Volume {
                 // Past the page cache it is part of the wait.
                 let ask = path.ask.unwrap_or(Spread::exact(0.0));
                 let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
-                // What computing takes longer, the disk goes on meanwhile, unless nothing is read ahead.
-                let hidden = match strategy {
-                    Strategy::Populate => 0.0,
-                    _ => cold.wait.median,
-                };
+                // What computing takes longer, the disk goes on meanwhile: all of them read ahead.
                 let more = if more > 0.0 {
-                    (more - hidden).max(0.0)
+                    (more - cold.wait.median).max(0.0)
                 } else {
                     more
                 };

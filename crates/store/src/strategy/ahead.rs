@@ -1,14 +1,19 @@
-//! Asking the system to read what will be needed, before it is.
+//! Having the system read what will be needed, before it is: asking it to, or filling page tables.
 
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use isochrony_segment::SigSeg;
+
 use super::files::Files;
+use super::lanes::AHEAD;
 use super::pieces::Pieces;
 use super::system::{self, Process};
+use crate::signal::Signal;
 
 /// What was asked for is remembered for so many pieces; what lies further back may have been driven out of the cache.
 const REMEMBERED: i64 = 64;
@@ -105,15 +110,57 @@ impl Ahead {
     }
 }
 
-/// How far a thread is ahead of a scan.
-#[derive(Debug, Default)]
+/// Fills the page tables of a segment, which reads what is not in the page cache. False: the system cannot.
+pub(super) fn populate(segment: &SigSeg) -> bool {
+    // A page that cannot be read is a fault to come, with its own error.
+    segment
+        .buffers()
+        .all(|buffer| system::populate(buffer).unwrap_or(true))
+}
+
+/// How far a scan is.
+#[derive(Debug)]
 struct Distance {
-    /// Bytes that the scan was given.
+    /// Bytes that it was given.
     given: AtomicU64,
+    /// Where what it was given ends, of all that reads it.
+    furthest: AtomicI64,
     stop: AtomicBool,
 }
 
-/// A thread that asks for all that a scan will need.
+/// How far a thread is ahead of that.
+#[derive(Debug, Default)]
+struct Lead {
+    done: u64,
+    /// What was done and not passed yet, where parts follow one another: its ends, with bytes up to there.
+    ends: VecDeque<(i64, u64)>,
+    passed: u64,
+}
+
+impl Lead {
+    /// Bytes that are done and that the scan was not given.
+    fn bytes(&mut self, scan: &Distance, ascends: bool) -> u64 {
+        if !ascends {
+            return self.done.saturating_sub(scan.given.load(Ordering::Acquire));
+        }
+        // Tasks overlap, and some are done again: what is given twice is no distance.
+        let furthest = scan.furthest.load(Ordering::Acquire);
+        while let Some(&(end, done)) = self.ends.front()
+            && end <= furthest
+        {
+            self.passed = done;
+            self.ends.pop_front();
+        }
+        self.done - self.passed
+    }
+
+    fn add(&mut self, piece: &Range<i64>, bytes: u64) {
+        self.done += bytes;
+        self.ends.push_back((piece.end, self.done));
+    }
+}
+
+/// A thread that has all read that a scan will need.
 #[derive(Debug)]
 pub(super) struct AllAhead {
     distance: Arc<Distance>,
@@ -122,35 +169,71 @@ pub(super) struct AllAhead {
 }
 
 impl AllAhead {
-    /// Begins at once; no further ahead than half of the free memory, for what the system reads beyond that drives out
-    /// what was read before.
-    pub(super) fn begin(files: Files, pieces: Pieces) -> std::io::Result<Self> {
-        Self::within(files, pieces, (system::free_memory() / 2).max(64 << 20))
+    /// Asks the system for it, from now on; no further ahead than half of the free memory, for what the system reads beyond
+    /// that drives out what was read before.
+    pub(super) fn asking(files: Files, pieces: Pieces) -> std::io::Result<Self> {
+        Self::asking_within(files, pieces, (system::free_memory() / 2).max(AHEAD))
     }
 
-    /// Begins at once, and stays so many bytes ahead at most.
-    pub(super) fn within(files: Files, pieces: Pieces, most: u64) -> std::io::Result<Self> {
-        let distance = Arc::new(Distance::default());
+    /// The same, so many bytes ahead at most.
+    pub(super) fn asking_within(files: Files, pieces: Pieces, most: u64) -> std::io::Result<Self> {
+        let mut ahead = Ahead::new(files);
+        Self::begin(pieces, most, move |piece| {
+            ahead.ask(piece);
+            true
+        })
+    }
+
+    /// Fills page tables, from now on, a few pieces ahead: they are read and mapped before anybody faults.
+    pub(super) fn filling(signal: Signal, pieces: Pieces) -> std::io::Result<Self> {
+        Self::filling_within(signal, pieces, AHEAD)
+    }
+
+    /// The same, so many bytes ahead at most.
+    pub(super) fn filling_within(
+        signal: Signal,
+        pieces: Pieces,
+        most: u64,
+    ) -> std::io::Result<Self> {
+        // Of a piece that cannot be read whoever reads it is told; what lies behind it nobody may want.
+        Self::begin(pieces, most, move |piece| {
+            signal.read(piece).is_ok_and(|segment| populate(&segment))
+        })
+    }
+
+    /// `read`: has a piece read; false if there is no use in going on.
+    fn begin(
+        pieces: Pieces,
+        most: u64,
+        mut read: impl FnMut(Range<i64>) -> bool + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let distance = Arc::new(Distance {
+            given: AtomicU64::new(0),
+            furthest: AtomicI64::new(i64::MIN),
+            stop: AtomicBool::new(false),
+        });
         let shared = distance.clone();
-        let size = files.signal().dtype().size() as u64;
+        let size = pieces.signal().dtype().size() as u64;
+        let parts = pieces.parts().windows(2);
+        let ascends = parts.fold(true, |so_far, two| {
+            so_far && two[0].range.end <= two[1].range.start
+        });
         let thread = std::thread::Builder::new()
             .name("isochrony-ahead".into())
             .spawn(move || {
-                let mut ahead = Ahead::new(files);
-                let mut asked = 0;
+                let mut lead = Lead::default();
                 for piece in pieces {
                     let bytes = (piece.end - piece.start).cast_unsigned() * size;
-                    while asked + bytes > shared.given.load(Ordering::Acquire) + most {
+                    while lead.bytes(&shared, ascends) + bytes > most {
                         if shared.stop.load(Ordering::Acquire) {
                             return;
                         }
                         std::thread::park_timeout(Duration::from_millis(50));
                     }
-                    if shared.stop.load(Ordering::Acquire) {
+                    lead.add(&piece, bytes);
+                    if shared.stop.load(Ordering::Acquire) || !read(piece) {
                         return;
                     }
-                    let _ = ahead.ask(piece);
-                    asked += bytes;
                 }
             })?;
         Ok(Self {
@@ -160,9 +243,17 @@ impl AllAhead {
         })
     }
 
-    /// The scan was given so many bytes more.
-    pub(super) fn gave(&self, bytes: u64) {
+    #[cfg(test)]
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// The scan was given a range, of so many bytes.
+    pub(super) fn gave(&self, range: &Range<i64>, bytes: u64) {
         self.distance.given.fetch_add(bytes, Ordering::AcqRel);
+        self.distance
+            .furthest
+            .fetch_max(range.end, Ordering::AcqRel);
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }

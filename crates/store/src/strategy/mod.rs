@@ -60,7 +60,8 @@ pub enum Strategy {
     /// Mapped, and at the beginning the system is asked for all that the scan will need (the paper's Long-Readahead), as
     /// far ahead as half of the free memory.
     ReadaheadAll,
-    /// Mapped, and the page tables of each piece are filled by one call before it is handed out.
+    /// Mapped, and the page tables of each piece are filled by one call before it is handed out, which a thread does 64 MiB
+    /// ahead of the scan.
     Populate,
     /// Past the page cache into a ring of aligned buffers, filled by threads ahead of the scan.
     Direct,

@@ -40,6 +40,10 @@ impl Pieces {
         }
     }
 
+    pub(super) fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
     pub(super) fn parts(&self) -> &[Stretch] {
         &self.parts
     }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use isochrony_segment::{Buffer, SigSeg};
 
-use super::ahead::Ahead;
+use super::Strategy;
+use super::ahead::{Ahead, populate};
 use super::files::Files;
 use super::pieces::next_piece;
 use super::pool::Pool;
 use super::readers::Readers;
 use super::reading::Reading;
 use super::requests::{Attempt, holds};
-use super::{Strategy, system};
 use crate::error::StoreError;
 use crate::selection::Stretch;
 use crate::signal::Signal;
@@ -100,8 +100,10 @@ impl SignalReader {
                 None
             }
             Own::Populate => {
+                self.readers.gives(&range, &mut self.own);
+                // What a thread has filled ahead of it takes a look at the page tables.
                 let segment = signal.read(range)?;
-                if !populated(&segment) {
+                if !populate(&segment) {
                     let why = "the system cannot fill page tables on request (Linux from 5.14 can)";
                     self.instead(Strategy::Mmap, why.into());
                 }
@@ -142,13 +144,6 @@ impl Drop for SignalReader {
         self.readers
             .end(std::mem::replace(&mut self.own, Own::Lent));
     }
-}
-
-/// Whether the system filled the page tables of a segment.
-fn populated(segment: &SigSeg) -> bool {
-    // A page that cannot be read is a fault to come, with its own error.
-    let filled = |buffer: &Buffer| system::populate(buffer).unwrap_or(true);
-    segment.buffers().all(filled)
 }
 
 /// The samples of a range in a buffer of its own; None if a shard must be decoded.

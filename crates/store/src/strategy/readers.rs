@@ -84,8 +84,22 @@ impl Readers {
             Some(Strategy::Readahead) => Together::Twice(Wanted::new(at_once)),
             Some(Strategy::ReadaheadAll) => {
                 let pieces = Pieces::new(signal.clone(), parts.to_vec(), piece);
-                let all = AllAhead::begin(Files::new(signal.clone()), pieces);
+                let all = AllAhead::asking(Files::new(signal.clone()), pieces);
                 Together::All(all.map_err(no_thread)?)
+            }
+            Some(Strategy::Populate) => {
+                // However long segments are, so that it is never long at one when it is to end.
+                let most = Strategy::Populate.piece_bytes() / signal.dtype().size() as u64;
+                let pieces = |piece| Pieces::new(signal.clone(), parts.to_vec(), piece);
+                match pieces(piece).nth(1) {
+                    Some(_) => {
+                        let pieces = pieces(piece.min(most.cast_signed()));
+                        let all = AllAhead::filling(signal.clone(), pieces);
+                        Together::All(all.map_err(no_thread)?)
+                    }
+                    // Who waits for all of it fills it.
+                    None => Together::Nothing,
+                }
             }
             Some(Strategy::Direct) => {
                 let lanes = Lanes::new(signal.clone(), piece, at_once, tasks);
@@ -180,7 +194,7 @@ impl Readers {
             (Together::Twice(wanted), Own::Twice(ahead)) => ahead.twice(range, wanted),
             (Together::All(all), _) => {
                 let samples = (range.end - range.start).cast_unsigned();
-                all.gave(samples * self.signal.dtype().size() as u64);
+                all.gave(range, samples * self.signal.dtype().size() as u64);
             }
             _ => {}
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use isochrony_segment::DType;
+use isochrony_segment::{DType, SigSeg};
 use isochrony_time::Rate;
 use tempfile::TempDir;
 
@@ -130,13 +130,106 @@ fn whole_signal_read_ahead_stays_so_far_ahead_and_no_further() {
     let Some(disk) = OnDisk::new() else { return };
     let pieces = Pieces::new(disk.signal.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
-    let ahead = AllAhead::within(Files::new(disk.signal.clone()), pieces, most).unwrap();
+    let ahead = AllAhead::asking_within(Files::new(disk.signal.clone()), pieces, most).unwrap();
     disk.comes(0..4 * PIECE);
     // What the kernel takes in beyond the last request is less than a piece.
     assert_eq!(disk.cached(6 * PIECE..SAMPLES), Some(0));
-    ahead.gave(3 * PIECE.cast_unsigned() * 2);
+    // What tasks have in common, or is done again, is given twice and passed once.
+    for _ in 0..3 {
+        gave(&ahead, 0..3 * PIECE);
+    }
     disk.comes(0..7 * PIECE);
     assert_eq!(disk.cached(9 * PIECE..SAMPLES), Some(0));
+}
+
+fn gave(ahead: &AllAhead, range: Range<i64>) {
+    ahead.gave(&range, (range.end - range.start).cast_unsigned() * 2);
+}
+
+#[test]
+fn where_parts_go_back_what_was_given_is_summed() {
+    let Some(disk) = OnDisk::new() else { return };
+    // The second half, then the first.
+    let halves = [8 * PIECE..14 * PIECE, 0..6 * PIECE];
+    let parts = halves.map(|half| disk.signal.select(half).unwrap().parts().to_vec());
+    let pieces = Pieces::new(disk.signal.clone(), parts.concat(), PIECE);
+    let most = 4 * PIECE.cast_unsigned() * 2;
+    let ahead = AllAhead::asking_within(Files::new(disk.signal.clone()), pieces, most).unwrap();
+    disk.comes(8 * PIECE..12 * PIECE);
+    // Behind the shard's index, and what the kernel reads around that.
+    assert_eq!(disk.cached(2 * PIECE..6 * PIECE), Some(0));
+    gave(&ahead, 8 * PIECE..14 * PIECE);
+    disk.comes(0..4 * PIECE);
+}
+
+#[test]
+fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
+    let Some(disk) = OnDisk::new() else { return };
+    let mut reader = disk.reader(Strategy::Populate);
+    let first = reader.read(0..PIECE).unwrap();
+    if reader.reading().used != Some(Strategy::Populate) {
+        eprintln!("the system cannot fill page tables: not tested");
+        return;
+    }
+    disk.comes(0..SAMPLES);
+    drop((reader, first));
+
+    // How far the kernel reads around a fault is its own business; what the thread does is to wait for the scan.
+    let pieces = Pieces::new(disk.signal.clone(), disk.parts(), PIECE);
+    let most = 4 * PIECE.cast_unsigned() * 2;
+    let ahead = AllAhead::filling_within(disk.signal.clone(), pieces, most).unwrap();
+    for _ in 0..3 {
+        gave(&ahead, 0..9 * PIECE);
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!ahead.has_ended());
+    }
+    gave(&ahead, 9 * PIECE..10 * PIECE);
+    comes_to_its_end(&ahead);
+}
+
+fn comes_to_its_end(ahead: &AllAhead) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !ahead.has_ended() {
+        assert!(Instant::now() < patience, "it goes on for ever");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn what_a_thread_has_filled_is_touched_without_a_fault() {
+    let Some(disk) = OnDisk::new() else { return };
+    let touched = |filled: bool| {
+        // A mapping of its own, of pages that are all cached.
+        std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
+        let path = disk.signal.shared().backend.path().to_owned();
+        let signal = Store::open(path, Mode::Read).unwrap().signal("p").unwrap();
+        let samples = signal.read(0..SAMPLES).unwrap();
+        if filled {
+            let pieces = Pieces::new(signal.clone(), disk.parts(), PIECE);
+            let ahead = AllAhead::filling(signal.clone(), pieces).unwrap();
+            comes_to_its_end(&ahead);
+        }
+        touch(&samples)
+    };
+    assert!(touched(false) > 2);
+    let mut reader = disk.reader(Strategy::Populate);
+    reader.read(0..PIECE).unwrap();
+    if reader.reading().used == Some(Strategy::Populate) {
+        assert_eq!(touched(true), 0);
+    }
+}
+
+/// Faults that reading a byte of each page takes.
+fn touch(samples: &SigSeg) -> u64 {
+    let bytes = samples.buffers().next().unwrap().bytes();
+    let before = faults().0;
+    let sum: u64 = bytes
+        .iter()
+        .step_by(4096)
+        .map(|byte| u64::from(*byte))
+        .sum();
+    assert_eq!(sum, 7 * (2 * SAMPLES as u64 / 4096));
+    faults().0 - before
 }
 
 #[test]
@@ -150,15 +243,7 @@ fn what_was_populated_is_touched_without_a_fault() {
         let parts = disk.parts();
         let mut reader = SignalReader::new(&signal, &parts, SAMPLES, strategy).unwrap();
         let samples = reader.read(0..SAMPLES).unwrap();
-        let bytes = samples.buffers().next().unwrap().bytes();
-        let before = faults().0;
-        let sum: u64 = bytes
-            .iter()
-            .step_by(4096)
-            .map(|byte| u64::from(*byte))
-            .sum();
-        assert_eq!(sum, 7 * (2 * SAMPLES as u64 / 4096));
-        (faults().0 - before, reader.reading().used)
+        (touch(&samples), reader.reading().used)
     };
     let (mapped, _) = touched(Strategy::Mmap);
     assert!(mapped > 2, "{mapped} faults");
