@@ -190,8 +190,9 @@ def nbuffer(
         initial: makes an accumulator for each buffer, which is the function's second argument.
         combine: adds the second accumulator to the first and returns the sum; called in stream order, so that
             `result` does not depend on `workers`.
-        buffer: bytes that a buffer is filled with, as `memory`; default 1 MiB, or less to keep to `memory`. Where the
-            stream is cut depends on it, not on `workers` (up to 8).
+        buffer: bytes that a buffer is filled with, as `memory`; default 1 MiB (4 MiB for native
+            processors that take buffers one after another, as ``"sha256"`` does), or less to keep to `memory`.
+            Where the stream is cut depends on it, not on `workers` (up to 8).
         merge: several sources one after another in "order", or "fair": a buffer of each that has something.
         ramp: fill the first buffers by 10, 20, 40 and 80 per cent only, so that work starts early.
         eager: process what has come as soon as its source has no more yet, instead of filling buffers.

@@ -183,6 +183,10 @@ impl Process for Native {
         Ok(())
     }
 
+    fn works_in_joins(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.chain.needs().ordered)
+    }
+
     fn worker_bytes(&self, buffer: usize) -> usize {
         let lanes = self.lanes.iter();
         lanes.map(|lane| lane.chain.part_bytes(buffer)).sum()

@@ -49,7 +49,8 @@ pub struct Options {
     pub workers: Option<usize>,
     /// Bytes that buffers, staged output and processors may take together.
     pub memory: usize,
-    /// Bytes that a buffer is filled with. None: 1 MiB, which stays in a core's cache, or less to keep to `memory`. It
+    /// Bytes that a buffer is filled with. None: 1 MiB, which stays in a core's cache (4 MiB for native processors
+    /// that take buffers one after another, as SHA-256 does), or less to keep to `memory`. It
     /// decides where a stream is cut, which shows where a processor's output is made buffer by buffer.
     pub buffer: Option<usize>,
     /// What a record is.

@@ -105,6 +105,12 @@ pub trait Process: Sync {
         true
     }
 
+    /// Whether joins take as long as the whole of what is done with a buffer, so that workers wait for one another: buffers
+    /// are larger then, for at each one a worker has to wake up.
+    fn works_in_joins(&self) -> bool {
+        false
+    }
+
     /// Whether `execute` may run for several buffers at once even where the run asks for ordered execution, since nobody
     /// could see a difference.
     fn order_does_not_show(&self) -> bool {

@@ -131,6 +131,7 @@ fn find_sizes<P: Process>(
         stages: process.stages(),
         writes,
         in_turn,
+        in_joins: process.works_in_joins(),
         worker_bytes: &|buffer| process.worker_bytes(buffer),
         shared_bytes: process.shared_bytes(),
     };
