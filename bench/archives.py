@@ -17,16 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from archives_seeks import Seeks, behind
+from archives_supply import Supply, forget, nothing, ready
 from archives_turns import RESULTS, bare, compare, opened, side_by_side, tell, timed
 from archives_work import (
     CORES,
     WINDOW,
     adder,
     adder_plain,
-    forget,
-    nothing,
     plain,
-    ready,
     record,
     spectra,
     summaries,
@@ -44,10 +42,10 @@ import numpy as np  # isort: skip
 import isochrony as iso
 
 
-def scans(path: Path, server: Server, array: Path, size: int, rounds: int) -> None:
+def scans(path: Path, server: Server, supply: Supply, array: Path, size: int, rounds: int) -> None:
     """Scan Summarize and Backwards Scan (tables 6.1, 6.4 to 6.6)."""
     several = f"{CORES} workers"
-    for state, prepare in (("cached", nothing), ("cold", forget(path))):
+    for state, prepare in (("cached", nothing), ("cold", forget(path, supply))):
         compare(
             f"scan-summarize/{state}",
             {
@@ -203,7 +201,7 @@ def small(path: Path, rounds: int) -> None:
             print(f"archives/tasklet/{name}: {middle[0] / 1e3:.1f} us {what}; goal <= 15: {met}", flush=True)
 
 
-def fft_adder(path: Path, server: Server, arrays: list[Path], size: int, rounds: int) -> None:
+def fft_adder(path: Path, server: Server, supply: Supply, arrays: list[Path], size: int, rounds: int) -> None:
     """Table 6.7, figure 6-4. The model's bound is that of the thesis's section 6.4.2: what a loop takes divided among
     the cores, but no less than the disk takes for what is written. For tasklets that are Python functions the loop is
     plain Python; for those that are plans it is that, too, and the bare one. Sums are durable on all sides, inputs
@@ -229,7 +227,7 @@ def fft_adder(path: Path, server: Server, arrays: list[Path], size: int, rounds:
         {},
         2 * size,
         rounds,
-        ready(3 * size),
+        ready(3 * size, supply),
     )
 
     def bound(loop: str) -> list[float]:
@@ -258,17 +256,18 @@ def main() -> None:
     rounds = 1 if arguments.quick else 7
     windows = 32 if arguments.quick else 2048
     servers = [Server(arguments.rust, "--serve") for _ in range(CORES)]
+    supply = Supply(arguments.rust)
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
         path = Path(folder) / "archives.iso"
         record(path, ["a", "b"], windows)
         size = windows * WINDOW * 2
         arrays = [path / name / "data" for name in "ab"]
-        scans(path, servers[0], arrays[0], size, rounds)
+        scans(path, servers[0], supply, arrays[0], size, rounds)
         with iso.open(path) as store:
             windowed_fft(store, servers, arrays[0], size, max(rounds - 2, 1))
         small(path, rounds)
-        fft_adder(path, servers[0], arrays, size, max(rounds - 2, 1))
-    for server in servers:
+        fft_adder(path, servers[0], supply, arrays, size, max(rounds - 2, 1))
+    for server in (*servers, supply):
         server.close()
     if arguments.out:
         arguments.out.write_text(json.dumps({"results": RESULTS, "missing": []}, indent=1))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from archives_supply import Prepare
 from peers_flow import Server
 
 # Behind it: it sets the number of threads before NumPy is loaded.
@@ -26,7 +27,7 @@ def compare(
     goals: dict[tuple[str, str], float],
     size: int,
     rounds: int,
-    prepare: Callable[[], None],
+    prepare: Prepare,
 ) -> dict[str, list[float]]:
     """Times all by turns after a round that does not count; over the rounds each follows each other as often."""
     names = list(runs)
@@ -34,8 +35,8 @@ def compare(
     expected = None
     for turn in range(rounds + 1):
         for which in (names[k] for k in order(len(names), turn)):
-            prepare()
-            spent, found = runs[which]()
+            with prepare():
+                spent, found = runs[which]()
             expected = found if expected is None else expected
             assert found == expected, f"{name}: {which} gives {found} instead of {expected}"
             if turn:

@@ -31,36 +31,6 @@ def files(store: Path) -> list[Path]:
     return [path for path in store.rglob("c/*") if path.is_file()]
 
 
-def forget(store: Path) -> Callable[[], None]:
-    """Drops a store from the page cache, which has room for it."""
-
-    def prepare() -> None:
-        size = 0
-        for path in files(store):
-            with path.open("rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                size += os.fstat(file.fileno()).st_size
-        ready(size * 5 // 4)()
-
-    return prepare
-
-
-def ready(size: int) -> Callable[[], None]:
-    """Has the machine get so many bytes of memory, and gives them back: what is measured next finds them there. A
-    virtual machine whose free memory goes back to its host waits for each page that it takes anew, here up to a second
-    for 300 MB, one core as long as two.
-    """
-
-    def prepare() -> None:
-        np.ones(size, "u1")
-
-    return prepare
-
-
-def nothing() -> None:
-    pass
-
-
 def record(path: Path, names: Iterable[str], windows: int) -> None:
     rng = np.random.default_rng(4)
     block = rng.integers(-2048, 2048, 16 * WINDOW, dtype="i2")

@@ -1,7 +1,7 @@
 """The WaveScope thesis's figures 6-1 to 6-4: Scan Summarize by load and I/O strategy, and applications by workers.
 
-    python scaling.py --dir DIR --out scaling.json      measures
-    python scaling.py --draw scaling.json FOLDER        draws; report.py takes its section from here
+    python scaling.py --dir DIR --rust RUST --out FILE   measures
+    python scaling.py --draw FILE FOLDER                 draws; report.py takes its section from here
 
 Scans are of files that are not in the page cache; they and the applications are those of `archives.py`. All runs of a
 figure go by turns. Speedup is the seconds of one worker over those of so many, round by round.
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import figures
+from archives_supply import Prepare, Supply, forget, nothing, ready
 from archives_turns import Run, opened
-from archives_work import CORES, WINDOW, adder, forget, nothing, ready, record, spectra, summarize, tasklets, transform
+from archives_work import CORES, WINDOW, adder, record, spectra, summarize, tasklets, transform
 from peers import quartiles
 
 import isochrony as iso
@@ -29,14 +30,14 @@ STRATEGIES = ("read", "mmap", "readahead", "readahead_all", "populate", "direct"
 THESIS = {"read": ("Fread", 120), "mmap": ("Mmap", 76), "readahead": ("Ptr RA", 151), "readahead_all": ("Long RA", 76)}
 
 
-def by_turns(runs: dict[Any, Run], rounds: int, prepare: Callable[[], None]) -> dict[Any, list[float]]:
+def by_turns(runs: dict[Any, Run], rounds: int, prepare: Prepare) -> dict[Any, list[float]]:
     """Seconds of each, after a round that does not count; who begins changes from round to round."""
     names = list(runs)
     times: dict[Any, list[float]] = {name: [] for name in names}
     for turn in range(rounds + 1):
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            prepare()
-            seconds, _ = runs[name]()
+            with prepare():
+                seconds, _ = runs[name]()
             if turn:
                 times[name].append(seconds)
     return times
@@ -50,18 +51,18 @@ def scan(strategy: str, samples: int) -> Callable[[iso.Store], Callable[[], int]
     return make
 
 
-def loads(path: Path, windows: int, rounds: int) -> dict[str, Any]:
+def loads(path: Path, supply: Supply, windows: int, rounds: int) -> dict[str, Any]:
     """Figure 6-1."""
     parts = [windows // 8, windows // 4, windows // 2, windows]
     runs = {(strategy, part): opened(path, scan(strategy, part * WINDOW)) for strategy in STRATEGIES for part in parts}
-    times = by_turns(runs, rounds, forget(path))
+    times = by_turns(runs, rounds, forget(path, supply))
     return {
         "megabytes": [part * WINDOW * 2 / 1e6 for part in parts],
         "seconds": {strategy: [quartiles(times[strategy, part]) for part in parts] for strategy in STRATEGIES},
     }
 
 
-def speedup(make: Callable[[int], Run], workers: list[int], rounds: int, prepare: Callable[[], None]) -> dict[str, Any]:
+def speedup(make: Callable[[int], Run], workers: list[int], rounds: int, prepare: Prepare) -> dict[str, Any]:
     """Figures 6-2 to 6-4."""
     times = by_turns({count: make(count) for count in workers}, rounds, prepare)
     one = times[workers[0]]
@@ -71,12 +72,12 @@ def speedup(make: Callable[[int], Run], workers: list[int], rounds: int, prepare
     }
 
 
-def measure(folder: Path, quick: bool) -> dict[str, Any]:
+def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
     rounds, windows = (1, 32) if quick else (5, 1024)
     path = folder / "scaling.iso"
     record(path, ["a", "b"], windows)
     workers = list(range(1, 2 * CORES + 1))
-    cold = forget(path)
+    cold = forget(path, supply)
     applications = {
         "Windowed FFT, a plan": speedup(
             lambda count: opened(path, lambda store: spectra(store, "float32", count, 0)), workers, rounds, nothing
@@ -91,11 +92,11 @@ def measure(folder: Path, quick: bool) -> dict[str, Any]:
         rounds,
         cold,
     )
-    room = ready(6 * windows * WINDOW)
+    room = ready(6 * windows * WINDOW, supply)
     applications["FFT Adder"] = speedup(lambda count: adder(path, count, 64 << 20), workers, rounds, room)
     return {
         "bytes": windows * WINDOW * 2,
-        "loads": loads(path, windows, rounds),
+        "loads": loads(path, supply, windows, rounds),
         "workers": workers,
         "applications": applications,
     }
@@ -167,6 +168,7 @@ def draw(measured: dict[str, Any], plt: Any) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--rust", type=Path, help="the Rust benchmark, iso-bench")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--draw", nargs=2, type=Path, metavar=("FILE", "FOLDER"))
@@ -182,8 +184,12 @@ def main() -> None:
         measured = json.loads(file.read_text())
         draw(measured, plt).savefig(folder / "scaling.svg", metadata={"Date": None})
         return
+    if arguments.rust is None:
+        parser.error("--rust is needed: cargo build --release --bin iso-bench")
+    supply = Supply(arguments.rust)
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
-        measured = measure(Path(folder), arguments.quick)
+        measured = measure(Path(folder), supply, arguments.quick)
+    supply.close()
     print(section(measured))
     if arguments.out:
         arguments.out.write_text(json.dumps(measured, indent=1))

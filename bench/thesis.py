@@ -47,10 +47,11 @@ DIFFERS = """### What differs from 2010
 - **The disk** has no seeks: backwards scans took five times as long there and take as long as forward ones here, so
   what reordering gains is shown behind a stand-in that waits 1 ms where it would have to seek. And it is faster, so
   that the adder, bound by the disk from four workers on there, is bound by its transforms here.
-- **Memory** comes from a host. Where a virtual machine gives free memory back (free page reporting), each page that
-  the page cache or a program takes anew is waited for, by one core as long as by two: a gigabyte written takes 1.3 s
-  of copying instead of 0.25, and every third cold scan through the page cache stood still for up to a second. So
-  before each run that fills the page cache as much memory is taken and given back, for all alike; it is not timed.
+- **Memory** comes from a host. A virtual machine may give back what is free (free page reporting), here within a
+  second, and wait for each page that it takes anew, by one core as long as by two: a gibibyte of it is touched in 0.2
+  to 0.3 s where it became free just now, and in 5 s after a second. So before each run that fills the page cache as
+  much memory is taken, and given to the system little by little while the run takes it (`bench/src/supply.rs`), for all
+  alike; without that, what takes longer than a second, or waits for the disk in between, measures the host.
 - **Loads** are smaller (the column of seconds), on two cores instead of twelve. What is larger than memory is scanned
   above, by every strategy.
 - **Windowed FFT and the adder** are computed in single precision; SciPy's transform takes about twice as long as

@@ -16,6 +16,7 @@ mod serve;
 mod statfilter;
 mod strategies;
 mod streams;
+mod supply;
 mod table3;
 mod view;
 
@@ -91,6 +92,9 @@ fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("--serve") {
         return finished(serve::serve());
+    }
+    if std::env::args().nth(1).as_deref() == Some("--supply") {
+        return finished(supply::serve());
     }
     finished(setup().map_err(Into::into).and_then(|setup| run(&setup)))
 }

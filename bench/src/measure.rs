@@ -220,13 +220,6 @@ fn amount(seconds: f64, bytes: Option<u64>) -> String {
     }
 }
 
-/// Has the machine get so many bytes of memory, and gives them back: what is measured next, or reads a file into the page
-/// cache, finds them there. A virtual machine whose free memory goes back to its host waits for each page that it takes
-/// anew, here up to a second for 300 MB, one core as long as two.
-pub fn ready(bytes: u64) {
-    drop(std::hint::black_box(vec![1u8; bytes as usize]));
-}
-
 /// Samples that look like noise, fast to make and the same in every run.
 pub fn noise(seed: u64, count: usize) -> Vec<i16> {
     let mut x = seed | 1;

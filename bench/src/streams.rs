@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 use isochrony_bytes::{Chain, Outcome, Piece};
 use isochrony_nbuf::{Block, Cause, Framing, Input, Native, Options, Order, Out, Process};
 
-use crate::measure::{Results, Times, noise, order, ratio, ready, turns};
+use crate::measure::{Results, Times, noise, order, ratio, turns};
+use crate::supply::Supply;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -57,12 +58,11 @@ pub fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
     Ok(file.sync_all()?)
 }
 
-/// Drops a file from the page cache, which has room for it.
-pub fn drop_cached(path: &Path) -> Result<(), Failure> {
+/// Drops a file from the page cache, which has room for it as long as what this gives lives.
+pub fn drop_cached(path: &Path) -> Result<Supply, Failure> {
     let (file, advice) = (File::open(path)?, rustix::fs::Advice::DontNeed);
     rustix::fs::fadvise(&file, 0, None, advice)?;
-    ready(file.metadata()?.len() * 5 / 4);
-    Ok(())
+    Ok(Supply::of(file.metadata()?.len() * 5 / 4))
 }
 
 pub fn through(name: &str, order: Order, stride: usize, input: Input<'_>) -> Outcome {
@@ -180,7 +180,7 @@ fn from_disk(
     let mut spent: [Vec<Duration>; 4] = Default::default();
     for round in 0..=rounds {
         for which in order(4, round) {
-            drop_cached(path)?;
+            let _supply = drop_cached(path)?;
             let begun = Instant::now();
             match which {
                 0 => check(
@@ -315,11 +315,11 @@ fn grid(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Resul
     for round in 1..=rounds {
         for ((source, memory, (order, _)), spent) in rows.iter().zip(&mut spent) {
             for (workers, spent) in WORKERS.into_iter().zip(spent) {
-                let input = if *source == "memory" {
-                    Input::bytes(data)
+                let (input, _supply) = if *source == "memory" {
+                    (Input::bytes(data), None)
                 } else {
-                    drop_cached(&file)?;
-                    Input::open(&file)?
+                    let supply = drop_cached(&file)?;
+                    (Input::open(&file)?, Some(supply))
                 };
                 let options = Options {
                     order: *order,

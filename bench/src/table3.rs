@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::measure::{Results, order};
 use crate::streams::{Expected, drop_cached};
+use crate::supply::Supply;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -51,9 +52,12 @@ pub fn run(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Re
     let mut spent: [Vec<Duration>; 4] = Default::default();
     for round in 0..=rounds {
         for which in order(4, round) {
-            if which == 0 {
-                drop_cached(path)?;
-            }
+            let _supply = match which {
+                0 => Some(drop_cached(path)?),
+                // A new file takes as much of the page cache.
+                1 => Some(Supply::of(data.len() as u64 * 5 / 4)),
+                _ => None,
+            };
             other[..4].fill(1);
             let begun = Instant::now();
             match which {

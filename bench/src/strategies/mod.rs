@@ -18,7 +18,8 @@ use isochrony::prelude::*;
 use isochrony_store::machine::{Amount, Calibration, State, calibrate};
 use isochrony_store::{Strategy, layout};
 
-use crate::measure::{Results, Times, noise, order, ratio, ready};
+use crate::measure::{Results, Times, noise, order, ratio};
+use crate::supply::Supply;
 use bare::BARE;
 
 /// Samples of a window, a minute at 2 kHz.
@@ -80,9 +81,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                 .collect();
             for turn in order(now.len(), round) {
                 let case = &mut now[turn];
-                if state == State::Cold {
-                    cool(&case.scanned.files)?;
-                }
+                let _supply = cooled(&case.scanned.files, state)?;
                 let (rows, spent) = plan(&path, case.scanned, case.strategy, WITHIN)?;
                 check(&rows, &within, case.strategy.name());
                 case.measured.push(spent);
@@ -93,9 +92,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                     .extend(seconds.map(|s| Duration::from_secs_f64(s.median)));
             }
             for at in order(BARE.len() + 1, round) {
-                if state == State::Cold {
-                    cool(&short.files)?;
-                }
+                let _supply = cooled(&short.files, state)?;
                 if at == BARE.len() {
                     let Some(best) = best else { continue };
                     let (rows, spent) = plan(&path, &short, best, WINDOW)?;
@@ -287,11 +284,15 @@ pub fn shards(array: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> 
     Ok(files)
 }
 
-/// Drops the files from the page cache, which has room for them.
-fn cool(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
+/// Drops the files from the page cache if they are to be read from the disk; it has room for them as long as what this
+/// gives lives.
+fn cooled(files: &[(PathBuf, u64)], state: State) -> Result<Option<Supply>, Failure> {
+    if state != State::Cold {
+        return Ok(None);
+    }
     forget(files)?;
-    ready(files.iter().map(|(_, bytes)| bytes * 5 / 4).sum());
-    Ok(())
+    let bytes = files.iter().map(|(_, bytes)| bytes * 5 / 4).sum();
+    Ok(Some(Supply::of(bytes)))
 }
 
 /// Drops the files from the page cache.

@@ -6,7 +6,7 @@ use isochrony::prelude::*;
 use isochrony_store::Strategy;
 use isochrony_store::machine::{Calibration, Spread, State, Trial, calibrate, time_scan};
 
-use super::{Failure, cool, refill};
+use super::{Failure, cooled, refill};
 use crate::measure::{Results, order};
 
 /// Of the thesis's load, 3,947,364,352 bytes.
@@ -57,7 +57,7 @@ pub fn run(
     let mut all: Vec<Trials> = vec![vec![Vec::new(); STATES.len()]; Strategy::ALL.len()];
     for round in 0..rounds {
         for at in order(Strategy::ALL.len(), round) {
-            cool(files)?;
+            let _supply = cooled(files, State::Cold)?;
             let (trial, _) = scan(path, Strategy::ALL[at], State::Cold)?;
             all[at][0].extend(trial);
         }
