@@ -211,10 +211,27 @@ impl Drop for Pool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::exec::budget::Budget;
 
     fn block(address: &Buffer) -> *const u8 {
         address.as_ptr()
+    }
+
+    #[test]
+    fn what_rests_holds_no_block_that_somebody_has() {
+        let share = Share {
+            budget: Arc::new(Budget::new(1 << 20)),
+            room: None,
+        };
+        let mut pool = Pool::new(share);
+        let block = pool.take(1024, 0).unwrap();
+        let mut kept = pool.seal(block);
+        assert!(kept.get_mut().is_none());
+        let _resting = pool.rest(0);
+        assert!(kept.get_mut().is_some());
     }
 
     #[test]

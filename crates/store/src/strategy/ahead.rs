@@ -214,10 +214,8 @@ impl AllAhead {
         });
         let shared = distance.clone();
         let size = pieces.signal().dtype().size() as u64;
-        let parts = pieces.parts().windows(2);
-        let ascends = parts.fold(true, |so_far, two| {
-            so_far && two[0].range.end <= two[1].range.start
-        });
+        let mut neighbours = pieces.parts().windows(2);
+        let ascends = neighbours.all(|two| two[0].range.end <= two[1].range.start);
         let thread = std::thread::Builder::new()
             .name("isochrony-ahead".into())
             .spawn(move || {

@@ -240,6 +240,24 @@ mod tests {
     use crate::{CreateOptions, Mode, Store};
 
     #[test]
+    fn a_short_range_needs_no_more_threads_than_it_has_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+        let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+        let writer = store.create("p", &options).unwrap();
+        writer.append(&[0_i16; 1_000]).unwrap();
+        let signal = writer.signal().unwrap();
+        let threads = |readers, pieces| {
+            let lanes = Lanes::new(signal.clone(), 100, readers, Box::new(std::iter::empty()));
+            let ring = Ring::begin(&signal, lanes, readers, pieces).unwrap();
+            ring.threads.len()
+        };
+        assert_eq!([threads(1, 1), threads(4, 3)], [1, 3]);
+        assert_eq!([threads(1, 100), threads(2, 100)], [THREADS, 2 * THREADS]);
+        assert_eq!(threads(100, 100), MOST_THREADS);
+    }
+
+    #[test]
     fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
