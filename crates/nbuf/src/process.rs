@@ -105,8 +105,8 @@ pub trait Process: Sync {
         true
     }
 
-    /// Whether joins take as long as the whole of what is done with a buffer, so that workers wait for one another: buffers
-    /// are larger then, for at each one a worker has to wake up.
+    /// Whether most of the work is done in joins, so that workers wait for one another: buffers are larger then, for at each
+    /// one a worker has to wake up.
     fn works_in_joins(&self) -> bool {
         false
     }

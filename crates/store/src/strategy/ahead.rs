@@ -154,9 +154,11 @@ impl Lead {
         self.done - self.passed
     }
 
-    fn add(&mut self, piece: &Range<i64>, bytes: u64) {
+    fn add(&mut self, piece: &Range<i64>, bytes: u64, ascends: bool) {
         self.done += bytes;
-        self.ends.push_back((piece.end, self.done));
+        if ascends {
+            self.ends.push_back((piece.end, self.done));
+        }
     }
 }
 
@@ -228,7 +230,7 @@ impl AllAhead {
                         }
                         std::thread::park_timeout(Duration::from_millis(50));
                     }
-                    lead.add(&piece, bytes);
+                    lead.add(&piece, bytes, ascends);
                     if shared.stop.load(Ordering::Acquire) || !read(piece) {
                         return;
                     }

@@ -239,14 +239,20 @@ mod tests {
     use super::*;
     use crate::{CreateOptions, Mode, Store};
 
-    #[test]
-    fn a_short_range_needs_no_more_threads_than_it_has_pieces() {
+    /// A signal of so many samples.
+    fn thousand() -> (tempfile::TempDir, Store, Signal) {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
         let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
         let writer = store.create("p", &options).unwrap();
         writer.append(&[0_i16; 1_000]).unwrap();
         let signal = writer.signal().unwrap();
+        (folder, store, signal)
+    }
+
+    #[test]
+    fn a_short_range_needs_no_more_threads_than_it_has_pieces() {
+        let (_folder, _store, signal) = thousand();
         let threads = |readers, pieces| {
             let lanes = Lanes::new(signal.clone(), 100, readers, Box::new(std::iter::empty()));
             let ring = Ring::begin(&signal, lanes, readers, pieces).unwrap();
@@ -259,17 +265,13 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
-        let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
-        let writer = store.create("p", &options).unwrap();
-        writer.append(&[0_i16; 1_000]).unwrap();
+        let (_folder, _store, signal) = thousand();
         let parts = vec![Stretch {
             run: 0,
             range: 0..1_000,
         }];
         let tasks = Box::new(std::iter::once(parts.clone()));
-        let lanes = Lanes::new(writer.signal().unwrap(), 100, 1, tasks);
+        let lanes = Lanes::new(signal, 100, 1, tasks);
         // Its threads are busy with what others read.
         let ring = Arc::new(Ring::of(lanes, 1));
         let lane = ring.begin_task(0, &parts);
