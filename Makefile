@@ -8,6 +8,7 @@
 #   make bench   measured ratios against bare loops and peers
 #   make fuzz    every fuzz target for FUZZ_SECONDS (60)
 #   make soak    a live feed with faults for SOAK_SECONDS (3600)
+#   make attack  killed writers, damaged stores, damaged files and odd tables, ATTACK_SEED
 
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -20,7 +21,14 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 FUZZ_SECONDS ?= 60
+TEST_PROCESSES ?= 2
 SOAK_SECONDS ?= 3600
+# How often each attack is made, and where chance begins; empty: another seed each time, which is printed.
+ATTACK_LIVES ?= 200
+ATTACK_DAMAGES ?= 600
+ATTACK_IMPORTS ?= 500
+ATTACK_CSVS ?= 900
+ATTACK_SEED ?=
 DEMO_DIR ?= demo
 
 # One profile and one target folder for the extension that Python tests load and
@@ -30,7 +38,7 @@ TEST_PROFILE := tested
 # the same: with it dependencies have the features that the extension asks for, and are compiled once for both.
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
-.PHONY: help demo test lint bench fuzz soak fmt lock clean
+.PHONY: help demo test lint bench fuzz soak attack fmt lock clean
 .PHONY: build-release build-test test-rust test-python lint-rust lint-python
 
 help:
@@ -77,8 +85,12 @@ test: test-rust test-python
 test-rust:
 	$(CARGO_TEST)
 
+# File by file in two processes, since most tests use one core; then those whose result depends on how busy the machine is.
 test-python: build-test
-	$(BIN)/python -m pytest
+	@failed=0; \
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not alone" || failed=1; \
+	$(BIN)/python -m pytest -m alone || failed=1; \
+	exit $$failed
 
 # --- lint ---------------------------------------------------------------------
 
@@ -108,6 +120,16 @@ bench: $(VENV)/.test-env build-release
 
 soak: build-test
 	$(BIN)/python tests/soak.py $(SOAK_SECONDS)
+	$(BIN)/python tests/hostile_feed.py $(SOAK_SECONDS)
+
+# All of them, also where one fails: each prints what it found and its seed.
+attack: build-test
+	@failed=0; \
+	$(BIN)/python tests/attack/lives.py $(ATTACK_LIVES) $(ATTACK_SEED) || failed=1; \
+	$(BIN)/python tests/attack/damages.py $(ATTACK_DAMAGES) $(ATTACK_SEED) || failed=1; \
+	$(BIN)/python tests/attack/imports.py $(ATTACK_IMPORTS) $(ATTACK_SEED) || failed=1; \
+	$(BIN)/python tests/attack/tables.py $(ATTACK_CSVS) $(ATTACK_SEED) || failed=1; \
+	exit $$failed
 
 fuzz:
 	$(MAKE) -C fuzz FUZZ_SECONDS=$(FUZZ_SECONDS)

@@ -222,7 +222,9 @@ def _steepest(stations: Array, levels: Array) -> Rows:
 
 def fallen(stations: Array, workers: int = 1) -> Callable[[], Rows]:
     scans = [iso.scan(one, rate=2000) for one in stations]
-    plans = PIPE.falls(scans[0].zip(*scans[1:]))
+    first, *others = zipped = scans[0].zip(*scans[1:])
+    heard = first.sync(*others, on=PIPE.leaks(zipped))
+    plans = [one.fir(PIPE.STEEP).rewindow(2 * PIPE.WINDOW, PIPE.WINDOW).trim_peak("min") for one in heard]
     return lambda: [np.asarray(table["at"]).tolist() for table in iso.collect(*plans, workers=workers)]
 
 
@@ -317,8 +319,9 @@ def by_majority(copies: list[Array], chunk: int = 256) -> Array:
 def packets(count: int, rounds: int) -> None:
     sent, copies = heard(count)
     first, *others = (iso.scan(one.reshape(-1), rate=1).rewindow(RADIO.BYTES) for one in copies)
-    clusters, rates = RADIO.rooms(first, *others)
-    assert clusters == RADIO.ROOMS
+    _, clusters, rates = RADIO.rooms([first, *others])
+    pairs = np.equal.outer
+    assert np.array_equal(pairs(clusters, clusters), pairs(RADIO.ROOMS, RADIO.ROOMS)), clusters
     both = [
         first.error_correlation(*others),
         first.combine_packets(*others, clusters=clusters, error_rates=rates),

@@ -1,9 +1,8 @@
 """LOCALISE: what called in the meadow, and where.
 
-Four recorders with four microphones each have heard calls; `meadow` makes the recordings. In two stages: every array
-finds calls in its noise and tells their bearings (`hearing`). Then bearings and arrival times of all arrays, each with
-its own clock, are fused into places with their errors (`fusion`). What called is told by wavelet energies and zero
-crossings, as learnt from another recording, with labels. The results are kept as events.
+Four recorders with four microphones each have heard calls (`meadow` makes the recordings). Each finds calls in its noise
+and tells their bearings (`hearing`). These and `arrivals` at all arrays, each with its own clock, are fused into places with
+errors (`fusion`). Kinds are told as learnt from another recording. What is silent, swapped or missing is left out, aloud.
 
     python examples/localise.py FOLDER
 """
@@ -14,26 +13,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fusion import Kinds, ellipse, place
-from hearing import arrivals, hear
+from arrivals import matched
+from fusion import Kinds, agreeing, ellipse
+from hearing import hear, working
 from meadow import ARRAYS, BEGIN, KINDS, Call, record
 
 import isochrony as iso
 
 
 def localise(store: iso.Store) -> list[dict[str, Any]]:
-    """Calls that all arrays have heard: when, where ("state" and its covariance, as in `place`), and features."""
-    heard, found = [hear(store, array) for array in range(len(ARRAYS))], []
-    # Half the width of an interval in which any time is as likely.
-    clocks = np.array([store[f"array_{array}/mic_0"].time_of(0).uncertainty_ns for array in range(len(ARRAYS))])
-    for time, late in zip(*arrivals(store), strict=True):
-        expected = time + (late * 1e9).astype("timedelta64[ns]")
-        nearest = [abs(one["time"] - at).argmin() for one, at in zip(heard, expected, strict=True)]
-        call = {key: np.array([one[key][at] for one, at in zip(heard, nearest, strict=True)]) for key in heard[0]}
-        if (abs(call["time"] - expected) < np.timedelta64(50, "ms")).all():
-            late_errors = np.hypot(call["time_error"], 1e-9 * clocks / 3**0.5)
-            state, covariance = place(ARRAYS, call["bearing"], call["bearing_error"], late, late_errors)
-            found.append({**call, "time": iso.Time(time) + state[2], "state": state, "covariance": covariance})
+    """Calls that several arrays have heard: when, where ("state" and its covariance, as in `place`), and features."""
+    mics = {array: working(store, array) for array in range(len(ARRAYS))}
+    heard = {array: one for array, which in mics.items() if (one := hear(store, array, which))}
+    if len(heard) < 2:
+        print(f"nothing can be placed: only {len(heard)} arrays hear well")
+    ears = {array: mics[array][0] for array in heard}
+    found, alone = [], Counter()
+    for time, calls in matched(store, heard, ears):
+        located = agreeing(calls)
+        found += [{**one, "time": iso.Time(time) + one["state"][2]} for one in located]
+        alone.update({one["array"] for one in calls} - {array for one in located for array in one["array"]})
+    for array in sorted(alone):
+        print(f"array {array}: left out of {alone[array]} calls, where what it heard contradicts the others")
     return found
 
 
@@ -48,15 +49,14 @@ def keep(store: iso.Store, found: list[dict[str, Any]], kinds: Kinds) -> None:
 
 
 def truth(calls: list[Call], time: iso.Time) -> Call:
-    """What was called then."""
     return min(calls, key=lambda call: abs(float(time - BEGIN) - call.time))
 
 
 def learn(store: iso.Store, calls: list[Call]) -> Kinds:
     """How kinds differ, from a recording of which the calls are known."""
     found = localise(store)
-    kinds = [truth(calls, call["time"]).kind for call in found]
-    return Kinds(np.concatenate([call["features"] for call in found]), np.repeat(kinds, len(ARRAYS)))
+    kinds = [truth(calls, call["time"]).kind for call in found for _ in call["features"]]
+    return Kinds(np.concatenate([call["features"] for call in found]), np.array(kinds))
 
 
 def main(folder: Path) -> None:

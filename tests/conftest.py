@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,11 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     import isochrony as iso
+
+# A script that starts the tests with `&` has them ignore Ctrl-C, and every process that they start: tests that press it
+# would wait for ever. A handler is not inherited, so children have the system's default.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # 100 new cases each time; HYPOTHESIS_PROFILE=nightly: more of them, repeated: the same ones each time.
 settings.register_profile(

@@ -38,3 +38,26 @@ def seen(rows: Array, start: int) -> None:
 
 
 SEEN: list[tuple[int, tuple[int, ...]]] = []
+
+
+def stretches() -> Any:
+    yield 0, np.arange(6.0)
+    yield 100, np.arange(4.0)
+
+
+def doubled(rows: Array) -> Array:
+    return rows * 2
+
+
+class Above(iso.Operator):
+    """Rows of the samples above a limit."""
+
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+
+    def outputs(self, samples: iso.Port) -> iso.Port:  # type: ignore[override]
+        return samples.rows(start="int64", end="int64")
+
+    def process(self, block: iso.Block, emit: iso.Emitter) -> None:  # type: ignore[override]
+        at = np.flatnonzero(block.values > self.limit) + (block.start or 0)
+        emit({"start": at, "end": at + 1})

@@ -1,5 +1,6 @@
 """The command line in a process of its own, and waiting for what it writes."""
 
+import subprocess
 import time
 from pathlib import Path
 
@@ -23,3 +24,15 @@ def wait_for(store: Path, samples: int, signal: str = "stn") -> None:
             pass
         time.sleep(0.1)
     raise AssertionError(f"{store} never had {samples} samples of {signal}")
+
+
+def unshare() -> list[str] | None:
+    """What gives a command mounts of its own, as root or in a user namespace; None where neither is permitted."""
+    for command in (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"]):
+        test = [*command, "mount", "-t", "tmpfs", "-o", "size=1m", "none", "/mnt"]
+        try:
+            if subprocess.run(test, capture_output=True, timeout=60).returncode == 0:
+                return command
+        except OSError:
+            return None
+    return None

@@ -48,6 +48,16 @@ class TestXarray:
         if chunks == 64:
             assert array.chunks[0][0] == 64
 
+    def test_dask_reads_what_is_not_committed(self, store: iso.Store) -> None:
+        pytest.importorskip("xarray")
+        pytest.importorskip("dask")
+        signal = store.create("a", dtype="i2", rate=100, start=START)
+        signal.append(np.arange(1000, dtype="i2"))
+        store.commit()
+        signal.append(np.arange(1000, 2000, dtype="i2"))
+        np.testing.assert_array_equal(signal.to_xarray(chunks=300).values, np.arange(2000))
+        np.testing.assert_array_equal(signal[900:1100].to_xarray(chunks=64).values, np.arange(900, 1100))
+
     def test_gaps_dropped(self, store: iso.Store) -> None:
         pytest.importorskip("xarray")
         signal = made(store)

@@ -184,3 +184,22 @@ def test_what_does_not_fit_is_refused_when_the_step_is_added(build, says: str) -
 def test_options_without_a_legal_value_are_refused(build) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(iso.OptionError):
         build(iso.scan(np.ones(500), rate=100))
+
+
+def test_seconds_are_the_decimals_that_they_are_written_as() -> None:
+    # 0.07 * 100 is 7.000000000000001 of floats, 0.29 * 100 is 28.999999999999996.
+    for samples in range(1, 200):
+        one = np.zeros(1000)
+        one[300 : 300 + samples] = 1.0
+        ranges = iso.scan(one, rate=100).triggers(on=0.5, min_length=samples / 100).collect()
+        assert [(start, end) for start, end in ranges] == [(300, 300 + samples)]
+        two = np.zeros(1000)
+        two[[300, 301 + samples]] = 1.0
+        merged = iso.scan(two, rate=100).triggers(on=0.5, merge=samples / 100).collect()
+        assert [(start, end) for start, end in merged] == [(300, 302 + samples)]
+
+
+def test_single_precision_seconds_count_as_they_print() -> None:
+    one = np.zeros(100)
+    one[30:37] = 1.0
+    assert len(iso.scan(one, rate=100).triggers(on=0.5, min_length=np.float32(0.07)).collect()) == 1

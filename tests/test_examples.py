@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import zlib
 from pathlib import Path
 from types import ModuleType
@@ -119,26 +120,37 @@ def test_detectaudio_finds_every_call_and_keeps_what_all_channels_heard(tmp_path
                 np.testing.assert_allclose(heard[start:end].values(), expected, atol=0.6 if name != "mic_0" else 0)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("speed", [10.0, 100.0])
 def test_live_finds_while_it_arrives_what_the_archive_run_finds(
     tmp_path: Path, speed: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     example("live").main(tmp_path, speed)
-    assert "the archive run finds the same" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "the archive run finds the same" in said
+    counts = {name: int(number) for number, name in re.findall(r"(\d+) ([a-z ]+)", said.splitlines()[0])}
     sent, heard = iso.open(tmp_path / "sent.iso")["sent"], iso.open(tmp_path / "heard.iso")["heard"]
     # All that is missing is in gaps, and what is there is what was sent, at its times, in runs of the sender's clock.
     lost = sum(gap.length for gap in heard.gaps)
-    assert 0 < lost < 0.02 * sent.end_index
-    assert sent.end_index - heard.end_index <= 1000
     values = heard[:].values()
     offset = sent.end_index - len(values)
     there = np.isfinite(values)
     assert there.sum() == len(values) - lost
     np.testing.assert_array_equal(values[there], sent[:].values()[offset:][there])
+    # A busy machine drops datagrams before anybody can read them. What was read in time is kept: a hundred samples of
+    # each frame. The frames that say that all was sent have none.
+    given_up = ("duplicate frames", "late frames", "overrun frames", "malformed frames")
+    kept = counts["frames"] - sum(counts.get(name, 0) for name in given_up)
+    assert 0 <= kept - there.sum() / 100 <= 50
+    # The sender drops one in two hundred; of what it does not drop one in a hundred comes twice.
+    unread = 100 * max(sent.end_index // 100 - counts["frames"], 0)
+    assert 0 < lost < 0.02 * sent.end_index + unread
+    assert sent.end_index - heard.end_index <= 1000 + unread
     assert len(heard.runs()) == len(sent.runs()) == 2
     assert abs(heard.time_of(0).ns - sent.time_of(offset).ns) < 2000
     # A burst a second; one may lie in a gap, or be cut in two by it.
-    assert 28 <= len(heard.events) <= 34
+    if unread == 0:
+        assert 28 <= len(heard.events) <= 34
 
 
 def agree(packets: np.ndarray) -> np.ndarray:
@@ -152,8 +164,7 @@ def test_packets_of_three_rooms_beat_the_best_receiver_and_a_majority(tmp_path: 
     size = packets.BYTES
     with iso.open(tmp_path / "radio.iso", "x") as store:
         sent = packets.record(store, count=1500, seed=2)
-        plans = packets.receivers(store)
-        clusters, rates = packets.rooms(*plans)
+        plans, clusters, rates = packets.rooms(packets.receivers(store))
         together = np.equal.outer(clusters, clusters)
         assert (together == np.equal.outer(packets.ROOMS, packets.ROOMS)).all()
         first, *others = plans
@@ -201,6 +212,82 @@ def test_pipeline_places_every_leak_within_what_a_front_travels_in_a_sample(
         assert error_m <= allowance_m(pipe, clock_s=2e-5)
         # The steepest fall follows the front by two or three samples at every station, which only moves the time.
         assert abs(time.ns - burst["at_ns"]) < 5e6
+
+
+def test_packets_are_put_together_without_a_receiver_of_which_nothing_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    packets = example("packets")
+    rng = np.random.default_rng(7)
+    spoil = {
+        "silent": lambda heard: np.zeros_like(heard),
+        "noise": lambda heard: rng.integers(0, 256, len(heard), "u1"),
+        "inverted": lambda heard: ~heard,
+        "missing": None,
+    }
+    with iso.open(tmp_path / "radio.iso", "x") as store:
+        sent = {packet.tobytes() for packet in packets.record(store, count=400, seed=2)}
+        for what, change in spoil.items():
+            for gone in ({2}, {0}, set(range(8))):
+                with iso.open(tmp_path / f"{what}{len(gone)}{min(gone)}.iso", "x") as spoilt:
+                    for k in range(8):
+                        copy = spoilt.create(f"receiver_{k}", dtype="u1", rate=packets.BYTES * 1000)
+                        for segment in store[f"receiver_{k}"][:].segments:
+                            if segment.start > copy.end_index:
+                                copy.append_gap(samples=segment.start - copy.end_index)
+                            heard = np.asarray(segment)
+                            if k in gone and change is None:
+                                copy.append_gap(samples=len(heard))
+                            else:
+                                copy.append(change(heard) if k in gone and change else heard)
+                    spoilt.commit()
+                    plans, clusters, rates = packets.rooms(packets.receivers(spoilt))
+                    assert f"receivers {sorted(gone)}" in capsys.readouterr().out
+                    assert len(plans) == len(clusters) == len(rates) == 8 - len(gone)
+                    assert np.isfinite(rates).all()
+                    if plans:
+                        together = plans[0].combine_packets(*plans[1:], clusters=clusters, error_rates=rates)
+                        rows = together.collect().reshape(-1, packets.BYTES)
+                        assert len(rows) > 380
+                        assert {row.tobytes() for row in rows} <= sent
+
+
+def test_pipeline_goes_on_without_stations_that_are_silent_or_constant(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = example("pipeline")
+    names = [station.name for station in pipeline.STATIONS]
+    with iso.open(tmp_path / "sound.iso", "x") as store:
+        pipeline.record(store, tmp_path)
+    injected = json.loads((tmp_path / "truth.json").read_text())["bursts"]
+    by_ends = {pipe.ends: pipe for pipe in PIPES}
+    sound = iso.open(tmp_path / "sound.iso")
+    for number, gone in enumerate((names[2:3], names[:1], names[1:3], names)):
+        for constant in (False, True):
+            with iso.open(tmp_path / f"{number}{constant}.iso", "x") as spoilt:
+                for name in names:
+                    heard = sound[f"{name}/pressure"]
+                    copy = spoilt.create(heard.name, dtype="i2", rate=pipeline.RATE_HZ, unit="mbar")
+                    for segment in heard[:].segments if constant or name not in gone else ():
+                        for start in range(segment.start, segment.end, 240_000):
+                            part = heard[start : min(start + 240_000, segment.end)]
+                            samples = np.asarray(part.counts)
+                            samples = np.full_like(samples, 500) if name in gone else samples
+                            copy.append(samples, at=heard.time_of(start), resolution=1e-6)
+                spoilt.commit()
+                found = pipeline.places(spoilt)
+            said = capsys.readouterr().out
+            assert all(f"{name}/pressure is silent or constant: left out" in said for name in gone)
+            if len(gone) > 1:
+                assert found == []
+                assert "no place can be told" in said
+                continue
+            # Three stations tell of each front or of none, and what they tell is true.
+            assert found
+            for time, position in found:
+                burst = min(injected, key=lambda one: abs(one["at_ns"] - time.ns))
+                place = Place(by_ends[tuple(burst["pipe"])], burst["at_m"])
+                assert distance_m(position.place, place) <= position.error_m
 
 
 def test_backwards_scan_seeks_no_more_than_forward_once_it_is_reordered(

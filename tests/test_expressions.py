@@ -132,3 +132,11 @@ def test_new_functions_print_save_and_run_again() -> None:
     assert str(function(s)) == "fmod(log2(s) + tanh(s), 0.5) + trunc(s)"
     plan = iso.scan(x, rate=100).map(function)
     np.testing.assert_allclose(plan.collect(), function(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["i2", "i4", "i8", "f4", "f8"])
+def test_rint_gives_the_dtype_that_numpy_gives(dtype: str) -> None:
+    samples = np.array([-3, 0, 2, 5], dtype)
+    got = iso.scan(samples, rate=1).map(lambda s: np.rint(s)).collect()
+    want = np.rint(samples)
+    assert got.dtype == want.dtype and np.array_equal(got, want)

@@ -190,3 +190,13 @@ def test_the_envelope_of_samples_is_scipys_away_from_ends_and_slow_parts() -> No
     want = np.abs(signal.hilbert(x))[left_out:-left_out]
     # 60 dB of the largest amplitude; SciPy's own ends reach in by a few hundred samples.
     assert abs(got - want)[1000:-1000].max() < 3.3e-3
+
+
+@pytest.mark.parametrize("low", [0.01, 0.1, 0.2, 0.24, 0.249])
+@pytest.mark.parametrize("attenuation_db", [20, 30, 60, 100])
+def test_the_envelope_of_a_sine_of_the_band_is_within_the_stated_error(low: float, attenuation_db: float) -> None:
+    i = np.arange(4000)
+    for cycles in np.linspace(low, 0.5 - low, 7):
+        sine = np.sin(2 * np.pi * cycles * i + 0.3)
+        envelope = iso.scan(sine, rate=1.0).envelope(low_hz=low, attenuation_db=attenuation_db).collect()
+        assert abs(envelope - 1).max() <= 1.005 * 10 ** (-attenuation_db / 20)

@@ -379,11 +379,12 @@ def test_an_unfinished_file_is_hidden_and_nobody_elses_even_of_a_process_of_the_
     taken = [tmp_path / f".out.{os.getpid()}-{number}.part.csv" for number in range(3)]
     for path in taken:
         path.write_text("another's")
-    monkeypatch.setattr("isochrony.writing._BEGUN", itertools.count())
-    with writing(tmp_path / "out.csv") as part, writing(tmp_path / "out.csv") as other:
-        assert part.name == f".out.{os.getpid()}-3.part.csv" and other.name == f".out.{os.getpid()}-4.part.csv"
-        part.write_text("one")
-        other.write_text("other")
+    monkeypatch.setattr("isochrony.writing._NUMBERS", itertools.count())
+    with writing(tmp_path / "out.csv", replace=True) as one, writing(tmp_path / "out.csv") as other:
+        parts = {f".out.{os.getpid()}-{number}.part.csv" for number in (3, 4)}
+        assert parts <= set(left(tmp_path))
+        one.write(b"one")
+        other.write(b"other")
     assert (tmp_path / "out.csv").read_text() == "one"
     assert {path.read_text() for path in taken} == {"another's"}
     assert left(tmp_path) == sorted([*(path.name for path in taken), "out.csv"])

@@ -163,20 +163,20 @@ def test_importable_functions_are_saved_by_name(store: iso.Store, monkeypatch: p
     plan = windows.filter(iso.py(own.rising)).map(iso.py(own.peaks)).each(own.seen)
     saved = plan.to_json()
     assert '"functions_of_tests:peaks"' in saved
-    again = iso.Plan.from_json(saved, store=store)
+    again = iso.Plan.from_json(saved, store=store, allow_functions=True)
     assert again == plan
     own.SEEN.clear()
     np.testing.assert_array_equal(again.collect(), plan.collect())
     assert own.SEEN[0] == (0, (10, 1))
     decorated = windows.map(own.decorated)
-    assert iso.Plan.from_json(decorated.to_json()) == decorated
+    assert iso.Plan.from_json(decorated.to_json(), allow_functions=True) == decorated
     for local in (lambda r: r, lambda r: r.max(axis=1)):
         with pytest.raises(iso.PlanError, match=r"py\(<lambda>\).*imported by name.*top of a module") as error:
             windows.map(iso.py(local)).to_json()
         assert error.value.code == "not_saveable"
     gone = saved.replace("functions_of_tests:peaks", "functions_of_tests:peak")
     with pytest.raises(iso.PlanError, match=r"functions_of_tests:peak.*PYTHONPATH"):
-        iso.Plan.from_json(gone, store=store)
+        iso.Plan.from_json(gone, store=store, allow_functions=True)
 
 
 def test_each_sees_every_block_in_order(store: iso.Store) -> None:
@@ -248,7 +248,7 @@ def test_compiled_functions_must_say_how_it_went(store: iso.Store) -> None:
         iso.scan(signal).map(iso.jit(seven))
     store.commit()
     plan = windows.map(iso.jit(own.summed, counts=True))
-    again = iso.Plan.from_json(plan.to_json(), store=store)
+    again = iso.Plan.from_json(plan.to_json(), store=store, allow_functions=True)
     np.testing.assert_array_equal(again.collect(), plan.collect())
 
 

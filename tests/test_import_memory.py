@@ -85,3 +85,28 @@ def test_a_wav_file_of_200_mb_takes_less_than_200_mb(tmp_path: Path) -> None:
     sparse(tmp_path / "src" / "long.wav", head, len(head) + data)
     assert peak_mib(str(tmp_path / "src"), str(tmp_path / "a.iso")) < _BOUND_MIB
     assert iso.open(tmp_path / "a.iso")["long"].sample_count == data // 2
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".flac"])
+def test_memory_is_bound_by_what_is_decoded_not_by_the_size_of_the_file(suffix: str, tmp_path: Path) -> None:
+    """Samples that compress to almost nothing: less than 3 MB of file for 400 MB of samples."""
+    rows = 50_000_000
+    path = tmp_path / "src" / f"small{suffix}"
+    path.parent.mkdir()
+    if suffix == ".parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        schema = pyarrow.schema([("value", pyarrow.float64())])
+        with parquet.ParquetWriter(path, schema, compression="zstd") as file:
+            table = pyarrow.table({"value": np.zeros(rows // 10)}, schema=schema)
+            for _ in range(10):
+                file.write_table(table)
+        options = ["--rate", "100"]
+    else:
+        soundfile = pytest.importorskip("soundfile")
+        with soundfile.SoundFile(path, "w", samplerate=48_000, channels=1, subtype="PCM_24") as file:
+            for _ in range(10):
+                file.write(np.zeros(rows // 10, "i4"))
+        options = []
+    assert path.stat().st_size < 3_000_000
+    assert peak_mib(str(path.parent), str(tmp_path / "a.iso"), *options) < 250
+    assert iso.open(tmp_path / "a.iso")["small"].sample_count == rows

@@ -160,3 +160,17 @@ def test_ctrl_c_ends_a_scan(tmp_path: Path) -> None:
         tmp_path,
     )
     assert outcome == ["interrupted"]
+
+
+def test_the_tests_press_ctrl_c_also_where_it_is_ignored(tmp_path: Path) -> None:
+    # As where a script starts them with `&`. One test that presses it in this process, one in a child.
+    here = Path(__file__).parent
+    presses = ["importers/test_driver.py", "-k", "ctrl_c_comes"], ["cli/test_pipe.py", "-k", "ctrl_c_says"]
+    for path, *options in presses:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(here / path), *options]
+        script = "trap '' INT; exec \"$@\""
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", *command], cwd=here.parent, capture_output=True, text=True, timeout=150
+        )
+        assert done.returncode == 0, done.stdout
+        assert "1 passed" in done.stdout

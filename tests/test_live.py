@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -198,10 +199,12 @@ def test_a_plan_over_a_feed_is_saved_and_read_again() -> None:
     assert address in saved
     sent(iso.scan(np.zeros(1000, "i2"), rate=1000).send(address)).join()
     assert again.collect() in (0, 10)  # datagrams may come before the run begins to read: the kernel keeps them
-    with pytest.raises(iso.PlanError, match="in use"):
-        other = iso.listen(address.replace("udp", "tcp"), dtype="i2", rate=1)
-        iso.Plan.from_json(saved.replace("udp://", "tcp://"))
-        del other
+    other = iso.listen(address.replace("udp", "tcp"), dtype="i2", rate=1)
+    taken = iso.Plan.from_json(saved.replace("udp://", "tcp://"))
+    with pytest.raises(iso.RunError, match="in use"):
+        taken.collect()
+    del other
+    assert taken.collect() == 0
 
 
 @pytest.mark.parametrize(
@@ -218,3 +221,33 @@ def test_options_of_other_feeds_are_refused(address: str, options: dict[str, Any
     (option,) = options
     with pytest.raises(iso.OptionError, match=f"{option}=. has no meaning for {address}"):
         iso.listen(address, dtype="i2", rate=1000, **options)
+
+
+def test_a_listener_without_a_descriptor_left_does_not_spin() -> None:
+    program = """
+    import os, resource, socket, threading, time
+    import isochrony as iso
+
+    listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=1000, silence=3)
+    run = threading.Thread(target=lambda: iso.scan(listener).count().collect())
+    run.start()
+    time.sleep(0.2)
+    client = socket.socket()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    held = []
+    try:
+        while True:
+            held.append(os.dup(0))
+    except OSError:
+        pass
+    client.connect(("127.0.0.1", int(listener.address.rpartition(":")[2])))
+    before = time.process_time()
+    time.sleep(1)
+    print(time.process_time() - before)
+    for number in held:
+        os.close(number)
+    run.join()
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.5

@@ -14,7 +14,7 @@ import pytest
 import isochrony as iso
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-MODULES = ("localise", "hearing", "fusion", "meadow")
+MODULES = ("localise", "hearing", "bearings", "arrivals", "fusion", "meadow")
 
 
 @dataclass
@@ -155,3 +155,72 @@ def test_the_example_lists_what_it_keeps(
         assert 6 < event.fields["east_m"] < 54
         assert 0 < event.fields["minor_m"] < event.fields["major_m"] < 0.3
         assert event.fields["what"] in {"bird", "owl", "clap"}
+
+
+def spoilt(recorded: iso.Store, path: Path, change: Any) -> iso.Store:
+    """A copy of a recording, second by second, in which `change` gives others, or none."""
+    with iso.open(path, "x") as store:
+        for name in recorded.keys("array_*/mic_*"):
+            one = recorded[name]
+            samples = np.asarray(one.counts[:])
+            signal = store.create(name, dtype="i2", rate=48_000)
+            for second, begin in enumerate(range(0, len(samples), 48_000)):
+                changed = change(recorded, name, second, samples[begin : begin + 48_000])
+                if changed is not None:
+                    signal.append(changed, at=one.time_of(begin), resolution=1e-6)
+        store.commit()
+    return iso.open(path, "r+")
+
+
+def silent(prefix: str) -> Any:
+    return lambda _, name, __, samples: np.full_like(samples, 7) if name.startswith(prefix) else samples
+
+
+def missing(prefix: str) -> Any:
+    return lambda _, name, second, samples: None if name.startswith(prefix) and 5 <= second < 8 else samples
+
+
+def swapped(one: str, other: str) -> Any:
+    def change(recorded: iso.Store, name: str, second: int, samples: np.ndarray) -> np.ndarray:
+        name = {one: other, other: one}.get(name, name)
+        return np.asarray(recorded[name].counts[48_000 * second :][: len(samples)])
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (silent("array_1/mic_2"), "array 1: silent and left out: microphones [2]"),
+        (silent("array_0/mic_0"), "array 0: silent and left out: microphones [0]"),
+        (silent("array_0"), "array 0: silent and left out: microphones [0, 1, 2, 3]"),
+        (silent("array_2"), "array 2: silent and left out: microphones [0, 1, 2, 3]"),
+        (swapped("array_1/mic_1", "array_1/mic_2"), "array 1: left out, since its microphones contradict one another"),
+        (swapped("array_1/mic_1", "array_1/mic_3"), "array 1: left out of 8 calls, where what it heard contradicts"),
+        (missing("array_1/mic_2"), ""),
+        (missing("array_0"), ""),
+    ],
+)
+def test_with_a_microphone_or_an_array_less_calls_are_placed_by_the_others(
+    example: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Any, said: str
+) -> None:
+    with iso.open(tmp_path / "sound.iso", "x") as store:
+        calls = example.record(store, seed=1, count=8)
+        run = Run(store, calls, example.localise(spoilt(store, tmp_path / "spoilt.iso", change)))
+    assert said in capsys.readouterr().out
+    assert [example.truth(calls, call["time"]) for call in run.found] == calls
+    for off, call in zip(errors(run), run.found, strict=True):
+        # Three arrays say less than four, and say so; one normal pair of 10,000 has more than 18.4.
+        assert off @ np.linalg.solve(call["covariance"][:2, :2], off) < 18.4
+        assert np.hypot(*off) < 0.5
+
+
+@pytest.mark.parametrize("arrays", ["012", "0123"])
+def test_where_too_little_is_heard_nothing_is_placed_and_that_is_said(
+    example: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], arrays: str
+) -> None:
+    with iso.open(tmp_path / "sound.iso", "x") as store:
+        example.record(store, seed=1, count=2)
+        gone = silent(tuple(f"array_{array}" for array in arrays))  # type: ignore[arg-type]
+        assert example.localise(spoilt(store, tmp_path / "spoilt.iso", gone)) == []
+    assert f"nothing can be placed: only {4 - len(arrays)} arrays hear well" in capsys.readouterr().out

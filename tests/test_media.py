@@ -111,6 +111,47 @@ said["damage with room"] = str(iso.verify(path)["damage"])
     assert int(said["count"]) % (1 << 20) == 100_000
 
 
+def test_a_repair_on_a_full_disk_loses_nothing_that_it_does_not_tell(
+    on_small_medium: Callable[[str], Outcome],
+) -> None:
+    said = on_small_medium("""
+def repaired(name):
+    line = [sys.executable, "-m", "isochrony", "verify", path, "--repair", "--json"]
+    done = subprocess.run(line, capture_output=True, text=True)
+    said[name] = str(done.returncode)
+    lost = json.loads(done.stdout)["lost"] if done.stdout else []
+    said[name + " lost"] = str(sum(loss["samples"] for loss in lost))
+    said[name + " said"] = " ".join((done.stdout + done.stderr).split())
+store.close()
+(path / "a/b/data/c/0").unlink()
+with (place / "filler").open("wb", buffering=0) as file:
+    for size in (1 << 16, 1 << 12, 1):
+        try:
+            while True:
+                file.write(bytes(size))
+        except OSError:
+            pass
+repaired("full")
+said["left"] = iso.verify(path)["verdict"]
+(place / "filler").unlink()
+repaired("room")
+said["after"] = iso.verify(path)["verdict"]
+events = [event for event in iso.open(path)["a/b"].events if event.kind == "samples_lost"]
+said["events"] = str(len(events))
+""")
+    if said["full"] == "6":
+        assert said["full lost"] == "100000"
+    else:
+        # Nothing was given up: the loss is still to be found.
+        assert said["full"] in ("1", "3"), said
+        assert "disk is full" in said["full said"]
+        assert said["full lost"] == "0"
+        assert said["left"] == "damaged"
+    assert int(said["full lost"]) + int(said["room lost"]) == 100_000
+    assert said["room"] in ("0", "5", "6")
+    assert (said["after"], said["events"]) == ("sound", "1")
+
+
 def test_a_disk_that_others_filled_fails_the_commit_and_keeps_the_last_one(
     on_small_medium: Callable[[str], Outcome],
 ) -> None:

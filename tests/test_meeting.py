@@ -156,3 +156,22 @@ def test_a_control_serves_one_run_at_a_time() -> None:
     np.testing.assert_array_equal(watched.collect(control=control), expected)
     assert set(refused) == {"control_in_use"}
     np.testing.assert_array_equal(loud.collect(control=control), expected)
+
+
+@pytest.mark.parametrize(
+    "meet",
+    [
+        lambda a, b: a.zip(b),
+        lambda a, b: a.map(lambda s, t: s + t, b),
+        lambda a, b: a.triggers(on=0.5).join(b.triggers(on=0.5)),
+        lambda a, b: a.rewindow(16).delay(b.rewindow(16), 3),
+        lambda a, b: a.rewindow(16).xcorr(b.rewindow(16), 3),
+    ],
+    ids=["zip", "map", "join", "delay", "xcorr"],
+)
+def test_plans_of_one_timebase_and_two_rates_do_not_meet(meet) -> None:  # type: ignore[no-untyped-def]
+    a, b = iso.scan(np.zeros(100), rate=1000), iso.scan(np.zeros(200), rate=2000)
+    with pytest.raises(iso.PlanError, match=r"(?s)1000 Hz.*2000 Hz.*resample") as refused:
+        meet(a, b)
+    assert "align" in str(refused.value)
+    meet(a, iso.scan(np.zeros(100), rate=1000))

@@ -142,7 +142,7 @@ def test_prefixed_records_and_one_that_is_too_large() -> None:
     with pytest.raises(
         NBufferError, match=r"the record at byte 6 has 256 bytes and a buffer 200; give more memory"
     ) as e:
-        iso.nbuffer(io.BytesIO(b"".join(records[1:])), None, prefix="u1", buffer=200)
+        iso.nbuffer(io.BytesIO(b"".join(records[1:])), None, prefix="u1", buffer=200, workers=2, memory=1000)
     assert e.value.code == "nbuf_record"
 
 

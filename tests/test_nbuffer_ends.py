@@ -90,7 +90,7 @@ def test_a_failing_function_surfaces_once_with_its_record(order: Any) -> None:
     assert caught.value.offset == 567 * RECORD
     assert caught.value.report.complete is False
     if order in ("output", "both"):
-        assert numbers(out) == list(range(560))
+        assert numbers(out) == list(range(567))
 
 
 def test_wrong_things_are_errors_that_say_so(tmp_path: Path) -> None:
@@ -135,9 +135,11 @@ class Breaking(io.RawIOBase):
 
 
 def test_streams_that_fail_are_named() -> None:
+    out = bytearray()
     with pytest.raises(NBufferOSError, match=r"reading input 0 \(Breaking\) at byte 300") as caught:
-        iso.nbuffer(Breaking(), None, bytearray(), stride=10)
+        iso.nbuffer(Breaking(), None, out, stride=10)
     assert "the tape tears" in str(caught.value)
+    assert out == b"x" * 300, "what was read is delivered"
     assert isinstance(caught.value.__cause__, OSError)
 
     class Full:
@@ -282,3 +284,72 @@ def test_a_file_is_emptied_only_when_every_destination_is_open(tmp_path: Path) -
     assert kept.read_bytes() == b"years of work"
     iso.nbuffer(b"new", None, kept)
     assert kept.read_bytes() == b"new"
+
+
+class Counting:
+    """Takes what it is told to, and says what it is told to."""
+
+    def __init__(self, says: Any, takes: int = 1 << 30) -> None:
+        self.says, self.takes, self.got = says, takes, bytearray()
+
+    def write(self, data: bytes) -> Any:
+        taken = data[: self.takes]
+        self.got += taken
+        return len(taken) if self.says == "truth" else self.says
+
+
+def test_a_destination_that_takes_less_is_given_the_rest() -> None:
+    data = numbered(500)
+    for most in (1, 7, 100_000):
+        short = Counting("truth", most)
+        report = iso.nbuffer(io.BytesIO(data), None, short, stride=RECORD, buffer=RECORD * 20)
+        assert bytes(short.got) == data and report.outputs[0].bytes == len(data)
+    silent = Counting(None)
+    iso.nbuffer(io.BytesIO(data), None, silent, stride=RECORD)
+    assert bytes(silent.got) == data
+
+
+@pytest.mark.parametrize("says", [-1, 1 << 40, 1 << 80, "all", 1.5, object(), b"x"])
+def test_a_destination_whose_count_is_nonsense_is_an_error(says: Any) -> None:
+    with pytest.raises(NBufferError, match=r"the destination's write returned .* for \d+ bytes; return how many") as e:
+        iso.nbuffer(b"abc", None, Counting(says))
+    assert e.value.report.complete is False
+
+
+def test_a_record_larger_than_the_buffer_has_what_memory_leaves(tmp_path: Path) -> None:
+    lines = b"short\n" + b"x" * 3_000_000 + b"\nend\n"
+    path = tmp_path / "lines"
+    path.write_bytes(lines)
+    for source in (path, io.BytesIO(lines)):
+        out = bytearray()
+        report = iso.nbuffer(source, lambda line: line, out, delimiter=b"\n", buffer="64kB", memory="100MB")
+        assert bytes(out) == lines and report.records == 3
+    with pytest.raises(NBufferError, match=r"the record at byte 6 has no end within a buffer"):
+        iso.nbuffer(io.BytesIO(lines), None, delimiter=b"\n", buffer="64kB", memory="2MB", workers=2)
+
+
+def test_several_destinations_get_what_is_theirs_or_an_error(tmp_path: Path) -> None:
+    data = numbered(5000)
+    outs: list[Any] = [bytearray(), tmp_path / "copy", io.BytesIO()]
+    report = iso.nbuffer(data, None, outs, stride=RECORD)
+    assert bytes(outs[0]) == (tmp_path / "copy").read_bytes() == outs[2].getvalue() == data
+    assert [one.bytes for one in report.outputs] == [len(data)] * 3
+    pair = [bytearray(), bytearray()]
+    assert len(iso.nbuffer(data, "sha256", pair).results["sha256"]) == 64
+    assert bytes(pair[0]) == bytes(pair[1]) == data
+    untouched = tmp_path / "untouched"
+    untouched.write_bytes(b"precious")
+    with pytest.raises(OptionError, match=r"dst=2 destinations is refused; give one destination"):
+        iso.nbuffer(data, "zstd", [untouched, bytearray()])
+    assert untouched.read_bytes() == b"precious"
+    with pytest.raises(NBufferError, match=r"returned bytes for 2 outputs; return a tuple"):
+        iso.nbuffer(data, lambda record: bytes(record), [bytearray(), bytearray()], stride=RECORD)
+
+
+def test_a_padded_gzip_file_is_decompressed() -> None:
+    import gzip
+
+    data = numbered(5000)
+    out = bytearray()
+    iso.nbuffer(io.BytesIO(gzip.compress(data[:1000]) + gzip.compress(data[1000:]) + bytes(10_240)), "gunzip", out)
+    assert bytes(out) == data

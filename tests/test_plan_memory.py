@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -135,3 +136,26 @@ def test_what_results_hold_comes_on_top(workers: int, recording: Path) -> None:
     print(f"{workers} workers: {grown / 1e6:.1f} MB, {held / 1e6:.1f} MB held")
     assert held >= 8 * SAMPLES // 50
     assert grown <= LIMIT + FIXED + held
+
+
+def test_a_limit_on_the_address_space_is_named() -> None:
+    program = """
+    import resource
+    import numpy as np, isochrony as iso
+
+    plan = iso.scan(np.zeros(10), rate=10).rewindow(1 << 23)
+    plan.explain()
+    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20), resource.getrlimit(resource.RLIMIT_AS)[1]))
+    try:
+        plan.power()
+    except iso.PlanError as error:
+        print(error)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(
+        r"power: window=8388608 needs \d+ bytes of tables, but \d+ bytes of this machine's memory are free, and the "
+        r"system limits this process to less \(ulimit -v\); make window smaller\n",
+        done.stdout,
+    ), done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,11 @@ def test_every_spoken_digit_reads_back(recordings: Path, tmp_path: Path) -> None
 
 
 def test_the_demo_runs_on_ones_own_files(recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_own(recordings, tmp_path / "out") == 1
+    # Without the odd files, which are of all years.
+    own = tmp_path / "own"
+    for name in ("seismic", "speech"):
+        shutil.copytree(recordings / name, own / name)
+    assert run_own(own, tmp_path / "out") == 1
     said = capsys.readouterr().out
     assert "156 signals" in said
     assert "2 groups of sample clocks" in said

@@ -66,3 +66,15 @@ def test_wrong_parameters_and_inputs_are_refused() -> None:
         windows.power(taper="hat")
     with pytest.raises(iso.PlanError, match="rewindow"):
         iso.scan(np.arange(8.0), rate=100).fft()
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 4])
+def test_short_windows_come_back_real_or_complex_as_they_were(window: int) -> None:
+    rng = np.random.default_rng(window)
+    real = rng.standard_normal(4 * window)
+    for samples in (real, real + 1j * rng.standard_normal(len(real))):
+        plan = iso.scan(samples, rate=100).rewindow(window).fft()
+        for spectra in (plan, plan.map(lambda s: s * 1.0)):
+            back = spectra.ifft().collect()
+            assert back.dtype == samples.dtype
+            np.testing.assert_allclose(back.ravel(), samples, atol=1e-12)

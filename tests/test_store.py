@@ -151,10 +151,44 @@ def test_signals_pickle_as_path_name_and_commit(store: iso.Store) -> None:
     assert pickle.loads(sent).sample_count == 2001
 
 
+def test_a_pickle_shows_what_is_not_committed_here_and_is_refused_elsewhere(store: iso.Store) -> None:
+    signal = pressure(store)
+    store.commit()
+    end, count = signal.end_index, signal.sample_count
+    signal.append([7.0, 8.0])
+    sent = pickle.dumps(signal)
+    back = pickle.loads(sent)
+    np.testing.assert_array_equal(np.asarray(back[end:]), [7.0, 8.0])
+    load = f"import pickle, isochrony; pickle.loads({sent!r})"
+    ended = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=False)
+    assert "commit before pickling" in ended.stderr
+    store.commit()
+    load = f"import pickle, isochrony; print(pickle.loads({pickle.dumps(signal)!r}).sample_count)"
+    ended = subprocess.run([sys.executable, "-c", load], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == str(count + 2)
+
+
+def test_refresh_shows_what_a_plan_over_the_reader_took_in(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        written = pressure(store)
+        store.commit()
+        reader = iso.open(tmp_path / "a.iso")
+        seen = reader["stn_10/pressure"]
+        written.append([1.0, 2.0])
+        store.commit()
+        end = written.end_index
+        assert seen.end_index == end - 2
+        iso.scan(seen).rewindow(2).stats("count").collect()
+        assert seen.end_index == end - 2
+        assert reader.refresh()
+        assert seen.end_index == end
+        assert not reader.refresh()
+
+
 def test_a_pickle_of_a_newer_commit_is_refused_clearly(store: iso.Store) -> None:
     signal = pressure(store)
     store.commit()
-    _, (path, name, sequence) = signal.__reduce__()
+    _, (path, name, sequence, _) = signal.__reduce__()
     from isochrony._native import _reopen
 
     with pytest.raises(iso.StoreError, match=f"pickled at commit {sequence + 1}") as caught:

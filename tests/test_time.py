@@ -223,3 +223,13 @@ def test_slow_paths_give_whole_numbers() -> None:
     assert civil(dt.date(2010, 3, 1)) == (1_267_401_600 * NS, 0)
     assert duration(0.5) == (500_000_000, 0)
     assert duration(Fraction(1, 3 * NS)) == (0, round(Fraction(2**32, 3)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2016-06-15T12:00:60", "2016-12-31T23:59:60+01:00", "2010-03-01T00:00:00+99:99", "2010-03-01T00:00:00+24:00"],
+)
+def test_text_that_is_no_time_of_any_clock_is_refused(text: str) -> None:
+    with pytest.raises(iso.TimeError):
+        iso.Time(text)
+    assert iso.Time("2016-12-31T23:59:60") == iso.Time("2017-01-01")

@@ -255,3 +255,31 @@ class TestGraph:
             graph.add("v", rate=3)
         with pytest.raises(iso.OptionError, match="signal"):
             graph.add(store["z"], rate=3)
+
+
+class TestExactness:
+    @pytest.mark.parametrize("ratio", [Fraction(1, 48), Fraction(3, 7), Fraction(160, 147)])
+    def test_tiles_of_a_derived_timebase_are_those_of_the_signal(self, store: iso.Store, ratio: Fraction) -> None:
+        signal = store.create("tiled", dtype="i2", rate=1000)
+        signal.append(np.zeros(48_000, "i2"))
+        derived = iso.Graph().add(signal).derive("derived", ratio=ratio)
+        for start in range(0, 48_000, 100):
+            tile = derived[start * ratio : (start + 100) * ratio]
+            assert signal[tile].ranges == signal[start : start + 100].ranges
+
+    def test_a_microsecond_survives_days(self) -> None:
+        seconds = iso.Timebase("s", rate=1, start="2010-03-01")
+        days = seconds.derive("days", ratio=(1, 86_400))
+        time = iso.Time("2010-03-01T00:00:00.000001")
+        assert days.value_of(time) == Fraction(1, 86_400_000_000)
+        assert days.time_of(days.value_of(time)) == time
+        assert days[0 : days.value_of(time)].length == Fraction(1, 86_400_000_000)
+
+    def test_a_chain_is_composed_exactly(self) -> None:
+        first = iso.Timebase("0", rate=1, start="2010-03-01")
+        ratios = [Fraction(1, 10**9), Fraction(7, 10**6), Fraction(10**12), Fraction(1, 10**6), Fraction(10**9, 7)]
+        base, product = first, Fraction(1)
+        for name, ratio in enumerate(ratios, 1):
+            base, product = base.derive(str(name), ratio=ratio), product * ratio
+        assert first.convert(12_345, base) == 12_345 * product
+        assert base.convert(12_345 * product, first) == 12_345

@@ -275,7 +275,7 @@ def test_where_a_function_is_called_is_saved(pressure: iso.Signal) -> None:
         plan = windows(pressure).map(iso.py(own.peaks, **options))  # type: ignore[arg-type]
         saved = json.loads(plan.to_json())["nodes"][-1]["params"]
         assert {name: saved[name] for name in ("on_workers", "sequential") if name in saved} == options
-        assert where(iso.Plan.from_json(plan.to_json())) == where(plan)
+        assert where(iso.Plan.from_json(plan.to_json(), allow_functions=True)) == where(plan)
 
 
 def test_one_that_remembers_is_called_in_order_in_one_process(pressure: iso.Signal) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Store,
         Time,
         Timebase,
+        backup,
         open,
         prefetch,
         span,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         TimeError,
     )
     from .nbuffering import NBufferReport, nbuffer
+    from .operators import Block, Break, Emitter, Operator, Port
     from .plan import Plan
     from .running import collect, run
     from .sources import generate, scan
@@ -65,7 +67,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BadSourceError",
+    "Block",
+    "Break",
     "Control",
+    "Emitter",
     "Executor",
     "Expr",
     "Followed",
@@ -79,10 +84,12 @@ __all__ = [
     "MissingExtraError",
     "NBufferError",
     "NBufferReport",
+    "Operator",
     "OptionError",
     "Output",
     "Plan",
     "PlanError",
+    "Port",
     "Range",
     "Rate",
     "Run",
@@ -102,6 +109,7 @@ __all__ = [
     "Timebase",
     "UsageError",
     "adds_up",
+    "backup",
     "collect",
     "follow",
     "from_obspy",
@@ -126,7 +134,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "._native": (
         "Expr", "Gap", "Gaps", "Graph", "Range", "Run", "Segment", "Selection", "Signal", "Span", "Store", "Time",
-        "Timebase", "open", "prefetch", "span", "verify",
+        "Timebase", "backup", "open", "prefetch", "span", "verify",
     ),
     ".control": ("Control",),
     ".convert": ("from_obspy",),
@@ -139,6 +147,7 @@ _HOMES = {
         "StoreError", "TaskletError", "TimeError",
     ),
     ".nbuffering": ("NBufferReport", "nbuffer"),
+    ".operators": ("Block", "Break", "Emitter", "Operator", "Port"),
     ".plan": ("Plan",),
     ".running": ("collect", "run"),
     ".sources": ("generate", "scan"),

@@ -44,7 +44,7 @@ READY, LOADED, DONE, KEPT, SHAPE, RAISED, BROUGHT = 1, 2, 3, 4, 5, 6, 7
 # lies, bytes of the memory, values of a row of the result (-1: single values), types of both.
 WORK = struct.Struct("=QQqQQQq16s16s")
 # Number of the function, bytes of the memory; the tasklet as JSON follows.
-ERRAND = struct.Struct("=QQ")
+REMOTE_CALL = struct.Struct("=QQ")
 # Whether the function keeps what it was given (or there is no memory), lengths of a traceback, a class, a message; they
 # follow, and the exception, pickled.
 RAISED_WITH = struct.Struct("=?QQQ")
@@ -202,18 +202,18 @@ class _Worker:
         return True
 
     def run(self, message: bytearray) -> None:
-        from . import _errand
+        from . import _remote_call
 
-        number, size = ERRAND.unpack_from(message)
-        about = json.loads(message[ERRAND.size :])
+        number, size = REMOTE_CALL.unpack_from(message)
+        about = json.loads(message[REMOTE_CALL.size :])
         if not self.shared(size):
             return
         before = self.held()
         try:
-            value, written = _errand.run(self.functions[number], about, self.mapped)
+            value, written = _remote_call.run(self.functions[number], about, self.mapped)
             returned, is_any = b"", value is not None
             if is_any:
-                returned = _errand.packed(value, dumps)
+                returned = _remote_call.packed(value, dumps)
             value = None
         except BaseException as error:
             value, raised = None, _described(error)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from .native_errors import PlanError
+from .native_errors import OptionError, PlanError
 
 if TYPE_CHECKING:
     from ._native import NativePlan, Store
@@ -53,15 +53,26 @@ class Chain:
         return self._native.to_json()
 
     @classmethod
-    def from_json(cls, saved: str | bytes | Mapping[str, Any], *, store: Store | None = None) -> Self:
+    def from_json(
+        cls,
+        saved: str | bytes | Mapping[str, Any],
+        *,
+        store: Store | None = None,
+        allow_functions: bool | Iterable[str] = False,
+    ) -> Self:
         """A plan that `to_json` saved.
 
         Parameters:
             saved: the text, or the object that it stands for.
             store: where to look for its signals; default: the stores that it names, opened for reading.
+            allow_functions: whether Python functions that it calls are imported, which runs the code of their modules:
+                False refuses a plan that has any, and the error lists them; a list allows those that it names, as
+                "module:name"; True allows all, for plans that you trust as you do a script.
 
         Raises:
-            PlanError: it is no plan, or a signal is not there.
+            PlanError: it is no plan, a signal is not there, or it calls functions that are not allowed (code
+                "functions_not_allowed").
+            OptionError: `allow_functions` has no legal value.
         """
         from ._native import NativePlan
 
@@ -73,7 +84,7 @@ class Chain:
                 f"the plan cannot be read: no text in UTF-8 ({error.reason} at byte {error.start}); give what to_json "
                 "gave"
             ) from error
-        return cls(NativePlan.from_json(text, store))
+        return cls(NativePlan.from_json(text, store, *_allowed(allow_functions)))
 
     def __eq__(self, other: object) -> bool:
         return self._native == other._native if isinstance(other, Chain) else NotImplemented
@@ -87,3 +98,16 @@ class Chain:
 
     def __repr__(self) -> str:
         return f"Plan({self})"
+
+
+def _allowed(allow_functions: object) -> tuple[list[str], bool]:
+    """Functions that may be imported, as "module:name", and whether all may."""
+    if isinstance(allow_functions, bool):
+        return [], allow_functions
+    names = [] if isinstance(allow_functions, str) or not isinstance(allow_functions, Iterable) else [*allow_functions]
+    if not names or not all(isinstance(name, str) and ":" in name for name in names):
+        raise OptionError(
+            f"allow_functions={allow_functions!r} is refused; give True, False or a list of names such as "
+            '["module:name"]'
+        )
+    return names, False

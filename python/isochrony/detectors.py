@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal, Self
 
+import numpy as np
+
 from .chain import Chain
 from .native_errors import OptionError
 from .options import choice, whole
@@ -15,7 +17,9 @@ __all__ = ["DetectorSteps"]
 def _number(step: str, value: object, unit: str) -> float:
     """A finite number, or `OptionError`."""
     try:
-        number = math.nan if isinstance(value, bool | str) else float(value)  # type: ignore[arg-type]
+        # Of a float32 too, the decimal that it prints as.
+        given = str(value) if isinstance(value, np.floating) else value
+        number = math.nan if isinstance(value, bool | str) else float(given)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):

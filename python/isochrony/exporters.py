@@ -10,7 +10,9 @@ them in the signal's unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +22,32 @@ import numpy.typing as npt
 from .civil import knows_civil_time
 from .errors import UsageError
 from .extras import require
-from .writing import writing
+from .writing import OutputFile, check_output, writing
 
-__all__ = ["SUFFIXES", "export"]
+__all__ = ["SUFFIXES", "export", "write_npy"]
 
 _STEP = 1 << 18
 
 Samples = npt.NDArray[np.generic]
 
 
-def export(signal: Any, stretch: Any, out: Path, *, split: bool = False) -> list[Path]:
+def export(signal: Any, stretch: Any, out: Path, *, split: bool = False, replace: bool = False) -> list[Path]:
     """Write a stretch of a signal to a file chosen by its suffix.
 
     Parameters:
         signal: from an open store; gives times, rate and unit.
         stretch: the signal itself or a selection of it.
-        out: file to write, with a suffix of `SUFFIXES`; an existing file is replaced.
+        out: file to write, with a suffix of `SUFFIXES`.
         split: write one file per gap-free stretch, numbered from 1.
+        replace: files that exist are replaced; else nothing is written where one of them does.
 
     Returns:
         The files written.
 
     Raises:
         UsageError: an unknown suffix, an empty stretch, samples or a rate that the format
-            cannot hold, or a gap in a format without times.
+            cannot hold, a gap in a format without times, a file that exists, or one inside a store.
+        OSError: a file cannot be written, such as on a full disk; what was there stays.
     """
     suffix = out.suffix.lower()
     writer = _WRITERS.get(suffix)
@@ -54,9 +58,11 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False) -> list
         raise UsageError(f"{signal.name} has no samples there; widen --from and --to")
     if split:
         names = [out.with_name(f"{out.stem}-{i + 1}{out.suffix}") for i in range(len(segments))]
+        for name in names:
+            check_output(name, replace=replace)
         for name, segment in zip(names, segments, strict=True):
-            with writing(name) as part:
-                writer(signal, [segment], part)
+            with writing(name, replace=replace) as file:
+                writer(signal, [segment], file)
         return names
     if suffix in _WITHOUT_TIMES and len(segments) > 1:
         gap = stretch.gaps[0]
@@ -64,8 +70,8 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False) -> list
             f"{signal.name} has a gap of {gap.length} samples at index {gap.start}, which "
             f"{suffix} cannot tell; use --split, or narrow --from and --to"
         )
-    with writing(out) as part:
-        writer(signal, segments, part)
+    with writing(out, replace=replace) as file:
+        writer(signal, segments, file)
     return [out]
 
 
@@ -77,82 +83,144 @@ def _pieces(segments: list[Any]) -> Iterator[tuple[int, Any]]:
             yield start, segment.subseg(start, min(start + _STEP, segment.end))
 
 
-def _table_pieces(signal: Any, segments: list[Any]) -> Iterator[dict[str, Any]]:
+def _table_pieces(signal: Any, segments: list[Any]) -> Iterator[tuple[dict[str, Any], Samples]]:
+    """Index and time of bounded pieces, and their values."""
     civil = knows_civil_time(signal)
-    name = signal.name.rpartition("/")[2]
     for first, piece in _pieces(segments):
         values = np.asarray(piece)
         columns: dict[str, Any] = {"index": np.arange(first, first + len(values))}
         if civil:
             columns["time"] = signal.select(slice(first, first + len(values))).times()
-        yield columns | {name: values}
+        yield columns, values
 
 
-def _write_parquet(signal: Any, segments: list[Any], out: Path) -> None:
+def _write_parquet(signal: Any, segments: list[Any], file: OutputFile) -> None:
+    """Columns as `sink_parquet` writes them: a complex number is a list of its two parts."""
     pyarrow = require("pyarrow", "writing Parquet")
     parquet = require("pyarrow.parquet", "writing Parquet")
+    name = signal.name.rpartition("/")[2]
+    about = {"isochrony.signal": signal.name, "isochrony.rate": str(signal.rate.fraction)}
+    if signal.unit:
+        about["isochrony.unit"] = signal.unit
     writer = None
     try:
-        for columns in _table_pieces(signal, segments):
-            table = pyarrow.table(columns)
-            writer = writer or parquet.ParquetWriter(out, table.schema)
+        for columns, values in _table_pieces(signal, segments):
+            array = _arrow_array(pyarrow, values)
+            fields = [pyarrow.field(key, pyarrow.array(column).type) for key, column in columns.items()]
+            fields.append(pyarrow.field(name, array.type, metadata={"unit": signal.unit} if signal.unit else None))
+            arrays = [pyarrow.array(column) for column in columns.values()]
+            table = pyarrow.table([*arrays, array], schema=pyarrow.schema(fields, metadata=about))
+            writer = writer or parquet.ParquetWriter(file, table.schema)
             writer.write_table(table)
     finally:
         if writer is not None:
             writer.close()
 
 
-def _write_csv(signal: Any, segments: list[Any], out: Path) -> None:
-    with out.open("w", encoding="utf-8", newline="") as file:
-        for number, columns in enumerate(_table_pieces(signal, segments)):
-            if number == 0:
-                file.write(",".join(columns) + "\n")
-            texts = [
-                np.datetime_as_string(column) if column.dtype.kind == "M" else column.astype(str)
-                for column in columns.values()
-            ]
-            file.writelines(",".join(row) + "\n" for row in zip(*texts, strict=True))
+def _arrow_array(pyarrow: Any, values: Samples) -> Any:
+    if values.dtype.kind != "c":
+        return pyarrow.array(values)
+    parts = np.ascontiguousarray(values).view("f4" if values.dtype.itemsize == 8 else "f8")
+    return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(parts), 2)
 
 
-def _write_npy(signal: Any, segments: list[Any], out: Path) -> None:  # noqa: ARG001
+def _write_csv(signal: Any, segments: list[Any], file: OutputFile) -> None:
+    """A column per row; the title of the values' is the signal's name and unit, by which they come back."""
+    title = f"{signal.name} [{signal.unit}]" if signal.unit else signal.name
+    text = io.TextIOWrapper(file, "utf-8", newline="")
+    for number, (columns, values) in enumerate(_table_pieces(signal, segments)):
+        if values.dtype.kind == "c":
+            raise UsageError("CSV cannot hold complex samples; write .parquet or .npy, which can")
+        if number == 0:
+            csv.writer(text, lineterminator="\n").writerow([*columns, title])
+        texts = [
+            np.datetime_as_string(column) if column.dtype.kind == "M" else column.astype(str)
+            for column in (*columns.values(), values)
+        ]
+        text.writelines(",".join(row) + "\n" for row in zip(*texts, strict=True))
+    text.detach()
+
+
+def _write_npy(signal: Any, segments: list[Any], file: OutputFile) -> None:  # noqa: ARG001
     count = sum(len(segment) for segment in segments)
     dtype = np.asarray(segments[0].counts).dtype
-    target = np.lib.format.open_memmap(out, mode="w+", dtype=dtype, shape=(count,))
-    at = 0
-    for _, piece in _pieces(segments):
-        target[at : at + len(piece)] = np.asarray(piece.counts)
-        at += len(piece)
-    target.flush()
+    write_npy(file, dtype, (count,), (np.asarray(piece.counts) for _, piece in _pieces(segments)))
+
+
+def write_npy(file: OutputFile, dtype: np.dtype[Any], shape: tuple[int, ...], pieces: Iterable[Samples]) -> None:
+    """Write an array in NumPy's format piece by piece.
+
+    NumPy's own functions write past the file object, to a memory map or to the descriptor, where a full disk ends the
+    process or is no error of the system.
+    """
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for piece in pieces:
+        file.write(np.ascontiguousarray(piece).reshape(-1).view("u1").data)
+
+
+class _Callbacks:
+    """A file as libsndfile calls it back: errors are short writes, since what a callback raises is printed and lost.
+
+    `OutputFile` remembers the error, so the file does not get its name.
+    """
+
+    def __init__(self, file: OutputFile) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> int:
+        return self._call(self._file.write, data)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._call(self._file.seek, offset, whence)
+
+    def tell(self) -> int:
+        return self._call(self._file.tell)
+
+    @staticmethod
+    def _call(function: Callable[..., int], *given: Any) -> int:
+        try:
+            return function(*given)
+        except (OSError, KeyboardInterrupt):
+            return 0
 
 
 # Our type -> libsndfile's subtype.
 _SUBTYPES = {"i1": "PCM_U8", "i2": "PCM_16", "i4": "PCM_32", "f4": "FLOAT", "f8": "DOUBLE"}
 
 
-def _write_audio(signal: Any, segments: list[Any], out: Path) -> None:
+def _write_audio(signal: Any, segments: list[Any], file: OutputFile) -> None:
     soundfile = require("soundfile", "writing WAV and FLAC")
     dtype = np.asarray(segments[0].counts).dtype
     subtype = _SUBTYPES.get(dtype.str[1:])
-    rate = round(float(signal.rate))
-    flac = out.suffix.lower() == ".flac"
+    suffix = file.path.suffix.lower()
+    exact = signal.rate.fraction
+    if exact.denominator != 1:
+        raise UsageError(
+            f"{signal.name} has {exact} Hz ({float(exact):.9g}), and {suffix} states whole Hz only, so its times "
+            "would be wrong; write .mseed, .parquet or .csv, which keep them, or resample the signal first"
+        )
+    rate = int(exact)
+    flac = suffix == ".flac"
     if flac and subtype in ("PCM_U8", "PCM_32", "FLOAT", "DOUBLE"):
         subtype = {"PCM_U8": "PCM_S8"}.get(subtype)
     if subtype is None:
-        raise UsageError(f"{out.suffix} cannot hold {dtype} samples; write .npy or .parquet")
-    with soundfile.SoundFile(out, "w", samplerate=rate, channels=1, subtype=subtype) as file:
+        raise UsageError(f"{suffix} cannot hold {dtype} samples; write .npy or .parquet, which can")
+    kind = suffix[1:].upper()
+    with soundfile.SoundFile(_Callbacks(file), "w", samplerate=rate, channels=1, subtype=subtype, format=kind) as sound:
         for _, piece in _pieces(segments):
             values = np.asarray(piece.counts)
             # libsndfile takes 8-bit samples as the upper half of 16-bit ones.
-            file.write(values.astype("i2") << 8 if dtype.itemsize == 1 else values)
+            sound.write(values.astype("i2") << 8 if dtype.itemsize == 1 else values)
 
 
-def _write_mseed(signal: Any, segments: list[Any], out: Path) -> None:
+def _write_mseed(signal: Any, segments: list[Any], file: OutputFile) -> None:
     pymseed = require("pymseed", "writing miniSEED")
     dtype = np.asarray(segments[0].counts).dtype
     kinds = {"i1": "i", "i2": "i", "i4": "i", "f4": "f", "f8": "d"}
     kind = kinds.get(dtype.str[1:])
     if kind is None:
-        raise UsageError(f"miniSEED cannot hold {dtype} samples; write .parquet")
+        raise UsageError(f"miniSEED cannot hold {dtype} samples; write .npy or .parquet, which can")
     traces = pymseed.MS3TraceList()
     for segment in segments:
         values = np.asarray(segment.counts)
@@ -164,7 +232,7 @@ def _write_mseed(signal: Any, segments: list[Any], out: Path) -> None:
             starttime=signal.time_of(segment.start).ns,
         )
     encoding = {"i": "STEIM2", "f": "FLOAT32", "d": "FLOAT64"}[kind]
-    traces.to_file(str(out), overwrite=True, format_version=2, encoding=pymseed.DataEncoding[encoding])
+    file.writelines(traces.generate(format_version=2, encoding=pymseed.DataEncoding[encoding]))
 
 
 def _source_id(signal: Any) -> str:
@@ -183,7 +251,7 @@ _BANDS = ((1000, "F"), (250, "C"), (80, "H"), (10, "B"), (1.5, "M"), (0.5, "L"),
 
 
 _WITHOUT_TIMES = (".npy", ".wav", ".flac")
-_WRITERS: dict[str, Callable[[Any, list[Any], Path], None]] = {
+_WRITERS: dict[str, Callable[[Any, list[Any], OutputFile], None]] = {
     ".csv": _write_csv,
     ".parquet": _write_parquet,
     ".npy": _write_npy,

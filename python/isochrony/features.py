@@ -55,7 +55,8 @@ class FeatureSteps(Chain):
 
         Conventions:
             Of samples values are given only where all taps lie in the stretch, which leaves out about
-            ``(attenuation_db - 2) / 58 * rate / low_hz`` samples at each of its ends; NaN reaches as far.
+            ``(attenuation_db - 2) / 58 * rate / low_hz`` samples, or a few more, at each of its ends; NaN reaches as
+            far.
 
         Raises:
             PlanError: no windows and no samples that are real come in, or a frequency out of range.

@@ -7,7 +7,8 @@ memory; `jit` has Numba compile one, which then runs without the interpreter's l
     loud = windows.filter(iso.py(lambda rows: np.abs(rows).max(axis=1) > 10))
 
 A plan that holds a function is saved only if the function can be imported by its name: it is saved as
-``module:name``, and reading the plan imports that module. So a saved plan is as trustworthy as a script.
+``module:name``. Reading the plan imports that module, which runs its code, so it is refused unless
+``allow_functions=`` names the function (`Plan.from_json`).
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from .extras import require
 from .native_errors import OptionError, PlanError
-from .options import choice
+from .options import choice, sample_dtype
+from .table import Table
 
 if TYPE_CHECKING:
     from ._native import NativePlan
+    from .operators import Break
 
-__all__ = ["JitFunction", "PythonFunction", "compiled", "imported", "jit", "py", "shown"]
+__all__ = ["JitFunction", "PythonFunction", "imported", "jit", "py", "shown"]
 
 OnWorkers = Literal["auto", "threads", "processes", "inline"]
 
@@ -43,22 +45,31 @@ class PythonFunction:
         counts: whether it is given counts instead of values in the unit.
         on_workers: who calls it in a run on several workers.
         sequential: whether it remembers what came before.
+        state: makes what it remembers, at the beginning of each stretch without a gap.
+        on_break: is told of breaks.
     """
 
-    function: Callable[[npt.NDArray[Any]], Any]
+    function: Callable[..., Any]
     dtype: npt.DTypeLike | None = None
     width: int | None = None
     counts: bool = False
     on_workers: OnWorkers = "auto"
     sequential: bool = False
+    state: Callable[[], Any] | None = None
+    on_break: Callable[[Break], object] | None = None
 
-    def __call__(self, rows: npt.NDArray[Any]) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         """Call the function itself."""
-        return self.function(rows)
+        return self.function(*arguments)
 
     def _add(self, plan: NativePlan, how: str) -> NativePlan:
         name, saved = shown(self.function), importable(self.function)
-        where = (self.counts, self.on_workers, self.sequential)
+        others = (_named(self.state), _named(self.on_break))
+        if plan.kind == "rows":
+            fields = None if how == "filter" else self._fields(plan)
+            in_order = (False, "inline", True, fields, *others)
+            return plan.python(how, self.function, name, saved, None, 1, *in_order)
+        where = (self.counts, self.on_workers, self.sequential, None, *others)
         if self.on_workers == "processes":
             from .transport import travel
 
@@ -70,17 +81,50 @@ class PythonFunction:
         dtype, width = self._result(plan)
         return plan.python("map", self.function, name, saved, dtype, width, *where)
 
+    def _tried(self, values: Any) -> Any:
+        """What it gives of values without a past."""
+        return self.function(values) if self.state is None else self.function(values, self.state())
+
+    def _fields(self, plan: NativePlan) -> list[tuple[str, str, int | None]]:
+        """Fields of the rows that it makes of a plan's rows: of what came in "start", "end" and "time", and its own."""
+        given = plan.fields() or []
+        table = Table({name: np.zeros(2 if width is None else (2, width), dtype) for name, dtype, width in given})
+        try:
+            columns = {name: np.asarray(column) for name, column in dict(self._tried(table)).items()}
+        except Exception as error:
+            raise PlanError(
+                f"iso.py({shown(self.function)}) was called with a table of two rows, to see what it gives, and raised "
+                f"{type(error).__name__}: {error}; return columns by name, as a dict of arrays"
+            ) from error
+        for name, column in columns.items():
+            if column.shape[:1] != (2,) or column.ndim > 2:
+                raise PlanError(
+                    f"iso.py({shown(self.function)}) returned shape {column.shape} as {name!r} of two rows; return one "
+                    "value a row (1-D) or as many for each (2-D)"
+                )
+        kept = [field for field in given if field[0] in ("start", "end", "time") and field[0] not in columns]
+        return kept + [
+            (name, _dtype_name(column.dtype), column.shape[1] if column.ndim == 2 else None)
+            for name, column in columns.items()
+        ]
+
     def _result(self, plan: NativePlan) -> tuple[str, int]:
         if self.dtype is not None:
-            return np.dtype(self.dtype).name, 1 if self.width is None else self.width
+            return sample_dtype(self.dtype).name, 1 if self.width is None else self.width
         row = plan.row(self.counts)
         if row is None:
             raise PlanError(f"map(iso.py({shown(self.function)})) needs samples or windows, got {plan.port}")
         dtype, width = row
-        zeros = np.zeros((2, width) if width else 2, dtype)
+        try:
+            zeros = np.zeros((2, width) if width else 2, dtype)
+        except (MemoryError, ValueError) as error:
+            raise PlanError(
+                f"iso.py({shown(self.function)}) cannot be tried on two windows of {width} values: {error}; make the "
+                "windows shorter"
+            ) from error
         zeros.flags.writeable = False
         try:
-            result = np.asarray(self.function(zeros))
+            result = np.asarray(self._tried(zeros))
         except Exception as error:
             raise PlanError(
                 f"iso.py({shown(self.function)}) was called with {zeros.shape} zeros, to see what it gives, and raised "
@@ -115,7 +159,7 @@ class JitFunction:
         return self.function(rows, out)
 
     def _add(self, plan: NativePlan, how: str) -> NativePlan:
-        dtype = None if how == "filter" else np.dtype(self.dtype).name
+        dtype = None if how == "filter" else sample_dtype(self.dtype).name
         return plan.jit(self.function, shown(self.function), importable(self.function), dtype, self.width, self.counts)
 
 
@@ -127,6 +171,8 @@ def py(
     counts: bool = False,
     on_workers: OnWorkers = "auto",
     sequential: bool = False,
+    state: Callable[[], Any] | None = None,
+    on_break: Callable[[Break], object] | None = None,
 ) -> PythonFunction:
     """A Python function as an operator on whole blocks of windows.
 
@@ -136,7 +182,8 @@ def py(
             a window (2-D), and for `Plan.filter` one bool a window. The array that it returns is taken over without a
             copy; one that it keeps as well becomes read-only. How many windows a block has is the engine's choice, so
             each window must be computed from itself alone. Where there are no windows it is given samples, shape
-            (n,), and returns as many.
+            (n,), and returns as many. Where rows come in it is given a `Table`, in order: a filter returns one bool a
+            row, a map a dict of columns, with which "start", "end" and "time" stay.
         dtype: of what it returns; default: found by calling it once with two windows of zeros.
         width: values that it returns a window, likewise; 1 where only `dtype` is given.
         counts: give it the counts as they are stored.
@@ -148,7 +195,17 @@ def py(
             that is under way is done. "inline": the run's own thread, in order. "auto": processes, if the
             function can travel there, else inline; `Plan.explain` says which, and why.
         sequential: it remembers what came before, so it is called in order, in one place: inline, or in one worker
-            process of its own for "processes".
+            process of its own for "processes". By itself this promises order only: what a function keeps in a closure,
+            an object or a global stays across gaps and clock steps, where samples were lost or left out by a filter,
+            and from run to run. That is right for a count of all that came, and wrong for whatever needs samples that
+            follow one another (a filter, a difference, a running mean): give that `state` or `on_break`, or write an
+            `isochrony.Operator`. `Plan.explain` says which of the two a plan has.
+        state: makes what the function remembers, its second argument: ``f(rows, state)``. It is called before the first
+            block, and again wherever what comes does not continue what came before: behind a gap, a clock step, lost
+            samples, and what a filter left out. So nothing is remembered across a gap, nor from run to run. Implies
+            `sequential`, and inline.
+        on_break: is called with an `isochrony.Break` at each of these places, before the next block. Implies
+            `sequential`, and inline.
 
     In a worker process a function is a copy: what it changes (a global, what it encloses, an object) changes there
     and not here, and what it encloses is what it was when the run began. What it prints comes out, in any order. One
@@ -163,7 +220,8 @@ def py(
     number of rows.
 
     Raises:
-        OptionError: it is not a function, a width below 1, or `on_workers` is none of the four.
+        OptionError: it is not a function, a width below 1, `on_workers` is none of the four, or `state` or `on_break`
+            with one that is not "auto" or "inline".
         PlanError: used in a plan, ``on_workers="processes"`` where it cannot travel.
 
     >>> import numpy as np, isochrony as iso
@@ -171,14 +229,38 @@ def py(
     >>> windows.map(iso.py(lambda rows: np.median(rows, axis=1))).collect()
     array([[1.5],
            [5.5]])
+
+    A sum that begins anew behind every gap:
+
+    >>> def running_sum(samples, before):
+    ...     sums = before["sum"] + np.cumsum(samples)
+    ...     before["sum"] = sums[-1]
+    ...     return sums
+    >>> def stretches():
+    ...     yield 0, np.array([1.0, 2.0])
+    ...     yield 100, np.array([5.0, 5.0])
+    >>> summed = iso.generate(stretches, dtype="f8", rate=10).map(iso.py(running_sum, state=lambda: {"sum": 0.0}))
+    >>> summed.collect()
+    array([ 1.,  3.,  5., 10.])
     """
     _check("py", function, width)
+    for option, given in (("state", state), ("on_break", on_break)):
+        if given is None:
+            continue
+        if not callable(given):
+            raise OptionError(f"iso.py({option}={given!r}) is refused; give a function")
+        if on_workers not in ("auto", "inline"):
+            raise OptionError(
+                f'iso.py({option}=..., on_workers="{on_workers}") is refused; what remembers with notice of breaks '
+                "is called inline, so leave out on_workers="
+            )
+        sequential = True
     choice("on_workers", on_workers, get_args(OnWorkers))
     if sequential and on_workers == "threads":
         raise OptionError(
             'iso.py(sequential=True, on_workers="threads") is refused; one that remembers runs in one place'
         )
-    return PythonFunction(function, dtype, width, counts, on_workers, sequential)
+    return PythonFunction(function, dtype, width, counts, on_workers, sequential, state, on_break)
 
 
 def jit(
@@ -198,6 +280,10 @@ def jit(
     Raises:
         OptionError: it is not a function, or a width below 1.
 
+    Numba takes globals and what the function encloses for constants: the function has those values that they had when
+    the plan was built. Another plan of the same function has the values of its own time. The globals of a function that
+    `numba.njit` compiled before stay what they were then.
+
     Used in a plan it raises MissingExtraError if Numba is not installed (extra `jit`), and PlanError if Numba cannot
     compile it or if it returns no status.
     """
@@ -210,6 +296,15 @@ def _check(name: str, function: object, width: int | None) -> None:
         raise OptionError(f"iso.{name}({function!r}) is refused; give a function")
     if width is not None and width < 1:
         raise OptionError(f"iso.{name} width={width!r} is refused; give the number of values a window, from 1")
+
+
+def _named(function: Callable[..., Any] | None) -> tuple[Callable[..., Any], str, str | None] | None:
+    """A function as the native half takes it, with how it is shown and imported."""
+    return None if function is None else (function, shown(function), importable(function))
+
+
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return "datetime64[ns]" if dtype.kind == "M" else dtype.name
 
 
 def shown(function: object) -> str:
@@ -258,50 +353,3 @@ def once(items: Iterable[Any]) -> Callable[[], Iterable[Any]]:
         return left.pop()
 
     return take
-
-
-def compiled(function: Callable[..., int], given: str, wanted: str, width: int) -> Any:
-    """A C function of rows, their number, their width, their distance, and results, which returns 2 * status + 1, or 0
-    where the function raised; `address` is where it lies.
-
-    Raises:
-        MissingExtraError: Numba is not installed.
-        PlanError: Numba cannot compile the function, or it returns no status.
-    """
-    numba = require("numba", "iso.jit")
-    name = shown(function)
-    inner: Any = function if hasattr(function, "py_func") else numba.njit(function)
-    source, target = np.dtype(given), np.dtype(wanted)
-    size = source.itemsize
-    types, carray, as_strided = numba.types, numba.carray, np.lib.stride_tricks.as_strided
-
-    rows_type = types.Array(numba.from_dtype(source), 2, "A")
-    out_type = types.Array(numba.from_dtype(target), 1 if width == 1 else 2, "C")
-    try:
-        inner.compile((rows_type, out_type))
-        status = inner.overloads[(rows_type, out_type)].signature.return_type
-        if not isinstance(status, types.Integer | types.Boolean):
-            raise PlanError(f"iso.jit({name}) returns {status} where a status is required; end it with: return 0")
-
-        if width == 1:
-
-            def entry(rows, count, columns, stride, out):  # type: ignore[no-untyped-def]
-                values = carray(rows, ((count - 1) * stride + columns,), source)
-                windows = as_strided(values, (count, columns), (stride * size, size))
-                return np.int64(inner(windows, carray(out, (count,), target))) * 2 + 1
-
-        else:
-
-            def entry(rows, count, columns, stride, out):  # type: ignore[no-untyped-def]
-                values = carray(rows, ((count - 1) * stride + columns,), source)
-                windows = as_strided(values, (count, columns), (stride * size, size))
-                return np.int64(inner(windows, carray(out, (count, width), target))) * 2 + 1
-
-        whole, pointer = types.int64, types.voidptr
-        return numba.cfunc(whole(pointer, whole, whole, whole, pointer))(entry)
-    except numba.core.errors.NumbaError as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise PlanError(
-            f"iso.jit({name}) cannot be compiled for {given} rows and {wanted} results: {reason}; use iso.py, or "
-            "mend it"
-        ) from error

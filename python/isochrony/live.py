@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .chain import Chain
 from .native_errors import OptionError
-from .options import whole
+from .options import sample_dtype, whole
 
 if TYPE_CHECKING:
     from ._native import NativeListener
@@ -35,7 +35,7 @@ class Listener:
     """A feed that is listened to; made by `listen`, read by ``iso.scan(listener)``.
 
     It is bound from the beginning and read while a plan runs, by one run at a time: each sample arrives once. Index 0
-    is the first sample that a run takes.
+    is the first sample that a run takes. A feed of a saved plan is bound when the first run begins.
     """
 
     __slots__ = ("_address", "_driver", "_native")
@@ -54,13 +54,19 @@ class Listener:
         return self._address or self._native.address
 
     @property
+    def sender_unit(self) -> str | None:
+        """The unit that the sender says its values have; None if it has said nothing of its recording."""
+        return self._native.sender_unit
+
+    @property
     def counts(self) -> dict[str, int]:
         """What became of what came, since it was made.
 
         ``frames`` that came at all; ``samples`` that plans got; ``lost_samples`` that never came, or too late, each
         of them within a gap; ``late_frames``, ``duplicate_frames``, ``reordered_frames``; ``overrun_frames`` that were
         dropped since the plan did not keep up; ``malformed_frames``; ``foreign`` frames of other senders and
-        connections that were refused; ``clock_steps``. Of an audio device also ``device_overruns``, the times that it
+        connections that were refused; ``clock_steps``; ``truncated_feeds`` that ended before the sender said that all
+        was sent. Of an audio device also ``device_overruns``, the times that it
         lost samples by itself; of SeedLink ``reconnects``.
         """
         counts = dict(self._native.counts())
@@ -86,6 +92,7 @@ def listen(
     step: float = 0.01,
     silence: float | None = None,
     anyone: bool = False,
+    clock: Listener | None = None,
     channel: int = 0,
     timeout: float = 60.0,
 ) -> Listener:
@@ -96,6 +103,13 @@ def listen(
     Times are the sender's where frames have them, else those of arrival, with a robust fit through the quickest frames;
     a clock that is set begins a run. The feed ends when the sender says so, when a stream of raw samples closes, or
     after `silence`.
+
+    A frame whose counter or stamp jumps is believed when two more agree with it, so one stray datagram changes nothing;
+    what nothing confirms is counted as malformed. Of several who connect over TCP one is listened to at a time; the
+    others wait, and nothing of what they sent is lost.
+
+    Two feeds meet by civil time, as plans over different signals do (`join`, `align`); where one converter samples
+    both, state that with `clock`, and they meet index by index.
 
     An **audio device** is opened while a plan runs. What it loses by itself is a gap, as long as its own clock says,
     at least one sample; so is what finds no room. Times are those of its samples' conversion, by the robust fit. It
@@ -116,7 +130,10 @@ def listen(
         rate: nominal sample rate in Hz, exact as everywhere. Default of an audio device: its own; of SeedLink: that of
             the first record.
         name: of the stream; default: the address, the device's name, or the channel's.
-        unit: of the values.
+        unit: of the values. Senders of ours say the unit and calibration of what they send: a signal that a sink makes
+            of the feed's own samples has these, and the sender's attributes. A unit that is stated here counts, and
+            leaves out the sender's calibration where the sender says another unit. Plans compute with the samples as
+            they come.
         framing: ``"isochrony"``, frames as `Plan.send` makes them, with indices, times and checksums; ``"raw"``,
             samples and nothing else, whose loss on the way cannot be known; or the type of a packet counter with which
             each datagram begins, as ``">u4"``. A device that counts anew begins a run.
@@ -127,6 +144,9 @@ def listen(
             three quarters of a sample.
         silence: seconds without anything after which the feed ends; default: never.
         anyone: let other machines reach it. Whoever reaches it can send samples: nothing is authenticated.
+        clock: another listener whose samples are taken by the same clock, index for index, as the channels of one
+            converter; its rate must be the same. Index n of both is then the senders' own sample n, instead of the
+            first that a run takes. Neither feed may be read when it is stated. Only of udp, tcp and "-".
         channel: of an audio device, from 0.
         timeout: seconds to wait for SeedLink's first record, where `dtype` or `rate` is left out.
 
@@ -152,21 +172,27 @@ def listen(
     driven = scheme in ("audio", "seedlink")
     foreign: dict[str, tuple[Any, Any]] = {"channel": (channel, 0)} if scheme != "audio" else {}
     foreign |= {"timeout": (timeout, 60.0)} if scheme != "seedlink" else {}
+    if clock is not None and not isinstance(clock, Listener):
+        raise OptionError(f"clock={clock!r} is refused; give the other feed, as listen() returns it")
     if driven:
+        foreign |= {"clock": (clock, None)}
         foreign |= {"framing": (framing, "isochrony"), "max_frame": (max_frame, 1 << 20), "anyone": (anyone, False)}
     for option, (value, default) in foreign.items():
         if value != default:
             raise OptionError(f"{option}={value!r} has no meaning for {address}; leave it out")
     if driven:
-        asked = None if dtype is None else np.dtype(dtype)
+        asked = None if dtype is None else sample_dtype(dtype)
         common = (name, unit, reorder, buffer, step, silence)
         if scheme == "audio":
             return _audio(address, asked, rate, channel, common)
         return _seedlink(address, asked, rate, timeout, common)
     if dtype is None or rate is None:
         raise OptionError(f"{address} needs dtype= and rate=; state what will come, as dtype='i2', rate=1000")
-    text = np.dtype(dtype).str
-    native = NativeListener(address, text, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, anyone)
+    text = sample_dtype(dtype).str
+    other = None if clock is None else clock._native
+    native = NativeListener(
+        address, text, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, anyone, other
+    )
     return Listener(native)
 
 
@@ -221,7 +247,12 @@ def _driven(
 def _revived(saved: str) -> NativeListener:
     """The feed that a saved plan names."""
     plan = json.loads(saved)
-    return listen(plan["listen"], **plan["driven"])._native
+    address, options = plan["listen"], plan["driven"]
+    for option in ("dtype", "rate"):
+        if not isinstance(options.get(option), str):
+            # Else a server or a device that somebody else's plan names would be asked for it now.
+            raise OptionError(f"{address} in a saved plan has no {option}; add it to its options")
+    return listen(address, **options)._native
 
 
 class LiveSteps(Chain):
@@ -243,7 +274,8 @@ class LiveSteps(Chain):
         """Send samples to whoever listens, and pass them on: ``plan.send("udp://127.0.0.1:9000").run()``.
 
         Frames say the index and civil time of their first sample, so whoever listens finds gaps and clock steps where
-        they were; what a filter removed is a gap there. Their bytes are described in ``crates/live/src/frame.rs``.
+        they were; what a filter removed is a gap there. Unit and calibration are sent, too, and of a signal's own
+        samples its attributes and the gaps at its ends. Their bytes are described in ``crates/live/src/frame.rs``.
 
         Parameters:
             address: ``"udp://HOST:PORT"``, ``"tcp://HOST:PORT"``, or ``"-"`` for standard output.

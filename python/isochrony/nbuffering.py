@@ -171,6 +171,9 @@ def nbuffer(
     Outputs:
         dst: a path (replaced), an open binary file, a file descriptor, a socket, a bytearray, a signal open for
             writing, an object with ``write``; a list of those; or None: output is off, what is returned is dropped.
+            A copy goes to each of several; a native processor that makes output takes one. What ``write`` returns is
+            how many bytes it took, which may be fewer than it was given (it is called again with the rest); None means
+            all, but of an `io.RawIOBase`, where it means that it takes nothing now, which is an error.
         Returns an `NBufferReport`.
 
     Parameters:
@@ -192,6 +195,7 @@ def nbuffer(
             `result` does not depend on `workers`.
         buffer: bytes that a buffer is filled with, as `memory`; default 1 MiB (4 MiB for native
             processors that take buffers one after another, as ``"sha256"`` does), or less to keep to `memory`.
+            A record that is larger may have what `memory` leaves.
             Where the stream is cut depends on it, not on `workers` (up to 8).
         merge: several sources one after another in "order", or "fair": a buffer of each that has something.
         ramp: fill the first buffers by 10, 20, 40 and 80 per cent only, so that work starts early.
@@ -210,7 +214,8 @@ def nbuffer(
     Errors:
         The first error in stream order, after all workers have ended: `NBufferError` with `offset`, the exception of
         a function or stream as its cause, and `report`; `NBufferOSError` where the system refuses (also an OSError,
-        with errno); `OptionError` before anything is read or written. Ordered output holds all that comes before.
+        with errno); `OptionError` before anything is read or written. Ordered output holds all that comes before the
+        record that failed. Of a source that fails the whole records that were read are processed.
 
     Source: A. Thegler, Automatic n-buffering for Big Data processing, 2015.
 
@@ -264,7 +269,7 @@ def nbuffer(
         report: NBufferReport | None = None
         try:
             done = _nbuffer(
-                sources.streams, begin, bool(destinations), spelled, function, batch, initial, combine, asked, draw
+                sources.streams, begin, len(destinations), spelled, function, batch, initial, combine, asked, draw
             )
             report = _report(done, names)
         except NBufferError as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 import re
+from typing import Any
 
 import numpy as np
 
-from .native_errors import OptionError
+from .native_errors import OptionError, SegmentTypeError
 
-__all__ = ["byte_count", "choice", "flag", "function_or_none", "is_auto", "number", "whole"]
+__all__ = ["byte_count", "choice", "flag", "function_or_none", "is_auto", "number", "sample_dtype", "whole"]
 
 
 def whole(step: str, value: object, unit: str, least: int = 1) -> int:
@@ -26,6 +27,37 @@ def number(name: str, value: object, least: int, legal: str) -> int:
     if count is None:
         raise OptionError(f"{name}={value!r} is refused; give {legal}")
     return count
+
+
+def sample_dtype(value: Any, option: str = "dtype") -> np.dtype[Any]:
+    """The dtype that an option names in one of NumPy's spellings: text, scalar type or dtype.
+
+    Raises:
+        SegmentTypeError: it names none, or one of several fields or of arrays.
+    """
+    found = _numpy_dtype(value)
+    if found is None or found.names is not None or found.subdtype is not None:
+        text = repr(value)
+        shown = text if len(text) <= 100 else text[:100] + "..."
+        error = SegmentTypeError(
+            f"{option}={shown} names no dtype of samples; write a NumPy spelling such as '<i2', 'int16', 'f4' or "
+            "'complex64' (NumPy counts bytes: 'i2' is a 16-bit integer)"
+        )
+        error.code = "unknown_dtype"
+        raise error from None
+    return found
+
+
+def _numpy_dtype(value: Any) -> np.dtype[Any] | None:
+    # NumPy takes None for float64.
+    if value is None:
+        return None
+    try:
+        found: np.dtype[Any] = np.dtype(value)
+    except Exception:
+        # Odd texts raise TypeError, ValueError, SyntaxError and more, depending on NumPy's version.
+        return None
+    return found
 
 
 def _counted(value: object, least: int) -> int | None:

@@ -28,6 +28,7 @@ from .functions import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError
+from .operators import OperatorSteps
 from .options import choice, whole
 from .packets import PacketSteps
 from .report import RunResult
@@ -56,6 +57,7 @@ class Plan(
     LiveSteps,
     PacketSteps,
     FileSteps,
+    OperatorSteps,
 ):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
@@ -156,13 +158,19 @@ class Plan(
 
         Parameters:
             function: is called as ``f(values, start)`` in order, in the run's thread, with values as `isochrony.py` has
-                them (ranges: one row of start and end each) and the index of the first sample; what it returns is
+                them (ranges: one row of start and end each; rows: a `Table`) and the index of the first sample (None of
+                groups, which have none); what it returns is
                 dropped, what it raises ends the run. Calls of two functions on two branches alternate block by block
                 in one thread; with `workers` each gets a portion's blocks before the other does, in the plan's order.
             counts: give it the counts as they are stored.
 
         Raises:
             OptionError: it is not a function.
+
+        >>> import numpy as np, isochrony as iso
+        >>> loud = iso.scan(np.arange(12) % 7, rate=100).rewindow(4).stats("max").filter(lambda r: r.max > 5)
+        >>> _ = loud.each(lambda table, start: print("alert:", table["start"], table["max"])).run()
+        alert: [4] [6]
         """
         if not callable(function):
             raise OptionError(f"each({function!r}) is refused; give a function of values and start")

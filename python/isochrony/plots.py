@@ -22,6 +22,7 @@ import numpy.typing as npt
 from .civil import knows_civil_time
 from .errors import UsageError
 from .extras import require
+from .writing import writing
 
 __all__ = ["COLORS", "STYLE", "Trace", "clock_text", "draw_trace", "new_figure", "plot", "trace_of"]
 
@@ -88,6 +89,24 @@ def new_figure(width: float, height: float) -> Any:
         return figures.Figure(figsize=(width, height), dpi=150)
 
 
+def save_figure(figure: Any, out: str | Path, *, replace: bool = True) -> None:
+    """Write a figure to a file, whole or not at all.
+
+    Parameters:
+        figure: of matplotlib.
+        out: file to write (PNG, SVG or PDF by its suffix).
+        replace: a file that exists is replaced.
+
+    Raises:
+        UsageError: it exists and `replace` is false, or lies inside a store.
+        OSError: it cannot be written, such as on a full disk; what was there stays.
+    """
+    matplotlib = require("matplotlib", "plotting")
+    path = Path(out)
+    with matplotlib.rc_context(STYLE), writing(path, replace=replace) as file:
+        figure.savefig(file, format=path.suffix.removeprefix(".").lower() or None)
+
+
 def clock_text(ns: float, precision: int = 0) -> str:
     """Time of day of a civil time in ns, with that many decimals of the second."""
     whole, rest = divmod(round(ns), 1_000_000_000)
@@ -116,6 +135,8 @@ def time_axis(axes: Any, origin_ns: int, span_s: float, labels: int = 7) -> None
     axes.xaxis.set_major_locator(ticker.FixedLocator(np.arange(first, span_s + step, step)))
     digits = max(0, -int(np.floor(np.log10(step)))) if step < 1 else 0
     form = "%d %b" if step >= 86_400 else None
+    if span_s > _YEAR_S:
+        form = "%b %Y"
 
     def label(seconds: float, _: int) -> str:
         ns = origin_ns + seconds * 1e9
@@ -127,6 +148,7 @@ def time_axis(axes: Any, origin_ns: int, span_s: float, labels: int = 7) -> None
     axes.xaxis.set_major_formatter(ticker.FuncFormatter(label))
 
 
+_YEAR_S = 366 * 86_400.0
 _STEPS = tuple(
     base * scale
     for scale, bases in (
@@ -213,7 +235,7 @@ def plot(
         axes.set_xlim(0, length)
         axes.set_ylabel(signal.unit or "counts")
         if out is not None:
-            figure.savefig(out)
+            save_figure(figure, out)
     return figure
 
 

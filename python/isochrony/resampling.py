@@ -47,13 +47,16 @@ class ResamplingSteps(Chain):
             passband: what passes, as a part of half the lower rate, 0.05 to 0.99: within ``10**(-attenuation_db / 20)``
                 or so of 1.
             edges: near the ends of each gap-free stretch "inside" gives only what is of samples in it alone, so that
-                about ``(attenuation_db - 8) / (14 * (1 - passband))`` samples at the lower rate are left out on each
-                side, 64 by default; "zeros" and "steady" give a sample for each place in the stretch, as if zeros, or
-                its first and last sample, went on outside.
+                about ``(attenuation_db - 8) / (14 * (1 - passband))`` samples at the lower rate and up to four more
+                are left out on each side, 66 to 70 by default, and up to half as many again where a large ratio is
+                done in stages (85 for ``up=100``); "zeros" and "steady" give a sample for each place in the stretch,
+                as if zeros, or its first and last sample, went on outside.
 
         Conventions:
-            With ``edges="zeros"`` this is ``scipy.signal.resample_poly`` with the lowpass as its window. A ratio of 1
-            gives samples as they are. Constants stay what they are. NaN and infinities reach as far as the lowpass.
+            With ``edges="zeros"`` there are as many samples as ``scipy.signal.resample_poly`` gives, and they are those
+            that it gives with a lowpass of this passband and attenuation as its ``window``, to within
+            `attenuation_db`; its own, default window is shorter and passes less. A ratio of 1 gives samples as they
+            are. Constants stay what they are. NaN and infinities reach as far as the lowpass.
             A gap, a clock step and what was removed are reached across by nothing, and are the same behind. Up to
             2**17 weights (most ratios of small numbers) are exact; beyond, they are cubics between phases, and as exact
             as `attenuation_db` says. Large ratios are done in stages.

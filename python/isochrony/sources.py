@@ -12,7 +12,7 @@ from .following import Followed
 from .functions import importable, once, shown
 from .live import Listener
 from .native_errors import OptionError, PlanError
-from .options import whole
+from .options import sample_dtype, whole
 from .plan import Plan
 
 if TYPE_CHECKING:
@@ -121,4 +121,6 @@ def generate(
         raise PlanError(f"generate got {type(source).__name__}; give a function that makes an iterator of arrays")
     made = source if callable(source) else once(source)
     name = shown(source) if callable(source) else "iterator"
-    return Plan(NativePlan.generate(made, name, importable(source), np.dtype(dtype).name, rate, unit, start, samples))
+    return Plan(
+        NativePlan.generate(made, name, importable(source), sample_dtype(dtype).name, rate, unit, start, samples)
+    )

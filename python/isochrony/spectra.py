@@ -59,7 +59,8 @@ class SpectrumSteps(Chain):
     def ifft(self) -> Self:
         """Transform every row of `fft` back into its window, as `numpy.fft.irfft`, of complex samples as `ifft`.
 
-        Rows of N // 2 + 1 numbers of windows of N samples give real samples, rows of N numbers complex ones.
+        Rows of N // 2 + 1 numbers of windows of N samples give real samples, rows of N numbers complex ones. Where N is
+        1 or 2, so that both are as long, what `fft` was computed of decides.
 
         Raises:
             PlanError: rows of another length, or no complex ones, come in.
@@ -69,7 +70,9 @@ class SpectrumSteps(Chain):
         >>> spectra.map(lambda s: 2 * s).ifft().collect().round(6)
         array([[2., 4., 8., 6.]])
         """
-        return self._then("ifft")
+        # Rows of one or two numbers do not tell whether they are those of complex samples.
+        short = len(self._native.frequencies or ()) in (1, 2)
+        return self._then("ifft", complex=True) if short and self._native.complex_spectra else self._then("ifft")
 
     def stft(
         self,

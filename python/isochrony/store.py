@@ -6,7 +6,21 @@ found together.
 
 from __future__ import annotations
 
-from ._native import Gap, Gaps, Run, Segment, Selection, Signal, Span, Store, Time, open, span, verify  # noqa: A004
+from ._native import (
+    Gap,
+    Gaps,
+    Run,
+    Segment,
+    Selection,
+    Signal,
+    Span,
+    Store,
+    Time,
+    backup,
+    open,  # noqa: A004
+    span,
+    verify,
+)
 from .convert import from_obspy
 from .sources import scan
 
@@ -20,6 +34,7 @@ __all__ = [
     "Span",
     "Store",
     "Time",
+    "backup",
     "from_obspy",
     "open",
     "scan",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import UsageError
+from .writing import refuse_inside_store
 
 if TYPE_CHECKING:
     from ._native import Segment, Selection, Signal
@@ -215,6 +216,7 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
     from ._native import Signal
 
     if isinstance(destination, str | os.PathLike):
+        refuse_inside_store(destination)
         descriptor = os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         opened.add((os.fspath(destination), "descriptor", descriptor))
         _refuse_the_same(descriptor, os.fspath(destination), sources)

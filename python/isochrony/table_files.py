@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .extras import require
-from .writing import named, unfinished
+from .writing import OutputFile
 
 if TYPE_CHECKING:
     from ._native import NativeTable
@@ -39,15 +38,8 @@ class TableFile:
         self._rows = self._bytes = self._written = 0
         self._schema = self._pyarrow.table(empty).schema
         compression = asked.get("compression") or "none"
-        if self._path.exists() and not self._path.is_file():
-            raise OSError(f"cannot write {self._path}: it is no file; choose another name")
         # Two runs may write files of one name: each has its own until it is done.
-        self._part = unfinished(self._path)
-        try:
-            self._file = self._part.open("wb")
-        except BaseException:
-            self._part.unlink(missing_ok=True)
-            raise
+        self._file = OutputFile(self._path, replace=True)
         try:
             if kind == "sink_parquet":
                 parquet = require("pyarrow.parquet", "writing Parquet")
@@ -88,25 +80,28 @@ class TableFile:
         table = self._pyarrow.Table.from_batches(self._waiting, self._schema)
         self._written += self._rows
         self._waiting, self._rows, self._bytes = [], 0, 0
-        self._writer.write_table(table)
+        try:
+            self._writer.write_table(table)
+        except Exception as error:
+            # Arrow says it in words of its own.
+            if self._file.failure is not None:
+                raise self._file.failure from error
+            raise
 
     def _end(self, name: Path) -> None:
         try:
             self._flush()
             self._writer.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            named(self._part, name)
-        except BaseException:
+            self._file.commit(name)
+        except BaseException as error:
+            failure = self._file.failure
             self._drop()
+            if failure is not None and not isinstance(error, KeyboardInterrupt):
+                raise failure from error
             raise
 
     def _drop(self) -> None:
-        # The disk may be full, so that not even what was buffered can be written.
+        # Closing the writer would write the end of the file, for which a full disk has no room.
+        self._file.discard()
         with contextlib.suppress(Exception):
             self._writer.close()
-        with contextlib.suppress(OSError):
-            self._file.close()
-        with contextlib.suppress(OSError):
-            self._part.unlink(missing_ok=True)

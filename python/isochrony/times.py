@@ -9,6 +9,7 @@ rate is a ratio of two whole numbers.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import numbers
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +20,7 @@ import numpy.typing as npt
 
 from .native_errors import StoreIndexError, StoreTypeError, TimeArgumentError, TimeError
 
-__all__ = ["Rate", "civil", "duration", "indices", "instants", "number", "rate", "ratio", "to_datetime"]
+__all__ = ["Rate", "civil", "duration", "exact_number", "indices", "instants", "number", "rate", "ratio", "to_datetime"]
 
 _NS = 1_000_000_000
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -76,7 +77,14 @@ class Rate(float):
 
 
 def _split(ns: int | Fraction) -> tuple[int, int]:
-    """Whole nanoseconds and the fraction in 2**-32, to the nearest."""
+    """Whole nanoseconds and the fraction in 2**-32, to the nearest.
+
+    Raises:
+        TimeError: beyond 2**95 ns, which no time can be.
+    """
+    if not -(1 << 95) < ns < 1 << 95:
+        bits = math.floor(max(ns, -ns)).bit_length() - 1
+        raise TimeError(f"2**{bits} ns are beyond all times that can be told; give less than 1e19 s")
     if isinstance(ns, int):
         return ns, 0
     units = round(ns * 2**32)
@@ -189,12 +197,22 @@ def number(value: object) -> tuple[int, int]:
     Raises:
         TimeArgumentError: anything else, also NaN and infinity.
     """
+    return _split(_value(value))
+
+
+def exact_number(value: object) -> tuple[str, str]:
+    """A value of a timebase as `number` takes it, not rounded: numerator and denominator as text."""
+    exact = _value(value)
+    return str(exact.numerator), str(exact.denominator)
+
+
+def _value(value: object) -> Fraction:
     exact = _number(value)
     if exact is None:
         raise TimeArgumentError(
             f"got {value!r} where a value of a timebase is expected; give a finite number; for times use isochrony.span"
         )
-    return _split(exact)
+    return exact
 
 
 def ratio(value: object) -> tuple[int, int]:

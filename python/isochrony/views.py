@@ -11,7 +11,7 @@ them as what they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,10 +55,11 @@ class Views(Mapping[str, "PlanView"]):
             StoreError: a signal or a view has the name (also FileExistsError), or the store is open for reading.
         """
         saved = json.loads(plan.to_json())
-        writing = [node["op"] for node in saved["nodes"] if node["op"] in ("sink", "annotate", "each")]
-        if writing or plan.kind not in ("samples", "frames"):
-            what = f"it would {writing[0]}" if writing else f"it gives {plan.kind}"
-            raise PlanError(f"view {name!r} is refused: {what}; a view is a plan that gives samples or windows")
+        _refuse_effects(name, saved)
+        if plan.kind not in ("samples", "frames"):
+            raise PlanError(
+                f"view {name!r} is refused: it gives {plan.kind}; a view is a plan that gives samples or windows"
+            )
         views = self._saved()
         if not name or name in self._store.keys() or (name in views and not overwrite):  # noqa: SIM118
             raise StoreExistsError(
@@ -85,14 +86,37 @@ class Views(Mapping[str, "PlanView"]):
         return StoreKeyError(f"no view is called {name!r}; there are: {known}")
 
     def __getitem__(self, name: str) -> PlanView:
+        return self.open(name)
+
+    def open(self, name: str, *, allow_functions: bool | Iterable[str] = False) -> PlanView:
+        """A view by its name; ``store.views[name]`` and ``store[name]`` do the same and allow no functions.
+
+        Parameters:
+            name: of the view.
+            allow_functions: whether Python functions that it calls are imported, as for `Plan.from_json`: a store that
+                somebody else wrote may name any.
+
+        Raises:
+            KeyError: there is none of that name.
+            PlanError: its plan cannot be read, writes, or calls functions that are not allowed (code
+                "functions_not_allowed").
+        """
         saved = self._saved().get(name)
         if saved is None:
             raise self._missing(name)
+        names = tuple(allow_functions) if isinstance(allow_functions, list | tuple | set) else allow_functions
         try:
-            return PlanView(self._store, name, saved, Plan.from_json(saved, store=self._store))
-        except (PlanError, TypeError, KeyError) as error:
-            message = f"view {name!r} cannot be opened: {error}; or forget it: del store.views[{name!r}]"
-            raise PlanError(message) from error
+            _refuse_effects(name, saved)
+            plan = Plan.from_json(saved, store=self._store, allow_functions=names)
+            return PlanView(self._store, name, saved, plan, names)
+        except (PlanError, TypeError, KeyError, AttributeError) as error:
+            if getattr(error, "code", "") == "functions_not_allowed":
+                message = f"view {name!r} is not opened: {error}: store.views.open({name!r}, allow_functions=True)"
+            else:
+                message = f"view {name!r} cannot be opened: {error}; or forget it: del store.views[{name!r}]"
+            refused = PlanError(message)
+            refused.code = getattr(error, "code", refused.code)
+            raise refused from error
 
     def plans(self) -> dict[str, str]:
         """What each view does, in words, or what is wrong with it."""
@@ -101,7 +125,8 @@ class Views(Mapping[str, "PlanView"]):
             try:
                 shown[name] = str(self[name].plan)
             except PlanError as error:
-                shown[name] = f"damaged: {error}"
+                opened = error.code == "functions_not_allowed"
+                shown[name] = f"not opened: {error}" if opened else f"damaged: {error}"
         return shown
 
     def __delitem__(self, name: str) -> None:
@@ -124,6 +149,23 @@ class Views(Mapping[str, "PlanView"]):
         return f"<Views of {self._store.path}: {', '.join(self) or 'none'}>"
 
 
+# Operators that do more than compute: they write, send, or call what may do anything.
+_EFFECTS = ("sink", "annotate", "each", "sink_wav", "sink_parquet", "sink_ipc", "send")
+# Sources that wait for what arrives: a view is of samples that are stored.
+_FEEDS = ("listen", "follow")
+
+
+def _refuse_effects(name: str, saved: Mapping[str, Any]) -> None:
+    """Refuse a plan that does more than compute, also one that somebody else put into the store."""
+    effects = [node["op"] for node in saved["nodes"] if node["op"] in _EFFECTS]
+    sources = [node["of"] for node in saved["nodes"] if node["op"] == "scan"]
+    effects += [feed for feed in _FEEDS if any(feed in source for source in sources)]
+    if effects:
+        raise PlanError(
+            f"view {name!r} is refused: it would {effects[0]}; a view is a plan that gives samples or windows"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class PlanView:
     """A plan that is read as a signal; made by `Store.save_view`, opened by its name.
@@ -135,12 +177,14 @@ class PlanView:
         name: in the store.
         saved: the plan as JSON objects.
         plan: the plan over all there is.
+        allow_functions: which Python functions may be imported, as it was opened.
     """
 
     store: Store
     name: str
     saved: Mapping[str, Any]
     plan: Plan
+    allow_functions: bool | Iterable[str] = False
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -204,7 +248,9 @@ class ViewPart:
             if node["op"] == "scan" and "signal" in node["of"]:
                 node = {**node, "range": self._range(node["of"]["signal"], node["range"])}
             nodes.append(node)
-        return Plan.from_json({**self.view.saved, "nodes": nodes}, store=self.view.store)
+        view = self.view
+        saved = {**view.saved, "nodes": nodes}
+        return Plan.from_json(saved, store=view.store, allow_functions=view.allow_functions)
 
     def _range(self, name: str, within: list[int] | None) -> list[int]:
         """Indices of a signal that the range covers: those of other signals than the first by civil time."""

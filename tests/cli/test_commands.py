@@ -134,7 +134,7 @@ def test_verify_is_sound(store: str, capsys: pytest.CaptureFixture[str]) -> None
 
 def test_verify_names_a_flipped_bit_of_a_short_signal(store: str, capsys: pytest.CaptureFixture[str]) -> None:
     with (Path(store) / "bench" / "plain" / "data" / "c" / "0").open("r+b") as shard:
-        shard.seek(65_536 + 4 * 1234)
+        shard.seek(4096 + 4 * 1234)
         byte = shard.read(1)[0]
         shard.seek(-1, 1)
         shard.write(bytes([byte ^ 8]))
@@ -157,7 +157,7 @@ def test_verify_names_damage_and_the_status_says_so(store: str, capsys: pytest.C
     said = run(capsys, "verify", store, code=1)
     assert "zarr.json" in said
     assert said.splitlines()[0].count(store) == 1
-    run(capsys, "verify", store, "--repair")
+    assert "all repaired, nothing lost" in run(capsys, "verify", store, "--repair", code=5)
     assert "sound" in run(capsys, "verify", store)
 
 
@@ -191,7 +191,7 @@ def test_tables_carry_times_and_leave_the_gap_out(
     assert times[2000] - times[1999] == np.timedelta64(5_010_000_000, "ns")
     export(capsys, f"{store}/stn/pressure", tmp_path / "a.csv")
     rows = list(csv.DictReader((tmp_path / "a.csv").open()))
-    assert [int(row["pressure"]) for row in rows] == samples.tolist()
+    assert [int(row["stn/pressure [mbar]"]) for row in rows] == samples.tolist()
     assert rows[1]["time"].startswith("2010-03-01T00:00:00.01")
 
 
@@ -227,21 +227,56 @@ def test_audio_round_trip(
     assert np.array_equal(read, samples[:1000])
 
 
-def test_what_was_exported_imports_again(
-    store: str, samples: np.ndarray, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_what_was_exported_comes_back_as_one_signal_with_its_name_and_unit(
+    store: str, samples: np.ndarray, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "out").mkdir()
-    export(capsys, f"{store}/stn/pressure", tmp_path / "out" / "a.csv")
+    export(capsys, f"{store}/stn/pressure", tmp_path / "out" / f"a{suffix}")
     again = tmp_path / "again.iso"
-    table = tmp_path / "out" / "a.csv"
-    assert main(["import", str(table), str(again), "--unit", "mbar", "--json"]) == 0
+    assert main(["import", str(tmp_path / "out"), str(again), "--json"]) == 0
     summary: dict[str, Any] = json.loads(capsys.readouterr().out)
-    names = [one["name"] for one in summary["signals"]]
-    assert names == ["a/index", "a/pressure"]
-    signal = iso.open(again)["a/pressure"]
+    assert [one["name"] for one in summary["signals"]] == ["stn/pressure"]
+    signal = iso.open(again)["stn/pressure"]
+    assert (signal.unit, signal.rate) == ("mbar", RATE)
     assert signal.sample_count == 3000
     assert len(signal.gaps) == 1
     assert np.array_equal(signal.counts[:2000], samples[:2000])
+    # Without civil time only Parquet knows the rate.
+    export(capsys, f"{store}/bench/plain", tmp_path / "out" / f"b{suffix}")
+    rate = [] if suffix == ".parquet" else ["--rate", "8000"]
+    assert main(["import", str(tmp_path / "out" / f"b{suffix}"), str(again), *rate]) == 0
+    plain = iso.open(again)["bench/plain"]
+    assert (plain.sample_count, plain.rate) == (4000, 8000)
+
+
+def test_complex_samples_go_to_parquet_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = np.random.default_rng(2).normal(size=(500, 2)).astype("f4").view("c8")[:, 0]
+    with iso.open(tmp_path / "a.iso", mode="x") as store:
+        signal = store.create("radar/iq", dtype="c8", rate=1000, start=START)
+        signal.append(values)
+        store.commit()
+    target = f"{tmp_path / 'a.iso'}/radar/iq"
+    for suffix in (".csv", ".wav", ".flac", ".mseed"):
+        assert main(["export", target, "--out", str(tmp_path / f"a{suffix}")]) == 2
+        assert re.search(r"complex.* samples; write .*\.parquet", capsys.readouterr().err)
+    export(capsys, target, tmp_path / "a.npy")
+    assert np.array_equal(np.load(tmp_path / "a.npy"), values)
+    export(capsys, target, tmp_path / "a.parquet")
+    assert main(["import", str(tmp_path / "a.parquet"), str(tmp_path / "b.iso")]) == 0
+    assert np.array_equal(np.asarray(iso.open(tmp_path / "b.iso")["radar/iq"][:].counts), values)
+
+
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
+def test_audio_refuses_a_rate_that_is_no_whole_number_of_hz(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with iso.open(tmp_path / "a.iso", mode="x") as store:
+        store.create("a", dtype="i2", rate=100.5).append(np.zeros(100, "i2"))
+        store.commit()
+    assert main(["export", f"{tmp_path / 'a.iso'}/a", "--out", str(tmp_path / f"a{suffix}")]) == 2
+    assert "201/2 Hz (100.5)" in capsys.readouterr().err
+    assert not (tmp_path / f"a{suffix}").exists()
 
 
 def test_an_existing_file_is_not_replaced_unasked(
@@ -371,3 +406,11 @@ def test_truncated_raw_files_are_refused_in_the_words_of_whoever_asked(
         assert reason.endswith("take its 499 whole samples with partial=True")
     assert main(["import", str(source), str(path), *RAW, "--partial"]) == 0
     assert iso.open(path)["stn_1"].sample_count == 2999
+
+
+def test_a_start_with_a_fraction_is_that_instant(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "sound.wav", np.zeros(100, "i2"), 1000)
+    for text in ("2024-05-01T06:00:00.5Z", "2024-05-01T06:00:00.25Z", "2024-05-01T06:00:00.123456789Z"):
+        assert main(["import", str(tmp_path / "sound.wav"), str(tmp_path / f"{text}.iso"), "--start", text]) == 0
+        with iso.open(tmp_path / f"{text}.iso") as store:
+            assert store["sound"].time_of(0) == iso.Time(text)

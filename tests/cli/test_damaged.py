@@ -124,3 +124,79 @@ def test_a_plan_whose_store_is_gone_says_what_a_command_line_can_do(
     assert said.count("\n") == 1
     with pytest.raises(iso.StoreError, match='open with mode "a"'):
         iso.open(tmp_path / "a.iso")
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> Path:
+    """A sealed signal without its only shard, and a plan that reads it."""
+    path = tmp_path / "sealed.iso"
+    with iso.open(path, "x") as store:
+        signal = store.create("a", dtype="i2", rate=100, start="2020-01-01")
+        signal.append(np.arange(3000, dtype="i2"))
+        store.commit()
+        (tmp_path / "plan.json").write_text(iso.scan(signal).rewindow(10).map(lambda s: s.max()).to_json())
+        signal.seal()
+    (path / "a/data/c/0").unlink()
+    return path
+
+
+@pytest.mark.parametrize("out", ["a.csv", "a.npy", "a.wav"])
+def test_export_of_a_sealed_signal_without_its_shard_is_an_error_and_leaves_nothing(
+    out: str, sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    assert main(["export", f"{sealed}/a", "--out", str(tmp_path / out)]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("isochrony: ")
+    assert "verify" in said or "copy" in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_is_wrong_with_a_store_is_never_called_a_wrong_command_line(
+    sealed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost = tmp_path / "lost.iso"
+    shutil.copytree(sealed, lost)
+    shutil.rmtree(lost / "a")
+    torn = tmp_path / "torn.iso"
+    shutil.copytree(sealed, torn)
+    (torn / ".isochrony/MANIFEST").write_text("{}")
+    for store in (sealed, lost, torn):
+        plan = (tmp_path / "plan.json").read_text().replace(str(sealed), str(store))
+        (tmp_path / "own.json").write_text(plan)
+        for line in (
+            ["scan", f"{store}/a", "--window", "10"],
+            ["run", str(tmp_path / "own.json")],
+            ["plot", f"{store}/a", "--out", str(tmp_path / "a.png")],
+            ["export", f"{store}/a", "--out", str(tmp_path / "a.csv")],
+            ["send", f"{store}/a", "-"],
+            ["seal", f"{store}/a", "--undo"],
+        ):
+            assert main(line) in (1, 3), (store.name, line, capsys.readouterr().err)
+
+
+def test_info_says_which_signal_is_shown_as_it_was_before_a_lost_commit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, copy = tmp_path / "a.iso", tmp_path / "copy.iso"
+    with iso.open(path, "x") as store:
+        store.create("n/a", dtype="i2", rate=100, start="2020-01-01").append(np.arange(500, dtype="i2"))
+        store.commit()
+        store.checkpoint()
+        for _ in range(2):
+            store["n/a"].append(np.arange(50, dtype="i2"))
+            store.commit()
+        # As a killed writer leaves it, and then a bit of the last record flips.
+        shutil.copytree(path, copy)
+    log = next((copy / ".isochrony").glob("log.*"))
+    content = bytearray(log.read_bytes())
+    content[len(content.rstrip(b"\0")) - 1] ^= 1
+    log.write_bytes(content)
+    assert main(["info", str(copy)]) == 1
+    shown = capsys.readouterr()
+    assert "550" in shown.out
+    assert shown.err.startswith("isochrony: n/a is shown as it was before its last commit: the redo log lost a commit")
+    assert f"isochrony verify {copy} --repair" in shown.err
+    assert main(["info", str(copy), "--json"]) == 1
+    assert [one["code"] for one in json.loads(capsys.readouterr().out)["damaged"]] == ["lost_commit"]
+    assert main(["info", str(path)]) == 0

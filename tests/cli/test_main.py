@@ -18,6 +18,7 @@ from isochrony.cli.summary import print_refused
 from isochrony.cli.tables import render, short_time
 from isochrony.cli.words import as_options
 from isochrony.errors import IsochronyError, MissingExtraError, UsageError
+from isochrony.times import Rate
 
 
 def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -342,3 +343,9 @@ def test_other_shells_list_every_command_and_option(shell: str, capsys: pytest.C
     assert "codec" in script
     if (path := shutil.which(shell)) is not None:
         subprocess.run([path, "-n"], input=script, text=True, check=True)
+
+
+def test_a_window_in_seconds_is_a_decimal() -> None:
+    for samples in range(1, 1000):
+        assert window_samples(f"{samples / 100}s", 100.0) == samples
+        assert window_samples(f"{samples / 100}s", Rate(100)) == samples

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +92,48 @@ def test_where_errors_cannot_be_told_the_status_says_so(errors: str, store: Path
     done = shell(f"isochrony info STORE {errors}", store)
     assert done.returncode == 0
     assert "a" in done.stdout
+
+
+HOSTILE = "a\x1b[31m\x07\x9b2J\u202egnp.\udcff"
+
+
+def test_no_argument_and_no_name_of_a_file_reaches_a_terminal_as_a_command(store: Path, tmp_path: Path) -> None:
+    folder = tmp_path / HOSTILE.replace("\udcff", "")
+    folder.mkdir()
+    (folder / f"{HOSTILE}.csv").write_text("no recording\n")
+    lines = [
+        ["info", HOSTILE],
+        ["info", f"{store}/{HOSTILE}"],
+        [HOSTILE],
+        ["info", f"--{HOSTILE}"],
+        ["export", f"{store}/{HOSTILE}", "--out", HOSTILE],
+        ["scan", f"{store}/a", "--window", HOSTILE],
+        ["plot", f"{store}/a", "--out", HOSTILE],
+        ["run", HOSTILE],
+        ["import", str(folder), str(tmp_path / f"{HOSTILE}.iso")],
+        ["import", str(folder / HOSTILE), str(tmp_path / "b.iso")],
+        ["verify", HOSTILE],
+        ["send", f"{store}/a", HOSTILE],
+        ["record", "udp://127.0.0.1:0", str(tmp_path / "c.iso"), "--dtype", HOSTILE],
+        ["calibrate", "--dir", HOSTILE],
+        ["demo", "--from", HOSTILE, "--dir", HOSTILE],
+        ["pipe", HOSTILE],
+    ]
+    for line in lines:
+        # To a terminal, both outputs.
+        controller, terminal = pty.openpty()
+        command = [sys.executable, "-m", "isochrony", *line]
+        arguments = [os.fsencode(one) for one in command]
+        with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal) as child:
+            os.close(terminal)
+            said = b""
+            # A terminal whose other side is gone is an error when it is read.
+            with contextlib.suppress(OSError):
+                while got := os.read(controller, 4096):
+                    said += got
+            assert child.wait(60) in (1, 2, 3), (line, said)
+        os.close(controller)
+        text = said.decode("utf-8", "surrogateescape")
+        bad = [one for one in text if not one.isprintable() and one not in "\r\n\t"]
+        assert not bad, (line, text)
+        assert text.strip(), line

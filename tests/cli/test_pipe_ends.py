@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import isochrony as iso
+from processes import unshare
 
 ISOCHRONY = [sys.executable, "-m", "isochrony", "pipe"]
 DATA = hashlib.shake_128(b"isochrony").digest(1_000_000)
@@ -72,18 +73,6 @@ def test_a_file_that_may_grow_no_further(tmp_path: Path) -> None:
     assert out == DATA[: 300 * 1024]
     assert f"after {300 * 1024} bytes: File too large" in done.stderr
     assert done.stderr.endswith(part(300 * 1024, "descriptor 1") + "\n")
-
-
-def unshare() -> list[str] | None:
-    """What gives a command mounts of its own, as root or in a user namespace; None where neither is permitted."""
-    for command in (["unshare", "--mount"], ["unshare", "--map-root-user", "--mount"]):
-        test = [*command, "mount", "-t", "tmpfs", "-o", "size=1m", "none", "/mnt"]
-        try:
-            if subprocess.run(test, capture_output=True, timeout=60).returncode == 0:
-                return command
-        except OSError:
-            return None
-    return None
 
 
 @pytest.mark.parametrize("order", ["none", "output", "execution", "both"])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal as signals
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -14,9 +17,10 @@ import numpy as np
 import pytest
 
 import isochrony as iso
+from hostile_feed import frame
 from isochrony.cli import main
 from isochrony.cli.exits import Exit
-from processes import PROGRAM, wait_for
+from processes import PROGRAM, unshare, wait_for
 
 RATE = 2000
 
@@ -162,3 +166,108 @@ def test_completion_knows_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     assert "--framing" in script and "--jitter" in script and "record" in script and "send" in script
+
+
+@pytest.mark.parametrize("dtype", ["0001-01-01", "(1,)(", "2**99i", "(", "f4,", "much"])
+def test_a_type_that_numpy_does_not_know_is_a_wrong_option(
+    dtype: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["record", "udp://127.0.0.1:0", str(tmp_path / "a.iso"), "a", "--dtype", dtype, "--rate", "100"]
+    assert main([*line, "--silence", "0.01"]) == 2
+    assert "dtype" in capsys.readouterr().err
+
+
+SMALL_DISK = """
+mount -t tmpfs -o size=6m none disk
+"$@" < feed
+echo "code $?"
+python=$1
+"$python" -c "import sys; from isochrony.cli import main; sys.exit(main())" verify disk/a.iso > verified 2>&1
+echo "verify $?"
+exec "$python" -c "
+import sys, isochrony as iso
+with iso.open('disk/a.iso') as store:
+    open('kept', 'wb').write(store['a'].counts[:].tobytes())
+"
+"""
+
+
+def test_a_disk_that_fills_up_ends_a_recording_and_keeps_what_was_committed(tmp_path: Path) -> None:
+    mounted = unshare()
+    if mounted is None:
+        pytest.skip("needs a mount of its own, which is not permitted here")
+    (tmp_path / "disk").mkdir()
+    os.mkfifo(tmp_path / "feed")
+    line = ["record", "-", "disk/a.iso", "a", "--dtype", "u1", "--rate", "1000000", "--framing", "raw"]
+    process = subprocess.Popen(
+        [*mounted, "bash", "-c", SMALL_DISK, "bash", sys.executable, "-c", PROGRAM, *line],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    # Numbers that do not compress, at 1.5 MB/s: the fourth or fifth commit finds no room.
+    samples = np.random.default_rng(7).integers(0, 256, 20_000_000, dtype="u1").tobytes()
+    try:
+        with (tmp_path / "feed").open("wb", buffering=0) as feed:
+            for at in range(0, len(samples), 75_000):
+                feed.write(samples[at : at + 75_000])
+                time.sleep(0.05)
+    except BrokenPipeError:
+        pass
+    out, err = process.communicate(timeout=120)
+    said = [line for line in err.splitlines() if not line.startswith("listening at ")]
+    assert out == "code 3\nverify 0\n", (out, err, (tmp_path / "verified").read_text())
+    assert len(said) == 1 and "disk is full; free some space" in said[0], err
+    kept = (tmp_path / "kept").read_bytes()
+    assert len(kept) > 1_500_000, "what earlier commits had"
+    assert samples.startswith(kept)
+
+
+@pytest.mark.parametrize("what", ["index", "stamp", "end", "counter"])
+def test_one_datagram_from_afar_ends_no_recording(what: str, tmp_path: Path) -> None:
+    got = tmp_path / "got.iso"
+    framing = ">u4" if what == "counter" else "isochrony"
+    process, address = recording(
+        "udp://127.0.0.1:0",
+        str(got),
+        "a",
+        "--dtype",
+        "i4",
+        "--rate",
+        "1000",
+        "--framing",
+        framing,
+        "--silence",
+        "3",
+        "--json",
+    )
+    to = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    to.connect(("127.0.0.1", int(address.rpartition(":")[2])))
+    begin = 1_767_225_600_000_000_000
+    values = np.arange(20_000, dtype="<i4")
+    stray = np.full(100, -1, dtype="<i4").tobytes()
+    for number in range(200):
+        part = values[100 * number : 100 * number + 100].tobytes()
+        if number == 77:
+            far = {
+                "index": frame(5, 1 << 61, stray, time_ns=begin),
+                "stamp": frame(5, 7700, stray, time_ns=1 << 62),
+                "end": frame(5, 1 << 50, b"", end=True),
+                "counter": struct.pack(">I", 1 << 31) + stray,
+            }
+            to.send(far[what])
+        if what == "counter":
+            to.send(struct.pack(">I", number) + part)
+        else:
+            to.send(frame(5, 100 * number, part, time_ns=begin + number * 10**8))
+        time.sleep(0.02)
+    if what != "counter":
+        to.send(frame(5, len(values), b"", end=True))
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    counts = json.loads(out)["counts"]
+    assert (counts["samples"], counts["malformed_frames"], counts["lost_samples"]) == (20_000, 1, 0), counts
+    with iso.open(got) as store:
+        assert np.array_equal(store["a"].counts[:], values)
+        assert len(store["a"].gaps) == 0 and len(store["a"].runs()) == 1

@@ -161,3 +161,24 @@ def test_ctrl_c_ends_a_run_soon_and_keeps_what_was_committed(tmp_path: Path) -> 
         expected = np.sin(np.arange(20_000.0)).std()
         np.testing.assert_allclose(store["spread"][:1].values(), expected, rtol=1e-12)
     assert iso.verify(path)["damage"] == []
+
+
+def test_a_damaged_signal_and_one_that_is_not_there_have_their_own_exit_codes(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with iso.open(store, "r+") as there:
+        # Its name is in what is said of it; a name is no reason.
+        there.create("no signal here", dtype="f8", rate=100).append(np.arange(9.0))
+        there["no signal here"].append_gap(samples=7)
+    plan = saved(store, iso.scan(iso.open(store)["no signal here"]).count())
+    assert main(["run", plan]) == 0
+    shutil.rmtree(store / "no signal here" / "gaps")
+    capsys.readouterr()
+    assert main(["run", plan]) == Exit.STORE
+    assert "is there and cannot be opened" in capsys.readouterr().err
+    text = Path(plan).read_text()
+    Path(plan).write_text(text.replace("no signal here", "nothing"))
+    assert main(["run", plan]) == Exit.USAGE
+    Path(plan).write_text(text)
+    shutil.rmtree(store)
+    assert main(["run", plan]) == Exit.USAGE

@@ -59,8 +59,8 @@ def test_a_mistake_of_ours_is_one_line_too(
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full after the first bytes of an export, which the system tells without a file's name."""
 
-    def write(_signal: Any, _segments: Any, out: Path) -> None:
-        out.write_text("half of it")
+    def write(_signal: Any, _segments: Any, file: Any) -> None:
+        file.write(b"half of it")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setitem(exporters._WRITERS, ".csv", write)

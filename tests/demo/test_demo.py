@@ -175,3 +175,20 @@ def test_ones_own_raw_files_get_the_same_findings(
     theirs = {one.signal: one for one in examine(iso.open(folder / "water.iso").values()).stations}
     for one in examine(signals).stations:
         assert [run.rate_hz for run in one.runs] == [run.rate_hz for run in theirs[one.signal].runs]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_ones_own_files_that_are_no_recordings_leave_no_store_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], raw: bool
+) -> None:
+    source, out = tmp_path / "source", tmp_path / "out"
+    source.mkdir()
+    (source / "notes.txt").write_text("nothing to import\n")
+    options = ["--layout", "{station}_{epoch}.raw", "--dtype", "<i2", "--rate", "100"] if raw else []
+    for existing in (False, True):
+        if existing:
+            out.mkdir()
+            (out / "mine.txt").write_text("mine")
+        assert main(["demo", "--from", str(source), "--dir", str(out), *options]) == 2
+        assert "could be imported" in capsys.readouterr().err
+        assert [path.name for path in out.iterdir()] == ["mine.txt"] if existing else not out.exists()

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isochrony.errors import BadSourceError
-from isochrony.importers.block import Block, Options
-from isochrony.importers.columns import Batch, blocks_of, is_time_name, parse_times
+from isochrony.importers.block import Block, Options, Stamp
+from isochrony.importers.columns import Batch, is_time_name, parse_times, time_unit_ns
+from isochrony.importers.stretches import blocks_of
 
 START = 1_267_401_600_000_000_000
 
@@ -54,6 +55,13 @@ def test_iso_times_are_those_of_the_standard_library(
         ("2010-03-01", START, 86_400 * 10**9),
         ("2010-03-01T00:30", START + 1800 * 10**9, 60 * 10**9),
         ("2010-03-01 00:00:00.1234567891", START + 123_456_789, 1),
+        ("20100301", START, 86_400 * 10**9),
+        ("2010030100", START, 3600 * 10**9),
+        ("201003010030", START + 1800 * 10**9, 60 * 10**9),
+        ("20100301003005", START + 1805 * 10**9, 10**9),
+        ("20100301003005250", START + 1805_250_000_000, 10**6),
+        ("1.267401600250000000e+09", START + 250_000_000, 1),
+        ("99999999999", 99_999_999_999 * 10**6, 10**6),
     ],
 )
 def test_epoch_numbers_and_short_forms_carry_their_resolution(text: str, ns: int, resolution: int) -> None:
@@ -66,6 +74,13 @@ def test_the_finest_digit_of_a_column_is_its_resolution() -> None:
     assert parse_times(["2010-03-01T00:00:00", "2010-03-01T00:00:00.01"])[1] == 10**7
 
 
+@pytest.mark.parametrize("zone", ["+99:99", "+14:01", "-1500", "+0260", "-23:59"])
+def test_rejects_zones_that_nobody_lives_in(zone: str) -> None:
+    with pytest.raises(BadSourceError, match=r"row 1: .*its zone is not between -14:00 and \+14:00"):
+        parse_times([f"2010-03-01T00:00:00{zone}"])
+    assert parse_times(["2010-03-01T14:00:00+14:00"])[0][0] == START
+
+
 def test_rejects_text_that_is_no_time_and_names_its_row() -> None:
     with pytest.raises(BadSourceError, match=r"row 8: 'noon' is not a time"):
         parse_times(["2010-03-01", "noon"], first_row=7)
@@ -74,6 +89,31 @@ def test_rejects_text_that_is_no_time_and_names_its_row() -> None:
 @pytest.mark.parametrize("name", ["time", "Time (UTC)", "timestamp", "DateTime", "t", "epoch", "utc", "time_ns"])
 def test_knows_names_of_time_columns(name: str) -> None:
     assert is_time_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ns", "resolution"),
+    [
+        ("time_us", "1267401600000000", START, 1_000),
+        ("time_ms", "1267401600000", START, 10**6),
+        ("t (us)", "1500000", 1_500_000_000, 1_000),
+        ("t[ns]", "1500000", 1_500_000, 1),
+        ("time (s)", "1267401600.5", START + 500_000_000, 10**8),
+        ("Time [ms]", "12.25", 12_250_000, 10_000),
+        ("timestamp_s", "0", 0, 10**9),
+        ("elapsed (min)", "2", 120 * 10**9, 60 * 10**9),
+        ("t (\u00b5s)", "7", 7_000, 1_000),
+    ],
+)
+def test_a_unit_in_the_name_of_a_column_is_that_of_its_numbers(name: str, text: str, ns: int, resolution: int) -> None:
+    assert is_time_name(name)
+    times, finest = parse_times([text], 1, time_unit_ns(name))
+    assert (int(times[0]), finest) == (ns, resolution)
+
+
+@pytest.mark.parametrize("name", ["time", "timestamp", "Time (UTC)", "utc", "datetime_utc", "ts"])
+def test_a_name_without_a_unit_states_none(name: str) -> None:
+    assert time_unit_ns(name) is None
 
 
 @pytest.mark.parametrize("name", ["temperature", "value", "pressure", "station", "sometimes"])
@@ -172,6 +212,15 @@ def test_many_gaps_never_enter_the_rate() -> None:
     assert {block.rate for block in blocks} == {Fraction(1)}
 
 
+@pytest.mark.parametrize("digit", [10**4, 10**7])
+def test_gaps_in_most_windows_of_a_short_table_never_enter_the_rate(digit: int) -> None:
+    # 40 rows at 100 Hz: of 31 windows of nine rows 18 hold a gap.
+    kept = [k for k in range(100_043) if not 10 <= k < 100_010 and not 100_018 <= k < 100_021]
+    blocks = collect(batch(seconds(*(k / 100 for k in kept), digit=digit), digit, v=np.zeros(len(kept))))
+    assert [len(block.samples) for block in blocks] == [10, 8, 22]
+    assert {block.rate for block in blocks} == {Fraction(100)}
+
+
 @pytest.mark.parametrize(
     ("rows", "digit"),
     [
@@ -219,3 +268,67 @@ def test_rejects_a_single_row_without_a_rate() -> None:
 def test_rejects_an_empty_table() -> None:
     with pytest.raises(BadSourceError, match="no rows"):
         collect(batch(np.empty(0, dtype=np.int64), 1, v=np.empty(0)))
+
+
+def test_rows_that_lie_an_hour_later_keep_their_own_time() -> None:
+    """An excursion that the rows before and behind it would hide: it has two stamps, and they agree."""
+    times = START + np.arange(3000) * 10**7
+    times[1000:2309] += 3600 * 10**9
+    blocks = collect(batch(times, 10**7, v=np.arange(3000)))
+    at = 0
+    late = 0
+    for block in blocks:
+        assert block.start is not None
+        assert block.start.ns == times[at]
+        late += 1000 <= at < 2309
+        at += len(block.samples)
+    assert (at, late) == (3000, 2)
+
+
+def test_rejects_another_rate_behind_a_gap_with_its_row() -> None:
+    rows = np.concatenate([np.arange(1000) / 100, 3600 + np.arange(1000) / 130])
+    with pytest.raises(BadSourceError, match=r"from row 1001 on its rate is 130\.\d+ Hz, not 100 Hz"):
+        collect(batch(seconds(*rows, digit=10**6), 10**6, v=np.zeros(2000)))
+
+
+@pytest.mark.parametrize("ppm", [-300, 40, 300])
+def test_a_drifting_clock_gives_a_stamp_wherever_it_leaves_the_line(ppm: int) -> None:
+    exact = START + np.arange(20_000) * 10**7 * (1 + ppm / 1e6)
+    times = exact.astype("i8")
+    blocks = collect(batch(times, 1, v=np.zeros(20_000)), rate=Fraction(100))
+    assert len(blocks) > 1
+    at = 0
+    for block in blocks:
+        assert block.start is not None
+        line = block.start.ns + np.arange(len(block.samples)) * 10**7
+        assert np.abs(line - times[at : at + len(line)]).max() <= 5_000_500
+        at += len(line)
+
+
+def test_jitter_beyond_the_digits_makes_the_stamps_as_coarse() -> None:
+    jitter = np.random.default_rng(1).integers(-2 * 10**6, 2 * 10**6, 2000)
+    (block,) = collect(batch(START + np.arange(2000) * 10**7 + jitter, 1, v=np.zeros(2000)), rate=Fraction(100))
+    assert block.start is not None
+    assert 3_500_000 < block.start.resolution_ns < 8_000_000
+    assert block.start.ns <= START <= block.start.ns + block.start.resolution_ns
+
+
+@pytest.mark.parametrize("count", [85, 3000])
+def test_jitter_beyond_the_digits_is_no_rate(count: int) -> None:
+    rng = np.random.default_rng(1)
+    jitter = rng.uniform(-0.15, 0.15, count)
+    times = seconds(*((np.arange(count) + jitter) / 100), digit=10**6)
+    assert {block.rate for block in collect(batch(times, 10**6, v=np.zeros(count)))} == {Fraction(100)}
+
+
+def test_times_that_count_from_the_start_of_the_file_need_to_be_told_it() -> None:
+    times = np.arange(100) * 10**7
+    elapsed = Batch(times, 10**7, {"v": np.zeros(100)}, 1, elapsed=True)
+    (block,) = collect(elapsed)
+    assert block.start is None
+    (block,) = collect(elapsed, start=Stamp(START))
+    assert block.start == Stamp(START, 10**7)
+    with_gap = Batch(np.where(times < 500_000_000, times, times + 10**9), 10**7, {"v": np.zeros(100)}, 1, elapsed=True)
+    with pytest.raises(BadSourceError, match=r"row 51: .* state when it starts with start="):
+        collect(with_gap)
+    assert len(collect(with_gap, start=Stamp(START))) == 2

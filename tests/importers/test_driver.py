@@ -11,7 +11,19 @@ import pytest
 import soundfile
 
 from isochrony.errors import BadSourceError, UsageError
-from isochrony.importers import Block, Format, Options, Stamp, driver, find_sources, format_named, formats, import_files
+from isochrony.importers import (
+    Block,
+    Format,
+    Omission,
+    Options,
+    Stamp,
+    driver,
+    find_sources,
+    format_named,
+    formats,
+    import_files,
+    sources,
+)
 
 
 class FakeSession:
@@ -21,6 +33,7 @@ class FakeSession:
         self.blocks: list[tuple[str, str, Any]] = []
         self.ended: list[str] = []
         self.refused: dict[str, str] = {}
+        self.incomplete: dict[str, str] = {}
         self.finished = 0
         self.commits = 0
         self._known = known or set()
@@ -41,6 +54,9 @@ class FakeSession:
     def reject(self, source: str, reason: str) -> None:
         self.refused[Path(source).name] = reason
 
+    def report(self, source: str, reason: str) -> None:
+        self.incomplete[Path(source).name] = reason
+
     def commit(self) -> None:
         self.commits += 1
 
@@ -59,11 +75,14 @@ class FakeStore:
         return self.session
 
 
-def read_fake(path: Path, signal: str, options: Options) -> Iterator[Block]:
-    """Lines of a text file: ``start``, ``start signal``, or ``bad``."""
+def read_fake(path: Path, signal: str, options: Options) -> Iterator[Block | Omission]:
+    """Lines of a text file: ``start``, ``start signal``, ``bad`` or ``noise``."""
     for line in path.read_text().splitlines():
         if line == "bad":
             raise BadSourceError("holds a bad line")
+        if line == "noise":
+            yield Omission("noise in a line")
+            continue
         start, _, name = line.partition(" ")
         stamp = Stamp(int(start)) if start != "-" else options.start
         yield Block(name or options.signal or signal, np.zeros(2), Fraction(1), stamp)
@@ -148,16 +167,18 @@ def test_signals_are_named_by_the_path_below_the_folder(tmp_path: Path) -> None:
 def test_a_layout_names_signal_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, s_200="-", s_100="-", other="-")
 
-    def match(relative: str) -> tuple[str, Stamp] | None:
+    def match(relative: str) -> tuple[str, Stamp | None]:
         name, _, time = relative.removesuffix(".fake").partition("_")
-        return (name, Stamp(int(time), 100)) if time else None
+        if not time:
+            raise BadSourceError("does not fit the layout")
+        return name, Stamp(int(time), 100)
 
     monkeypatch.setattr(driver, "_layout", lambda _template: match)
     session = run(tmp_path, layout="{station}_{epoch}.fake")
     assert session.ended == ["s_100.fake", "s_200.fake"]
     assert session.blocks[0][2]["start"] == (100, 0)
     assert session.blocks[0][2]["resolution"] == (100, 0)
-    assert session.refused == {"other.fake": "its name does not match the layout; rename it, or correct the layout"}
+    assert session.refused == {"other.fake": "does not fit the layout"}
 
 
 def test_a_forced_format_applies_to_every_file(tmp_path: Path) -> None:
@@ -236,8 +257,8 @@ def test_a_look_opens_only_what_changed_since_the_last_one(tmp_path: Path, monke
         np.save(tmp_path / f"{name}.npy", np.arange(10))
     (tmp_path / "c.dat").write_bytes(b"nothing known")
     opened: list[str] = []
-    real = driver.format_of
-    monkeypatch.setattr(driver, "format_of", lambda path: opened.append(path.name) or real(path))
+    real = sources.format_of
+    monkeypatch.setattr(sources, "format_of", lambda path: opened.append(path.name) or real(path))
     first = find_sources(tmp_path)
     assert sorted(opened) == ["a.npy", "b.npy", "c.dat"]
     opened.clear()
@@ -256,7 +277,7 @@ def test_rejects_a_missing_folder_and_an_empty_one(tmp_path: Path) -> None:
 
 
 def test_rejects_an_unknown_format(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="unknown format 'mp5'; known are raw, audio, csv"):
+    with pytest.raises(UsageError, match="unknown format 'mp5'; known are audio, csv"):
         find_sources(tmp_path, "mp5")
 
 
@@ -280,3 +301,40 @@ def test_the_sessions_options_are_those_of_the_user(tmp_path: Path) -> None:
 def test_a_path_is_no_open_store(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"got str where an open store .* iso\.open"):
         import_files(str(tmp_path / "x.iso"), tmp_path)
+
+
+def test_what_is_left_out_of_a_file_is_reported_and_the_file_is_done(tmp_path: Path) -> None:
+    write(tmp_path, a="10\nnoise\n20", b="30", many="40\n" + "noise\n" * 9)
+    session = run(tmp_path)
+    assert session.refused == {}
+    assert session.ended == ["a.fake", "b.fake", "many.fake"]
+    assert session.incomplete["a.fake"] == "the rest is imported, but not: noise in a line"
+    assert session.incomplete["many.fake"].endswith("noise in a line; and 4 more")
+
+
+def test_a_file_that_grows_while_it_is_followed_is_reported_as_it_was_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, a="10\nnoise", b="30\nnoise")
+    looks = 0
+
+    def sleep(_: float) -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            write(tmp_path, a="10\n20")
+        if looks == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver.time, "sleep", sleep)
+    session = run(tmp_path, follow=True)
+    assert list(session.incomplete) == ["b.fake"]
+
+
+def test_decoded_samples_are_held_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with more is read twice: it is refused whole all the same."""
+    monkeypatch.setattr(driver, "_HELD_BYTES", 3 * driver._BLOCK_BYTES)
+    write(tmp_path, a="\n".join(map(str, range(10))), b="\n".join(map(str, range(10))) + "\nbad")
+    session = run(tmp_path)
+    assert session.refused == {"b.fake": "holds a bad line"}
+    assert len(session.blocks) == 10

@@ -12,12 +12,17 @@ from obspy import Stream, Trace, UTCDateTime
 
 import isochrony as iso
 from isochrony.errors import BadSourceError
-from isochrony.importers import Block, Options, format_of, import_files
+from isochrony.importers import Block, Omission, Options, format_of, import_files
 from isochrony.importers.mseed import read, recognises
 
 
 def blocks(path: Path, **options: object) -> list[Block]:
-    return list(read(path, "unused", Options(**options)))  # type: ignore[arg-type]
+    parts = read(path, "unused", Options(**options))  # type: ignore[arg-type]
+    return [part for part in parts if isinstance(part, Block)]
+
+
+def omissions(path: Path) -> list[str]:
+    return [part.reason for part in read(path, "unused", Options()) if isinstance(part, Omission)]
 
 
 def by_signal(found: list[Block]) -> dict[str, list[Block]]:
@@ -126,24 +131,25 @@ def one_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_rejects_a_truncated_file_whole_and_takes_its_records_on_request(one_file: Path) -> None:
+def test_takes_the_whole_records_of_a_truncated_file_and_says_what_is_missing(one_file: Path) -> None:
     whole = one_file.read_bytes()
     one_file.write_bytes(whole[:-100])
-    with pytest.raises(BadSourceError):
-        blocks(one_file)
     complete = list(obspy.read(io.BytesIO(whole[:-512])))
-    taken = by_signal(blocks(one_file, partial=True))
+    taken = by_signal(blocks(one_file))
+    (omission,) = omissions(one_file)
+    assert omission == f"byte {len(whole) - 512}: a record of 512 bytes is cut short after 412"
     for one in complete:
         ours = np.concatenate([block.samples for block in taken[f"XX/{one.stats.station}/--/HHZ"]])
         assert np.array_equal(ours, one.data)
 
 
-def test_rejects_a_truncated_full_volume(volcano: Path, tmp_path: Path) -> None:
+def test_takes_the_whole_records_of_a_truncated_volume(volcano: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.seed"
     path.write_bytes(volcano.read_bytes()[:-1000])
-    with pytest.raises(BadSourceError, match=r"truncated.*partial=True"):
-        blocks(path)
-    assert blocks(path, partial=True)
+    assert len(blocks(path)) == len(blocks(volcano)) - 1
+    (omission,) = omissions(path)
+    assert "a record of 4096 bytes is cut short after 3096" in omission
+    assert omissions(volcano) == []
 
 
 def test_rejects_a_file_of_something_else(tmp_path: Path) -> None:
@@ -153,11 +159,14 @@ def test_rejects_a_file_of_something_else(tmp_path: Path) -> None:
         blocks(path)
 
 
-def test_rejects_garbage_between_records(one_file: Path) -> None:
+@pytest.mark.parametrize("length", [1, 63, 512, 5000, 2_000_000])
+def test_noise_between_records_is_passed_over_and_told(one_file: Path, length: int) -> None:
     whole = one_file.read_bytes()
-    one_file.write_bytes(whole[:512] + b"\xff" * 512 + whole[512:])
-    with pytest.raises(BadSourceError):
-        blocks(one_file)
+    expected = [block.samples for block in blocks(one_file)]
+    noise = np.random.default_rng(length).bytes(length)
+    one_file.write_bytes(whole[:512] + noise + whole[512:])
+    assert all(map(np.array_equal, (block.samples for block in blocks(one_file)), expected))
+    assert omissions(one_file) == [f"byte 512: {length} bytes are no record"]
 
 
 def test_recognises_records_and_volumes(volcano: Path, one_file: Path) -> None:

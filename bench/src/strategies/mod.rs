@@ -28,7 +28,7 @@ const WINDOW: usize = 120_000;
 /// samples are copied, which is the plan's own computing.
 const WITHIN: usize = 65_536;
 /// Where samples begin in a shard.
-pub const PAYLOAD: u64 = 65_536;
+pub const PAYLOAD: u64 = 4_096;
 
 type Failure = Box<dyn std::error::Error>;
 /// Minimum, maximum and mean of a window.

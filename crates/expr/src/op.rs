@@ -69,6 +69,8 @@ operations! {
         Trunc => "trunc",
         /// The nearest integer, halves to even.
         Round => "round",
+        /// The nearest integer, halves to even, as a float also of integers.
+        Rint => "rint",
         /// Whether a part is NaN.
         IsNan => "isnan",
         /// Whether all parts are finite.

@@ -167,7 +167,9 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, Refusal> {
         Unary::Conj if dtype == DType::Bool => same(DType::I8),
         Unary::Conj => same(dtype),
         Unary::Round if dtype == DType::Bool => return Err(HALF),
-        Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round if dtype.is_complex() => {
+        Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round | Unary::Rint
+            if dtype.is_complex() =>
+        {
             return Err(refuse(COMPLEX_MEND));
         }
         Unary::Floor | Unary::Ceil | Unary::Trunc | Unary::Round => same(dtype),
@@ -184,7 +186,8 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, Refusal> {
         | Unary::Sin
         | Unary::Cos
         | Unary::Tan
-        | Unary::Tanh => same(float_of(dtype)?),
+        | Unary::Tanh
+        | Unary::Rint => same(float_of(dtype)?),
     })
 }
 

@@ -18,12 +18,31 @@ const PASSING: [&str; 8] = [
     "to_signal",
 ];
 
+/// What spectra were computed of: so many samples at a time.
+struct Spectra {
+    nfft: usize,
+    rate: f64,
+    complex: bool,
+}
+
 impl Plan {
     /// The frequencies in Hz that the values of a row are of, where rows are spectra (`fft`, `power`, `welch`) or as many
     /// values computed of them; None where they are not. Of real samples they are NumPy's `rfftfreq`, of complex ones
     /// `fftfreq`.
     #[must_use]
     pub fn frequencies(&self) -> Option<Vec<f64>> {
+        let spectra = self.spectra()?;
+        let hz = frequencies_hz(spectra.nfft, spectra.rate, spectra.complex);
+        Some(hz)
+    }
+
+    /// Whether rows are spectra of complex samples; None where they are no spectra.
+    #[must_use]
+    pub fn complex_spectra(&self) -> Option<bool> {
+        self.spectra().map(|spectra| spectra.complex)
+    }
+
+    fn spectra(&self) -> Option<Spectra> {
         let PortType::Frames { width, .. } = self.port() else {
             return None;
         };
@@ -38,8 +57,13 @@ impl Plan {
                 };
                 let nfft = params.get("nfft").and_then(Value::as_u64);
                 let nfft = usize::try_from(nfft.unwrap_or(window)).ok()?;
-                let hz = frequencies_hz(nfft, stream.rate.to_f64(), dtype.is_complex());
-                return (hz.len() == width).then_some(hz);
+                let complex = dtype.is_complex();
+                let values = if complex { nfft } else { nfft / 2 + 1 };
+                return (values == width).then_some(Spectra {
+                    nfft,
+                    rate: stream.rate.to_f64(),
+                    complex,
+                });
             }
             if !PASSING.contains(&name) {
                 return None;

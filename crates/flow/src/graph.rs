@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::description::ProcessedRecording;
 use crate::ops::{Delayed, Feedback, Limit};
 use crate::plan::{Node, Op, Plan, SEGMENT};
 use crate::{Align, Bound, Declared, Live, PlanError};
@@ -38,6 +39,14 @@ pub(crate) struct Graph {
     pub(crate) called: Vec<(&'static str, usize)>,
 }
 
+/// A key that equal operators without inputs share, so that only few have to be compared.
+fn source_key(op: &Op) -> String {
+    match op {
+        Op::Scan { recording, .. } => recording.key(),
+        other => other.name().to_owned(),
+    }
+}
+
 impl Graph {
     /// Nodes that do the same to the same inputs become one.
     pub(crate) fn new(plan: &Plan) -> Self {
@@ -53,6 +62,7 @@ impl Graph {
         };
         let mut numbers: HashMap<*const Node, usize> = HashMap::new();
         let mut consumers: HashMap<Edge, Vec<usize>> = HashMap::new();
+        let mut sources: HashMap<String, Vec<usize>> = HashMap::new();
         // Depth first by hand: plans of a thousand operators must not need a deep stack.
         let mut stack: Vec<_> = plans.iter().rev().map(|plan| (&plan.node, false)).collect();
         while let Some((node, inputs_done)) = stack.pop() {
@@ -77,16 +87,23 @@ impl Graph {
                     .flatten()
                     .copied()
                     .find(|&n| graph.nodes[n] == made),
-                None => graph.nodes.iter().position(|n| *n == made),
+                None => sources
+                    .get(&source_key(&made.op))
+                    .into_iter()
+                    .flatten()
+                    .copied()
+                    .find(|&n| graph.nodes[n] == made),
             };
             // Loops that begin alike may go on differently.
             let alike = alike.filter(|_| made.op.name() != Delayed::DECLARATION.name);
             let number = alike.unwrap_or(graph.nodes.len());
             numbers.insert(Arc::as_ptr(node), number);
             if number == graph.nodes.len() {
-                if let Some(&first) = made.inputs.first() {
-                    consumers.entry(first).or_default().push(number);
-                }
+                let same_key = match made.inputs.first() {
+                    Some(&first) => consumers.entry(first).or_default(),
+                    None => sources.entry(source_key(&made.op)).or_default(),
+                };
+                same_key.push(number);
                 graph.nodes.push(made);
             }
         }
@@ -189,7 +206,7 @@ impl Graph {
 
     /// The recording whose indices come in at a node that holds something beside data, or were resampled: that of the
     /// same timebase before it. Other operators do not ask, and a plan may have a hundred thousand.
-    pub(crate) fn reads(&self, node: usize) -> Option<&Live> {
+    pub(crate) fn reads(&self, node: usize) -> Option<Live> {
         if !matches!(self.nodes[node].op, Op::Hold(_)) {
             return None;
         }
@@ -208,22 +225,26 @@ impl Graph {
             if let Some(recording) = before.op.recording()
                 && timebase(before, 0) == Some(wanted)
             {
-                return Some(recording);
+                return Some(match self.is_given_whole(from) {
+                    true => recording.clone(),
+                    false => Live::new(ProcessedRecording(recording.0.clone())),
+                });
             }
             left.extend(before.inputs.iter().map(|&(node, _)| node));
         }
         None
     }
 
-    /// Takes out a node that nobody takes from.
-    pub(crate) fn remove(&mut self, node: usize) {
-        self.nodes.remove(node);
-        let edges = self
-            .nodes
-            .iter_mut()
-            .flat_map(|n| &mut n.inputs)
-            .chain(&mut self.outputs);
-        edges.filter(|(n, _)| *n > node).for_each(|(n, _)| *n -= 1);
+    /// Whether a recording's own samples come out of a node, all that a pass gives: writers pass them on.
+    fn is_given_whole(&self, mut node: usize) -> bool {
+        loop {
+            let GraphNode { op, inputs, .. } = &self.nodes[node];
+            match (op, &inputs[..]) {
+                (Op::Scan { range, .. }, _) => return range.is_none(),
+                (Op::Hold(kept), &[(before, 0)]) if kept.0.is_writer() => node = before,
+                _ => return false,
+            }
+        }
     }
 
     fn label(&self, node: usize) -> String {
@@ -291,22 +312,20 @@ fn written(saved: &Value) -> String {
         .map_or_else(|_| saved.to_string(), |expr| expr.to_string())
 }
 
-/// A chain on one line; a graph on a line a node.
-impl fmt::Display for Graph {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let chain = self
-            .nodes
-            .iter()
-            .enumerate()
-            .all(|(at, node)| match at.checked_sub(1) {
-                None => node.inputs.is_empty(),
-                Some(before) => node.inputs == [(before, 0)],
-            });
-        if chain {
-            let labels: Vec<String> = (0..self.nodes.len()).map(|node| self.label(node)).collect();
-            return f.write_str(&labels.join(" -> "));
-        }
-        for (at, node) in self.nodes.iter().enumerate() {
+impl Graph {
+    /// Labels of a chain, in order; None of what branches or has several sources.
+    pub(crate) fn as_chain(&self) -> Option<impl Iterator<Item = String>> {
+        let mut nodes = self.nodes.iter().enumerate();
+        let is_chain = nodes.all(|(at, node)| match at.checked_sub(1) {
+            None => node.inputs.is_empty(),
+            Some(before) => node.inputs == [(before, 0)],
+        });
+        is_chain.then(|| (0..self.nodes.len()).map(|node| self.label(node)))
+    }
+
+    /// A line for each node: its number, its label, and what it takes.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.nodes.iter().enumerate().map(|(at, node)| {
             let inputs = node.inputs.iter().map(|&(n, output)| match output {
                 0 => format!("{n}"),
                 output => format!("{n}.{output}"),
@@ -317,9 +336,18 @@ impl fmt::Display for Graph {
             } else {
                 format!(" <- {}", inputs.join(", "))
             };
-            let newline = if at == 0 { "" } else { "\n" };
-            write!(f, "{newline}{at}: {}{from}", self.label(at))?;
-        }
-        Ok(())
+            format!("{at}: {}{from}", self.label(at))
+        })
+    }
+}
+
+/// A chain on one line; a graph on a line a node.
+impl fmt::Display for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (entries, between): (Vec<String>, _) = match self.as_chain() {
+            Some(labels) => (labels.collect(), " -> "),
+            None => (self.lines().collect(), "\n"),
+        };
+        f.write_str(&entries.join(between))
     }
 }

@@ -70,6 +70,11 @@ pub trait Held: Send + Sync {
         })
     }
 
+    /// Whether it writes to signals at all: else nobody asks which a plan reads.
+    fn is_writer(&self) -> bool {
+        false
+    }
+
     /// Whether it writes to a signal of that store and name; a plan must not read what it writes.
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         let _ = recording;

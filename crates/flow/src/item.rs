@@ -220,6 +220,32 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
+    /// Rows of `width` values of windows of `window` samples every `hop`, the first of which begins at `start`: as many as
+    /// `values` has. None if they are no whole number of rows of `dtype`, aligned.
+    #[must_use]
+    pub fn computed(
+        start: i64,
+        (window, hop): (u64, u64),
+        values: Buffer,
+        dtype: DType,
+        width: usize,
+        stream: StreamId,
+    ) -> Option<Self> {
+        let row = width.checked_mul(dtype.size()).filter(|&row| row > 0)?;
+        let shape = Self {
+            values: values.clone(),
+            dtype,
+            stream,
+            start,
+            window,
+            hop,
+            count: (values.len() / row) as u64,
+            width,
+            stride: width,
+        };
+        shape.with_rows(values, dtype, width, stream)
+    }
+
     /// One computed number for each of the windows like these of which the first begins at `start`: as many as there are
     /// in `values`. None if they are not numbers of `dtype`, aligned.
     #[must_use]
@@ -368,4 +394,7 @@ pub enum Break {
     Dropped(Range<i64>),
     /// An operator left out what lies between: no gap.
     Removed,
+    /// What follows lies before what came, as in a selection by civil time over a clock that was set back. The reason why
+    /// it does not continue what came before is told behind this, where there is one.
+    Back,
 }

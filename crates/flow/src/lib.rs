@@ -11,8 +11,10 @@ mod catalog;
 mod control;
 mod cut;
 mod declare;
+mod description;
 mod error;
 mod exec;
+mod explain;
 mod frequencies;
 mod gathered;
 mod generated;
@@ -44,10 +46,12 @@ mod to_file;
 mod to_signal;
 mod types;
 mod units;
+mod workspace;
 
 pub use catalog::Catalog;
 pub use control::Control;
 pub use declare::{Build, Declaration, Declared, Inputs, Param};
+pub use description::{OuterGaps, SignalDescription};
 pub use error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use exec::drive::Out;
 pub use exec::pool::Block;
@@ -73,6 +77,7 @@ pub use to_events::ToEvents;
 pub use to_file::{Batches, PartFile, ToWav, WavFormat, WavGaps, partial_name};
 pub use to_signal::{IfExists, ToSignal};
 pub use types::PortType;
+pub use workspace::Workspace;
 
 /// Tables and their columns are Arrow's.
 pub mod arrow {

@@ -8,7 +8,7 @@
 //! continue the one before is announced by [`Operator::on_break`]; [`Operator::finish`] is called once
 //! for each input, after its last item; an operator that failed is never called again.
 
-use crate::{Break, Item, OpError, Out, PlanError, PortType};
+use crate::{Break, Item, OpError, Out, PlanError, PortType, Workspace};
 
 /// Number of an input or output.
 pub type Port = u16;
@@ -127,6 +127,8 @@ pub struct Bound {
     pub needs: Needs,
     /// See [`Bound::in_step`].
     pub in_step: bool,
+    /// Memory of its tables, where that depends on a parameter.
+    pub workspace: Option<Workspace>,
 }
 
 impl Bound {
@@ -143,7 +145,15 @@ impl Bound {
             delay: 0,
             needs: Needs::Cpu,
             in_step: false,
+            workspace: None,
         }
+    }
+
+    /// States the memory of its tables, which a run must have room for.
+    #[must_use]
+    pub fn workspace(mut self, workspace: Workspace) -> Self {
+        self.workspace = Some(workspace);
+        self
     }
 
     /// Sets how it may be run.

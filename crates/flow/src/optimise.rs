@@ -13,51 +13,50 @@
 //!
 //! Nodes alike are one already when the graph is made, so shared sub-plans are computed once.
 
-use std::collections::HashMap;
+//!
+//! A [`Rewriter`] finds what can be rewritten from a list of places to look at, and looks again only at the neighbours of
+//! what it changed, so that a plan of n operators takes time in proportion to n, and to the logarithm of n. The rewrite that
+//! comes first in the list of rewrites is done first, and of several places the one that comes first in the plan.
 
 use isochrony_expr::{Expr, Op as ExprOp};
 use serde_json::{Value, json};
 
-use crate::graph::{Edge, Graph, GraphNode};
+use crate::graph::{Graph, GraphNode};
 use crate::plan::Op;
 use crate::{Contract, Declared, PortType, ops};
 
+mod rewriter;
+
+use rewriter::{Expression, Rewriter};
+
+/// A rewrite: tried at a node, it says what it did.
+type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;
+
+/// All rewrites, the most important first.
+const REWRITES: [Rewrite; 5] = [
+    fuse_filters,
+    fuse_maps,
+    count_through,
+    drop_uncounted,
+    push_range,
+];
+
 /// Applies all rewrites; what they did, in order.
 pub(crate) fn optimise(graph: &mut Graph) -> Vec<String> {
-    let rewrites = [
-        fuse_filters,
-        fuse_maps,
-        count_through,
-        drop_uncounted,
-        push_range,
-    ];
+    let mut rewriter = Rewriter::new(graph, REWRITES.len());
     let mut done = Vec::new();
-    while let Some(what) = rewrites.iter().find_map(|rewrite| rewrite(graph)) {
-        done.push(what);
+    while let Some((rewrite, node)) = rewriter.next() {
+        if let Some(what) = REWRITES[rewrite](&mut rewriter, node) {
+            done.push(what);
+            rewriter.look_around(node);
+        }
     }
+    rewriter.finish();
     done
 }
 
-/// A node, and the one that alone takes what it gives.
-type Pair = (usize, usize);
-
-/// Neighbours of which the first has the second as its only consumer, and both remember nothing.
-fn pairs(graph: &Graph) -> Vec<Pair> {
-    let mut consumers: HashMap<Edge, usize> = HashMap::new();
-    for node in &graph.nodes {
-        for &edge in &node.inputs {
-            *consumers.entry(edge).or_default() += 1;
-        }
-    }
-    let pair = |(second, node): (usize, &GraphNode)| {
-        let &[(first, 0)] = node.inputs.as_slice() else {
-            return None;
-        };
-        let alone = consumers.get(&(first, 0)) == Some(&1) && !graph.outputs.contains(&(first, 0));
-        alone.then_some((first, second))
-    };
-    graph.nodes.iter().enumerate().filter_map(pair).collect()
-}
+/// Operations of a condition that may be written anew for a map before it.
+const MOST_WRITTEN_ANEW: usize = 500;
 
 fn is<O: Declared>(node: &GraphNode) -> bool {
     node.op.name() == O::DECLARATION.name
@@ -74,59 +73,40 @@ fn param<'a>(node: &'a GraphNode, name: &str) -> Option<&'a Value> {
     }
 }
 
-/// The expression that a node that remembers nothing computes.
-fn expression<O: Declared>(node: &GraphNode, name: &str) -> Option<Expr> {
-    let saved = param(node, name)?;
-    (is::<O>(node) && stateless(node) && node.inputs.len() == 1)
-        .then(|| serde_json::from_value(saved.clone()).ok())
-        .flatten()
-}
-
-/// Takes a node out; its consumers take from its input instead.
-fn bypass(graph: &mut Graph, node: usize) {
-    let input = graph.nodes[node].inputs[0];
-    let edges = graph.nodes.iter_mut().flat_map(|node| &mut node.inputs);
-    edges
-        .chain(&mut graph.outputs)
-        .filter(|edge| **edge == (node, 0))
-        .for_each(|edge| *edge = input);
-    graph.remove(node);
-}
-
-fn set(node: &mut GraphNode, name: &str, value: Value) {
-    if let Op::Apply { params, .. } = &mut node.op {
-        params.insert(name.into(), value);
-    }
-}
-
-fn fuse_filters(graph: &mut Graph) -> Option<String> {
-    pairs(graph).into_iter().find_map(|(first, second)| {
-        let a = expression::<ops::Filter>(&graph.nodes[first], "predicate")?;
-        let b = expression::<ops::Filter>(&graph.nodes[second], "predicate")?;
-        let both = &a & &b;
-        set(&mut graph.nodes[second], "predicate", json!(both));
-        bypass(graph, first);
-        Some(format!(
-            "one pass a window: filter({a}) and filter({b}) become filter({both})"
-        ))
-    })
+fn fuse_filters(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
+    let first = rewriter.only_input(second)?;
+    let a = rewriter.expression::<ops::Filter>(first, "predicate")?;
+    let b = rewriter.expression::<ops::Filter>(second, "predicate")?;
+    let both = Expression {
+        expr: &a.expr & &b.expr,
+        operations: a.operations + b.operations + 1,
+        has_input: a.has_input || b.has_input,
+    };
+    let what = format!("one pass a window: filter({a}) and filter({b}) become filter({both})");
+    rewriter.set(second, "predicate", both);
+    rewriter.bypass(first);
+    Some(what)
 }
 
 /// `outer` of what `inner` gives.
-fn composed(outer: &Expr, inner: &Expr) -> Option<Expr> {
+fn composed(outer: &Expression, inner: &Expression) -> Option<Expression> {
     let mut made: Vec<Expr> = Vec::new();
-    for node in outer.graph().nodes() {
+    for node in outer.expr.graph().nodes() {
         let args = node.args().iter().map(|&at| made[at].clone());
         made.push(match node.op() {
-            ExprOp::Input(_) => inner.clone(),
+            ExprOp::Input(_) => inner.expr.clone(),
             op => Expr::apply(op, args).ok()?,
         });
     }
-    made.pop()
+    Some(Expression {
+        expr: made.pop()?,
+        operations: outer.operations + inner.operations,
+        has_input: outer.has_input && inner.has_input,
+    })
 }
 
 /// Whether a map gives a value for each that it is given, computed of it: then what follows can be computed of its input.
-fn elementwise(graph: &Graph, map: usize, expr: &Expr) -> bool {
+fn elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
     let node = &graph.nodes[map];
     let width = |port: Option<&PortType>| match port {
         Some(PortType::Samples { .. }) => Some(None),
@@ -138,64 +118,62 @@ fn elementwise(graph: &Graph, map: usize, expr: &Expr) -> bool {
     // A row of one value may be of the window or of its only sample.
     let same = given == width(node.bound.outputs.first()) && given.is_some_and(|w| w != Some(1));
     // Without the input it is a constant, which takes its type from what it meets.
-    same && expr
-        .graph()
-        .nodes()
-        .iter()
-        .any(|n| n.op() == ExprOp::Input(0))
+    same && expression.has_input
 }
 
-fn fuse_maps(graph: &mut Graph) -> Option<String> {
-    pairs(graph).into_iter().find_map(|(first, second)| {
-        let a = expression::<ops::Map>(&graph.nodes[first], "expression")?;
-        let b = expression::<ops::Map>(&graph.nodes[second], "expression")?;
-        if !elementwise(graph, first, &a) {
-            return None;
-        }
-        let both = composed(&b, &a)?;
-        set(&mut graph.nodes[second], "expression", json!(both));
-        bypass(graph, first);
-        Some(format!(
-            "one expression: map({a}) and map({b}) become map({both})"
-        ))
-    })
+fn fuse_maps(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
+    let first = rewriter.only_input(second)?;
+    let a = rewriter.expression::<ops::Map>(first, "expression")?;
+    let b = rewriter.expression::<ops::Map>(second, "expression")?;
+    if !elementwise(rewriter.graph(), first, &a) {
+        return None;
+    }
+    let both = composed(&b, &a)?;
+    let what = format!("one expression: map({a}) and map({b}) become map({both})");
+    rewriter.set(second, "expression", both);
+    rewriter.bypass(first);
+    Some(what)
 }
 
 /// A filter of mapped values whose windows are only counted sees to the values itself.
-fn count_through(graph: &mut Graph) -> Option<String> {
-    let pairs = pairs(graph);
-    pairs.iter().find_map(|&(first, second)| {
-        let a = expression::<ops::Map>(&graph.nodes[first], "expression")?;
-        let b = expression::<ops::Filter>(&graph.nodes[second], "predicate")?;
-        let counted = pairs.iter().any(|&(from, to)| from == second && is::<ops::Count>(&graph.nodes[to]));
-        if !counted || !elementwise(graph, first, &a) {
-            return None;
-        }
-        let both = composed(&b, &a)?;
-        set(&mut graph.nodes[second], "predicate", json!(both));
-        // The windows that pass are now the samples' own.
-        let (from, output) = graph.nodes[first].inputs[0];
-        graph.nodes[second].bound.outputs = vec![graph.nodes[from].bound.outputs[usize::from(output)]];
-        bypass(graph, first);
-        Some(format!("one expression: map({a}) and filter({b}) become filter({both}), whose windows are only counted"))
-    })
+fn count_through(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
+    let first = rewriter.only_input(second)?;
+    let a = rewriter.expression::<ops::Map>(first, "expression")?;
+    let b = rewriter.expression::<ops::Filter>(second, "predicate")?;
+    let counted = rewriter.only_consumer(second);
+    let counted = counted.is_some_and(|at| is::<ops::Count>(&rewriter.graph().nodes[at]));
+    // All of the condition is written anew, and that once for each map before it.
+    let small = b.operations <= MOST_WRITTEN_ANEW;
+    if !counted || !small || !elementwise(rewriter.graph(), first, &a) {
+        return None;
+    }
+    let both = composed(&b, &a)?;
+    let what = format!(
+        "one expression: map({a}) and filter({b}) become filter({both}), whose windows are only counted"
+    );
+    rewriter.set(second, "predicate", both);
+    // The windows that pass are now the samples' own.
+    let graph = rewriter.graph_mut();
+    let (from, output) = graph.nodes[first].inputs[0];
+    graph.nodes[second].bound.outputs = vec![graph.nodes[from].bound.outputs[usize::from(output)]];
+    rewriter.bypass(first);
+    Some(what)
 }
 
-fn drop_uncounted(graph: &mut Graph) -> Option<String> {
-    pairs(graph).into_iter().find_map(|(first, second)| {
-        let node = &graph.nodes[first];
-        let values = is::<ops::Map>(node) || is::<ops::Fft>(node) || is::<ops::Power>(node);
-        // Several inputs may lack windows that the first has.
-        let alone = values && stateless(node) && node.inputs.len() == 1;
-        if !alone || !is::<ops::Count>(&graph.nodes[second]) {
-            return None;
-        }
-        let name = node.op.name();
-        bypass(graph, first);
-        Some(format!(
-            "nothing for nobody: {name} is not computed, since its rows are only counted"
-        ))
-    })
+fn drop_uncounted(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
+    let first = rewriter.only_input(second)?;
+    let node = &rewriter.graph().nodes[first];
+    let values = is::<ops::Map>(node) || is::<ops::Fft>(node) || is::<ops::Power>(node);
+    // Several inputs may lack windows that the first has.
+    let alone = values && stateless(node) && node.inputs.len() == 1;
+    if !alone || !is::<ops::Count>(&rewriter.graph().nodes[second]) {
+        return None;
+    }
+    let name = node.op.name();
+    rewriter.bypass(first);
+    Some(format!(
+        "nothing for nobody: {name} is not computed, since its rows are only counted"
+    ))
 }
 
 /// Whether a range behind a node may as well be in front of it.
@@ -212,27 +190,27 @@ fn lets_ranges_through(node: &GraphNode) -> bool {
     each && stateless(node)
 }
 
-fn push_range(graph: &mut Graph) -> Option<String> {
-    let before: HashMap<usize, usize> = pairs(graph).into_iter().map(|(a, b)| (b, a)).collect();
-    (0..graph.nodes.len()).find_map(|at| {
-        let index = |name| param(&graph.nodes[at], name)?.as_i64();
-        let wanted = is::<ops::Between>(&graph.nodes[at])
-            .then(|| Some(index("start")?..index("end")?))??;
-        let mut scan = *before.get(&at)?;
-        while lets_ranges_through(&graph.nodes[scan]) {
-            scan = *before.get(&scan)?;
-        }
-        let Op::Scan { range, .. } = &mut graph.nodes[scan].op else {
-            return None;
-        };
-        let (start, end) = match range {
-            Some(range) => (range.start.max(wanted.start), range.end.min(wanted.end)),
-            None => (wanted.start, wanted.end),
-        };
-        *range = Some(start..end.max(start));
-        bypass(graph, at);
-        Some(format!(
-            "read what is wanted: the scan reads indices {start} to {end}"
-        ))
-    })
+fn push_range(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
+    let node = &rewriter.graph().nodes[at];
+    if !is::<ops::Between>(node) {
+        return None;
+    }
+    let index = |name| param(node, name)?.as_i64();
+    let wanted = index("start")?..index("end")?;
+    let mut scan = rewriter.only_input(at)?;
+    while lets_ranges_through(&rewriter.graph().nodes[scan]) {
+        scan = rewriter.only_input(scan)?;
+    }
+    let Op::Scan { range, .. } = &mut rewriter.graph_mut().nodes[scan].op else {
+        return None;
+    };
+    let (start, end) = match range {
+        Some(range) => (range.start.max(wanted.start), range.end.min(wanted.end)),
+        None => (wanted.start, wanted.end),
+    };
+    *range = Some(start..end.max(start));
+    rewriter.bypass(at);
+    Some(format!(
+        "read what is wanted: the scan reads indices {start} to {end}"
+    ))
 }

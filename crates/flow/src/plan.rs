@@ -249,7 +249,8 @@ impl Plan {
         let mut inputs = vec![self.clone()];
         inputs.extend_from_slice(others);
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
-        for input in &inputs {
+        // Of what writes nothing, plans may be long chains.
+        for input in inputs.iter().filter(|_| kept.0.is_writer()) {
             for node in Graph::new(input).nodes {
                 let saved = node.op.recording().and_then(|live| live.0.saved());
                 if let Some(saved) = saved.filter(|saved| kept.0.writes(saved)) {
@@ -326,6 +327,12 @@ impl Plan {
             node: self.node.clone(),
             output,
         })
+    }
+
+    /// How many outputs the last operator has.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.node.bound.outputs.len()
     }
 
     /// The plans that the last operator takes its inputs from.

@@ -13,7 +13,7 @@ use isochrony_time::TimebaseId;
 use crate::exec::{Remains, RunOptions};
 use crate::graph::{Graph, GraphNode};
 use crate::ops::Collect;
-use crate::parallel::Ran;
+use crate::parallel::ParallelExecution;
 use crate::plan::Op;
 use crate::{
     Bound, Contract, Gathered, Held, Item, Live, Next, OpError, OpErrorKind, Operator, Out, Plan,
@@ -76,7 +76,7 @@ impl Repeated {
         let mut ready = self.ready(false, options)?;
         ready.narrow(ranges);
         let mut ran = ready.run(options)?;
-        let graph = ran.rest.as_ref().unwrap_or(&ready.graph);
+        let graph = ran.sequential.as_ref().unwrap_or(&ready.graph);
         let (node, _) = graph.outputs[0];
         let operator = graph.nodes[node].op.name();
         let gathered = ran.run.result(node);
@@ -117,9 +117,9 @@ impl Repeated {
     }
 
     /// Keeps what the next run uses.
-    fn keep(&mut self, mut ready: Ready, ran: Ran) -> Report {
+    fn keep(&mut self, mut ready: Ready, ran: ParallelExecution) -> Report {
         // Of what was done in tasks nothing is left.
-        let whole = ran.rest.is_none();
+        let whole = ran.sequential.is_none();
         ready.remains = whole.then(|| ran.run.remains(&ready.graph));
         self.ready = Some(ready);
         ran.report
@@ -161,7 +161,7 @@ impl Ready {
         }
     }
 
-    fn run(&mut self, options: &RunOptions<'_>) -> Result<Ran, RunError> {
+    fn run(&mut self, options: &RunOptions<'_>) -> Result<ParallelExecution, RunError> {
         let remains = self.remains.take();
         crate::run::run(&self.graph, options, remains)
     }

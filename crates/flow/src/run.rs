@@ -11,8 +11,7 @@ use crate::ops::{
     Passthrough, Power, Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
 };
 use crate::optimise::optimise;
-use crate::parallel::{self, Ran};
-use crate::plan::Op;
+use crate::parallel::{self, ParallelExecution};
 use crate::{Declared, Gathered, Plan, PlanError, Report, RunError};
 
 /// Parameters from a JSON object.
@@ -34,6 +33,11 @@ fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::M
 pub(crate) fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
     graph.check_loops()?;
+    for (at, node) in graph.nodes.iter().enumerate() {
+        if let Some(workspace) = node.bound.workspace {
+            workspace.check_against(options.memory, node.op.name(), at)?;
+        }
+    }
     if let Some(control) = options.control {
         return Ok(control.begin(&graph, options.optimise)?);
     }
@@ -49,7 +53,7 @@ pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
     remains: Option<Remains>,
-) -> Result<Ran, RunError> {
+) -> Result<ParallelExecution, RunError> {
     if options.control.is_some() && options.workers > 1 {
         let workers = options.workers;
         return Err(PlanError::ControlNeedsOneWorker { workers }.into());
@@ -60,7 +64,7 @@ pub(crate) fn run(
     let ran = Run::after(graph, options, remains).and_then(|mut run| {
         let mut report = run.run(options)?;
         if options.workers > 1 {
-            report.places = parallel::places(graph, options, &[]);
+            report.places = parallel::placements(graph, options, &[]);
         }
         Ok((run, report))
     });
@@ -68,15 +72,12 @@ pub(crate) fn run(
         control.end();
     }
     let (run, report) = ran?;
-    let rest = None;
-    Ok(Ran { run, rest, report })
-}
-
-fn indent(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("  {line}"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    let sequential = None;
+    Ok(ParallelExecution {
+        run,
+        sequential,
+        report,
+    })
 }
 
 impl Plan {
@@ -342,12 +343,12 @@ impl Plan {
         };
         let sinks: Vec<Self> = plans.iter().map(sink).collect();
         let graph = prepared(&sinks, options)?;
-        let Ran {
+        let ParallelExecution {
             mut run,
-            rest,
+            sequential,
             report,
         } = run(&graph, options, None)?;
-        let graph = rest.unwrap_or(graph);
+        let graph = sequential.unwrap_or(graph);
         let mut gathered: Vec<Gathered> = Vec::with_capacity(plans.len());
         for (at, &(node, _)) in graph.outputs.iter().enumerate() {
             // Equal plans end in one node, which gives its result once.
@@ -387,42 +388,5 @@ impl Plan {
     pub fn run_all(plans: &[Self], options: &RunOptions<'_>) -> Result<Report, RunError> {
         let graph = prepared(plans, options)?;
         run(&graph, options, None).map(|ran| ran.report)
-    }
-
-    /// The plan as written and as it will run, and which rewrites lie between; reads nothing.
-    #[must_use]
-    pub fn explain(&self) -> String {
-        let mut graph = Graph::new(self);
-        let mut text = format!("plan\n{}\n", indent(&graph.to_string()));
-        let done = optimise(&mut graph);
-        for what in &done {
-            text += &format!("rewrite\n{}\n", indent(what));
-        }
-        text += &format!("runs as\n{}\n", indent(&graph.to_string()));
-        for (at, node) in graph.nodes.iter().enumerate() {
-            let types: Vec<String> = node.bound.outputs.iter().map(ToString::to_string).collect();
-            text += &format!(
-                "  {at} {}: {}; {:?}\n",
-                node.op.name(),
-                types.join(", "),
-                node.bound.contract
-            );
-        }
-        text += &format!(
-            "on several workers\n{}\n",
-            indent(&parallel::explain(&graph))
-        );
-        let reads: Vec<String> = (graph.nodes.iter())
-            .filter_map(|node| match &node.op {
-                Op::Scan {
-                    recording, range, ..
-                } => recording.0.reads(range.clone()),
-                _ => None,
-            })
-            .collect();
-        if !reads.is_empty() {
-            text += &format!("reads\n{}\n", indent(&reads.join("\n")));
-        }
-        text
     }
 }

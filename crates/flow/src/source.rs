@@ -11,7 +11,9 @@ use serde_json::{Map, Value};
 use crate::cut::Cut;
 use crate::rows::on_grid;
 use crate::snapshot::InMemory;
-use crate::{Break, Clock, Item, Needs, OpError, PortType, RunError, Snapshot};
+use crate::{
+    Break, Clock, Item, Needs, OpError, OuterGaps, PortType, RunError, SignalDescription, Snapshot,
+};
 
 /// What a source gives next.
 #[derive(Debug)]
@@ -133,6 +135,11 @@ pub trait Recording: Send + Sync {
         false
     }
 
+    /// Whether a pass over all of it gives all of its own samples, so that what is missing between them are its gaps.
+    fn gives_own_samples(&self) -> bool {
+        !self.leaves_out()
+    }
+
     /// A range in which all its samples lie, also those that it may get; None: anywhere.
     fn within(&self) -> Option<Range<i64>> {
         None
@@ -141,6 +148,22 @@ pub trait Recording: Send + Sync {
     /// What knows the civil times of its indices, if they are known. It must live as long as the recording does.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
+    }
+
+    /// What it says of itself, where operators get its own samples; None: nothing.
+    fn description(&self) -> Option<SignalDescription> {
+        None
+    }
+
+    /// Gaps at the ends of what the last pass read; of a feed they are known at its end.
+    fn outer_gaps(&self) -> OuterGaps {
+        OuterGaps::default()
+    }
+
+    /// Whether samples whose times its clock does not tell were recorded without, as in a store. Else they have some that
+    /// are not known here.
+    fn knows_all_times(&self) -> bool {
+        false
     }
 
     /// In words, how a range of it (None: all) will be read from a store; reads no samples.
@@ -193,6 +216,34 @@ impl Live {
     #[must_use]
     pub fn saved(&self) -> Option<Map<String, Value>> {
         self.0.saved()
+    }
+
+    /// What it says of itself; None of what operators made of its samples.
+    #[must_use]
+    pub fn description(&self) -> Option<SignalDescription> {
+        self.0.description()
+    }
+
+    /// Gaps at the ends of what the last pass read; none of what operators made of its samples.
+    #[must_use]
+    pub fn outer_gaps(&self) -> OuterGaps {
+        self.0.outer_gaps()
+    }
+
+    /// Whether samples whose times its clock does not tell were recorded without.
+    #[must_use]
+    pub fn knows_all_times(&self) -> bool {
+        self.0.knows_all_times()
+    }
+}
+
+impl Live {
+    /// A text that equal recordings share, to look them up by.
+    pub(crate) fn key(&self) -> String {
+        let own = || format!("{:p}", Arc::as_ptr(&self.0));
+        self.0
+            .saved()
+            .map_or_else(own, |saved| format!("{saved:?}"))
     }
 }
 

@@ -23,7 +23,8 @@ use crate::stored_clock::{StoredClock, differ};
 use crate::stored_pass::{Before, Pass};
 use crate::stored_portions::StoredPortions;
 use crate::{
-    Cause, Clock, Live, OpError, OpErrorKind, PlanError, PortType, Recording, Snapshot, Source,
+    Cause, Clock, Live, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording,
+    SignalDescription, Snapshot, Source,
 };
 
 /// A signal of a store, or ranges of it, that can be scanned.
@@ -219,7 +220,7 @@ impl Stored {
     /// The recording that a saved plan names, in the store that it names or in another one.
     ///
     /// # Errors
-    /// [`PlanError::NoRecording`], [`PlanError::Unreadable`].
+    /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
     pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Live, PlanError> {
         let text = |key: &str| match saved.get(key) {
             Some(Value::String(text)) => Ok(text.as_str()),
@@ -228,10 +229,7 @@ impl Stored {
             }),
         };
         let name = text("signal")?;
-        let no_recording = |why: StoreError| PlanError::NoRecording {
-            recording: name.into(),
-            why: why.to_string(),
-        };
+        let no_recording = |why: StoreError| PlanError::recording(name, &why);
         let ranges = saved.get("ranges").cloned().unwrap_or(Value::Null);
         let ranges: Option<Vec<[i64; 2]>> =
             serde_json::from_value(ranges).map_err(|why| PlanError::Unreadable {
@@ -348,6 +346,25 @@ impl Recording for Stored {
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         let clock = self.clock.clone()?;
         Some(clock)
+    }
+
+    fn description(&self) -> Option<SignalDescription> {
+        Some(SignalDescription::of(&self.signal))
+    }
+
+    fn outer_gaps(&self) -> OuterGaps {
+        let mut signal = self.signal.clone();
+        // What cannot be looked up anew is as it was.
+        let _ = signal.refresh();
+        match self.ranges.as_deref() {
+            None => OuterGaps::within(&signal, 0..signal.end_index()),
+            Some([range]) => OuterGaps::within(&signal, range.clone()),
+            Some(_) => OuterGaps::default(),
+        }
+    }
+
+    fn knows_all_times(&self) -> bool {
+        true
     }
 
     fn saved(&self) -> Option<Map<String, Value>> {

@@ -5,8 +5,8 @@
 //! source's indices, and is told of every break before the item that follows it.
 //!
 //! *Who commits when* is the runtime's to say, not the target's: the [`Keep`] operator asks for a commit after so many
-//! bytes or so much time, and says when the end has come. A run that fails or is interrupted drops the writer without one, so what
-//! stays is what the last commit made durable. Runs on several cores write through the same two traits: an ordered
+//! bytes or so much time, and says when the end has come. A writer that fails is asked to commit what it took before. A run
+//! that fails elsewhere or is interrupted drops the writer without a commit, so what stays is what the last one made durable. Runs on several cores write through the same two traits: an ordered
 //! target is opened once, behind the point where order is restored; what is committed is then whole up to an index.
 //!
 //! Items pass on unchanged, so a plan can keep more than one stage of itself.
@@ -124,6 +124,10 @@ impl Held for Keep {
         self.0.saved()
     }
 
+    fn is_writer(&self) -> bool {
+        true
+    }
+
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         self.0.writes(recording)
     }
@@ -193,7 +197,14 @@ impl Operator for Keeper {
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         let writing = self.writing()?;
-        writing.pending += writing.writer.write(item)?;
+        match writing.writer.write(item) {
+            Ok(bytes) => writing.pending += bytes,
+            Err(error) => {
+                // What came before the item that does not fit is kept; why it does not is what the run says.
+                let _ = writing.commit();
+                return Err(error);
+            }
+        }
         let due = writing.pending >= COMMIT_BYTES || writing.committed.elapsed() >= COMMIT_EVERY;
         if due && writing.pending > 0 {
             writing.commit()?;

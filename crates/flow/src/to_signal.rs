@@ -9,14 +9,14 @@
 mod out;
 
 use isochrony_segment::Calibration;
-use isochrony_store::{CreateOptions, Store};
+use isochrony_store::{CreateOptions, Signal, Store};
 use isochrony_time::Rate;
 use serde_json::{Map, Value, json};
 
 use crate::ops::wrong_input;
 use crate::place::{Place, failed};
 use crate::{Cause, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target, Writer};
-use out::SignalOut;
+use out::{CopySource, SignalOut};
 
 /// What happens where the signal exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,11 +129,16 @@ impl Target for ToSignal {
             }
             .into());
         };
+        let is_samples = matches!(port, PortType::Samples { .. });
         let rate = over(stream.rate, step)?;
         let store = self.place.open()?;
         let name = self.place.signal();
         let exists = store.contains(name).map_err(failed)?;
-        let writer = if exists && self.if_exists == IfExists::Append {
+        // That of a stored signal is in the stream; its attributes stay with it.
+        let feed = reads.filter(|reads| reads.0.stored().is_none());
+        let described = feed.and_then(Live::description);
+        let appends = exists && self.if_exists == IfExists::Append;
+        let writer = if appends {
             let signal = store.signal(name).map_err(failed)?;
             if signal.dtype() != dtype || signal.rate() != rate {
                 return Err(refused(format!(
@@ -142,19 +147,36 @@ impl Target for ToSignal {
                     signal.rate()
                 )));
             }
+            if let Some(described) = &described {
+                check_calibration(&signal, &described.calibration)?;
+            }
             store.writer(name).map_err(failed)?
         } else {
             let mut options = CreateOptions::new(dtype, rate);
-            let calibration: &Calibration = &stream.calibration;
+            let calibration = match &described {
+                Some(described) => &described.calibration,
+                None => &stream.calibration,
+            };
             options.unit = calibration.unit().into();
             if !calibration.is_identity() {
                 options.calibration = Some((calibration.scale(), calibration.offset()));
+            }
+            if let Some(described) = &described {
+                options.attributes = described.attributes.clone();
             }
             options.overwrite = self.if_exists == IfExists::Overwrite;
             store.create(name, &options).map_err(failed)?
         };
         let clock = reads.and_then(|recording| recording.clock_of(stream));
-        let out = SignalOut::new(store, writer, (step, per_window), clock)?;
+        let copied = CopySource {
+            // What operators made of samples has edges, which are no gaps.
+            reads: reads
+                .filter(|reads| is_samples && reads.0.gives_own_samples())
+                .cloned(),
+            is_feed: feed.is_some(),
+            awaits_description: feed.is_some() && described.is_none() && !appends,
+        };
+        let out = SignalOut::new(store, writer, (step, per_window), clock, copied)?;
         Ok(Box::new(out))
     }
 
@@ -171,6 +193,29 @@ impl Target for ToSignal {
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         self.place.is_read_by(recording)
     }
+}
+
+/// Refuses samples of a stated calibration to a signal that has another one.
+pub(super) fn check_calibration(signal: &Signal, stated: &Calibration) -> Result<(), OpError> {
+    let unstated = Calibration::default();
+    let own = signal.calibration();
+    if own == stated || *own == unstated || *stated == unstated {
+        return Ok(());
+    }
+    let words = |one: &Calibration| match (one.is_identity(), one.unit()) {
+        (true, unit) => format!("unit {unit:?}"),
+        (false, unit) => format!(
+            "unit {unit:?}, scale {} and offset {}",
+            one.scale(),
+            one.offset()
+        ),
+    };
+    Err(refused(format!(
+        "{:?} has {}, and the samples that come have {}; choose another name",
+        signal.name(),
+        words(own),
+        words(stated)
+    )))
 }
 
 /// A rate over a number of samples.

@@ -7,6 +7,7 @@ use isochrony_flow::{
     PortType, Pulled, Recording, RunError, Segments, Source, json, operator,
 };
 use isochrony_segment::{SigSeg, Stream};
+use isochrony_store::StoreError;
 use isochrony_time::{Rate, TimebaseId};
 
 operator! {
@@ -165,9 +166,41 @@ fn every_refusal_says_what_where_and_how_to_mend() {
             &["window=0", "from 1"],
         ),
         (
+            scan.rewindow(1 << 40).unwrap().power().unwrap_err(),
+            "too_large",
+            &[
+                "power",
+                "window=1099511627776",
+                "70368744177664 bytes",
+                "make window smaller",
+            ],
+        ),
+        (
             scan.to_json().unwrap_err(),
             "not_saveable",
             &["memory", "store them"],
+        ),
+        (
+            PlanError::recording(
+                "stn/mic",
+                &StoreError::NoSuchSignal {
+                    name: "stn/mic".into(),
+                    hint: String::new(),
+                },
+            ),
+            "no_recording",
+            &["stn/mic", "no signal", "put it back"],
+        ),
+        (
+            PlanError::recording(
+                "stn/mic",
+                &StoreError::MissingFolder {
+                    signal: "stn/mic".into(),
+                    path: "a.iso/stn/mic".into(),
+                },
+            ),
+            "damaged_recording",
+            &["stn/mic", "is there and cannot be opened", "copy it back"],
         ),
         (
             scan.output(3).unwrap_err(),

@@ -1,36 +1,36 @@
-//! Who does what next in a run on several cores, under every interleaving of a few threads with at most two preemptions:
-//! each part is done once, results come in order, memory is kept to, and all end. loom reports a deadlock itself, and
-//! knows no timeouts: who waits must be woken.
+//! Model check of the task scheduler under every interleaving of a few threads with at most two preemptions: each part is
+//! processed once, results come in order, the memory bound holds, and all threads end. loom reports deadlocks itself and
+//! ignores timeouts, so every waiting thread must be woken.
 
-/// What `order` finds as `super::sync`.
+/// `super::sync` of `reorder`.
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::PoisonError;
 }
 
 #[allow(dead_code)]
-#[path = "../src/parallel/order.rs"]
-mod order;
+#[path = "../src/parallel/reorder.rs"]
+mod reorder;
 
-/// What `order` finds as `super::queue`.
+/// `super::task_queue` of `reorder`.
 #[allow(dead_code)]
-#[path = "../src/parallel/queue.rs"]
-mod queue;
+#[path = "../src/parallel/task_queue.rs"]
+mod task_queue;
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use order::{Order, Seat};
-use queue::{Cut, Gave, Given};
+use reorder::{Registration, ReorderScheduler};
+use task_queue::{NextResult, Partitioner, TaskResult};
 
-/// So many parts, counted from 0 on.
+/// This number of parts, counted from 0.
 struct Parts(u64);
 
-impl Cut for Parts {
+impl Partitioner for Parts {
     type Part = u64;
 
-    fn after(&self, last: Option<&u64>) -> Option<u64> {
+    fn part_after(&self, last: Option<&u64>) -> Option<u64> {
         let next = last.map_or(0, |last| last + 1);
         (next < self.0).then_some(next)
     }
@@ -40,10 +40,10 @@ impl Cut for Parts {
     }
 }
 
-/// A part's number, and if it failed, whether that matters.
+/// A part's number and, if it failed, whether the error is relevant.
 struct Done(u64, Option<bool>);
 
-impl Gave for Done {
+impl TaskResult for Done {
     type Error = (u64, bool);
 
     fn bytes(&self) -> u64 {
@@ -54,7 +54,7 @@ impl Gave for Done {
         self.1.is_some()
     }
 
-    fn matters(error: &(u64, bool)) -> bool {
+    fn is_relevant(error: &(u64, bool)) -> bool {
         error.1
     }
 
@@ -63,30 +63,30 @@ impl Gave for Done {
     }
 }
 
-type Model = Order<Parts, Done>;
+type Model = ReorderScheduler<Parts, Done>;
 
-/// What a worker does, as `worker::work` has it; counts the tasks under way and those done.
-fn work(order: &Model, fails: Option<u64>, done: &AtomicU64) {
-    let mut seat = Seat::default();
-    while let Some(task) = order.take(&mut seat, || ()) {
-        done.fetch_add(1 << (8 * task.portion), Ordering::SeqCst);
-        let failed = (fails == Some(task.portion)).then_some(true);
-        order.give(&task, Done(task.portion, failed));
+/// A worker, as in `worker::work`; counts processed parts, eight bits for each.
+fn work(scheduler: &Model, fails: Option<u64>, done: &AtomicU64) {
+    let mut registration = Registration::default();
+    while let Some(task) = scheduler.next_task(&mut registration, || ()) {
+        done.fetch_add(1 << (8 * task.part), Ordering::SeqCst);
+        let failed = (fails == Some(task.part)).then_some(true);
+        scheduler.complete(&task, Done(task.part, failed));
     }
 }
 
-/// How what the run takes of a front ends: with an error, or as a worker is gone.
+/// How a subgraph ends: in order, with an error, or (None) because a worker was lost.
 type Ended = Result<(), Option<(u64, bool)>>;
 
-/// What the run takes of a front until its end.
-fn gathered(order: &Model, front: usize) -> (Vec<u64>, Ended) {
+/// Consumes a subgraph until its end.
+fn gathered(scheduler: &Model, front: usize) -> (Vec<u64>, Ended) {
     let mut all = Vec::new();
     loop {
-        match order.next(front) {
-            Given::Parcel(done) => all.push(done.0),
-            Given::NotYet => thread::yield_now(),
-            Given::End => return (all, Ok(())),
-            Given::Failed(error) => return (all, Err(error)),
+        match scheduler.next_result(front) {
+            NextResult::Ready(done) => all.push(done.0),
+            NextResult::Pending => thread::yield_now(),
+            NextResult::End => return (all, Ok(())),
+            NextResult::Failed(error) => return (all, Err(error)),
         }
     }
 }
@@ -101,18 +101,22 @@ fn within(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
-fn begin(order: &Arc<Model>, fails: Option<u64>, done: &Arc<AtomicU64>) -> thread::JoinHandle<()> {
-    let (order, done) = (order.clone(), done.clone());
-    thread::spawn(move || work(&order, fails, &done))
+fn begin(
+    scheduler: &Arc<Model>,
+    fails: Option<u64>,
+    done: &Arc<AtomicU64>,
+) -> thread::JoinHandle<()> {
+    let (scheduler, done) = (scheduler.clone(), done.clone());
+    thread::spawn(move || work(&scheduler, fails, &done))
 }
 
 #[test]
 fn each_part_is_done_once_and_comes_in_order() {
     model(|| {
-        let order = Arc::new(Model::new(vec![Parts(3)], 2, 100));
+        let scheduler = Arc::new(Model::new(vec![Parts(3)], 2, 100));
         let done = Arc::new(AtomicU64::new(0));
-        let workers = [(); 2].map(|()| begin(&order, None, &done));
-        assert_eq!(gathered(&order, 0), (vec![0, 1, 2], Ok(())));
+        let workers = [(); 2].map(|()| begin(&scheduler, None, &done));
+        assert_eq!(gathered(&scheduler, 0), (vec![0, 1, 2], Ok(())));
         for worker in workers {
             worker.join().unwrap();
         }
@@ -123,12 +127,12 @@ fn each_part_is_done_once_and_comes_in_order() {
 #[test]
 fn without_memory_to_wait_in_all_is_done_one_by_one() {
     model(|| {
-        let order = Arc::new(Model::new(vec![Parts(2), Parts(1)], 3, 0));
+        let scheduler = Arc::new(Model::new(vec![Parts(2), Parts(1)], 3, 0));
         let done = Arc::new(AtomicU64::new(0));
-        let worker = begin(&order, None, &done);
-        // Whichever is asked for first.
-        assert_eq!(gathered(&order, 1), (vec![0], Ok(())));
-        assert_eq!(gathered(&order, 0), (vec![0, 1], Ok(())));
+        let worker = begin(&scheduler, None, &done);
+        // Whichever is consumed first.
+        assert_eq!(gathered(&scheduler, 1), (vec![0], Ok(())));
+        assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
         worker.join().unwrap();
     });
 }
@@ -136,13 +140,13 @@ fn without_memory_to_wait_in_all_is_done_one_by_one() {
 #[test]
 fn behind_a_failed_part_nothing_comes_and_its_error_is_the_run_s() {
     model(|| {
-        let order = Arc::new(Model::new(vec![Parts(3)], 2, 100));
+        let scheduler = Arc::new(Model::new(vec![Parts(3)], 2, 100));
         let done = Arc::new(AtomicU64::new(0));
-        let workers = [(); 2].map(|()| begin(&order, Some(1), &done));
-        // The part itself is handed over, up to where it failed.
+        let workers = [(); 2].map(|()| begin(&scheduler, Some(1), &done));
+        // The failed part's own result is delivered, up to the error.
         let failed = Err(Some((1, true)));
-        assert_eq!(gathered(&order, 0), (vec![0, 1], failed));
-        order.stop();
+        assert_eq!(gathered(&scheduler, 0), (vec![0, 1], failed));
+        scheduler.stop();
         for worker in workers {
             worker.join().unwrap();
         }
@@ -151,21 +155,21 @@ fn behind_a_failed_part_nothing_comes_and_its_error_is_the_run_s() {
 
 #[test]
 fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_it_is_done() {
-    // In the midst, and at the end, where there is nothing else to do meanwhile.
+    // In the middle, and at the end, where no other task remains.
     for fails in [0, 1] {
         model(move || {
-            let order = Arc::new(Model::new(vec![Parts(2)], 2, 100));
+            let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));
             let failed = Arc::new(AtomicU64::new(0));
             let workers = [(); 2].map(|()| {
-                let (order, failed) = (order.clone(), failed.clone());
+                let (scheduler, failed) = (scheduler.clone(), failed.clone());
                 thread::spawn(move || {
-                    let mut seat = Seat::default();
-                    while let Some(task) = order.take(&mut seat, || ()) {
+                    let mut registration = Registration::default();
+                    while let Some(task) = scheduler.next_task(&mut registration, || ()) {
                         let first =
-                            task.portion == fails && failed.fetch_add(1, Ordering::SeqCst) == 0;
-                        order.give(&task, Done(task.portion, first.then_some(false)));
+                            task.part == fails && failed.fetch_add(1, Ordering::SeqCst) == 0;
+                        scheduler.complete(&task, Done(task.part, first.then_some(false)));
                     }
-                    order.leave(&seat);
+                    scheduler.unregister(&registration);
                 })
             });
             let all = if fails == 0 {
@@ -173,7 +177,7 @@ fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_i
             } else {
                 vec![0, 1, 1]
             };
-            assert_eq!(gathered(&order, 0), (all, Ok(())));
+            assert_eq!(gathered(&scheduler, 0), (all, Ok(())));
             for worker in workers {
                 worker.join().unwrap();
             }
@@ -184,50 +188,55 @@ fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_i
 #[test]
 fn nobody_waits_for_a_worker_that_is_gone_or_for_work_that_nobody_wants() {
     model(|| {
-        let order = Arc::new(Model::new(vec![Parts(3)], 1, 100));
+        let scheduler = Arc::new(Model::new(vec![Parts(3)], 1, 100));
         let done = Arc::new(AtomicU64::new(0));
         let lost = {
-            let order = order.clone();
+            let scheduler = scheduler.clone();
             thread::spawn(move || {
-                let took = order.take(&mut Seat::default(), || ()).is_some();
+                let took = scheduler
+                    .next_task(&mut Registration::default(), || ())
+                    .is_some();
                 if took {
-                    order.lose();
+                    scheduler.report_lost_worker();
                 }
                 took
             })
         };
-        let worker = begin(&order, None, &done);
-        let (all, ended) = gathered(&order, 0);
-        order.stop();
+        let worker = begin(&scheduler, None, &done);
+        let (all, ended) = gathered(&scheduler, 0);
+        scheduler.stop();
         assert_eq!(lost.join().unwrap(), ended.is_err());
         assert_eq!(ended.is_ok(), all.len() == 3);
         worker.join().unwrap();
     });
 }
 
-/// A worker that gets memory for a part only where it is alone.
-fn work_alone(order: &Model) {
-    let mut seat = Seat::default();
-    while let Some(task) = order.take(&mut seat, || ()) {
+/// A worker that is refused memory unless its task runs alone.
+fn work_alone(scheduler: &Model) {
+    let mut registration = Registration::default();
+    while let Some(task) = scheduler.next_task(&mut registration, || ()) {
         if task.alone {
-            order.give(&task, Done(task.portion, None));
+            scheduler.complete(&task, Done(task.part, None));
         } else {
-            assert!(order.put_back(&task), "only what is alone has all there is");
+            assert!(
+                scheduler.retry_later(&task),
+                "only what is alone has all there is"
+            );
         }
     }
-    order.leave(&seat);
+    scheduler.unregister(&registration);
 }
 
 #[test]
 fn what_needs_all_memory_is_done_alone_and_all_of_it_in_order() {
-    // Two workers give back and tidy up many times: with two preemptions that takes ten seconds.
+    // Two workers return tasks and release memory many times: two preemptions would take ten seconds.
     within(1, || {
-        let order = Arc::new(Model::new(vec![Parts(2)], 2, 100));
+        let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));
         let workers = [(); 2].map(|()| {
-            let order = order.clone();
-            thread::spawn(move || work_alone(&order))
+            let scheduler = scheduler.clone();
+            thread::spawn(move || work_alone(&scheduler))
         });
-        assert_eq!(gathered(&order, 0), (vec![0, 1], Ok(())));
+        assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
         for worker in workers {
             worker.join().unwrap();
         }
@@ -237,24 +246,24 @@ fn what_needs_all_memory_is_done_alone_and_all_of_it_in_order() {
 #[test]
 fn the_run_gets_memory_when_nobody_works_and_all_is_done_in_the_end() {
     model(|| {
-        let order = Arc::new(Model::new(vec![Parts(2)], 2, 100));
-        let under_way = Arc::new(AtomicU64::new(0));
+        let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));
+        let in_flight = Arc::new(AtomicU64::new(0));
         let worker = {
-            let (order, under_way) = (order.clone(), under_way.clone());
+            let (scheduler, in_flight) = (scheduler.clone(), in_flight.clone());
             thread::spawn(move || {
-                let mut seat = Seat::default();
-                while let Some(task) = order.take(&mut seat, || ()) {
-                    under_way.fetch_add(1, Ordering::SeqCst);
-                    under_way.fetch_sub(1, Ordering::SeqCst);
-                    order.give(&task, Done(task.portion, None));
+                let mut registration = Registration::default();
+                while let Some(task) = scheduler.next_task(&mut registration, || ()) {
+                    in_flight.fetch_add(1, Ordering::SeqCst);
+                    in_flight.fetch_sub(1, Ordering::SeqCst);
+                    scheduler.complete(&task, Done(task.part, None));
                 }
-                order.leave(&seat);
+                scheduler.unregister(&registration);
             })
         };
-        order.make_room();
-        assert_eq!(under_way.load(Ordering::SeqCst), 0);
-        order.go_on();
-        assert_eq!(gathered(&order, 0), (vec![0, 1], Ok(())));
+        scheduler.reclaim_memory();
+        assert_eq!(in_flight.load(Ordering::SeqCst), 0);
+        scheduler.resume();
+        assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
         worker.join().unwrap();
     });
 }

@@ -2,7 +2,8 @@
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Catalog, IfExists, Keep, Kept, Place, Plan, Segments, Stored, ToEvents, ToSignal, json,
+    Break, Catalog, Cause, IfExists, Item, Keep, Kept, Live, OpError, OpErrorKind, Place, Plan,
+    PlanError, PortType, Segments, Stored, Target, ToEvents, ToSignal, Writer, json,
 };
 use isochrony_segment::{DType, SigSeg, Stream};
 use isochrony_store::{CreateOptions, Mode, Signal, Store};
@@ -237,4 +238,75 @@ fn a_run_without_items_makes_an_empty_signal() {
         .run()
         .unwrap();
     assert_eq!(store.signal("none").unwrap().sample_count(), 0);
+}
+
+/// A signal as a target that fails at its second item.
+struct FailsAtSecond(ToSignal);
+
+impl Target for FailsAtSecond {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn label(&self) -> String {
+        self.0.label()
+    }
+
+    fn accepts(&self, port: &PortType) -> Result<(), PlanError> {
+        self.0.accepts(port)
+    }
+
+    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+        let writer = self.0.open(port, reads)?;
+        Ok(Box::new(SecondFails { writer, items: 0 }))
+    }
+
+    fn saved(&self) -> Result<serde_json::Map<String, serde_json::Value>, PlanError> {
+        self.0.saved()
+    }
+}
+
+struct SecondFails {
+    writer: Box<dyn Writer>,
+    items: u32,
+}
+
+impl Writer for SecondFails {
+    fn write(&mut self, item: &Item) -> Result<u64, OpError> {
+        self.items += 1;
+        if self.items == 2 {
+            return Err(OpErrorKind::Failed(Cause::from("the second item does not fit")).into());
+        }
+        self.writer.write(item)
+    }
+
+    fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
+        self.writer.on_break(why)
+    }
+
+    fn commit(&mut self) -> Result<(), OpError> {
+        self.writer.commit()
+    }
+
+    fn finish(&mut self) -> Result<(), OpError> {
+        self.writer.finish()
+    }
+}
+
+#[test]
+fn a_sink_that_fails_commits_what_it_has() {
+    let (_folder, store) = made();
+    let target = FailsAtSecond(to(&store, "copy"));
+    let plan = scan(&store).keep(target).unwrap();
+    let error = plan.run().unwrap_err();
+    assert!(error.to_string().contains("the second item"), "{error}");
+    // A reader sees what is committed only.
+    let reading = Store::open(store.path(), Mode::Read).unwrap();
+    let copy = reading.signal("copy").unwrap();
+    let samples = copy
+        .select(0..copy.end_index())
+        .unwrap()
+        .counts(-1i32)
+        .unwrap();
+    assert_eq!(samples, (0..100).collect::<Vec<i32>>());
 }

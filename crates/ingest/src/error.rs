@@ -232,6 +232,16 @@ pub enum IngestError {
         /// Civil time of the end of the last.
         end: Fixed,
     },
+    /// A source that was imported before and was changed since, not only continued.
+    #[error(
+        "its first {samples} samples are stored in signal {signal:?}, but what follows them was changed since then; import it as a signal of another name, or delete that signal first"
+    )]
+    Rewritten {
+        /// The signal.
+        signal: String,
+        /// How many samples are as they were.
+        samples: i64,
+    },
     /// A symbolic link that is not followed.
     #[error(
         "the symbolic link is not followed: {reason}; put the recordings themselves into the folder"
@@ -325,6 +335,7 @@ impl IngestError {
             Self::Duplicate { .. } => "duplicate",
             Self::Overlap { .. } => "overlap",
             Self::Repeated { .. } => "repeated",
+            Self::Rewritten { .. } => "rewritten",
             Self::LinkNotFollowed { .. } => "link_not_followed",
             Self::NotAFile { .. } => "not_a_file",
             Self::Mismatch { .. } => "mismatch",

@@ -2,6 +2,8 @@
 //!
 //! All arithmetic is in integers; a stamp is never an f64 of seconds.
 
+use isochrony_time::{Fixed, civil};
+
 /// A stamp in a name: the first sample was taken in `[ns, ns + resolution_ns)`, in nanoseconds of UTC since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CivilStamp {
@@ -70,11 +72,17 @@ impl Calendar {
             resolution = 60 * SECOND;
         }
         if let Some(second) = self.second {
-            // 60 is a leap second; in POSIX time it is the first second of the next minute.
             if second > 60 {
                 return Err("seconds go from 0 to 60");
             }
             seconds += second;
+            // 60 is a leap second; in POSIX time it is the first second of the next day.
+            let after = Fixed::from_i128(i128::from(seconds) * i128::from(SECOND));
+            if second == 60 && !after.is_some_and(civil::follows_leap_second) {
+                return Err(
+                    "second 60 is a leap second, at 23:59:60 on 30 June or 31 December only",
+                );
+            }
             resolution = SECOND;
         }
         let mut ns = seconds.checked_mul(SECOND).ok_or(RANGE)?;
@@ -151,9 +159,46 @@ pub(crate) fn parse_epoch(text: &str, unit: Option<EpochUnit>) -> Result<CivilSt
     Ok(CivilStamp { ns, resolution_ns })
 }
 
+/// A date as ISO 8601 states it, with a time of day as far as it goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IsoStamp {
+    calendar: Calendar,
+    /// Seconds east of UTC.
+    offset: i64,
+}
+
+impl IsoStamp {
+    /// Takes the time of day where the text ends from other fields, from the coarsest on.
+    pub(crate) fn refined(mut self, parts: &Calendar) -> Self {
+        let calendar = &mut self.calendar;
+        if calendar.hour.is_none() {
+            calendar.hour = parts.hour;
+        }
+        if calendar.hour.is_some() && calendar.minute.is_none() {
+            calendar.minute = parts.minute;
+        }
+        if calendar.minute.is_some() && calendar.second.is_none() {
+            calendar.second = parts.second;
+        }
+        if calendar.second.is_some() && calendar.fraction.is_none() {
+            calendar.fraction = parts.fraction;
+        }
+        self
+    }
+
+    /// The stamp, or what is impossible about it.
+    pub(crate) fn stamp(&self) -> Result<CivilStamp, &'static str> {
+        let stamp = self.calendar.stamp()?;
+        let ns = stamp.ns.checked_sub(self.offset * SECOND).ok_or(RANGE)?;
+        Ok(CivilStamp { ns, ..stamp })
+    }
+}
+
 /// Reads ISO 8601, extended (`2010-03-01T00:30:05.25Z`) or compact (`20100301T003005`), as far as it goes; `-` or `_`
 /// may stand for the colons that some file systems refuse. `None` if the text is no such date at all.
-pub(crate) fn parse_iso(text: &str) -> Option<Result<CivilStamp, &'static str>> {
+///
+/// `minus_zone`: whether `-0500` may end it as a zone. Where other text may follow, it is as likely a counter.
+pub(crate) fn parse_iso(text: &str, minus_zone: bool) -> Option<IsoStamp> {
     let mut rest = Cursor { rest: text };
     let mut calendar = Calendar {
         year: rest.digits(4)?,
@@ -186,15 +231,14 @@ pub(crate) fn parse_iso(text: &str) -> Option<Result<CivilStamp, &'static str>> 
             }
             calendar.fraction = Some((rest.digits(digits)?, u32::try_from(digits).ok()?));
         }
+        if !minus_zone && rest.rest.starts_with('-') {
+            return None;
+        }
         offset = rest.zone()?;
     }
-    if !rest.rest.is_empty() {
-        return None;
-    }
-    Some(calendar.stamp().and_then(|stamp| {
-        let ns = stamp.ns.checked_sub(offset * SECOND).ok_or(RANGE)?;
-        Ok(CivilStamp { ns, ..stamp })
-    }))
+    rest.rest
+        .is_empty()
+        .then_some(IsoStamp { calendar, offset })
 }
 
 struct Cursor<'a> {
@@ -234,7 +278,10 @@ impl Cursor<'_> {
         } else {
             0
         };
-        (hours <= 23 && minutes <= 59).then_some(sign * (hours * 3600 + minutes * 60))
+        // Zones are whole quarters of an hour, from 12 hours west to 14 east; other digits are a counter.
+        let offset = sign * (hours * 60 + minutes);
+        let is_zone = minutes < 60 && minutes % 15 == 0 && (-12 * 60..=14 * 60).contains(&offset);
+        is_zone.then_some(offset * 60)
     }
 }
 
@@ -304,11 +351,14 @@ mod tests {
             ("20100301T00", base - 1805, 3600 * SECOND),
             ("20100301", base - 1805, DAY),
         ] {
-            let stamp = parse_iso(text).unwrap().unwrap();
+            let stamp = parse_iso(text, true).unwrap().stamp().unwrap();
             assert_eq!(stamp.ns, seconds * SECOND, "{text}");
             assert_eq!(stamp.resolution_ns, resolution, "{text}");
         }
-        let fine = parse_iso("20100301T003005.250").unwrap().unwrap();
+        let fine = parse_iso("20100301T003005.250", true)
+            .unwrap()
+            .stamp()
+            .unwrap();
         assert_eq!(
             (fine.ns, fine.resolution_ns),
             (base * SECOND + 250_000_000, 1_000_000)
@@ -321,11 +371,53 @@ mod tests {
             "2010-03-01T00:30:05X",
             "20100301T003005.",
         ] {
-            assert!(parse_iso(text).is_none(), "{text}");
+            assert!(parse_iso(text, true).is_none(), "{text}");
         }
         for text in ["20100229", "2010-13-01", "20100301T24", "20100301T006000"] {
-            assert!(parse_iso(text).unwrap().is_err(), "{text}");
+            assert!(parse_iso(text, true).unwrap().stamp().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn digits_that_are_no_zone_are_none() {
+        for text in [
+            "20100301T003005-0040",
+            "20100301T003005-1500",
+            "20100301T003005+1430",
+            "20100301T003005+9999",
+            "20100301T003005-0160",
+        ] {
+            assert!(parse_iso(text, true).is_none(), "{text}");
+        }
+        for text in [
+            "20100301T003005-1200",
+            "20100301T003005+1400",
+            "20100301T003005+0545",
+        ] {
+            assert!(parse_iso(text, true).is_some(), "{text}");
+        }
+        assert!(parse_iso("20100301T003005-0100", false).is_none());
+        assert!(parse_iso("20100301T003005+0100", false).is_some());
+    }
+
+    #[test]
+    fn a_date_takes_its_time_of_day_from_other_fields() {
+        let parts = Calendar {
+            hour: Some(7),
+            minute: Some(40),
+            ..Calendar::default()
+        };
+        let refined = |text| parse_iso(text, true).unwrap().refined(&parts).stamp();
+        let base = 1_267_401_600 * SECOND;
+        let stamp = refined("20100301").unwrap();
+        assert_eq!(stamp.ns, base + (7 * 60 + 40) * 60 * SECOND);
+        assert_eq!(stamp.resolution_ns, 60 * SECOND);
+        // What the text states itself is not replaced.
+        assert_eq!(
+            refined("20100301T0105").unwrap().ns,
+            base + 65 * 60 * SECOND
+        );
+        assert_eq!(refined("20100301T01").unwrap().ns, base + 100 * 60 * SECOND);
     }
 
     #[test]

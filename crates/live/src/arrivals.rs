@@ -11,22 +11,26 @@
 //! Times that were told are not taken back: a new line begins where the old one is and meets its own a block later, so
 //! time is continuous and, corrections being parts in a thousand at most, goes forward.
 //!
+//! Stamps of a *recording*, which is sent on, are its exact times: nothing is fitted, the clock tells them as they are.
+//!
 //! A *clock step* is what the sender says is one, or a stamp further from the line than `step_ns`. For arrivals it is the
 //! receiver's own clock that may be set: the caller notices (it has a monotonic one, too) and says so. A step begins a
 //! run, whose points are its own; the rate carries over.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
-use isochrony_flow::{Cause, Clock};
-use isochrony_time::{Fixed, Rate, RunId, Stamp};
+use isochrony_time::{Fixed, Rate, RunId};
+
+mod clock;
+
+pub use clock::LiveClock;
+use clock::{Knot, LAST_DIGIT, Slope, fixed};
 
 /// Points that a line is put through.
 pub const POINTS: usize = 64;
 /// Points from which on the rate is estimated; below, it is the nominal one.
 const ENOUGH: usize = 8;
-/// Knots of the past that are kept: an hour of blocks.
-const KNOTS: usize = 4096;
 /// Largest correction of the time from one sample to the next.
 const STEEPEST: f64 = 1e-3;
 
@@ -35,74 +39,10 @@ const STEEPEST: f64 = 1e-3;
 pub enum Basis {
     /// The sender.
     Sender,
+    /// A recording that is sent: they are exact, and a clock step is what the sender says is one.
+    Recording,
     /// The clock of the machine at which frames arrive.
     Arrival,
-}
-
-/// From an index on: its time, and what a sample takes beyond the nominal period.
-#[derive(Debug, Clone, Copy)]
-struct Knot {
-    index: i64,
-    civil: Fixed,
-    /// Nanoseconds a sample.
-    slope: f64,
-    resolution: f64,
-}
-
-/// What is known of a feed's times; shared by the run that feeds it and everybody who asks.
-#[derive(Debug)]
-pub struct LiveClock {
-    rate: Rate,
-    knots: RwLock<VecDeque<Knot>>,
-}
-
-impl LiveClock {
-    fn at(&self, index: i64) -> Option<(Fixed, f64)> {
-        // A panic while the lock is held leaves the knots whole.
-        let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
-        let after = knots.partition_point(|knot| knot.index <= index);
-        let knot = knots.get(after.saturating_sub(1))?;
-        Some((time_at(self.rate, knot, index)?, knot.resolution))
-    }
-
-    fn push(&self, knot: Knot) {
-        let mut knots = self.knots.write().unwrap_or_else(PoisonError::into_inner);
-        while knots.back().is_some_and(|last| last.index >= knot.index) {
-            knots.pop_back();
-        }
-        if knots.len() == KNOTS {
-            knots.pop_front();
-        }
-        knots.push_back(knot);
-    }
-}
-
-fn time_at(rate: Rate, knot: &Knot, index: i64) -> Option<Fixed> {
-    let since = index.checked_sub(knot.index)?;
-    let nominal = knot.civil.checked_add(rate.duration_ns(since).ok()?)?;
-    nominal.checked_add(fixed(knot.slope * since as f64)?)
-}
-
-/// Nanoseconds as a fixed-point number.
-fn fixed(ns: f64) -> Option<Fixed> {
-    Fixed::from_f64_nearest(ns).ok()
-}
-
-impl Clock for LiveClock {
-    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
-        for (out, &index) in out.iter_mut().zip(indices) {
-            let time = self.at(index).and_then(|(time, _)| time.round_i64());
-            *out = time.unwrap_or(i64::MIN);
-        }
-        Ok(())
-    }
-
-    fn stamp(&self, index: i64) -> Option<Stamp> {
-        let (time, resolution) = self.at(index)?;
-        let resolution = fixed(resolution)?;
-        let begin = time.checked_sub(Fixed::from_bits(resolution.to_bits() / 2))?;
-        Some(Stamp::new(begin, resolution))
-    }
 }
 
 /// Makes points of stamps and a clock of points.
@@ -117,6 +57,8 @@ pub struct Arrivals {
     block: i64,
     clock: Arc<LiveClock>,
     run: u32,
+    /// Anything was stamped.
+    begun: bool,
     run_state: Option<State>,
     /// Deviation from the nominal rate that runs have had, ns a sample.
     slope: f64,
@@ -146,11 +88,9 @@ impl Arrivals {
             period: 1e9 / hz,
             step_ns,
             block: (hz as i64).clamp(1, 1 << 40),
-            clock: Arc::new(LiveClock {
-                rate,
-                knots: RwLock::new(VecDeque::new()),
-            }),
+            clock: Arc::new(LiveClock::new(rate)),
             run: 0,
+            begun: false,
             run_state: None,
             slope: 0.0,
         }
@@ -176,10 +116,27 @@ impl Arrivals {
     /// Takes the stamp of the sample at `index`, ns since 1970; indices do not go back. `set`: the clock that stamps is
     /// known to have been set before it. If it was, in whichever way it is known: the run before and the one that begins.
     pub fn take(&mut self, index: i64, civil: i64, set: bool) -> Option<(RunId, RunId)> {
-        let civil = Fixed::from_int(civil);
+        self.take_stamp(index, Fixed::from_int(civil), (Fixed::ZERO, 1), set)
+    }
+
+    /// The same. Of a recording `drift` is by how much the time from this sample to the last of so many deviates from
+    /// the nominal one; it is left alone otherwise.
+    pub fn take_stamp(
+        &mut self,
+        index: i64,
+        civil: Fixed,
+        drift: (Fixed, u64),
+        set: bool,
+    ) -> Option<(RunId, RunId)> {
+        let before = std::mem::replace(&mut self.begun, true);
+        if self.basis == Basis::Recording {
+            self.run_state = None;
+            self.clock.tell(index, civil, drift);
+            return (before && set).then(|| self.next_run());
+        }
         let Some(state) = &mut self.run_state else {
             self.begin(index, civil);
-            return None;
+            return before.then(|| self.next_run());
         };
         let x = index.saturating_sub(state.origin.0) as f64;
         let nominal = self
@@ -193,9 +150,8 @@ impl Arrivals {
         let y = y.map_or(f64::INFINITY, Fixed::to_f64);
         let off = y - (state.height + self.slope * x);
         if set || self.basis == Basis::Sender && off.abs() > self.step_ns || !y.is_finite() {
-            self.run += 1;
             self.begin(index, civil);
-            return Some((RunId(self.run - 1), RunId(self.run)));
+            return Some(self.next_run());
         }
         if index.saturating_sub(state.begun) >= self.block {
             if state.points.len() == POINTS {
@@ -218,9 +174,21 @@ impl Arrivals {
         None
     }
 
+    /// Of a recording: samples from an index on have no time. If the clock was set before it: both runs.
+    pub fn take_untimed(&mut self, index: i64, set: bool) -> Option<(RunId, RunId)> {
+        let before = std::mem::replace(&mut self.begun, true);
+        self.clock.tell_none(index);
+        (before && set).then(|| self.next_run())
+    }
+
+    fn next_run(&mut self) -> (RunId, RunId) {
+        self.run += 1;
+        (RunId(self.run - 1), RunId(self.run))
+    }
+
     fn begin(&mut self, index: i64, civil: Fixed) {
         let scatter = match self.basis {
-            Basis::Sender => 1e3,
+            Basis::Sender | Basis::Recording => LAST_DIGIT,
             Basis::Arrival => 1e6,
         };
         self.run_state = Some(State {
@@ -233,8 +201,8 @@ impl Arrivals {
         });
         self.clock.push(Knot {
             index,
-            civil,
-            slope: self.slope,
+            civil: Some(civil),
+            slope: Slope::Each(self.slope),
             resolution: scatter,
         });
     }
@@ -258,12 +226,16 @@ impl Arrivals {
         let mut left: Vec<f64> = left.collect();
         let middle = quantile(&mut left, 0.5);
         state.height = match self.basis {
-            Basis::Sender => middle,
+            Basis::Sender | Basis::Recording => middle,
             Basis::Arrival => quantile(&mut left, 0.0),
         };
         let mut off: Vec<f64> = left.iter().map(|y| (y - state.height).abs()).collect();
         // What half of the points are off, twice, and no less than what stamps can be told apart by.
-        state.scatter = (2.0 * quantile(&mut off, 0.5)).max(1e3);
+        let least = match self.basis {
+            Basis::Sender | Basis::Recording => LAST_DIGIT,
+            Basis::Arrival => 1e3,
+        };
+        state.scatter = (2.0 * quantile(&mut off, 0.5)).max(least);
         self.bend(now);
     }
 
@@ -294,8 +266,8 @@ impl Arrivals {
         let most = STEEPEST * self.period;
         self.clock.push(Knot {
             index: now,
-            civil: told,
-            slope: (off.to_f64() / block).clamp(-most, most),
+            civil: Some(told),
+            slope: Slope::Each((off.to_f64() / block).clamp(-most, most)),
             resolution: state.scatter,
         });
     }

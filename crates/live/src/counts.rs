@@ -49,12 +49,14 @@ counts! {
     reordered_frames,
     /// Frames dropped because the plan did not keep up: UDP only.
     overrun_frames,
-    /// What was no frame, or of another type.
+    /// What was no frame, or of another type, or contradicted the sender's other frames by its counter or stamp.
     malformed_frames,
     /// Frames of another sender than the one that is listened to, and connections refused.
     foreign,
     /// Times that the sender's clock was set, or that it began anew.
     clock_steps,
+    /// Feeds that ended before the sender said that all was sent: standard input that closed, a sender that was stopped.
+    truncated_feeds,
 }
 
 pub(crate) fn add(counter: &AtomicU64, by: u64) {

@@ -62,6 +62,12 @@ pub enum LiveError {
         /// Where it listens.
         address: String,
     },
+    /// There is no timebase left for it.
+    #[error("the feed can have no timebase: {why}; listen in a new process")]
+    Timebase {
+        /// What the table of timebases says.
+        why: isochrony_time::TimeError,
+    },
 }
 
 impl LiveError {
@@ -75,6 +81,7 @@ impl LiveError {
             Self::Option { .. } => "live_option",
             Self::Busy { .. } => "live_busy",
             Self::Range { .. } => "live_range",
+            Self::Timebase { .. } => "live_timebase",
         }
     }
 }
@@ -86,7 +93,7 @@ mod tests {
     #[test]
     fn every_message_says_what_where_and_how_to_mend_it() {
         let address = || "udp://127.0.0.1:9".to_owned();
-        let examples: [(LiveError, &[&str]); 6] = [
+        let examples: [(LiveError, &[&str]); 7] = [
             (
                 LiveError::Address {
                     address: "x".into(),
@@ -120,6 +127,14 @@ mod tests {
                 &["already", "branch"],
             ),
             (LiveError::Range { address: address() }, &["feed", "limit"]),
+            (
+                LiveError::Timebase {
+                    why: isochrony_time::TimeError::Overflow {
+                        what: "number of timebases of this process",
+                    },
+                },
+                &["timebases", "new process"],
+            ),
         ];
         let mut codes: Vec<_> = examples.iter().map(|(error, _)| error.code()).collect();
         for (error, words) in &examples {

@@ -1,33 +1,49 @@
-//! Frames of samples on the wire: 48 bytes, then samples, all little-endian.
+//! Frames of samples on the wire: a header of 56 bytes, then samples, all little-endian.
 //!
 //! ```text
 //!  0  4  "ISOF"
-//!  4  1  version, 1
+//!  4  1  version, 2
 //!  5  1  dtype: its place in DType::ALL
-//!  6  2  flags: 1 the sender's clock was set before this frame; 2 nothing follows
+//!  6  2  flags: 1 the sender's clock was set before this frame; 2 nothing follows; 4 the sender stopped before all
+//!        was sent (with 2); 8 the times are exact
 //!  8  4  session: chosen anew whenever a sender begins to count anew
 //! 12  4  samples
 //! 16  8  index of the first sample, counted from the session's beginning
-//! 24  8  civil time of the first sample, ns since 1970 (signed); the least number: not known
+//! 24  8  civil time of the first sample, whole ns since 1970 (signed, rounded down); the least number: not known
 //! 32  8  samples right before the first that were never recorded: a gap, not a loss
 //! 40  4  crc32c of the frame with this field zero
-//! 44  4  zero
-//! 48     samples
+//! 44  4  fraction of the civil time, in 2^-32 ns
+//! 48  8  duration of the frame's samples less their nominal duration, in 2^-32 ns (signed)
+//! 56     samples
 //! ```
 //!
-//! One UDP datagram is one frame. Over TCP and pipes frames follow one another.
+//! Version 1 has a header of 48 bytes: its flags are 1 and 2, bytes 44 to 48 are zero, and the samples follow. It is
+//! still read. Its times are rounded to nanoseconds, so a copy of a signal over it is not exact; over version 2 it is:
+//! where times are exact (flag 8), they are those of the recording to 2^-32 ns.
+//!
+//! One UDP datagram is one frame. Over TCP and pipes frames follow one another. What a sender says of its recording as a
+//! whole is in frames of their own, see [`SenderDescription`].
+
+mod description;
+
+pub use description::{MAX_DESCRIPTION, SenderDescription, TAG};
 
 use isochrony_segment::DType;
+use isochrony_time::Fixed;
 
-/// Bytes before the samples.
-pub const HEADER: usize = 48;
+/// Bytes before the samples of the frames that are written, version 2.
+pub const HEADER: usize = 56;
+/// Bytes before the samples of version 1: no frame is shorter.
+pub const SHORTEST: usize = 48;
 /// Most bytes of a frame, unless the listener says otherwise.
 pub const MAX_FRAME: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"ISOF";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const STEP: u16 = 1;
 const END: u16 = 2;
+const EARLY: u16 = 4;
+const EXACT: u16 = 8;
 /// Where the checksum lies.
 const CHECKSUM: usize = 40;
 const UNKNOWN: i64 = i64::MIN;
@@ -43,6 +59,8 @@ pub struct Header {
     pub step: bool,
     /// Nothing follows.
     pub end: bool,
+    /// With `end`: the sender stopped before all was sent.
+    pub early: bool,
     /// Changes when the sender begins to count anew.
     pub session: u32,
     /// Number of samples.
@@ -50,7 +68,11 @@ pub struct Header {
     /// Index of the first sample.
     pub first: u64,
     /// Civil time of the first sample, ns since 1970.
-    pub time: Option<i64>,
+    pub time: Option<Fixed>,
+    /// Whether the time, and the drift, are exactly those of a recording.
+    pub exact: bool,
+    /// Duration of the frame's samples less their nominal duration, in 2^-32 ns.
+    pub drift: i64,
     /// Samples right before the first that were never recorded.
     pub gap: u64,
 }
@@ -68,7 +90,7 @@ pub enum FrameError {
         got: usize,
     },
     /// Something else than a frame, or of another version.
-    #[error("the bytes {got:02x?} begin no frame of version 1, which is \"ISOF\" and 1")]
+    #[error("the bytes {got:02x?} begin no frame of version 1 or 2, which is \"ISOF\" and 1 or 2")]
     Magic {
         /// The first bytes.
         got: [u8; 5],
@@ -104,48 +126,116 @@ fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(sum, &bytes[CHECKSUM + 4..])
 }
 
+/// Bytes before the samples of a version; None if there is no such version.
+fn header_len(version: u8) -> Option<usize> {
+    match version {
+        1 => Some(SHORTEST),
+        2 => Some(HEADER),
+        _ => None,
+    }
+}
+
 impl Header {
-    /// Bytes of the whole frame.
+    /// A header of samples that follow on the first index, without a time.
     #[must_use]
-    pub fn frame_len(&self) -> usize {
-        HEADER + self.samples as usize * self.dtype.size()
+    pub fn new(dtype: DType, session: u32, first: u64) -> Self {
+        Self {
+            dtype,
+            step: false,
+            end: false,
+            early: false,
+            session,
+            samples: 0,
+            first,
+            time: None,
+            exact: false,
+            drift: 0,
+            gap: 0,
+        }
     }
 
-    /// Appends the frame of these samples, in native order, to `out`; `samples` is set to how many there are.
+    /// Appends the frame of these samples, in native order, to `out`, with as many `samples` as these are. A time
+    /// outside the years 1678 to 2262 is written as not known.
     pub fn write(&self, samples: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
         let code = DType::ALL.iter().position(|&dtype| dtype == self.dtype);
         let count = (samples.len() / self.dtype.size()) as u32;
+        let time = self
+            .time
+            .and_then(|time| Some((time.floor_i64()?, time.frac())));
+        let time = time.filter(|&(ns, _)| ns != UNKNOWN);
+        let exact = self.exact && time.is_some();
+        let flags = [
+            (self.step, STEP),
+            (self.end, END),
+            (self.end && self.early, EARLY),
+            (exact, EXACT),
+        ];
+        let flags = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
+        let (ns, fraction) = time.unwrap_or((UNKNOWN, 0));
+        let drift = if exact { self.drift } else { 0 };
         out.extend(MAGIC);
         out.extend([VERSION, code.unwrap_or_default() as u8]);
-        let flags = if self.step { STEP } else { 0 } | if self.end { END } else { 0 };
-        out.extend(flags.to_le_bytes());
+        out.extend(flags.sum::<u16>().to_le_bytes());
         out.extend(self.session.to_le_bytes());
         out.extend(count.to_le_bytes());
         out.extend(self.first.to_le_bytes());
-        out.extend(self.time.unwrap_or(UNKNOWN).to_le_bytes());
+        out.extend(ns.to_le_bytes());
         out.extend(self.gap.to_le_bytes());
-        out.extend([0; 8]);
+        out.extend([0; 4]);
+        out.extend(fraction.to_le_bytes());
+        out.extend(drift.to_le_bytes());
         out.extend(&samples[..count as usize * self.dtype.size()]);
         let sum = checksum(&out[begin..]);
         out[begin + CHECKSUM..begin + CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// What the first [`HEADER`] bytes say, unchecked by the checksum, which is of the whole frame.
+    /// Bytes of the frame that these begin; None while too few came to say. Unchecked by the checksum.
+    ///
+    /// # Errors
+    /// [`FrameError`]: they begin none.
+    pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, FrameError> {
+        let known = bytes.len().min(MAGIC.len());
+        let version = bytes.get(4).copied();
+        if bytes[..known] != MAGIC[..known] || version.is_some_and(|one| header_len(one).is_none())
+        {
+            return Err(FrameError::Magic {
+                got: field(bytes, 0),
+            });
+        }
+        match version.and_then(header_len) {
+            Some(header) if bytes.len() >= header => {
+                let read = Self::read(bytes)?;
+                Ok(Some(header + read.samples as usize * read.dtype.size()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What the bytes before the samples say, unchecked by the checksum, which is of the whole frame.
     ///
     /// # Errors
     /// [`FrameError`], all but a wrong checksum.
     pub fn read(bytes: &[u8]) -> Result<Self, FrameError> {
         let got = bytes.len();
-        if got < HEADER {
+        if got < SHORTEST {
             return Err(FrameError::Length {
-                expected: HEADER,
+                expected: SHORTEST,
                 got,
             });
         }
-        if bytes[..4] != MAGIC || bytes[4] != VERSION {
-            return Err(FrameError::Magic {
-                got: field(bytes, 0),
+        let (version, header) = match header_len(bytes[4]) {
+            Some(header) if bytes[..4] == MAGIC => (bytes[4], header),
+            _ => {
+                return Err(FrameError::Magic {
+                    got: field(bytes, 0),
+                });
+            }
+        };
+        if got < header {
+            return Err(FrameError::Length {
+                expected: header,
+                got,
             });
         }
         let wrong = |field, got| Err(FrameError::Field { field, got });
@@ -153,31 +243,48 @@ impl Header {
             return wrong("dtype", bytes[5].into());
         };
         let flags = u16::from_le_bytes(field(bytes, 6));
-        if flags & !(STEP | END) != 0 {
+        let known = if version == 1 {
+            STEP | END
+        } else {
+            STEP | END | EARLY | EXACT
+        };
+        let has = |flag: u16| flags & flag != 0;
+        let ns = i64::from_le_bytes(field(bytes, 24));
+        let untimed = ns == UNKNOWN;
+        if flags & !known != 0 || has(EARLY) && !has(END) || has(EXACT) && untimed {
             return wrong("flags", flags.into());
         }
-        let zero = u32::from_le_bytes(field(bytes, CHECKSUM + 4));
-        if zero != 0 {
-            return wrong("the last field of the header", zero.into());
+        let fraction = u32::from_le_bytes(field(bytes, 44));
+        if fraction != 0 && (version == 1 || untimed) {
+            return wrong("fraction of the time", fraction.into());
         }
-        let samples = u32::from_le_bytes(field(bytes, 12));
+        let drift = if version == 1 {
+            0
+        } else {
+            i64::from_le_bytes(field(bytes, 48))
+        };
+        if drift != 0 && !has(EXACT) {
+            return wrong("drift", drift.cast_unsigned());
+        }
         let first = u64::from_le_bytes(field(bytes, 16));
         if first >= MOST {
             return wrong("index", first);
         }
-        let time = i64::from_le_bytes(field(bytes, 24));
         let gap = u64::from_le_bytes(field(bytes, 32));
         if gap > first {
             return wrong("gap", gap);
         }
         Ok(Self {
             dtype,
-            step: flags & STEP != 0,
-            end: flags & END != 0,
+            step: has(STEP),
+            end: has(END),
+            early: has(EARLY),
             session: u32::from_le_bytes(field(bytes, 8)),
-            samples,
+            samples: u32::from_le_bytes(field(bytes, 12)),
             first,
-            time: (time != UNKNOWN).then_some(time),
+            time: (!untimed).then(|| Fixed::from_parts(ns, fraction)),
+            exact: has(EXACT),
+            drift,
             gap,
         })
     }
@@ -188,7 +295,11 @@ impl Header {
     /// [`FrameError`].
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), FrameError> {
         let header = Self::read(bytes)?;
-        let (expected, got) = (header.frame_len(), bytes.len());
+        let before = header_len(bytes[4]).unwrap_or(HEADER);
+        let (expected, got) = (
+            before + header.samples as usize * header.dtype.size(),
+            bytes.len(),
+        );
         if expected != got {
             return Err(FrameError::Length { expected, got });
         }
@@ -196,116 +307,9 @@ impl Header {
         if expected != got {
             return Err(FrameError::Checksum { expected, got });
         }
-        Ok((header, &bytes[HEADER..]))
+        Ok((header, &bytes[before..]))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn any_header() -> impl Strategy<Value = Header> {
-        let dtype = (0..DType::ALL.len()).prop_map(|at| DType::ALL[at]);
-        let rest = (any::<(bool, bool, u32)>(), 0..MOST, any::<Option<i64>>());
-        (dtype, rest).prop_map(|(dtype, ((step, end, session), first, time))| Header {
-            dtype,
-            step,
-            end,
-            session,
-            samples: 0,
-            first,
-            time: time.filter(|&time| time != UNKNOWN),
-            gap: first / 3,
-        })
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(300))]
-
-        #[test]
-        fn what_was_written_is_read(header in any_header(), bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let samples = bytes.len() / header.dtype.size();
-            let payload = &bytes[..samples * header.dtype.size()];
-            let mut frame = Vec::new();
-            header.write(payload, &mut frame);
-            let expected = Header { samples: samples as u32, ..header };
-            prop_assert_eq!(Header::parse(&frame), Ok((expected, payload)));
-            prop_assert_eq!(frame.len(), expected.frame_len());
-        }
-
-        #[test]
-        fn a_changed_bit_is_no_frame(
-            header in any_header(), bytes in prop::collection::vec(any::<u8>(), 0..64), at: prop::sample::Index, bit in 0u32..8,
-        ) {
-            let payload = &bytes[..bytes.len() / header.dtype.size() * header.dtype.size()];
-            let mut frame = Vec::new();
-            header.write(payload, &mut frame);
-            let at = at.index(frame.len());
-            frame[at] ^= 1u8 << bit;
-            prop_assert!(Header::parse(&frame).is_err());
-        }
-
-        #[test]
-        fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..128)) {
-            let _ = Header::parse(&bytes);
-        }
-    }
-
-    #[test]
-    fn bytes_on_the_wire_are_as_documented() {
-        let header = Header {
-            dtype: DType::I16,
-            step: true,
-            end: false,
-            session: 0x0403_0201,
-            samples: 2,
-            first: 7,
-            time: None,
-            gap: 5,
-        };
-        let mut frame = Vec::new();
-        header.write(&[1, 2, 3, 4], &mut frame);
-        assert_eq!(&frame[..8], b"ISOF\x01\x02\x01\x00");
-        assert_eq!(&frame[8..16], [1, 2, 3, 4, 2, 0, 0, 0]);
-        assert_eq!(frame[16..24], 7u64.to_le_bytes());
-        assert_eq!(frame[24..32], i64::MIN.to_le_bytes());
-        assert_eq!(frame[32..40], 5u64.to_le_bytes());
-        assert_eq!(&frame[48..], [1, 2, 3, 4]);
-    }
-
-    #[test]
-    fn every_message_says_what_came_and_what_was_expected() {
-        let examples: [(FrameError, &[&str]); 4] = [
-            (
-                FrameError::Length {
-                    expected: 48,
-                    got: 12,
-                },
-                &["48", "12"],
-            ),
-            (
-                FrameError::Magic { got: *b"RIFF\0" },
-                &["ISOF", "[52, 49, 46, 46, 00]"],
-            ),
-            (
-                FrameError::Field {
-                    field: "dtype",
-                    got: 99,
-                },
-                &["dtype=99"],
-            ),
-            (
-                FrameError::Checksum {
-                    expected: 1,
-                    got: 2,
-                },
-                &["00000001", "00000002"],
-            ),
-        ];
-        for (error, words) in examples {
-            let text = error.to_string();
-            assert!(words.iter().all(|word| text.contains(word)), "{text}");
-        }
-    }
-}
+mod tests;

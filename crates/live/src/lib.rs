@@ -7,6 +7,7 @@
 //! ```
 //!
 //! - [`frame`]: what is on the wire. A frame says the index of its first sample, so loss is known to the sample.
+//! - [`screen`]: which frames belong to the feed, and which nothing confirms; pure, too.
 //! - [`order`]: puts frames in order within a stated window; pure, no clock and no socket.
 //! - [`arrivals`]: the civil time of each sample, from the sender's stamps or from when frames arrived.
 //! - [`receive`]: the threads that read sockets. They do nothing else, so that a slow plan does not lose what the
@@ -33,6 +34,7 @@ pub mod frame;
 mod listener;
 pub mod order;
 mod receive;
+pub mod screen;
 pub mod send;
 mod to_wire;
 

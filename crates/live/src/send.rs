@@ -5,19 +5,23 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fs::File;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use isochrony_segment::{DType, Sample};
-use isochrony_time::Rate;
+use isochrony_time::{Fixed, Rate};
 
 use crate::LiveError;
-use crate::frame::Header;
+use crate::frame::{HEADER, Header, MAX_DESCRIPTION, SenderDescription};
 use crate::receive::Address;
 
+mod describe;
 mod faults;
 
+use describe::DescriptionSchedule;
 pub use faults::Faults;
 
 /// Bytes of a datagram's samples: within the packets of every network.
@@ -29,6 +33,23 @@ const PIECE: usize = 16 << 10;
 /// no room are.
 const ENDS: usize = 5;
 const BETWEEN_ENDS: Duration = Duration::from_millis(20);
+
+/// When a sample was taken, in ns since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// As a recording has it, exactly.
+    Exact(Fixed),
+    /// More or less, as clocks say it that were read.
+    Rounded(Fixed),
+}
+
+impl Time {
+    fn civil(self) -> Fixed {
+        match self {
+            Self::Exact(civil) | Self::Rounded(civil) => civil,
+        }
+    }
+}
 
 /// What was sent, as a listener should find it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,7 +69,8 @@ pub struct Sent {
 enum Wire {
     Udp(UdpSocket),
     Tcp(TcpStream),
-    Stdout,
+    /// Standard output, without the buffer that the standard library keeps for lines: nobody would empty it.
+    Stdout(File),
 }
 
 /// How long a listener over TCP may take nothing, as when no plan runs over it. A run that waits cannot be stopped.
@@ -72,6 +94,7 @@ pub struct Sender {
     frame: Vec<u8>,
     /// A frame was not sent whole, so that nothing can follow it.
     broken: bool,
+    describing: Option<DescriptionSchedule>,
 }
 
 impl Sender {
@@ -102,7 +125,10 @@ impl Sender {
                 stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
                 Wire::Tcp(stream)
             }
-            Address::Stdin => Wire::Stdout,
+            Address::Stdin => {
+                let own = io::stdout().as_fd().try_clone_to_owned();
+                Wire::Stdout(own.map_err(failed)?.into())
+            }
             Address::Driven => {
                 let why = io::Error::from(io::ErrorKind::AddrNotAvailable);
                 return Err(failed(why));
@@ -118,17 +144,12 @@ impl Sender {
         Ok(Self {
             wire,
             address: *address,
-            header: Header {
+            // Two senders that begin in the same nanosecond have different process numbers.
+            header: Header::new(
                 dtype,
-                step: false,
-                end: false,
-                // Two senders that begin in the same nanosecond have different process numbers.
-                session: mix(now ^ u64::from(std::process::id()) << 40) as u32,
-                samples: 0,
-                first: 0,
-                time: None,
-                gap: 0,
-            },
+                mix(now ^ u64::from(std::process::id()) << 40) as u32,
+                0,
+            ),
             rate,
             most: most / dtype.size(),
             faults: Faults::default(),
@@ -137,6 +158,7 @@ impl Sender {
             sent: Sent::default(),
             frame: Vec::new(),
             broken: false,
+            describing: None,
         })
     }
 
@@ -146,7 +168,7 @@ impl Sender {
     /// [`LiveError::Option`] if there are none, or more than a datagram holds.
     pub fn frames_of(mut self, samples: usize) -> Result<Self, LiveError> {
         let most = match self.wire {
-            Wire::Udp(_) => (65_507 - crate::frame::HEADER) / self.header.dtype.size(),
+            Wire::Udp(_) => (65_507 - HEADER) / self.header.dtype.size(),
             _ => (1 << 20) / self.header.dtype.size() - 64,
         };
         if !(1..=most).contains(&samples) {
@@ -191,29 +213,64 @@ impl Sender {
     /// # Errors
     /// [`LiveError::Socket`].
     pub fn send_bytes(&mut self, bytes: &[u8], time: Option<i64>) -> Result<(), LiveError> {
+        let rate = self.rate;
+        self.send_timed(bytes, &|since| {
+            let ahead = rate.duration_ns(since.cast_signed()).ok()?;
+            Some(Time::Rounded(Fixed::from_int(time?).checked_add(ahead)?))
+        })
+    }
+
+    /// Sends the next samples as bytes; `time_of` says when one of them was taken, which is the n-th of these.
+    ///
+    /// # Errors
+    /// [`LiveError::Socket`].
+    pub fn send_timed(
+        &mut self,
+        bytes: &[u8],
+        time_of: &dyn Fn(u64) -> Option<Time>,
+    ) -> Result<(), LiveError> {
+        self.say_description()?;
         let size = self.header.dtype.size();
-        let mut since = 0i64;
+        let mut since = 0;
         for part in bytes.chunks(self.most * size) {
             let samples = (part.len() / size) as u64;
-            let ahead = self
-                .rate
-                .duration_ns(since)
-                .ok()
-                .and_then(|ns| ns.round_i64());
-            self.header.time = time
-                .zip(ahead)
-                .and_then(|(time, ahead)| time.checked_add(ahead));
+            let time = time_of(since);
+            let drift = self.drift(time, samples, &|| time_of(since + samples - 1));
+            self.header.exact = drift.is_some();
+            self.header.drift = drift.unwrap_or(0);
+            self.header.time = time.map(Time::civil);
             self.frame.clear();
             self.header
                 .write(&part[..samples as usize * size], &mut self.frame);
             (self.header.step, self.header.gap) = (false, 0);
             self.header.first += samples;
-            since = since.saturating_add_unsigned(samples);
+            since += samples;
             self.sent.frames += 1;
             self.sent.samples += samples;
             self.hand_over(samples)?;
         }
         Ok(())
+    }
+
+    /// Of exact times: by how much that from the first sample to the last deviates from the nominal one, in 2^-32 ns.
+    fn drift(
+        &self,
+        first: Option<Time>,
+        samples: u64,
+        last: &dyn Fn() -> Option<Time>,
+    ) -> Option<i64> {
+        let Some(Time::Exact(first)) = first else {
+            return None;
+        };
+        if samples < 2 {
+            return Some(0);
+        }
+        let Some(Time::Exact(last)) = last() else {
+            return None;
+        };
+        let nominal = self.rate.duration_ns(samples.cast_signed() - 1).ok()?;
+        let drift = last.checked_sub(first)?.checked_sub(nominal)?;
+        i64::try_from(drift.to_bits()).ok()
     }
 
     /// So many samples were not recorded.
@@ -232,7 +289,19 @@ impl Sender {
     ///
     /// # Errors
     /// [`LiveError::Socket`].
-    pub fn end(mut self) -> Result<Sent, LiveError> {
+    pub fn end(self) -> Result<Sent, LiveError> {
+        self.finish(false)
+    }
+
+    /// Nothing follows, although not all was sent.
+    ///
+    /// # Errors
+    /// [`LiveError::Socket`].
+    pub fn stop(self) -> Result<Sent, LiveError> {
+        self.finish(true)
+    }
+
+    fn finish(mut self, early: bool) -> Result<Sent, LiveError> {
         if self.broken {
             return Ok(self.sent);
         }
@@ -240,7 +309,10 @@ impl Sender {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
             self.release()?;
         }
-        (self.header.end, self.header.time) = (true, None);
+        self.say_description_again()?;
+        self.header.time = None;
+        (self.header.exact, self.header.drift) = (false, 0);
+        (self.header.end, self.header.early) = (true, early);
         self.frame.clear();
         self.header.write(&[], &mut self.frame);
         let times = if matches!(self.wire, Wire::Udp(_)) {
@@ -266,54 +338,6 @@ impl Sender {
         self.sent
     }
 
-    /// Sends what was held back long enough.
-    ///
-    /// # Errors
-    /// [`LiveError::Socket`].
-    pub fn release(&mut self) -> Result<(), LiveError> {
-        let now = Instant::now();
-        while self
-            .held
-            .peek()
-            .is_some_and(|Reverse((due, _, _))| *due <= now)
-        {
-            if let Some(Reverse((_, _, frame))) = self.held.pop() {
-                self.write(&frame)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends the frame, unless chance has it otherwise.
-    fn hand_over(&mut self, samples: u64) -> Result<(), LiveError> {
-        if self.uniform() < self.faults.loss {
-            self.sent.dropped_samples += samples;
-            return self.release();
-        }
-        let twice = self.uniform() < self.faults.twice;
-        self.sent.doubled_frames += u64::from(twice);
-        for _ in 0..=u8::from(twice) {
-            let frame = std::mem::take(&mut self.frame);
-            if self.faults.jitter.is_zero() {
-                let wrote = self.write(&frame);
-                self.frame = frame;
-                wrote?;
-            } else {
-                let wait = self.faults.jitter.mul_f64(self.uniform());
-                let kept = frame.clone();
-                self.held
-                    .push(Reverse((Instant::now() + wait, self.header.first, frame)));
-                self.frame = kept;
-            }
-        }
-        self.release()
-    }
-
-    fn uniform(&mut self) -> f64 {
-        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(self.chance) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     fn write(&mut self, frame: &[u8]) -> Result<(), LiveError> {
         let wrote = match &mut self.wire {
             // Nobody listening is what the one after it is told; datagrams go nowhere then.
@@ -322,7 +346,7 @@ impl Sender {
                 sent => sent.map(|_| ()),
             },
             Wire::Tcp(stream) => stream.write_all(frame).map_err(stalled),
-            Wire::Stdout => io::stdout().lock().write_all(frame),
+            Wire::Stdout(out) => out.write_all(frame),
         };
         self.broken |= wrote.is_err();
         wrote.map_err(|why| LiveError::Socket {

@@ -10,10 +10,13 @@ use isochrony_flow::{
     Break, Cause, Clock, Item, Kept, OpError, OpErrorKind, PlanError, PortType, Target, Writer,
 };
 use isochrony_flow::{Keep, Live};
+use isochrony_segment::{Calibration, Stream};
+use isochrony_time::Fixed;
 use serde_json::{Map, Value, json};
 
+use crate::frame::SenderDescription;
 use crate::receive::Address;
-use crate::send::{Faults, Sender};
+use crate::send::{Faults, Sender, Time};
 use crate::{LiveError, Options};
 
 /// Longest sleep at once.
@@ -121,6 +124,10 @@ impl Target for ToWire {
             .into());
         };
         let sender = Sender::connect(&self.address, dtype, stream.rate).map_err(failed)?;
+        let sender = match described(stream, reads) {
+            Some(described) => sender.describing(&described),
+            None => sender,
+        };
         let sender = match self.frame {
             Some(frame) => sender.frames_of(frame).map_err(failed)?,
             None => sender,
@@ -128,6 +135,7 @@ impl Target for ToWire {
         Ok(Box::new(Wire {
             sender: Some(sender.faulty(self.faults).map_err(failed)?),
             clock: reads.and_then(|recording| recording.clock_of(stream)),
+            reads: reads.cloned(),
             samples_a_second: self.speed.map(|speed| speed * stream.rate.to_f64()),
             begun: None,
             expected: None,
@@ -153,6 +161,7 @@ struct Wire {
     /// None once it ended.
     sender: Option<Sender>,
     clock: Option<Arc<dyn Clock>>,
+    reads: Option<Live>,
     samples_a_second: Option<f64>,
     begun: Option<Instant>,
     /// Index that would continue what was sent.
@@ -170,10 +179,18 @@ impl Writer for Wire {
             }
             .into());
         };
-        let missing = self
-            .expected
-            .map_or(0, |expected| samples.start().saturating_sub(expected));
-        sender.skip(missing.max(0).unsigned_abs());
+        let missing = match self.expected {
+            Some(expected) => samples
+                .start()
+                .saturating_sub(expected)
+                .max(0)
+                .unsigned_abs(),
+            None => {
+                let gaps = self.reads.as_ref().map(Live::outer_gaps);
+                gaps.map_or(0, |gaps| gaps.until(samples.start()))
+            }
+        };
+        sender.skip(missing);
         self.expected = Some(samples.end());
         let begun = *self.begun.get_or_insert_with(Instant::now);
         let size = samples.dtype().size();
@@ -184,12 +201,9 @@ impl Writer for Wire {
         for buffer in samples.buffers() {
             for bytes in buffer.bytes().chunks(piece * size) {
                 let count = (bytes.len() / size) as u64;
-                let time = self.clock.as_ref().and_then(|clock| {
-                    let mut time = [i64::MIN];
-                    clock.times(&[at], &mut time).ok()?;
-                    (time[0] != i64::MIN).then_some(time[0])
-                });
-                sender.send_bytes(bytes, time).map_err(failed)?;
+                let clock = self.clock.as_deref();
+                let time_of = |n| time_of(clock?, at.checked_add_unsigned(n)?);
+                sender.send_timed(bytes, &time_of).map_err(failed)?;
                 at = at.saturating_add_unsigned(count);
                 self.sent += count;
                 if let Some(rate) = self.samples_a_second {
@@ -218,15 +232,58 @@ impl Writer for Wire {
     fn commit(&mut self) -> Result<(), OpError> {
         Ok(())
     }
+
+    fn finish(&mut self) -> Result<(), OpError> {
+        match self.sender.take() {
+            Some(mut sender) => {
+                let gaps = self.reads.as_ref().map(Live::outer_gaps);
+                sender.skip(gaps.map_or(0, |gaps| gaps.from(self.expected)));
+                sender.end().map(drop).map_err(failed)
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        // However the run ended, nothing follows; whoever listens is told if it can be.
+        // The run failed or was stopped; whoever listens is told if it can be.
         if let Some(sender) = self.sender.take() {
-            let _ = sender.end();
+            let _ = sender.stop();
         }
     }
+}
+
+/// What is to be said of samples of a stream that come from a recording; None if there is nothing to say.
+fn described(stream: &Stream, reads: Option<&Live>) -> Option<SenderDescription> {
+    let own = reads.and_then(Live::description);
+    let (calibration, attributes) = match own {
+        Some(own) => (own.calibration, own.attributes),
+        None => (stream.calibration.clone(), Map::new()),
+    };
+    let described = SenderDescription {
+        rate: stream.rate,
+        calibration,
+        knows_all_times: reads.is_some_and(Live::knows_all_times),
+        attributes,
+    };
+    let says = described.knows_all_times
+        || !described.attributes.is_empty()
+        || described.calibration != Calibration::default();
+    says.then_some(described)
+}
+
+/// When the sample at an index was taken.
+fn time_of(clock: &dyn Clock, index: i64) -> Option<Time> {
+    if let Some(stamp) = clock
+        .stamp(index)
+        .filter(|stamp| stamp.resolution == Fixed::ZERO)
+    {
+        return Some(Time::Exact(stamp.civil));
+    }
+    let mut time = [i64::MIN];
+    clock.times(&[index], &mut time).ok()?;
+    (time[0] != i64::MIN).then(|| Time::Rounded(Fixed::from_int(time[0])))
 }
 
 fn failed(error: LiveError) -> OpError {

@@ -177,14 +177,8 @@ fn whoever_else_sends_and_whatever_is_no_frame_is_counted_and_changes_nothing() 
             noise.send_to(&[0x49; 2000], port).unwrap();
             let mut frame = Vec::new();
             let header = Header {
-                dtype: DType::F64,
-                step: false,
                 end: true,
-                session: 9,
-                samples: 1,
-                first: 0,
-                time: None,
-                gap: 0,
+                ..Header::new(DType::F64, 9, 0)
             };
             header.write(&[0; 8], &mut frame);
             noise.send_to(&frame, port).unwrap();

@@ -57,7 +57,10 @@ pub enum NbufError {
         buffer: usize,
     },
     /// An input cannot be read.
-    #[error("reading input {input} ({name}) at byte {offset}: {why}")]
+    #[error(
+        "reading input {input} ({name}) at byte {offset}: {why}{}",
+        unfinished_record(*.unfinished)
+    )]
     Read {
         /// Which input.
         input: usize,
@@ -65,6 +68,8 @@ pub enum NbufError {
         name: String,
         /// How far it was read.
         offset: u64,
+        /// Bytes before that of a record whose end was not read: nobody processes them.
+        unfinished: u64,
         /// What the system says.
         #[source]
         why: io::Error,
@@ -128,6 +133,14 @@ fn place(offset: u64, length: u64, why: &Cause) -> String {
         return String::new();
     }
     format!(" {}", span(offset, length))
+}
+
+/// What of an input was read and is no whole record.
+fn unfinished_record(bytes: u64) -> String {
+    match bytes {
+        0 => String::new(),
+        _ => format!("; the {bytes} bytes before it are of a record that was not read whole"),
+    }
 }
 
 impl NbufError {
@@ -302,9 +315,15 @@ mod tests {
                     input: 0,
                     name: "pipe".into(),
                     offset: 9,
+                    unfinished: 2,
                     why: full(),
                 },
-                &["input 0 (pipe)", "byte 9", "No space"],
+                &[
+                    "input 0 (pipe)",
+                    "byte 9",
+                    "No space",
+                    "the 2 bytes before it are of a record that was not read whole",
+                ],
             ),
             (
                 NbufError::Process {

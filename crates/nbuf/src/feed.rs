@@ -18,6 +18,8 @@ pub(crate) struct Feed<'r> {
     pub(crate) carry: Vec<u8>,
     pub(crate) ended: bool,
     pub(crate) short_record: Option<u64>,
+    /// Why nothing more can be read, while what was read before is processed.
+    pub(crate) failed: Option<NbufError>,
 }
 
 /// What came of an attempt to fill a buffer.
@@ -35,10 +37,20 @@ pub(crate) fn ensure(buffer: &mut Vec<u8>, length: usize) -> io::Result<()> {
     if buffer.len() < length {
         buffer
             .try_reserve_exact(length - buffer.len())
-            .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+            .map_err(|_| no_memory(length))?;
         buffer.resize(length, 0);
     }
     Ok(())
+}
+
+/// Says that the system gave no memory for a buffer.
+fn no_memory(length: usize) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::OutOfMemory,
+        format!(
+            "there is no memory for a buffer of {length} bytes; give a smaller buffer or less memory"
+        ),
+    )
 }
 
 /// How a buffer is filled.
@@ -51,11 +63,12 @@ pub(crate) struct How {
 }
 
 impl Feed<'_> {
-    pub(crate) fn failed(&self, index: usize, why: io::Error) -> NbufError {
+    pub(crate) fn error(&self, index: usize, why: io::Error) -> NbufError {
         NbufError::Read {
             input: index,
             name: self.input.name.clone(),
             offset: self.position + self.carry.len() as u64,
+            unfinished: 0,
             why,
         }
     }
@@ -129,9 +142,12 @@ impl Feed<'_> {
         how: How,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Filled, NbufError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         let mut length = self.carry.len();
         let mut fill = fill.max(length);
-        ensure(buffer, fill).map_err(|why| self.failed(index, why))?;
+        ensure(buffer, fill).map_err(|why| self.error(index, why))?;
         buffer[..length].copy_from_slice(&self.carry);
         self.carry.clear();
         let mut end = false;
@@ -143,13 +159,7 @@ impl Feed<'_> {
                     Ok(Got::End) => end = true,
                     Ok(Got::NotYet) => more = false,
                     Ok(Got::Stopped) => return Ok(Filled::Stopped),
-                    Err(why) => {
-                        let mut error = self.failed(index, why);
-                        if let NbufError::Read { offset, .. } = &mut error {
-                            *offset += length as u64;
-                        }
-                        return Err(error);
-                    }
+                    Err(why) => return self.fail(index, framing, &buffer[..length], why),
                 }
             }
             let read = &buffer[..length];
@@ -182,7 +192,7 @@ impl Feed<'_> {
                     Ok(Got::Bytes(bytes)) => length += bytes,
                     Ok(Got::End) => end = true,
                     Ok(Got::NotYet | Got::Stopped) => return Ok(Filled::Stopped),
-                    Err(why) => return Err(self.failed(index, why)),
+                    Err(why) => return self.fail(index, framing, &buffer[..length], why),
                 }
                 continue;
             }
@@ -197,14 +207,39 @@ impl Feed<'_> {
                 });
             }
             fill = fill.saturating_mul(2).min(sizes.capacity);
-            ensure(buffer, fill).map_err(|why| self.failed(index, why))?;
+            ensure(buffer, fill).map_err(|why| self.error(index, why))?;
         }
+    }
+
+    /// Nothing more can be read. The whole records that were read are processed, and then the error is told. At the end of
+    /// an input the last record may be short; here it is only cut off.
+    fn fail(
+        &mut self,
+        index: usize,
+        framing: &Framing,
+        read: &[u8],
+        why: io::Error,
+    ) -> Result<Filled, NbufError> {
+        let whole = framing.whole(read);
+        let mut error = self.error(index, why);
+        if let NbufError::Read {
+            offset, unfinished, ..
+        } = &mut error
+        {
+            *offset += read.len() as u64;
+            *unfinished = (read.len() - whole) as u64;
+        }
+        if whole == 0 {
+            return Err(error);
+        }
+        self.failed = Some(error);
+        Ok(Filled::Whole(whole))
     }
 
     /// Keeps bytes for the next buffer.
     fn keep(&mut self, index: usize, bytes: &[u8]) -> Result<(), NbufError> {
         if self.carry.try_reserve_exact(bytes.len()).is_err() {
-            return Err(self.failed(index, io::ErrorKind::OutOfMemory.into()));
+            return Err(self.error(index, no_memory(bytes.len())));
         }
         self.carry.extend_from_slice(bytes);
         Ok(())
@@ -242,7 +277,14 @@ impl Input<'_> {
             };
             match bytes {
                 Ok(0) => return Ok(Got::End),
-                Ok(bytes) => return Ok(Got::Bytes(bytes.min(into.len()))),
+                Ok(bytes) if bytes > into.len() => {
+                    let message = format!(
+                        "it says that it read {bytes} bytes where {} were asked for",
+                        into.len()
+                    );
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+                }
+                Ok(bytes) => return Ok(Got::Bytes(bytes)),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 // Somebody made it not wait, or took what was there: poll again.
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {

@@ -19,7 +19,7 @@ pub struct Native {
     names: Vec<String>,
     /// The lane that makes output.
     output: Option<usize>,
-    /// Whether the input goes to output 0 where no processor makes output.
+    /// Whether the input goes to the outputs where no processor makes output.
     copies: bool,
     outcomes: Mutex<Vec<(String, Outcome)>>,
 }
@@ -86,7 +86,7 @@ impl Native {
         })
     }
 
-    /// Does not copy the input to output 0 where no processor makes output.
+    /// Does not copy the input to the outputs where no processor makes output.
     #[must_use]
     pub fn without_copy(mut self) -> Self {
         self.copies = false;
@@ -132,7 +132,7 @@ impl Process for Native {
             }
         }
         if self.output.is_none() && self.copies {
-            out.forward(0)?;
+            out.forward_to_all()?;
         }
         Ok(())
     }
@@ -194,6 +194,10 @@ impl Process for Native {
 
     fn shared_bytes(&self) -> usize {
         self.lanes.iter().map(|lane| lane.chain.state_bytes()).sum()
+    }
+
+    fn makes_one_stream(&self) -> bool {
+        self.makes_output()
     }
 
     fn stages(&self) -> bool {

@@ -24,6 +24,16 @@ struct Pieces {
     /// The buffer itself comes first.
     block: bool,
     bytes: Vec<u8>,
+    /// The two as they were before the record that is processed.
+    mark: (bool, usize),
+}
+
+impl Pieces {
+    fn clear(&mut self) {
+        self.block = false;
+        self.bytes.clear();
+        self.mark = (false, 0);
+    }
 }
 
 impl Staged {
@@ -149,11 +159,30 @@ impl<'o> Out<'o> {
         if !self.is_open(output)? {
             return Ok(());
         }
-        if self.staged.outputs[output].block {
-            self.staged.outputs[output].block = false;
+        if std::mem::take(&mut self.staged.outputs[output].block) {
+            let marked = self.staged.outputs[output].mark.0;
             self.stage(output, self.block)?;
+            let pieces = &mut self.staged.outputs[output];
+            pieces.mark = (false, if marked { pieces.bytes.len() } else { 0 });
         }
         self.stage(output, bytes)
+    }
+
+    /// A record begins: what is put from here on is taken back if it fails, as far as it was not written yet.
+    pub fn mark(&mut self) {
+        for pieces in &mut self.staged.outputs {
+            pieces.mark = (pieces.block, pieces.bytes.len());
+        }
+    }
+
+    /// Takes back what the record gave that is processed.
+    pub(crate) fn take_back(&mut self) {
+        for pieces in &mut self.staged.outputs {
+            let (block, length) = pieces.mark;
+            pieces.block &= block;
+            self.used -= pieces.bytes.len().saturating_sub(length);
+            pieces.bytes.truncate(length);
+        }
     }
 
     /// Writes the whole buffer to an output, behind what was put there before.
@@ -170,6 +199,14 @@ impl<'o> Out<'o> {
         }
         pieces.block = true;
         Ok(())
+    }
+
+    /// Writes the whole buffer to every output.
+    ///
+    /// # Errors
+    /// As of `put`.
+    pub fn forward_to_all(&mut self) -> Result<(), Stopped> {
+        (0..self.sinks.count()).try_for_each(|output| self.forward(output))
     }
 
     /// Whether an output takes bytes; not where output is off.
@@ -250,7 +287,7 @@ impl<'o> Out<'o> {
             }
             out.sinks.put(output, &pieces.bytes)?;
             out.used -= pieces.bytes.len();
-            pieces.bytes.clear();
+            pieces.clear();
             Ok(())
         })
     }
@@ -324,10 +361,7 @@ impl<'o> Out<'o> {
 impl Drop for Out<'_> {
     /// What was not written of this buffer must not be written with the next.
     fn drop(&mut self) {
-        for pieces in &mut self.staged.outputs {
-            pieces.block = false;
-            pieces.bytes.clear();
-        }
+        self.staged.outputs.iter_mut().for_each(Pieces::clear);
     }
 }
 

@@ -91,8 +91,14 @@ impl<'a> Output<'a> {
             };
             match once {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) if count > bytes.len() => {
+                    let message = format!(
+                        "it says that it wrote {count} bytes where it was given {}",
+                        bytes.len()
+                    );
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+                }
                 Ok(count) => {
-                    let count = count.min(bytes.len());
                     wrote(count);
                     bytes = &bytes[count..];
                 }

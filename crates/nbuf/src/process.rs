@@ -105,6 +105,11 @@ pub trait Process: Sync {
         true
     }
 
+    /// Whether it makes one stream, which several outputs could not share.
+    fn makes_one_stream(&self) -> bool {
+        false
+    }
+
     /// Whether most of the work is done in joins, so that workers wait for one another: buffers are larger then, for at each
     /// one a worker has to wake up.
     fn works_in_joins(&self) -> bool {
@@ -118,7 +123,7 @@ pub trait Process: Sync {
     }
 }
 
-/// Hands every buffer to output 0 as it is: what a run does without a processor.
+/// Hands every buffer to each output as it is: what a run does without a processor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Copy;
 
@@ -128,7 +133,7 @@ impl Process for Copy {
     fn worker(&self) {}
 
     fn execute(&self, (): &mut (), _: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
-        Ok(out.forward(0)?)
+        Ok(out.forward_to_all()?)
     }
 
     fn stages(&self) -> bool {
@@ -156,6 +161,7 @@ where
         let mut offset = block.offset;
         for record in block.records() {
             let length = record.len() as u64;
+            out.mark();
             (self.0)(record, out).map_err(|why| Located {
                 offset,
                 length,

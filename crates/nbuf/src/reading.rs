@@ -67,6 +67,7 @@ impl<'r> Reading<'r> {
             carry: Vec::new(),
             ended: false,
             short_record: None,
+            failed: None,
         });
         Self {
             feeds: feeds.collect(),
@@ -123,7 +124,7 @@ impl<'r> Reading<'r> {
             .collect();
         descriptor::readable(&files, true)
             .map(drop)
-            .map_err(|why| self.feeds[waits[0]].failed(waits[0], why))
+            .map_err(|why| self.feeds[waits[0]].error(waits[0], why))
     }
 
     fn claim(&mut self, index: usize, length: usize) -> Claim<'r> {
@@ -217,14 +218,20 @@ impl<'r> Reading<'r> {
     }
 }
 
-/// Reads a worker's part of a file, which must be there.
-pub(crate) fn read_there(file: &File, at: u64, into: &mut [u8]) -> io::Result<()> {
-    file.read_exact_at(into, at).map_err(|why| {
-        if why.kind() == io::ErrorKind::UnexpectedEof {
-            let message =
-                "the file is shorter than when the run began; keep it as it is while it is read";
-            return io::Error::new(io::ErrorKind::UnexpectedEof, message);
+/// Reads a worker's part of a file, which must be there: how much was read, and why not all.
+pub(crate) fn read_there(file: &File, at: u64, into: &mut [u8]) -> (usize, Option<io::Error>) {
+    let mut read = 0;
+    while read < into.len() {
+        match file.read_at(&mut into[read..], at + read as u64) {
+            Ok(0) => {
+                let message = "the file is shorter than when the run began; keep it as it is while it is read";
+                let why = io::Error::new(io::ErrorKind::UnexpectedEof, message);
+                return (read, Some(why));
+            }
+            Ok(bytes) => read += bytes,
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return (read, Some(why)),
         }
-        why
-    })
+    }
+    (read, None)
 }

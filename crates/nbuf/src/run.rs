@@ -31,7 +31,7 @@ const WATCH_EVERY: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The first error in stream order, after all workers have ended, with a report of what was done until then. Output in
-/// order holds all that comes before the buffer in which it happened.
+/// order holds all that comes before the record at which it happened.
 pub fn run<P: Process>(
     options: &Options,
     inputs: Vec<Input<'_>>,
@@ -41,7 +41,9 @@ pub fn run<P: Process>(
 ) -> Result<Report, Failure> {
     let begun = Instant::now();
     let in_turn = options.order.executes_in_turn() && !process.order_does_not_show();
-    let sizes = match find_sizes(options, &inputs, process, !outputs.is_empty(), in_turn) {
+    let sizes = match checked_outputs(process, outputs.len())
+        .and_then(|()| find_sizes(options, &inputs, process, !outputs.is_empty(), in_turn))
+    {
         Ok(sizes) => sizes,
         Err(error) => {
             let report = Box::default();
@@ -109,10 +111,25 @@ pub fn check<P: Process>(
     options: &Options,
     inputs: &[Input<'_>],
     process: &P,
-    writes: bool,
+    outputs: usize,
 ) -> Result<(), NbufError> {
+    checked_outputs(process, outputs)?;
     let in_turn = options.order.executes_in_turn() && !process.order_does_not_show();
-    find_sizes(options, inputs, process, writes, in_turn).map(drop)
+    find_sizes(options, inputs, process, outputs > 0, in_turn).map(drop)
+}
+
+/// Refuses several outputs for one stream.
+fn checked_outputs<P: Process>(process: &P, outputs: usize) -> Result<(), NbufError> {
+    if outputs > 1 && process.makes_one_stream() {
+        return Err(NbufError::Option {
+            option: "dst",
+            got: format!("{outputs} destinations"),
+            legal:
+                "one destination: the processor makes one stream; for a copy elsewhere run again"
+                    .to_owned(),
+        });
+    }
+    Ok(())
 }
 
 fn find_sizes<P: Process>(

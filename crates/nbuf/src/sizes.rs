@@ -3,6 +3,8 @@
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
+use isochrony_segment::{free_memory, has_free_memory};
+
 use crate::error::NbufError;
 use crate::framing::Framing;
 use crate::options::Options;
@@ -167,11 +169,29 @@ pub(crate) fn sizes(options: &Options, needs: &Needs<'_>) -> Result<Sizes, NbufE
             needed,
         });
     }
+    if !has_free_memory(needed as u64) {
+        let (option, got) = match (options.buffer, options.framing.stride()) {
+            (Some(buffer), _) => ("buffer", buffer),
+            (None, Some(stride)) => ("stride", stride),
+            (None, None) => ("memory", options.memory),
+        };
+        let free = free_memory();
+        return Err(NbufError::Option {
+            option,
+            got: got.to_string(),
+            legal: format!(
+                "fewer bytes or fewer workers: {workers} worker(s) would need {needed} bytes, and {free} are free on this \
+                 machine"
+            ),
+        });
+    }
+    // A record that is larger than what a buffer is filled with may have the memory that is left.
     let mut capacity = fill;
-    if options.framing.stride().is_none() && options.buffer.is_none() {
+    if options.framing.stride().is_none() {
         while let Some(twice) = capacity.checked_mul(2) {
             // Memory that nobody has is not promised to records either.
-            if needs.bytes(workers, fill, twice) > options.memory || !needs.owns {
+            let bytes = needs.bytes(workers, fill, twice);
+            if bytes > options.memory || !has_free_memory(bytes as u64) || !needs.owns {
                 break;
             }
             capacity = twice;
@@ -285,6 +305,26 @@ mod tests {
         assert_eq!(refused(9000), Some(needed));
         assert_eq!(refused(needed - 1), Some(needed));
         assert_eq!(refused(needed), None);
+    }
+
+    #[test]
+    fn buffers_that_the_machine_has_no_memory_for_are_refused_before_they_are_allocated() {
+        let none = |_: usize| 0;
+        for (buffer, stride, option) in [(Some(1 << 50), 1, "buffer="), (None, 1 << 50, "stride=")]
+        {
+            let asked = Options {
+                buffer,
+                ..options(1 << 60, Some(4), Framing::Stride(stride))
+            };
+            let error = sizes(&asked, &needs(&none)).expect_err("nobody has a petabyte");
+            let text = error.to_string();
+            assert!(text.starts_with(option), "{text}");
+            assert!(text.contains("are free on this machine"), "{text}");
+        }
+        // Nor is a record promised more.
+        let lines = options(1 << 60, Some(1), Framing::Delimited(vec![0]));
+        let found = sizes(&lines, &needs(&none)).expect("it fits");
+        assert!(has_free_memory(found.capacity as u64), "{found:?}");
     }
 
     #[test]

@@ -58,6 +58,13 @@ struct Worker<W> {
 pub(crate) type Left = (WorkerReport, usize);
 
 impl<P: Process> Crew<'_, P> {
+    /// Ends the run behind a buffer, at which something went wrong: what comes before it is finished, and of the buffer
+    /// itself what was done.
+    fn stop_behind(&self, number: u64, error: NbufError) {
+        self.writing.stop_behind(number, error);
+        self.bar(number + 1);
+    }
+
     /// Ends the run at a buffer; what comes before it is finished.
     pub(crate) fn stop(&self, number: u64, error: NbufError) {
         self.writing.stop(number, error);
@@ -182,26 +189,30 @@ impl<P: Process> Crew<'_, P> {
         };
         drop(reading);
         drop(turn);
-        let Next::Claim(claim) = next else {
+        let Next::Claim(mut claim) = next else {
             worker.report.states.read += clock.lap();
             return Err(Stopped);
         };
         if let Found::There { file, at, length } = &claim.found {
-            let read = ensure(buffer, *length)
-                .and_then(|()| read_there(file, *at, &mut buffer[..*length]));
-            if let Err(why) = read {
-                let name = "file".to_owned();
-                let (input, offset) = (claim.input, claim.input_offset);
-                self.stop(
-                    claim.number,
-                    NbufError::Read {
-                        input,
-                        name,
-                        offset,
-                        why,
-                    },
-                );
-                return Err(Stopped);
+            let (read, failed) = match ensure(buffer, *length) {
+                Ok(()) => read_there(file, *at, &mut buffer[..*length]),
+                Err(why) => (0, Some(why)),
+            };
+            if let Some(why) = failed {
+                let whole = self.framing.whole(&buffer[..read]);
+                let error = NbufError::Read {
+                    input: claim.input,
+                    name: "file".to_owned(),
+                    offset: claim.input_offset + read as u64,
+                    unfinished: (read - whole) as u64,
+                    why,
+                };
+                if whole == 0 {
+                    self.stop(claim.number, error);
+                    return Err(Stopped);
+                }
+                self.stop_behind(claim.number, error);
+                claim.found = Found::Here(whole);
             }
         }
         worker.report.states.read += clock.lap();
@@ -226,6 +237,8 @@ impl<P: Process> Crew<'_, P> {
         let start = self.begun.elapsed();
         self.attempt(block, out, |out| {
             self.process.execute(scratch, block, out)?;
+            // What fails from here on is no record.
+            out.mark();
             Ok(out.release()?)
         })?;
         drop(turn);
@@ -276,14 +289,17 @@ impl<P: Process> Crew<'_, P> {
             Ok(located) => (located.offset, located.length, located.why),
             Err(why) => (block.offset, block.bytes.len() as u64, why),
         };
-        self.stop(
-            block.number,
-            NbufError::Process {
-                offset,
-                length,
-                why,
-            },
-        );
+        let error = NbufError::Process {
+            offset,
+            length,
+            why,
+        };
+        self.stop_behind(block.number, error);
+        if !out.is_stopped() {
+            // What the records before the one that failed gave. Where this fails, too, the run knows why already.
+            out.take_back();
+            let _ = out.finish([&[]; 2]);
+        }
         Err(Stopped)
     }
 

@@ -50,15 +50,16 @@ impl Halt {
         self.from.load(Ordering::Relaxed) == 0
     }
 
-    /// Notes an error at a buffer; the one of the earliest buffer stays.
-    fn note(&self, number: u64, error: NbufError) {
+    /// Notes an error at a buffer, and from which buffer on nothing is done any more; the error of the earliest buffer
+    /// stays.
+    fn note(&self, number: u64, error: NbufError, from: u64) {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         // Who interrupts a run that has failed already wants to know why it failed.
         let earlier = |before: u64| number < before && !matches!(error, NbufError::Interrupted);
         if first.as_ref().is_none_or(|(before, _)| earlier(*before)) {
             *first = Some((number, error));
         }
-        self.from.fetch_min(number, Ordering::Relaxed);
+        self.from.fetch_min(from, Ordering::Relaxed);
     }
 
     pub(crate) fn take(&self) -> Option<NbufError> {
@@ -92,9 +93,18 @@ impl<'r> Writing<'r> {
 
     /// Stops the outputs for a buffer and all behind it.
     pub(crate) fn stop(&self, number: u64, error: NbufError) {
-        self.halt.note(number, error);
+        self.stop_from(number, error, number);
+    }
+
+    /// Stops the outputs for all behind a buffer, at which something went wrong.
+    pub(crate) fn stop_behind(&self, number: u64, error: NbufError) {
+        self.stop_from(number, error, number + 1);
+    }
+
+    fn stop_from(&self, number: u64, error: NbufError, from: u64) {
+        self.halt.note(number, error, from);
         for sink in &self.sinks {
-            sink.gate.stop(number);
+            sink.gate.stop(from);
         }
     }
 

@@ -28,7 +28,9 @@ impl Signal {
     fn _set_attributes(&self, py: Python<'_>, attributes: &Bound<'_, PyAny>) -> Result<()> {
         let writer = self.writer("set attributes")?;
         let map = crate::json::object(self.get(py)?.name(), attributes)?;
-        Ok(py.detach(|| writer.set_attributes(&map))?)
+        Ok(crate::interpreter::detach(py, || {
+            writer.set_attributes(&map)
+        })?)
     }
 }
 
@@ -50,12 +52,14 @@ impl Store {
     }
 
     fn _attributes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        let map = py.detach(|| self.shared.store.attributes())?;
+        let map = crate::interpreter::detach(py, || self.shared.store.attributes())?;
         Ok(crate::json::dict(py, &map)?)
     }
 
     fn _set_attributes(&self, py: Python<'_>, attributes: &Bound<'_, PyAny>) -> Result<()> {
         let map = crate::json::object("the store", attributes)?;
-        Ok(py.detach(|| self.shared.store.set_attributes(&map))?)
+        Ok(crate::interpreter::detach(py, || {
+            self.shared.store.set_attributes(&map)
+        })?)
     }
 }

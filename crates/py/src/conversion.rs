@@ -43,7 +43,7 @@ pub(crate) fn civil_times<'a, 'py>(
     let length = |part: &Range<i64>| usize::try_from(part.end - part.start).unwrap_or(0);
     let all = parts.clone().into_iter().map(length).sum();
     let mut memory = BufferMut::zeroed_samples::<i64>(all)?;
-    py.detach(|| -> Result<()> {
+    crate::interpreter::detach(py, || -> Result<()> {
         let mut rest = memory.samples_mut::<i64>();
         for part in parts {
             let (head, tail) = rest.split_at_mut(length(part));
@@ -73,7 +73,7 @@ pub(crate) fn times_of<'py>(
     let (indices, _) = memory::adopt(&indices, false)?;
     let indices = indices.samples::<i64>().unwrap_or_default();
     let mut memory = BufferMut::zeroed_samples::<i64>(indices.len())?;
-    py.detach(|| -> Result<()> {
+    crate::interpreter::detach(py, || -> Result<()> {
         let mut times = vec![Fixed::ZERO; indices.len().min(BLOCK)];
         let out = memory.samples_mut::<i64>().chunks_mut(BLOCK);
         for (indices, out) in indices.chunks(BLOCK).zip(out) {
@@ -140,7 +140,7 @@ fn indices_of<'py>(
             let (counts, _) = memory::adopt(&times, false)?;
             let counts = counts.samples::<i64>().unwrap_or_default();
             let found = Found::new(counts.len(), flagged)?;
-            py.detach(|| many(signal, counts, unit, lookup, found))?
+            crate::interpreter::detach(py, || many(signal, counts, unit, lookup, found))?
         }
         None => {
             let one = |time: PyResult<Bound<'_, PyAny>>| -> Result<IndexAt> {

@@ -14,6 +14,9 @@ use isochrony_time::TimeError;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 
+/// What the system says of a full disk: the same number on Linux and macOS.
+const ENOSPC: i32 = 28;
+
 /// An error of any of our crates on its way to Python.
 pub(crate) struct Raised {
     class: &'static str,
@@ -41,7 +44,7 @@ impl Raised {
         Self {
             class,
             code,
-            message,
+            message: without_control_characters(message),
             errno: None,
             cause: None,
         }
@@ -67,6 +70,22 @@ impl Raised {
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
+}
+
+/// A message with control characters, which paths may have, as escapes: a terminal would obey them.
+fn without_control_characters(message: String) -> String {
+    let is_escaped = |one: char| one.is_control() && !matches!(one, '\n' | '\t');
+    if !message.contains(is_escaped) {
+        return message;
+    }
+    let mut escaped = String::with_capacity(message.len() + 16);
+    for one in message.chars() {
+        match is_escaped(one) {
+            true => escaped.extend(one.escape_default()),
+            false => escaped.push(one),
+        }
+    }
+    escaped
 }
 
 impl From<PyErr> for Error {
@@ -107,6 +126,9 @@ impl From<StoreError> for Error {
             error => store_class(error.code()),
         };
         let mut raised = Raised::new(class, error.code(), error.to_string());
+        if matches!(error, StoreError::DiskFull { .. }) {
+            raised.errno = Some(ENOSPC);
+        }
         if let StoreError::Io { source, .. } = &error {
             raised.errno = source.raw_os_error();
             if source.kind() == std::io::ErrorKind::PermissionDenied {
@@ -134,7 +156,7 @@ impl From<RunError> for Error {
             && let OpErrorKind::Failed(cause) = error.kind()
             && let Some(python) = cause.downcast_ref::<PyErr>()
         {
-            let (cause, asked_to_end) = Python::attach(|py| {
+            let (cause, asked_to_end) = crate::interpreter::attach(|py| {
                 let error = python.is_instance_of::<PyException>(py);
                 (python.clone_ref(py), !error)
             });
@@ -200,7 +222,7 @@ impl Error {
                 .and_then(|inner| inner.downcast_ref::<PyErr>()),
         };
         if let Some(python) = python {
-            let (cause, asked_to_end) = Python::attach(|py| {
+            let (cause, asked_to_end) = crate::interpreter::attach(|py| {
                 (
                     python.clone_ref(py),
                     !python.is_instance_of::<PyException>(py),
@@ -222,21 +244,29 @@ fn store_class(code: &str) -> &'static str {
         "store_exists" | "signal_exists" | "name_of_view" | "occupied" => "StoreExistsError",
         "read_only" | "sealed" => "StorePermissionError",
         "locked" => "StoreLockedError",
-        "no_such_signal" | "signal_removed" | "no_such_event" => "StoreKeyError",
+        "no_such_signal" | "signal_removed" | "signal_overwritten" | "no_such_event" => {
+            "StoreKeyError"
+        }
         "out_of_bounds" => "StoreIndexError",
         "gap_in_selection" | "clock_step_in_selection" => "GapError",
         "dtype_mismatch" => "StoreTypeError",
-        "too_large" => "StoreMemoryError",
+        "too_large" | "no_memory_for_file" => "StoreMemoryError",
         "io"
         | "disk_full"
         | "poisoned"
         | "forked"
         | "damaged_table"
         | "missing_table"
+        | "wrong_table"
         | "missing_folder"
         | "store_vanished"
         | "damaged_file"
         | "missing_samples"
+        | "unexpected_file"
+        | "oversized_file"
+        | "wrong_shard"
+        | "lost_commit"
+        | "unfinished_backup"
         | "foreign_shard"
         | "undecodable"
         | "newer_format"
@@ -253,7 +283,7 @@ impl From<Error> for PyErr {
             Error::Python(error) => return error,
             Error::Ours(raised) => raised,
         };
-        Python::attach(|py| match exception(py, &raised) {
+        crate::interpreter::attach(|py| match exception(py, &raised) {
             Ok(value) => {
                 let error = Self::from_value(value);
                 if let Some(cause) = raised.cause {

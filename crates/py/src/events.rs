@@ -8,6 +8,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::conversion::time_of;
 use crate::errors::Result;
 use crate::key::{as_index, is_index, stretch};
+use crate::numbers::Whole;
 use crate::signal::Signal;
 use crate::time::{Time, TimeArg};
 
@@ -110,16 +111,20 @@ impl Events {
             Some(fields) => crate::json::object("an event", fields)?,
             None => Default::default(),
         };
-        Ok(py.detach(|| writer.add_event(kind, start..end, &fields))?)
+        Ok(crate::interpreter::detach(py, || {
+            writer.add_event(kind, start..end, &fields)
+        })?)
     }
 
     /// Removes an event, durable with the next commit.
     ///
     /// Raises:
     ///     isochrony.StoreError: no event with that id (also KeyError).
-    fn remove(&self, py: Python<'_>, id: u64) -> Result<()> {
+    fn remove(&self, py: Python<'_>, id: Whole<u64>) -> Result<()> {
         let writer = self.signal.get().writer("remove an event")?;
-        Ok(py.detach(|| writer.remove_event(id))?)
+        Ok(crate::interpreter::detach(py, || {
+            writer.remove_event(id.0)
+        })?)
     }
 
     /// The events that touch a stretch, a list.

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 use crate::gaps::Gap;
 use crate::interrupt::interruptible;
+use crate::numbers::Whole;
 use crate::selection::Selection;
 use crate::signal::Signal;
 
@@ -28,9 +29,9 @@ impl Signal {
     /// ...     sums.fill(0, [1.0, 2.0])
     /// ...     sums.values()
     /// array([ 1.,  2., nan, nan,  5.,  6.])
-    fn reserve(&self, py: Python<'_>, samples: i64) -> Result<Gap> {
+    fn reserve(&self, py: Python<'_>, samples: Whole<i64>) -> Result<Gap> {
         let writer = self.writer("reserve samples")?;
-        let gap = py.detach(|| writer.append_gap(samples))?;
+        let gap = crate::interpreter::detach(py, || writer.append_gap(samples.0))?;
         Ok(Gap::new(gap, &self.get(py)?))
     }
 
@@ -44,11 +45,11 @@ impl Signal {
     /// Raises:
     ///     isochrony.StoreError: a sample is there already (also FileExistsError), a range outside the signal (IndexError),
     ///         and as `append`.
-    fn fill(&self, py: Python<'_>, index: i64, samples: &Bound<'_, PyAny>) -> Result<()> {
+    fn fill(&self, py: Python<'_>, index: Whole<i64>, samples: &Bound<'_, PyAny>) -> Result<()> {
         let writer = self.writer("fill a gap")?;
         let buffer = self.samples(py, samples)?;
         interruptible(py, buffer.len() as u64, || {
-            Ok(writer.fill_bytes(index, buffer.bytes())?)
+            Ok(writer.fill_bytes(index.0, buffer.bytes())?)
         })
     }
 }
@@ -78,7 +79,7 @@ pub(crate) fn prefetch(py: Python<'_>, samples: &Bound<'_, PyAny>) -> Result<u64
             &picked.selection
         }
     };
-    Ok(py.detach(|| {
+    Ok(crate::interpreter::detach(py, || {
         let parts = selection.parts().iter();
         parts
             .map(|part| selection.signal().prefetch(part.range.clone()))

@@ -25,7 +25,7 @@ use crate::time::{RateArg, fixed};
 ///
 /// >>> from isochrony._native import Layout
 /// >>> Layout("{station}/p_{epoch}.raw").match("stn_10/p_1267401600.raw")
-/// ('stn_10', 1267401600000000000, 1000000000)
+/// ('stn_10', (1267401600000000000, 1000000000))
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Layout {
     layout: isochrony_ingest::Layout,
@@ -43,13 +43,16 @@ impl Layout {
     /// Reads the path of a file below the folder, with `/` between components.
     ///
     /// Returns:
-    ///     Signal name, time of the first sample in ns since 1970 and the resolution of that time in ns; None where the
-    ///     path does not fit the template, or the template tells no time.
+    ///     Signal name (empty if the template has no name fields), and the time of the first sample with its resolution,
+    ///     both in ns, as a pair; None in place of the pair where the template tells no time.
+    ///
+    /// Raises:
+    ///     isochrony.ImportRefusedError: the path does not fit the template; the message says where.
     #[pyo3(name = "match")]
-    fn read(&self, path: &str) -> Option<(String, i64, i64)> {
-        let found = self.layout.read(path).ok()?;
-        let stamp = found.stamp?;
-        Some((found.signal, stamp.ns, stamp.resolution_ns))
+    fn read(&self, path: &str) -> Result<(String, Option<(i64, i64)>)> {
+        let found = self.layout.read(path)?;
+        let stamp = found.stamp.map(|stamp| (stamp.ns, stamp.resolution_ns));
+        Ok((found.signal, stamp))
     }
 
     fn __repr__(&self) -> String {
@@ -70,7 +73,7 @@ impl Ingest {
         py: Python<'_>,
         body: impl FnOnce(&mut Session) -> std::result::Result<T, isochrony_ingest::IngestError> + Send,
     ) -> Result<T> {
-        py.detach(|| {
+        crate::interpreter::detach(py, || {
             let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(session) = session.as_mut() else {
                 return Err(finished());
@@ -181,6 +184,19 @@ impl Ingest {
         })
     }
 
+    /// Says what of a source that is done was not imported, although the rest was; the summary reports it.
+    fn report(&self, py: Python<'_>, source: &str, reason: &str) -> Result<()> {
+        let problem = Problem {
+            path: source.to_owned(),
+            code: Problem::INCOMPLETE,
+            reason: reason.to_owned(),
+        };
+        self.with(py, |session| {
+            session.reject_as(problem);
+            Ok(())
+        })
+    }
+
     /// Commits all sources that are done, also a last block that waited for its successor's stamp.
     fn commit(&self, py: Python<'_>) -> Result<()> {
         self.with(py, Session::commit)
@@ -190,9 +206,10 @@ impl Ingest {
     ///
     /// Returns:
     ///     The summary: a dict with "signals" (each with name, samples, gaps, runs, rate, rate_uncertainty, unit, start,
-    ///     end), "files", "skipped", "duplicates", "bytes", "seconds", "cancelled" and "problems" (path and reason).
+    ///     end), "files", "skipped", "duplicates", "bytes", "seconds", "cancelled", "problems" (path and reason) and
+    ///     "kept" (for each problem, whether samples of that file are in the store all the same).
     fn finish<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
-        let summary = py.detach(|| -> Result<Summary> {
+        let summary = crate::interpreter::detach(py, || -> Result<Summary> {
             let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
             Ok(session.take().ok_or_else(finished)?.finish()?)
         })?;
@@ -221,12 +238,15 @@ pub(crate) fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Boun
         signals.append(entry)?;
     }
     let problems = PyList::empty(py);
+    let kept = PyList::empty(py);
     for problem in &summary.problems.list {
+        kept.append(problem.is_kept())?;
         // Rust's options are fields; Python's are keywords.
         let reason = problem.reason.replace("partial = true", "partial=True");
         problems.append((&problem.path, reason))?;
     }
     if summary.problems.omitted > 0 {
+        kept.append(false)?;
         problems.append((
             "",
             format!("{} more files were not imported", summary.problems.omitted),
@@ -241,6 +261,7 @@ pub(crate) fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Boun
     out.set_item("seconds", summary.seconds)?;
     out.set_item("cancelled", summary.cancelled)?;
     out.set_item("problems", problems)?;
+    out.set_item("kept", kept)?;
     Ok(out)
 }
 

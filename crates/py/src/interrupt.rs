@@ -29,7 +29,7 @@ pub(crate) fn interruptible<T: Send>(
     work: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
     if bytes < LARGE {
-        return py.detach(work);
+        return crate::interpreter::detach(py, work);
     }
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
@@ -45,7 +45,7 @@ fn watched<T: Send>(
     stop: &AtomicBool,
     work: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
-    py.detach(|| {
+    crate::interpreter::detach(py, || {
         let (done, finished) = channel::<()>();
         thread::scope(|scope| {
             let worker = scope.spawn(move || {
@@ -56,7 +56,7 @@ fn watched<T: Send>(
             let mut raised = None;
             while finished.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
                 if raised.is_none()
-                    && let Err(error) = Python::attach(|py| py.check_signals())
+                    && let Err(error) = crate::interpreter::attach(|py| py.check_signals())
                 {
                     stop.store(true, Ordering::Relaxed);
                     raised = Some(error);

@@ -1,10 +1,9 @@
 //! What may stand between the brackets of a signal, or name a stretch of it elsewhere.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use isochrony_store::{Signal, Span as StoreSpan};
-use isochrony_time::{Fixed, Graph};
+use isochrony_time::Fixed;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PySlice};
@@ -26,8 +25,6 @@ pub(crate) enum Stretch {
     Civil(Range<Fixed>),
     /// Indices of another signal.
     Of(Box<Signal>, Range<i64>),
-    /// A range of any timebase that the graph joins to civil time.
-    In(Arc<Graph>, isochrony_time::Range),
 }
 
 impl Stretch {
@@ -36,7 +33,6 @@ impl Stretch {
             Self::Index(range) => StoreSpan::Index(range.clone()),
             Self::Civil(range) => StoreSpan::Civil(range.clone()),
             Self::Of(signal, range) => StoreSpan::Of(signal, range.clone()),
-            Self::In(graph, range) => StoreSpan::In(graph, *range),
         }
     }
 

@@ -123,7 +123,7 @@ impl Level {
     #[getter]
     fn sample_count(&self, py: Python<'_>) -> Result<i64> {
         let level = self.get(py)?;
-        Ok(py.detach(|| level.sample_count()))
+        Ok(crate::interpreter::detach(py, || level.sample_count()))
     }
 
     /// Buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets of each gap.

@@ -76,7 +76,7 @@ impl LevelSelection {
     /// Selected buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets.
     #[getter]
     pub(crate) fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        let gaps = py.detach(|| {
+        let gaps = crate::interpreter::detach(py, || {
             let gaps = self.parts.iter().map(|part| self.level.gaps(part.clone()));
             gaps.flatten().collect::<Vec<_>>()
         });

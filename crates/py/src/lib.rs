@@ -6,7 +6,7 @@
 //!
 //! Conventions that every binding keeps:
 //! - memory crosses without a copy and read-only; a view keeps its memory alive by itself ([`memory`],
-//!   with [`descriptor`] the only module with `unsafe`);
+//!   with [`descriptor`] and [`interpreter`] the only modules with `unsafe`);
 //! - times cross as a whole number of nanoseconds and a fraction, never as a float ([`time`]);
 //! - every Rust error becomes one Python exception with a stable `code` ([`errors`]); a panic becomes
 //!   `pyo3_runtime.PanicException`, never a crash;
@@ -15,6 +15,7 @@
 use pyo3::prelude::*;
 
 mod attrs;
+mod backup;
 mod conversion;
 mod counts;
 mod descriptor;
@@ -28,6 +29,7 @@ mod gather;
 mod graph;
 mod handle;
 mod ingest;
+mod interpreter;
 mod interrupt;
 mod json;
 mod key;
@@ -64,6 +66,10 @@ mod writing;
 /// The native half of Isochrony; import `isochrony` instead.
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::backup::backup;
     #[pymodule_export]
     use crate::counts::Counts;
     #[pymodule_export]
@@ -122,7 +128,13 @@ mod _native {
     #[pymodule_export]
     use crate::timebase::Timebase;
     #[pymodule_export]
-    use crate::view::{View, verify};
+    use crate::view::{View, lost_commits, verify};
     #[pymodule_export]
     use crate::writing::{Appended, Backfilled};
+
+    /// Runs end before the interpreter does.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::interpreter::close_at_exit(module)
+    }
 }

@@ -40,16 +40,40 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str) -> Result<Store> {
         "x" => Mode::Create,
         _ => return Err(option("mode", mode, "\"r\", \"r+\", \"a\" or \"x\"").into()),
     };
-    let store = py.detach(|| RustStore::open(&path, mode))?;
+    let store = crate::interpreter::detach(py, || RustStore::open(&path, mode))?;
     Ok(Store {
         shared: Shared::new(store),
     })
 }
 
-/// What a pickled signal becomes: the signal of that name, in a store that has reached that commit at least.
+/// What a pickled signal becomes: in the process that pickled it a signal of the same opening of the store, elsewhere the
+/// signal of that name, in a store that has reached that commit at least. `opening`: process, its number for the opening,
+/// and whether changes waited for a commit.
 #[pyfunction]
-pub(crate) fn _reopen(py: Python<'_>, path: PathBuf, name: &str, sequence: u64) -> Result<Signal> {
-    py.detach(|| {
+#[pyo3(signature = (path, name, sequence, opening=None))]
+pub(crate) fn _reopen(
+    py: Python<'_>,
+    path: PathBuf,
+    name: &str,
+    sequence: u64,
+    opening: Option<(u32, u64, bool)>,
+) -> Result<Signal> {
+    crate::interpreter::detach(py, || {
+        let (process, number, pending) = opening.unwrap_or_default();
+        if process == std::process::id()
+            && let Some(shared) = Shared::find(number)
+        {
+            let signal = shared.store.signal(name)?;
+            return Signal::new(&shared, signal);
+        }
+        if pending {
+            let message = format!(
+                "signal {name:?} of {} was pickled while changes of its store were not committed, which no other process \
+                 can see: commit before pickling",
+                path.display()
+            );
+            return Err(Raised::new("StoreValueError", "uncommitted", message).into());
+        }
         let store = RustStore::open(&path, Mode::Read)?;
         let have = store.sequence()?;
         if have < sequence {

@@ -22,14 +22,14 @@ pub(crate) struct New<'py> {
     pub(crate) overwrite: bool,
 }
 
-/// Spelling of a dtype argument: NumPy dtype, scalar type or text.
+/// Spelling of a dtype argument: NumPy dtype, scalar type or text. What is none is an error of ours.
 pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
     Ok(match object.extract::<String>() {
         Ok(text) => text,
         Err(_) => object
             .py()
-            .import("numpy")?
-            .call_method1("dtype", (object,))?
+            .import("isochrony.options")?
+            .call_method1("sample_dtype", (object,))?
             .getattr("str")?
             .extract()?,
     })

@@ -7,20 +7,24 @@ use isochrony_flow::{Catalog, Kept, Live, Plan, PortType, SEGMENT, Segments, Sto
 use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_store::Strategy;
 use isochrony_time::TimebaseId;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 
 use crate::errors::{Raised, Result};
 use crate::expr::{Expr, traced};
+use crate::interpreter::detach;
 use crate::memory;
 use crate::row::Row;
 use crate::selection::Selection;
 use crate::signal::Signal;
 use crate::store::Store;
-use crate::time::{RateArg, TimeArg};
+use crate::time::RateArg;
 
 mod call;
+mod class_operator;
+mod columns;
 mod control;
 mod drive;
 mod follow;
@@ -30,7 +34,11 @@ mod generate;
 mod jit;
 mod keep;
 mod listen;
+mod nesting;
+mod owner;
+mod python_functions;
 mod report;
+mod run;
 mod running;
 mod saved;
 mod table_file;
@@ -38,27 +46,52 @@ mod table_file;
 pub(crate) use control::NativeControl;
 pub(crate) use drive::NativePusher;
 pub(crate) use follow::NativeFollowed;
-use function::{OnWorkers, PythonOperator, Use};
-pub(crate) use gathered::{Collected, object};
-use jit::JitOperator;
+pub(crate) use gathered::object;
 pub(crate) use listen::NativeListener;
-use report::{ReportParts, parts};
-use running::{Asked, Workers, execute};
-use saved::parameters;
+pub(crate) use nesting::Nesting;
+use owner::Owner;
+pub(crate) use running::RunContext;
+use saved::{AllowedFunctions, Imports, parameters};
 
 /// A plan of the engine; `isochrony.Plan` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativePlan {
     plan: Plan,
+    /// Keeps the Python objects that it refers to.
+    owner: Option<Py<Owner>>,
 }
 
 impl From<Plan> for NativePlan {
     fn from(plan: Plan) -> Self {
-        Self { plan }
+        Self { plan, owner: None }
     }
 }
 
 impl NativePlan {
+    /// A plan that refers to what an owner keeps.
+    fn owned(plan: Plan, owner: Option<Py<Owner>>) -> Self {
+        Self { plan, owner }
+    }
+
+    /// A plan of this one and others, which refers to what they do, and to what is kept beside.
+    fn of_inputs(
+        &self,
+        py: Python<'_>,
+        plan: Plan,
+        others: &[PyRef<'_, Self>],
+        kept: &owner::ObjectKeeper,
+    ) -> Result<Self> {
+        let others = others.iter().filter_map(|other| other.owner.as_ref());
+        let owner = kept.owner(py, self.owner.iter().chain(others))?;
+        Ok(Self { plan, owner })
+    }
+
+    /// Adds an operator that holds something which is no Python object.
+    fn then_held(&self, py: Python<'_>, held: Kept) -> Result<Self> {
+        let plan = self.plan.hold(held, &[])?;
+        self.of_inputs(py, plan, &[], &owner::ObjectKeeper::default())
+    }
+
     /// The engine's plan.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
@@ -84,17 +117,29 @@ impl NativePlan {
         traced(name, function, arguments.collect::<PyResult<_>>()?)
     }
 
-    fn apply(&self, name: &str, params: Map<String, Value>, others: &[Plan]) -> Result<Self> {
-        Ok(self
-            .plan
-            .apply(Catalog::standard().get(name)?, params, others)?
-            .into())
+    fn apply(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        params: Map<String, Value>,
+        others: &[PyRef<'_, Self>],
+    ) -> Result<Self> {
+        let plans = &self.all(others)[1..];
+        let catalog = Catalog::standard();
+        let plan = self.plan.apply(catalog.get(name)?, params, plans)?;
+        self.of_inputs(py, plan, others, &owner::ObjectKeeper::default())
     }
 
     /// This plan, and others behind it.
     fn all(&self, others: &[PyRef<'_, Self>]) -> Vec<Plan> {
         let others = others.iter().map(|other| other.plan.clone());
         std::iter::once(self.plan.clone()).chain(others).collect()
+    }
+
+    /// Who keeps what this plan and others refer to.
+    fn owners<'a>(&'a self, others: &'a [PyRef<'_, Self>]) -> impl Iterator<Item = &'a Py<Owner>> {
+        let others = others.iter().filter_map(|other| other.owner.as_ref());
+        self.owner.iter().chain(others)
     }
 }
 
@@ -158,8 +203,14 @@ impl NativePlan {
 
     /// Adds an operator by its name; `params` is a JSON object.
     #[pyo3(signature = (name, params="{}", others=vec![]))]
-    fn then(&self, name: &str, params: &str, others: Vec<PyRef<'_, Self>>) -> Result<Self> {
-        self.apply(name, parameters(name, params)?, &self.all(&others)[1..])
+    fn then(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        params: &str,
+        others: Vec<PyRef<'_, Self>>,
+    ) -> Result<Self> {
+        self.apply(py, name, parameters(name, params)?, &others)
     }
 
     /// Adds an operator whose one parameter is a traced function of this plan's windows and of those of others.
@@ -174,7 +225,7 @@ impl NativePlan {
         let expression = self.trace(name, function, 1 + others.len())?;
         let mut params = Map::new();
         params.insert(parameter.to_owned(), json!(expression));
-        self.apply(name, params, &self.all(&others)[1..])
+        self.apply(function.py(), name, params, &others)
     }
 
     /// Adds an operator to whose parameters, a JSON object, traced functions are added by name, as "fields".
@@ -187,7 +238,7 @@ impl NativePlan {
         }
         let mut params = parameters(name, params)?;
         params.insert("fields".to_owned(), Value::Object(all));
-        self.apply(name, params, &[])
+        self.apply(fields.py(), name, params, &[])
     }
 
     /// What comes out, in words.
@@ -211,6 +262,12 @@ impl NativePlan {
         }
     }
 
+    /// Whether rows are spectra of complex samples; None where they are no spectra.
+    #[getter]
+    fn complex_spectra(&self) -> Option<bool> {
+        self.plan.complex_spectra()
+    }
+
     /// What frequencies in Hz the values of a row are of; None where rows are no spectra.
     #[getter]
     fn frequencies(&self) -> Option<Vec<f64>> {
@@ -228,14 +285,29 @@ impl NativePlan {
         Ok(format!("{saved:#}"))
     }
 
-    /// A plan from JSON text, over the stores that it names or over one that is open.
+    /// A plan from JSON text, over the stores that it names or over one that is open. Of Python functions it may import
+    /// those of `functions`, as "module:name", or `all_functions`.
     #[staticmethod]
-    #[pyo3(signature = (text, store=None))]
-    fn from_json(py: Python<'_>, text: &str, store: Option<&Bound<'_, Store>>) -> Result<Self> {
+    #[pyo3(signature = (text, store=None, functions=Vec::new(), all_functions=false))]
+    fn from_json(
+        py: Python<'_>,
+        text: &str,
+        store: Option<&Bound<'_, Store>>,
+        functions: Vec<String>,
+        all_functions: bool,
+    ) -> Result<Self> {
         let shared = store.map(|store| store.get().shared.clone());
+        let allowed = if all_functions {
+            AllowedFunctions::All
+        } else if functions.is_empty() {
+            AllowedFunctions::None
+        } else {
+            AllowedFunctions::Named(functions)
+        };
+        let imports = Imports::new(allowed);
         // Opening a store reads files.
-        let plan = py.detach(|| saved::revive(text, shared.as_ref()))?;
-        Ok(plan.into())
+        let plan = detach(py, || saved::revive(text, shared.as_ref(), &imports))?;
+        Ok(Self::owned(plan, imports.kept.owner(py, [])?))
     }
 
     /// Type of a window's values as a function sees them, and how many there are: 0 of samples without windows.
@@ -244,138 +316,28 @@ impl NativePlan {
         Some((dtype.name(), width))
     }
 
-    /// Adds an operator that calls a Python function: "filter", "map" or "each".
-    #[pyo3(signature = (how, function, shown, import_name=None, dtype=None, width=1, counts=false, on_workers="auto", sequential=false))]
-    #[allow(clippy::too_many_arguments)] // Called from one place.
-    fn python(
-        &self,
-        how: &str,
-        function: Py<PyAny>,
-        shown: String,
-        import_name: Option<String>,
-        dtype: Option<&str>,
-        width: usize,
-        counts: bool,
-        on_workers: &str,
-        sequential: bool,
-    ) -> Result<Self> {
-        let function = generate::function(function, shown, import_name);
-        let how = match (how, dtype) {
-            ("each", _) => Use::Each,
-            (_, Some(dtype)) => Use::Map(generate::dtype(dtype)?, width),
-            (_, None) => Use::Filter,
-        };
-        let kept = Kept::new(PythonOperator {
-            function,
-            how,
-            counts,
-            on_workers: OnWorkers::parse(on_workers)?,
-            sequential,
-        });
-        Ok(self.plan.hold(kept, &[])?.into())
+    /// Names and types of the fields of rows; None where there are none.
+    fn fields(&self) -> Option<Vec<(String, String, Option<usize>)>> {
+        match self.plan.port() {
+            PortType::Rows { fields, .. } => Some(columns::described(fields)),
+            _ => None,
+        }
     }
 
-    /// Adds an operator that Numba compiles: a filter where no dtype is given.
-    #[pyo3(signature = (function, shown, import_name=None, dtype=None, width=1, counts=false))]
-    #[allow(clippy::too_many_arguments)] // Called from one place.
-    fn jit(
-        &self,
-        py: Python<'_>,
-        function: Py<PyAny>,
-        shown: String,
-        import_name: Option<String>,
-        dtype: Option<&str>,
-        width: usize,
-        counts: bool,
-    ) -> Result<Self> {
-        let function = generate::function(function, shown, import_name);
-        let dtype = dtype.map(generate::dtype).transpose()?;
-        let result = dtype.map(|dtype| (dtype, width));
-        let kept = JitOperator::kept(py, function, &self.plan.port(), result, counts)?;
-        Ok(self.plan.hold(kept, &[])?.into())
-    }
-
-    /// Reads what a function's iterators make.
-    #[staticmethod]
-    #[pyo3(signature = (function, shown, import_name, dtype, rate, unit, start=None, segment=None))]
-    #[allow(clippy::too_many_arguments)] // Called from one place.
-    fn generate(
-        function: Py<PyAny>,
-        shown: String,
-        import_name: Option<String>,
-        dtype: &str,
-        rate: RateArg,
-        unit: &str,
-        start: Option<TimeArg>,
-        segment: Option<u64>,
-    ) -> Result<Self> {
-        let kind = generate::Kind {
-            dtype: generate::dtype(dtype)?,
-            rate: rate.0,
-            unit: unit.to_owned(),
-            start: start.map(|start| start.0.value),
-        };
-        let function = generate::function(function, shown, import_name);
-        Ok(kind.scan(function, segment).into())
+    /// How many outputs the last operator has.
+    #[getter]
+    fn outputs(&self) -> usize {
+        self.plan.outputs()
     }
 
     /// One of the outputs of the last operator.
-    fn output(&self, output: u16) -> Result<Self> {
-        Ok(self.plan.output(output)?.into())
+    fn output(&self, py: Python<'_>, output: u16) -> Result<Self> {
+        let owner = self.owner.as_ref().map(|owner| owner.clone_ref(py));
+        Ok(Self::owned(self.plan.output(output)?, owner))
     }
 
-    /// Runs this plan and others as one and gathers what comes out of each.
-    #[allow(clippy::too_many_arguments)] // Called from one place.
-    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None, control=None, workers=Workers::default()))]
-    fn collect<'py>(
-        &self,
-        py: Python<'py>,
-        others: Vec<PyRef<'_, Self>>,
-        memory: Option<u64>,
-        optimise: bool,
-        progress: Option<Py<PyAny>>,
-        control: Option<PyRef<'_, NativeControl>>,
-        workers: Workers,
-    ) -> Result<(Vec<Collected<'py>>, ReportParts)> {
-        let plans = self.all(&others);
-        let asked = Asked {
-            memory,
-            optimise,
-            progress,
-            control: control.as_deref(),
-            workers,
-        };
-        let ((gathered, mut report), processes) = execute(py, &plans, asked, Plan::collect_all)?;
-        report.processes = processes;
-        let gathered = gathered.into_iter().zip(&plans);
-        let objects = gathered.map(|(one, plan)| object(py, plan, one));
-        Ok((objects.collect::<Result<_>>()?, parts(&report)))
-    }
-
-    /// Runs this plan and others as one and drops what comes out.
-    #[allow(clippy::too_many_arguments)] // Called from one place.
-    #[pyo3(signature = (others=vec![], memory=None, optimise=true, progress=None, control=None, workers=Workers::default()))]
-    fn run(
-        &self,
-        py: Python<'_>,
-        others: Vec<PyRef<'_, Self>>,
-        memory: Option<u64>,
-        optimise: bool,
-        progress: Option<Py<PyAny>>,
-        control: Option<PyRef<'_, NativeControl>>,
-        workers: Workers,
-    ) -> Result<ReportParts> {
-        let plans = self.all(&others);
-        let asked = Asked {
-            memory,
-            optimise,
-            progress,
-            control: control.as_deref(),
-            workers,
-        };
-        let (mut report, processes) = execute(py, &plans, asked, Plan::run_all)?;
-        report.processes = processes;
-        Ok(parts(&report))
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        self.owner.iter().try_for_each(|owner| visit.call(owner))
     }
 
     fn __eq__(&self, other: &Self) -> bool {

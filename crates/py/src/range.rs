@@ -1,12 +1,14 @@
 //! `isochrony.Range`: a half-open stretch of any timebase.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use isochrony_store::Signal as StoreSignal;
-use isochrony_time::TimebaseId;
+use isochrony_time::{Exact, TimebaseId};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
 use crate::key::Stretch;
-use crate::numbers::fraction;
+use crate::numbers::exact_fraction;
 use crate::span::Span;
 use crate::time::Time;
 use crate::timebase::Timebase;
@@ -36,7 +38,7 @@ use crate::timebase::Timebase;
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Range {
     timebase: Py<Timebase>,
-    range: isochrony_time::Range,
+    range: isochrony_time::Range<Exact>,
 }
 
 impl Range {
@@ -69,11 +71,12 @@ impl Range {
                 return Ok(Stretch::Index(start..end));
             }
         }
-        Ok(Stretch::In(graph, self.range))
+        let civil = self.range.convert(&graph, TimebaseId::CIVIL)?.rounded()?;
+        Ok(Stretch::Civil(civil.start.value..civil.end.value))
     }
 
     /// The same stretch in a timebase of the same graph, or by way of civil time in another's.
-    fn converted(&self, py: Python<'_>, to: &Timebase) -> Result<isochrony_time::Range> {
+    fn converted(&self, py: Python<'_>, to: &Timebase) -> Result<isochrony_time::Range<Exact>> {
         let own = self.timebase.get();
         let graph = own.network.current(py)?;
         if let Some(id) = own.counterpart(py, to)? {
@@ -88,7 +91,7 @@ impl Range {
     }
 
     /// Another one's range in this one's timebase.
-    fn likewise(&self, py: Python<'_>, other: &Self) -> Result<isochrony_time::Range> {
+    fn likewise(&self, py: Python<'_>, other: &Self) -> Result<isochrony_time::Range<Exact>> {
         let timebase = self.timebase.get();
         let mut range = other.converted(py, timebase)?;
         (range.start.timebase, range.end.timebase) = (timebase.id, timebase.id);
@@ -116,20 +119,21 @@ impl Range {
 
     /// First value inside: a `Fraction`; a `Time` in "utc".
     #[getter]
-    fn start<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.timebase.get().object(py, self.range.start)
+    fn start<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        self.timebase.get().object(py, &self.range.start)
     }
 
     /// First value after, as `start`.
     #[getter]
-    fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.timebase.get().object(py, self.range.end)
+    fn end<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        self.timebase.get().object(py, &self.range.end)
     }
 
     /// End minus start, a `Fraction` in the timebase's unit.
     #[getter]
     fn length<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(fraction(py, self.range.length()?.to_bits())?)
+        let (start, end) = (&self.range.start.value, &self.range.end.value);
+        Ok(exact_fraction(py, &end.minus(start))?)
     }
 
     /// Whether the two share any time; one of another timebase is converted first. Empty ranges share none.
@@ -172,7 +176,7 @@ impl Range {
     ///     isochrony.TimeError: the timebase is not joined to civil time.
     fn span(&self, py: Python<'_>) -> Result<Span> {
         let graph = self.timebase.get().network.current(py)?;
-        let civil = self.range.convert(&graph, TimebaseId::CIVIL)?;
+        let civil = self.range.convert(&graph, TimebaseId::CIVIL)?.rounded()?;
         let [start, end] = [civil.start, civil.end].map(|time| Some(Time::civil(time.value)));
         Ok(Span { start, end })
     }
@@ -182,14 +186,15 @@ impl Range {
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Self) -> PyResult<bool> {
-        let ends = |range: &isochrony_time::Range| (range.start.value, range.end.value);
         let same = self.timebase.bind(py).eq(other.timebase.bind(py))?;
-        Ok(same && ends(&self.range) == ends(&other.range))
+        let (one, other) = (&self.range, &other.range);
+        Ok(same && one.start.value == other.start.value && one.end.value == other.end.value)
     }
 
     fn __hash__(&self) -> u64 {
-        let bits = |time: isochrony_time::Time| time.value.to_bits() as u64;
-        bits(self.range.start).rotate_left(1) ^ bits(self.range.end)
+        let mut hasher = DefaultHasher::new();
+        (&self.range.start.value, &self.range.end.value).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn __bool__(&self) -> bool {
@@ -198,11 +203,13 @@ impl Range {
 
     fn __repr__(&self) -> String {
         let timebase = self.timebase.get();
-        let text = |time: isochrony_time::Time| match time.timebase {
-            TimebaseId::CIVIL => isochrony_time::civil::format(time.value),
+        let text = |time: &isochrony_time::Time<Exact>| match (time.timebase, time.value.to_fixed())
+        {
+            (TimebaseId::CIVIL, Ok(value)) => isochrony_time::civil::format(value),
+            (_, Ok(value)) if Exact::from(value) == time.value => value.to_string(),
             _ => time.value.to_string(),
         };
-        let (start, end) = (text(self.range.start), text(self.range.end));
+        let (start, end) = (text(&self.range.start), text(&self.range.end));
         format!("{}[{start}:{end}]", timebase.name())
     }
 }

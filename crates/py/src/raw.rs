@@ -74,7 +74,8 @@ impl Store {
                 .and_then(|known| known.file_samples),
             ..Follow::default()
         });
-        let (summary, raised) = py.detach(|| self.watched(&src, &options, progress))?;
+        let (summary, raised) =
+            crate::interpreter::detach(py, || self.watched(&src, &options, progress))?;
         match raised {
             Some(error) if !(follow && is_interrupt(py, &error)) => Err(error.into()),
             _ => Ok(describe(py, &summary)?),
@@ -154,7 +155,7 @@ impl Store {
                 if raised.is_some() {
                     continue;
                 }
-                let looked = Python::attach(|py| {
+                let looked = crate::interpreter::attach(|py| {
                     py.check_signals()?;
                     if let (Some(progress), Some(news)) = (&progress, news) {
                         let bytes = (news.done_bytes, news.total_bytes);

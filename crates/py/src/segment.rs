@@ -7,6 +7,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Raised, Result};
 use crate::memory;
+use crate::numbers::Whole;
 use crate::time::{RateArg, Time, rate_object};
 
 /// Samples of one stream at consecutive indices; shares its memory and never changes.
@@ -51,11 +52,14 @@ impl From<SigSeg> for Segment {
 #[pymethods]
 impl Segment {
     #[new]
-    #[pyo3(signature = (samples, start=0, *, rate=None, name="", unit="", scale=1.0, offset=0.0, copy=false))]
+    #[pyo3(
+        signature = (samples, start=Whole(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0, copy=false),
+        text_signature = "(samples, start=0, *, rate=None, name='', unit='', scale=1.0, offset=0.0, copy=False)"
+    )]
     #[allow(clippy::too_many_arguments)] // A Python constructor: all but two by name.
     fn new(
         samples: &Bound<'_, PyAny>,
-        start: i64,
+        start: Whole<i64>,
         rate: Option<RateArg>,
         name: &str,
         unit: &str,
@@ -65,7 +69,7 @@ impl Segment {
     ) -> Result<Self> {
         let (buffer, dtype) = memory::adopt(samples, copy)?;
         let stream = stream(rate, name, unit, scale, offset)?;
-        Ok(SigSeg::new(buffer, start, dtype, stream)?.into())
+        Ok(SigSeg::new(buffer, start.0, dtype, stream)?.into())
     }
 
     /// A segment over an Arrow array (anything with `__arrow_c_array__`, without nulls); numbers are not copied.
@@ -75,10 +79,13 @@ impl Segment {
     /// Raises:
     ///     isochrony.SegmentTypeError: nulls, or a type that signals cannot have.
     #[staticmethod]
-    #[pyo3(signature = (array, start=0, *, rate=None, name="", unit="", scale=1.0, offset=0.0))]
+    #[pyo3(
+        signature = (array, start=Whole(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0),
+        text_signature = "(array, start=0, *, rate=None, name='', unit='', scale=1.0, offset=0.0)"
+    )]
     fn from_arrow(
         array: &Bound<'_, PyAny>,
-        start: i64,
+        start: Whole<i64>,
         rate: Option<RateArg>,
         name: &str,
         unit: &str,
@@ -87,7 +94,7 @@ impl Segment {
     ) -> Result<Self> {
         let (buffer, dtype) = memory::arrow_import(array)?;
         let stream = stream(rate, name, unit, scale, offset)?;
-        Ok(SigSeg::new(buffer, start, dtype, stream)?.into())
+        Ok(SigSeg::new(buffer, start.0, dtype, stream)?.into())
     }
 
     /// Index of the first sample.
@@ -183,8 +190,8 @@ impl Segment {
     ///
     /// Raises:
     ///     isochrony.SegmentIndexError: a range that reaches outside.
-    fn subseg(&self, start: i64, end: i64) -> Result<Self> {
-        Ok(self.seg.subseg(start..end)?.into())
+    fn subseg(&self, start: Whole<i64>, end: Whole<i64>) -> Result<Self> {
+        Ok(self.seg.subseg(start.0..end.0)?.into())
     }
 
     /// This segment and `next`, which must be of the same stream and start where this one ends; copies no samples.
@@ -210,7 +217,7 @@ impl Segment {
 
     /// The same samples in one aligned buffer: itself if they are, else one copy.
     fn materialise(&self, py: Python<'_>) -> Result<Self> {
-        let seg = py.detach(|| self.seg.materialise())?;
+        let seg = crate::interpreter::detach(py, || self.seg.materialise())?;
         Ok(Self {
             seg,
             time: self.time,
@@ -256,7 +263,7 @@ impl Segment {
     ) -> Result<Bound<'py, PyTuple>> {
         // A request is a wish that a producer may ignore; consumers cast.
         let _ = requested_schema;
-        let seg = py.detach(|| self.seg.to_physical()?.materialise())?;
+        let seg = crate::interpreter::detach(py, || self.seg.to_physical()?.materialise())?;
         match seg.buffers().next() {
             Some(buffer) => memory::arrow_export(py, buffer.clone(), seg.dtype()),
             None => {
@@ -308,7 +315,7 @@ pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
             isochrony_segment::Buffer::concat([])?,
             seg.dtype(),
         )?),
-        _ => counts(py, &py.detach(|| seg.materialise())?),
+        _ => counts(py, &crate::interpreter::detach(py, || seg.materialise())?),
     }
 }
 
@@ -317,7 +324,7 @@ pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     if seg.stream().calibration.is_identity() {
         return counts(py, seg);
     }
-    counts(py, &py.detach(|| seg.to_physical())?)
+    counts(py, &crate::interpreter::detach(py, || seg.to_physical())?)
 }
 
 /// What `__array__` returns: `array` as `dtype`, copied or not as NumPy asks.

@@ -85,7 +85,7 @@ impl Selection {
     /// The gap-free segments, in the order of the selection; none spans a gap or a clock step. No samples are copied.
     #[getter]
     fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
-        py.detach(|| {
+        crate::interpreter::detach(py, || {
             let segments = self.selection.segments();
             segments.map(|seg| self.placed(seg?)).collect()
         })
@@ -196,7 +196,7 @@ impl Selection {
     fn mask<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let length = usize::try_from(self.selection.len()).unwrap_or(0);
         let mut memory = isochrony_segment::BufferMut::zeroed(length)?;
-        py.detach(|| {
+        crate::interpreter::detach(py, || {
             let bytes = memory.bytes_mut();
             let mut base = 0;
             for part in self.selection.parts() {

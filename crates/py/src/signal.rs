@@ -18,6 +18,10 @@ use crate::time::{TimeArg, rate_object};
 use crate::timebase::Timebase;
 use crate::writing::Writer;
 
+/// What a signal pickles as: path of its store, name, commit; process, number of the opening there, whether changes of
+/// it waited for a commit.
+type Reopening = (String, String, u64, (u32, u64, bool));
+
 /// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
 ///
 /// Indices count from 0 in the order of storing and include gaps. `signal[a:b]` with indices or times, or
@@ -164,7 +168,7 @@ impl Signal {
     /// The clocks between clock steps, a list of `Run` in index order.
     fn runs(&self, py: Python<'_>) -> Result<Vec<Run>> {
         let signal = self.get(py)?;
-        py.detach(|| runs(&signal))
+        crate::interpreter::detach(py, || runs(&signal))
     }
 
     /// The same samples raw: `signal.counts[a:b]` is an array of `dtype` without a copy.
@@ -232,7 +236,7 @@ impl Signal {
 
     /// Takes in what another process committed; whether there was anything.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
-        py.detach(|| self.follower.shared.refresh())
+        crate::interpreter::detach(py, || self.follower.shared.refresh())
     }
 
     fn __getitem__<'py>(
@@ -275,17 +279,18 @@ impl Signal {
         Ok(self.get(py)?.id().0)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> Result<(Bound<'py, PyAny>, (String, String, u64))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, Reopening)> {
         let py = slf.py();
         let this = slf.get();
-        let store = &this.follower.shared.store;
+        let shared = &this.follower.shared;
+        let store = &shared.store;
         let path = std::path::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned());
         let reopen = py.import("isochrony._native")?.getattr("_reopen")?;
         let name = this.get(py)?.name().to_owned();
         let path = path.to_string_lossy().into_owned();
-        Ok((reopen, (path, name, store.sequence()?)))
+        let pending = store.has_pending_in(&this.get(py)?);
+        let opening = (std::process::id(), shared.number(), pending);
+        Ok((reopen, (path, name, store.sequence()?, opening)))
     }
 
     fn __repr__(&self, py: Python<'_>) -> Result<String> {

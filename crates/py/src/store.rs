@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isochrony_store::Mode;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Raised, Result};
 use crate::handle::Shared;
@@ -25,7 +25,9 @@ pub(crate) struct Store {
 
 impl Store {
     fn signal(&self, py: Python<'_>, name: &str) -> Result<Signal> {
-        py.detach(|| Signal::new(&self.shared, self.shared.store.signal(name)?))
+        crate::interpreter::detach(py, || {
+            Signal::new(&self.shared, self.shared.store.signal(name)?)
+        })
     }
 }
 
@@ -218,7 +220,7 @@ impl Store {
             overwrite,
         };
         let options = new.options(name)?;
-        let writer = py.detach(|| self.shared.store.create(name, &options))?;
+        let writer = crate::interpreter::detach(py, || self.shared.store.create(name, &options))?;
         Signal::writing(&self.shared, writer)
     }
 
@@ -251,13 +253,15 @@ impl Store {
             overwrite: false,
         };
         let options = new.options("scratch")?;
-        let scratch = py.detach(|| self.shared.store.scratch(&options))?;
+        let scratch = crate::interpreter::detach(py, || self.shared.store.scratch(&options))?;
         Signal::temporary(&self.shared, scratch)
     }
 
     /// Gives a signal another name; signals that were looked up before follow.
     fn rename(&self, py: Python<'_>, name: &str, to: &str) -> Result<()> {
-        Ok(py.detach(|| self.shared.store.rename(name, to))?)
+        Ok(crate::interpreter::detach(py, || {
+            self.shared.store.rename(name, to)
+        })?)
     }
 
     /// Removes a signal and its samples with the next commit; views of its samples stay valid.
@@ -279,7 +283,9 @@ impl Store {
     ///     isochrony.StoreError: the disk is full or failing (also OSError): the store is then as last committed.
     #[pyo3(signature = (*, publish=true))]
     fn commit(&self, py: Python<'_>, publish: bool) -> Result<u64> {
-        Ok(py.detach(|| self.shared.store.commit(publish))?)
+        Ok(crate::interpreter::detach(py, || {
+            self.shared.store.commit(publish)
+        })?)
     }
 
     /// Makes deferred changes visible to other Zarr readers now; the same as `commit()`.
@@ -295,12 +301,39 @@ impl Store {
 
     /// Takes in what another process committed since; whether there was anything. Signals follow.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
-        py.detach(|| self.shared.refresh())
+        crate::interpreter::detach(py, || self.shared.refresh())
     }
 
     /// Writes all tables and starts a new log; happens by itself at closing and when the log grows long.
     fn checkpoint(&self, py: Python<'_>) -> Result<()> {
-        Ok(py.detach(|| self.shared.store.checkpoint())?)
+        Ok(crate::interpreter::detach(py, || {
+            self.shared.store.checkpoint()
+        })?)
+    }
+
+    /// Makes a consistent copy of what is committed, or brings an earlier one up to date: `isochrony.backup` of this
+    /// store, which has the details.
+    ///
+    /// Parameters:
+    ///     dest: the copy's folder: missing, empty, or an earlier backup of this store.
+    ///     progress: as of `isochrony.backup`.
+    ///
+    /// Returns:
+    ///     The dict of `isochrony.backup`.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: as `isochrony.backup`.
+    #[pyo3(signature = (dest, *, progress=None))]
+    fn backup<'py>(
+        &self,
+        py: Python<'py>,
+        dest: PathBuf,
+        progress: Option<Py<PyAny>>,
+    ) -> Result<Bound<'py, PyDict>> {
+        let path = self.shared.store.path();
+        // Asked for the error of a closed store.
+        self.shared.store.sequence()?;
+        crate::backup::run(py, path, &dest, progress.as_ref())
     }
 
     /// Closes the store; views of its samples stay valid. Closing again does nothing.
@@ -310,7 +343,7 @@ impl Store {
     #[pyo3(signature = (*, commit=true))]
     fn close(&self, py: Python<'_>, commit: bool) -> Result<()> {
         let store = &self.shared.store;
-        py.detach(|| {
+        crate::interpreter::detach(py, || {
             if commit && !store.is_closed() && store.has_pending() {
                 // A failed commit leaves the store open, so that the changes are not lost with it.
                 store.commit(true)?;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType};
 
 use crate::errors::{Error, Raised, Result};
+use crate::numbers::Whole;
 
 mod arguments;
 
@@ -99,9 +100,9 @@ impl Time {
     /// >>> iso.Time.from_ns(1_500_000_000)
     /// Time('1970-01-01T00:00:01.500Z')
     #[classmethod]
-    #[pyo3(signature = (ns, frac=0))]
-    fn from_ns(_cls: &Bound<'_, PyType>, ns: i128, frac: u32) -> Result<Self> {
-        Ok(Self::civil(fixed(ns, frac)?))
+    #[pyo3(signature = (ns, frac=Whole(0)), text_signature = "(ns, frac=0)")]
+    fn from_ns(_cls: &Bound<'_, PyType>, ns: Whole<i128>, frac: Whole<u32>) -> Result<Self> {
+        Ok(Self::civil(fixed(ns.0, frac.0)?))
     }
 
     /// Whole UTC nanoseconds since 1970, rounded down.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use isochrony_store::state::SignalState;
-use isochrony_time::{Derived, Fixed, Metric, Round, TimebaseId, TimebaseKind};
+use isochrony_time::{Derived, Exact, Fixed, Metric, Round, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
 use crate::errors::{Raised, Result};
 use crate::graph::Graph;
 use crate::network::{Network, counting};
-use crate::numbers::{fraction, number_arg, ratio_arg};
+use crate::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
 use crate::range::Range;
 use crate::signal::Signal;
 use crate::time::{RateArg, Time, TimeArg};
@@ -80,23 +80,23 @@ impl Timebase {
     }
 
     /// A value of this timebase as an argument.
-    pub(crate) fn value(&self, value: &Bound<'_, PyAny>) -> Result<isochrony_time::Time> {
+    pub(crate) fn value(&self, value: &Bound<'_, PyAny>) -> Result<isochrony_time::Time<Exact>> {
         if self.is_civil() {
-            return Ok(self.civil(value.extract::<TimeArg>()?.0));
+            return Ok(self.civil(value.extract::<TimeArg>()?.0).into());
         }
-        Ok(isochrony_time::Time::new(number_arg(value)?, self.id))
+        Ok(isochrony_time::Time::exact(exact_arg(value)?, self.id))
     }
 
     /// A value of this timebase as a result.
     pub(crate) fn object<'py>(
         &self,
         py: Python<'py>,
-        value: isochrony_time::Time,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        value: &isochrony_time::Time<Exact>,
+    ) -> Result<Bound<'py, PyAny>> {
         if self.is_civil() {
-            return Ok(Bound::new(py, self.time(value))?.into_any());
+            return Ok(Bound::new(py, self.time(value.rounded()?))?.into_any());
         }
-        fraction(py, value.value.to_bits())
+        Ok(exact_fraction(py, &value.value)?)
     }
 
     /// A civil time for the graph: what it remembers of its run, by the graph's names.
@@ -114,9 +114,10 @@ impl Timebase {
         time.into()
     }
 
-    fn civil_of(&self, py: Python<'_>, value: isochrony_time::Time) -> Result<Time> {
+    fn civil_of(&self, py: Python<'_>, value: isochrony_time::Time<Exact>) -> Result<Time> {
         let graph = self.network.current(py)?;
-        let mut time = self.time(graph.convert(value, TimebaseId::CIVIL)?);
+        let civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
+        let mut time = self.time(civil.rounded()?);
         // A gap on a straight line is none to the clock; only the signal knows it.
         if let Some(signal) = time.origin.and_then(|axis| self.network.signal(py, axis)) {
             let signal = signal.get().get(py)?;
@@ -242,8 +243,8 @@ impl Timebase {
     ///     isochrony.TimeError: not joined to civil time; ambiguous after a backward clock step.
     fn value_of<'py>(&self, py: Python<'py>, time: TimeArg) -> Result<Bound<'py, PyAny>> {
         let graph = self.network.current(py)?;
-        let value = graph.convert(self.civil(time.0), self.id)?;
-        Ok(self.object(py, value)?)
+        let value = graph.convert_exact(self.civil(time.0).into(), self.id)?;
+        self.object(py, &value)
     }
 
     /// A value of this timebase in another one, by the shortest path; between graphs by way of civil time.
@@ -268,11 +269,16 @@ impl Timebase {
         let other = other.get();
         if let Some(id) = self.counterpart(py, other)? {
             let graph = self.network.current(py)?;
-            return Ok(other.object(py, graph.convert(value, id)?)?);
+            return other.object(py, &graph.convert_exact(value, id)?);
         }
-        let civil = other.civil(self.civil_of(py, value)?);
+        // Runs and gaps of this graph's signals mean nothing in the other's: the time alone goes over, not rounded.
+        let graph = self.network.current(py)?;
+        let mut civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
+        let axis = civil.origin.and_then(|id| self.network.axis(id));
+        civil.origin = axis.and_then(|axis| other.network.member(axis));
+        civil.run = civil.run.filter(|_| civil.origin.is_some());
         let graph = other.network.current(py)?;
-        Ok(other.object(py, graph.convert(civil, other.id)?)?)
+        other.object(py, &graph.convert_exact(civil, other.id)?)
     }
 
     /// `timebase[a:b]`: the half-open `Range` from `a` up to, and without, `b`.

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use isochrony_store::VerifyOptions;
 use isochrony_store::views::SignalView;
+use isochrony_store::{Finding, VerifyOptions};
+use isochrony_time::Fixed;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -11,6 +12,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::{Raised, Result};
 use crate::interrupt::interruptible;
 use crate::key::stretch;
+use crate::numbers::Whole;
 use crate::signal::Signal;
 use crate::time::option;
 
@@ -69,14 +71,19 @@ impl Signal {
     ///
     /// Raises:
     ///     isochrony.StoreError: `pixels` out of range; complex samples whose calibration has an offset.
-    #[pyo3(signature = (key=None, *, pixels=2000))]
-    fn view(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>, pixels: i64) -> Result<View> {
-        let Ok(pixels) = usize::try_from(pixels) else {
-            return Err(option("pixels", &pixels.to_string(), "1 to 1000000").into());
+    #[pyo3(signature = (key=None, *, pixels=Whole(2000)), text_signature = "($self, key=None, *, pixels=2000)")]
+    fn view(
+        &self,
+        py: Python<'_>,
+        key: Option<&Bound<'_, PyAny>>,
+        pixels: Whole<i64>,
+    ) -> Result<View> {
+        let Ok(pixels) = usize::try_from(pixels.0) else {
+            return Err(option("pixels", &pixels.0.to_string(), "1 to 1000000").into());
         };
         let signal = self.get(py)?;
         let asked = stretch(&signal, key)?;
-        let view = py.detach(|| signal.view(asked.span(), pixels))?;
+        let view = crate::interpreter::detach(py, || signal.view(asked.span(), pixels))?;
         describe(py, &signal, view)
     }
 
@@ -117,7 +124,7 @@ impl Signal {
         let name = self.get(py)?.name().to_owned();
         // A name may hold what a pattern takes for a wildcard; then all are listed.
         let pattern = (!name.contains(['*', '?', '['])).then_some(name.as_str());
-        let info = py.detach(|| self.follower.shared.store.info(pattern))?;
+        let info = crate::interpreter::detach(py, || self.follower.shared.store.info(pattern))?;
         let Some(info) = info.signals.into_iter().find(|info| info.name == name) else {
             return Err(isochrony_store::StoreError::SignalRemoved { name }.into());
         };
@@ -190,14 +197,17 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
 /// Parameters:
 ///     path: the store's folder; it need not open.
 ///     signal: only signals that fit this pattern; None: all.
-///     repair: mend what can be mended without losing a sample.
+///     repair: mend what can be mended. Samples that nothing holds any more become a gap with an event
+///         "samples_lost".
 ///     deep: read every sample to compare checksums; False looks at files and tables only.
 ///
 /// Returns:
 ///     A dict: "signals" looked at, "bytes" of samples that were compared with a checksum, how many samples were
 ///     "unchecked" because there is none for them (not closed or checkpointed since they were appended; 0 unless
-///     `deep`), and "damage": for each its "code", "path", "signal", "range" of indices, "what" is wrong, how to
-///     "mend" it, and whether it was "repaired".
+///     `deep`), and "damage": for each its "code", "path", "signal", "range" of indices with its civil "start" and
+///     "end" (None where unknown), "what" is wrong, how to "mend" it, and whether it was "repaired". "lost": what a
+///     repair gave up, with "signal", "range", "samples", "start", "end", "reason". "verdict": "sound", "damaged",
+///     "repaired" (all of it, and nothing lost) or "lost".
 ///
 /// Raises:
 ///     isochrony.StoreError: no store there, or it cannot be written to for the repair.
@@ -217,7 +227,7 @@ pub(crate) fn verify<'py>(
     };
     let (before, after) = if repair {
         // Not stopped half-way: what it mends, it mends to the end.
-        py.detach(|| -> Result<_> {
+        crate::interpreter::detach(py, || -> Result<_> {
             let (before, after) = isochrony_store::repair(&path, &options)?;
             Ok((before, Some(after)))
         })?
@@ -226,30 +236,83 @@ pub(crate) fn verify<'py>(
         interruptible(py, u64::MAX, verify)?
     };
     let damage = PyList::empty(py);
-    for finding in &before.findings {
-        let left = after.as_ref().is_none_or(|after| {
-            after.findings.iter().any(|one| {
-                (one.code, &one.path, &one.range) == (finding.code, &finding.path, &finding.range)
-            })
-        });
+    let mut left_any = false;
+    let last = after.as_ref().unwrap_or(&before);
+    let same =
+        |a: &Finding, b: &Finding| (a.code, &a.path, &a.range) == (b.code, &b.path, &b.range);
+    // What a repair met that was not there before, such as a full disk, is damage that remains.
+    let new = last.findings.iter();
+    let new = new.filter(|one| !before.findings.iter().any(|finding| same(one, finding)));
+    for finding in before.findings.iter().chain(new) {
+        let left = last.findings.iter().any(|one| same(one, finding));
+        left_any |= left;
         let entry = PyDict::new(py);
         entry.set_item("code", finding.code)?;
         entry.set_item("path", finding.path.to_string_lossy())?;
         entry.set_item("signal", &finding.signal)?;
-        entry.set_item(
-            "range",
-            finding.range.as_ref().map(|range| (range.start, range.end)),
-        )?;
+        entry.set_item("range", pair(finding.range.as_ref()))?;
+        set_civil(&entry, finding.civil)?;
         entry.set_item("what", &finding.what)?;
         entry.set_item("mend", &finding.mend)?;
         entry.set_item("repaired", !left)?;
         damage.append(entry)?;
     }
+    let lost = PyList::empty(py);
+    for loss in &last.lost {
+        let entry = PyDict::new(py);
+        entry.set_item("signal", &loss.signal)?;
+        entry.set_item("range", pair(Some(&loss.range)))?;
+        entry.set_item("samples", loss.samples)?;
+        set_civil(&entry, loss.civil)?;
+        entry.set_item("reason", &loss.reason)?;
+        lost.append(entry)?;
+    }
     let report = PyDict::new(py);
     report.set_item("signals", before.signals)?;
     report.set_item("bytes", before.bytes)?;
-    let last = after.as_ref().unwrap_or(&before);
     report.set_item("unchecked", last.unchecked)?;
+    let verdict = match (last.lost.is_empty(), left_any, damage.is_empty()) {
+        (false, _, _) => "lost",
+        (true, true, _) => "damaged",
+        (true, false, false) => "repaired",
+        (true, false, true) => "sound",
+    };
+    report.set_item("verdict", verdict)?;
     report.set_item("damage", damage)?;
+    report.set_item("lost", lost)?;
     Ok(report)
+}
+
+/// Commits of a store that were acknowledged and that its redo log has no more. A store that is open for reading shows its
+/// signals as they were before these.
+///
+/// Parameters:
+///     path: the store's folder.
+///
+/// Returns:
+///     For each the signal's name and what is wrong; nothing while a writer is at work.
+///
+/// Raises:
+///     isochrony.StoreError: the store cannot be opened.
+#[pyfunction]
+pub(crate) fn lost_commits(py: Python<'_>, path: PathBuf) -> Result<Vec<(String, String)>> {
+    let found = crate::interpreter::detach(py, || -> Result<_> {
+        let store = isochrony_store::Store::open(&path, isochrony_store::Mode::Read)?;
+        Ok(store.lost_commits()?)
+    })?;
+    let named = found.into_iter();
+    let text = |finding: Finding| (finding.signal.unwrap_or_default(), finding.what);
+    Ok(named.map(text).collect())
+}
+
+fn pair(range: Option<&std::ops::Range<i64>>) -> Option<(i64, i64)> {
+    range.map(|range| (range.start, range.end))
+}
+
+/// The civil times of a range as text; None where they are not known.
+fn set_civil(entry: &Bound<'_, PyDict>, civil: Option<(Fixed, Fixed)>) -> Result<()> {
+    let text = |time: Fixed| isochrony_time::civil::format(time);
+    entry.set_item("start", civil.map(|(start, _)| text(start)))?;
+    entry.set_item("end", civil.map(|(_, end)| text(end)))?;
+    Ok(())
 }

@@ -12,6 +12,7 @@ use crate::gaps::Gap;
 use crate::handle::{Follower, Shared};
 use crate::interrupt::interruptible;
 use crate::memory;
+use crate::numbers::Whole;
 use crate::runs::reason;
 use crate::signal::{Signal, between};
 use crate::time::{TimeArg, duration_arg, option};
@@ -196,15 +197,17 @@ impl Signal {
         &self,
         py: Python<'_>,
         seconds: Option<&Bound<'_, PyAny>>,
-        samples: Option<i64>,
+        samples: Option<Whole<i64>>,
     ) -> Result<Gap> {
         let writer = self.writer("append a gap")?;
         let gap = match (seconds, samples) {
             (Some(seconds), None) => {
                 let ns = duration_arg(seconds)?;
-                py.detach(|| writer.append_gap_duration(ns))?
+                crate::interpreter::detach(py, || writer.append_gap_duration(ns))?
             }
-            (None, Some(samples)) => py.detach(|| writer.append_gap(samples))?,
+            (None, Some(Whole(samples))) => {
+                crate::interpreter::detach(py, || writer.append_gap(samples))?
+            }
             _ => {
                 let message = "append_gap needs exactly one of seconds= and samples=".to_owned();
                 return Err(Raised::new("OptionError", "bad_option", message).into());
@@ -219,7 +222,7 @@ impl Signal {
     ///     The run's id.
     fn begin_run(&self, py: Python<'_>) -> Result<u32> {
         let writer = self.writer("begin a run")?;
-        Ok(py.detach(|| writer.begin_run())?.0)
+        Ok(crate::interpreter::detach(py, || writer.begin_run())?.0)
     }
 }
 
@@ -326,7 +329,7 @@ impl Signal {
             (true, None) => listed(py, start)?,
             _ => ranges(&self.get(py)?, start, end)?,
         };
-        py.detach(|| {
+        crate::interpreter::detach(py, || {
             ranges
                 .into_iter()
                 .try_for_each(|range| writer.mark_invalid(range))
@@ -340,10 +343,12 @@ impl Signal {
     /// Parameters:
     ///     index: of the first sample; the stretch may cover no gap.
     ///     samples: 1-D, as for `append`.
-    fn write(&self, py: Python<'_>, index: i64, samples: &Bound<'_, PyAny>) -> Result<()> {
+    fn write(&self, py: Python<'_>, index: Whole<i64>, samples: &Bound<'_, PyAny>) -> Result<()> {
         let writer = self.writer("write samples")?;
         let buffer = self.samples(py, samples)?;
-        Ok(py.detach(|| writer.write_bytes(index, buffer.bytes()))?)
+        Ok(crate::interpreter::detach(py, || {
+            writer.write_bytes(index.0, buffer.bytes())
+        })?)
     }
 
     /// States the unit of the values and how counts become values; no sample changes.
@@ -363,7 +368,9 @@ impl Signal {
         let writer = self.writer("set the calibration")?;
         let calibration = (scale.is_some() || offset.is_some())
             .then(|| (scale.unwrap_or(1.0), offset.unwrap_or(0.0)));
-        Ok(py.detach(|| writer.set_calibration(unit, calibration))?)
+        Ok(crate::interpreter::detach(py, || {
+            writer.set_calibration(unit, calibration)
+        })?)
     }
 }
 

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::slice;
 use std::sync::Arc;
 
-use crate::{Sample, SegmentError, prefer_large_pages};
+use crate::{Sample, SegmentError, has_free_memory, prefer_large_pages};
 
 /// Alignment of owned memory in bytes: a cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
@@ -59,6 +59,10 @@ impl Aligned {
     /// Not initialised.
     fn new(len: usize) -> Result<Self, SegmentError> {
         let layout = Self::layout(len)?;
+        // The system may promise more memory than it has, and end the process that writes to it.
+        if !has_free_memory(len as u64) {
+            return Err(SegmentError::OutOfMemory { bytes: len });
+        }
         // SAFETY: the layout has a size above zero.
         let ptr = NonNull::new(unsafe { alloc(layout) })
             .ok_or(SegmentError::OutOfMemory { bytes: len })?;

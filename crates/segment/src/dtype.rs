@@ -207,7 +207,11 @@ impl DType {
             | "U" | "M8" | "m8" | "datetime64" | "timedelta64" => {
                 return Err(SegmentError::UnsupportedDType { text: text.into() });
             }
-            _ => return Err(SegmentError::UnknownDType { text: text.into() }),
+            _ => {
+                // Whatever was given by mistake, such as the text of a file.
+                let text = text.chars().take(100).collect();
+                return Err(SegmentError::UnknownDType { text });
+            }
         };
         let order = if dtype.component_size() == 1 {
             ByteOrder::NATIVE

@@ -4,15 +4,16 @@
 //! changed at once, by replacing that file, and are no part of a commit. Those of a signal are part of its metadata and
 //! of commits, see [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
 
-use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 
 use serde_json::{Map, Value};
 
-use crate::engine::io::IoContext;
+use crate::engine::io::{IoContext, replace_file};
 use crate::error::StoreError;
 use crate::layout::zarr;
+use crate::media::{Site, limits};
 use crate::options::attributes_text;
 use crate::store::Store;
 
@@ -29,7 +30,10 @@ impl Store {
     /// [`StoreError::Io`].
     pub fn attributes(&self) -> Result<Map<String, Value>, StoreError> {
         let path = self.metadata_path()?;
-        let bytes = std::fs::read(&path).at("read", &path)?;
+        let media = self.shared().backend.media();
+        let bytes = media.read(&path, limits::METADATA).at("read", &path)?;
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let bytes = bytes.ok_or_else(missing).at("read", &path)?;
         let mut attributes = match serde_json::from_slice::<Value>(&bytes) {
             Ok(mut json) => match json.get_mut("attributes").map(Value::take) {
                 Some(Value::Object(attributes)) => attributes,
@@ -55,15 +59,16 @@ impl Store {
         let path = self.metadata_path()?;
         let group = zarr::store_group(&self.uuid()?, attributes.clone());
         let (_, tmp) = engine.new_tmp();
-        std::fs::write(&tmp, zarr::to_bytes(&group)).at("write", &tmp)?;
-        File::open(&tmp)
-            .and_then(|file| file.sync_all())
-            .at("sync", &tmp)?;
-        std::fs::rename(&tmp, &path).at("replace", &path)?;
+        let media = &**engine.media();
+        let site = Some(Site::ReplacementFile);
+        let replaced = replace_file(media, &tmp, &path, &zarr::to_bytes(&group), site);
+        if replaced.is_err() {
+            let _ = media.remove_file(&tmp);
+        }
+        replaced?;
         let folder = engine.root();
-        File::open(folder)
-            .and_then(|file| file.sync_all())
-            .at("sync", folder)
+        let synced = media.sync_folder(folder, Site::ReplacementFolder);
+        synced.at("sync", folder)
     }
 
     /// Refuses the name of a saved view to a signal.
@@ -73,7 +78,7 @@ impl Store {
             .shared()
             .backend
             .media()
-            .read(&path)
+            .read(&path, limits::METADATA)
             .at("read", &path)?;
         let json: Option<Value> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         match json.and_then(|json| json["attributes"][VIEWS].get(name).cloned()) {

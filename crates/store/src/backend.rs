@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use isochrony_segment::{Buffer, BufferKind};
 
 use crate::engine::io::failed;
+use crate::engine::source::Sources;
+use crate::engine::stamps::Stamps;
 use crate::engine::{Engine, Reader, vanished};
 use crate::error::StoreError;
 use crate::held::Held;
@@ -67,7 +69,8 @@ impl Backend {
     }
 
     pub(crate) fn is_writable(&self) -> bool {
-        matches!(self.access, Access::Writer(_))
+        // A forked child of the writer must not touch the files, views included.
+        matches!(&self.access, Access::Writer(engine) if engine.check_process("write").is_ok())
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -84,11 +87,14 @@ impl Backend {
         Ok(())
     }
 
-    /// The engine, for `action`.
+    /// The engine, for `action`, which changes something: never in a process that was forked off the writer.
     pub(crate) fn engine(&self, action: &'static str) -> Result<&Engine, StoreError> {
         self.check_open(action)?;
         match &self.access {
-            Access::Writer(engine) => Ok(engine),
+            Access::Writer(engine) => {
+                engine.check_process(action)?;
+                Ok(engine)
+            }
             Access::Reader(_) => Err(StoreError::ReadOnly {
                 path: self.path.clone(),
                 action,
@@ -131,21 +137,22 @@ impl Backend {
         self.explain("read a signal", state)
     }
 
-    /// Bytes of samples that lie in one shard.
+    /// Bytes of samples that lie in one shard, as a state of the signal shows them.
     pub(crate) fn read(
         &self,
-        id: SignalId,
+        shown: &SignalState,
         start: i64,
         count: usize,
     ) -> Result<Buffer, StoreError> {
+        let id = shown.id;
         let range = start..start.saturating_add_unsigned(count as u64);
         let copies = self.copies.are_asked_for();
         let samples = |part: Range<i64>| {
             let count = usize::try_from(part.end - part.start).unwrap_or(0);
-            let read = either!(self, "read samples", x => x.read(id, part.start, count));
+            let read = either!(self, "read samples", x => x.read_as(shown, part.start, count));
             let read = self.explain("read samples", read)?;
             match read.kind() {
-                BufferKind::Mapped if copies => self.copied(id, &part, &read),
+                BufferKind::Mapped if copies => self.copied(shown, &part, &read),
                 _ => Ok(read),
             }
         };
@@ -171,17 +178,16 @@ impl Backend {
     /// A copy of samples that lie in one shard, which is mapped: read, since that costs less than the mapping's faults.
     fn copied(
         &self,
-        id: SignalId,
+        state: &SignalState,
         range: &Range<i64>,
         mapped: &Buffer,
     ) -> Result<Buffer, StoreError> {
-        let state = either!(self, "read samples", x => x.state(id))?;
         let at = range.start.cast_unsigned() * state.meta.dtype.size() as u64;
         let span = Flat::data(&state.meta)
             .spans(at, mapped.len() as u64)
             .next();
         let file = match &span {
-            Some(span) => either!(self, "read samples", x => x.shard_file(id, span.shard)),
+            Some(span) => either!(self, "read samples", x => x.shard_file(state, span.shard)),
             None => None,
         };
         let (Some(span), Some(file)) = (span, file) else {
@@ -191,7 +197,7 @@ impl Backend {
             });
         };
         self.copies.filled(mapped.len(), |block| {
-            let path = || self.data_shard_path(id, span.shard);
+            let path = || self.data_shard_path(state.id, span.shard);
             let have = (file.read_at(span.offset, block))
                 .map_err(|source| failed(source, "read", &path().unwrap_or_default()))?;
             if have < block.len() {
@@ -225,19 +231,32 @@ impl Backend {
     /// The open file of a shard that was read from, to be read by other ways; None if it is not flat, or need not be all.
     pub(crate) fn shard_file(
         &self,
-        id: SignalId,
+        state: &SignalState,
         shard: u64,
     ) -> Result<Option<Arc<dyn MediaFile>>, StoreError> {
         if !self.held.is_empty() || self.copies.are_asked_for() {
             return Ok(None);
         }
-        Ok(either!(self, "read samples", x => x.shard_file(id, shard)))
+        Ok(either!(self, "read samples", x => x.shard_file(state, shard)))
+    }
+
+    /// The shards that are open for reading.
+    pub(crate) fn sources(&self) -> &Sources {
+        match &self.access {
+            Access::Writer(engine) => engine.sources(),
+            Access::Reader(reader) => reader.sources(),
+        }
     }
 
     /// Checksum of a full chunk, as committed.
     pub(crate) fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
         let crc = either!(self, "look up a checksum", x => x.chunk_crc(id, chunk));
         self.explain("look up a checksum", crc)
+    }
+
+    /// What the files of a signal's tables are as of the last checkpoint; `None` if the log does not say.
+    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
+        either!(self, "look up a table", x => x.table_stamps(id))
     }
 
     /// Checksum of the samples between the last border of chunks and the index given with it.
@@ -248,6 +267,11 @@ impl Backend {
     /// The signal's folder.
     pub(crate) fn signal_path(&self, id: SignalId) -> Result<PathBuf, StoreError> {
         either!(self, "look up a signal", x => x.signal_path(id))
+    }
+
+    /// Whether a signal's tables lie in no files.
+    pub(crate) fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
+        either!(self, "look up a signal", x => x.is_compact(id))
     }
 
     pub(crate) fn sequence(&self) -> Result<u64, StoreError> {

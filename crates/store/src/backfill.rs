@@ -9,8 +9,8 @@ use std::ops::Range;
 use isochrony_time::{Clock, Fixed, Piece, Placement, Point, PointUse, RunId, Stamp};
 
 use crate::append::{
-    Appended, Change, SignalWriter, Told, WriterState, append_stamped, checked_end, expected,
-    is_late, live_clock, new_run, sample_count,
+    Appended, Change, SignalWriter, StampedSamples, WriterState, append_stamped, checked_end,
+    expected, is_late, live_clock, new_run, sample_count,
 };
 use crate::clock;
 use crate::error::StoreError;
@@ -88,7 +88,8 @@ impl SignalWriter {
         self.change("backfill", |state, writer, change| {
             let samples = sample_count(state, bytes)?;
             let Some(expected) = expected(state, writer)? else {
-                let appended = append_stamped(state, writer, change, bytes, Told::new(stamp))?;
+                let appended =
+                    append_stamped(state, writer, change, bytes, StampedSamples::new(stamp))?;
                 return Ok(Backfilled::Appended(appended));
             };
             let late = Late::new(&signal, bytes, samples, stamp)?;
@@ -102,7 +103,8 @@ impl SignalWriter {
                 .checked_add(tolerance)
                 .is_none_or(|time| time >= expected)
             {
-                let appended = append_stamped(state, writer, change, bytes, Told::new(stamp))?;
+                let appended =
+                    append_stamped(state, writer, change, bytes, StampedSamples::new(stamp))?;
                 return Ok(Backfilled::Appended(appended));
             }
             late.append(writer, change).map(Backfilled::Appended)

@@ -78,6 +78,11 @@ pub enum StoreError {
     /// The signal was removed since this handle was made.
     #[error("signal {name:?} was removed from the store; look it up again")]
     SignalRemoved { name: String },
+    /// Another signal has the name since this handle was made.
+    #[error(
+        "signal {name:?} was overwritten since this handle was opened; `refresh()` the store and look it up again to read the new one"
+    )]
+    SignalOverwritten { name: String },
     /// A pattern that is no glob.
     #[error(
         "pattern {pattern:?} is refused: {reason}; use *, ? and [a-z] inside a component and ** for any number of components"
@@ -255,6 +260,18 @@ pub enum StoreError {
         rows: Option<u64>,
     },
 
+    /// The file of a table is another one than commits speak of: an older one, or another signal's.
+    #[error("table {table:?} of signal {signal:?} is the wrong one: {} is {got}, expected {expected}; restore it from the copy of the store that the rest came from (`isochrony verify` names all such files): without it the signal is neither read nor written", path.display())]
+    WrongTable {
+        signal: String,
+        table: &'static str,
+        path: PathBuf,
+        /// What the file is.
+        got: Box<str>,
+        /// What it must be.
+        expected: Box<str>,
+    },
+
     /// The folder of a signal is gone.
     #[error("the folder of signal {signal:?} is missing: got nothing at {}; copy it back from another copy of the store (`isochrony verify` names all that is gone): without it the signal is neither read nor written", path.display())]
     MissingFolder { signal: String, path: PathBuf },
@@ -301,9 +318,11 @@ pub enum StoreError {
         owner: u32,
     },
     /// A file was written by a newer version of this program.
-    #[error("{} has format {got}, and this version reads formats up to {supported}; update isochrony", path.display())]
+    #[error("{} has {what} {got}, and this version knows {what}s up to {supported}: a newer version wrote it; update isochrony", path.display())]
     NewerFormat {
         path: PathBuf,
+        /// What has the number: `"format"` or `"operation"`.
+        what: &'static str,
         got: u64,
         /// The newest that is understood.
         supported: u64,
@@ -315,6 +334,24 @@ pub enum StoreError {
         offset: u64,
         reason: &'static str,
     },
+    /// Inside a store there is something else than regular files and folders, or not where it belongs.
+    #[error("cannot {action} {}: it is {found}, and a store consists of regular files and folders only; nothing of it was followed, read or written. Move it away and restore what was there from a copy of the store", path.display())]
+    UnexpectedFile {
+        action: &'static str,
+        path: PathBuf,
+        /// `"a symbolic link"`, `"a pipe"`.
+        found: &'static str,
+    },
+    /// A file of the store is longer than any of its kind can be.
+    #[error("{} holds {have} bytes, and such a file has at most {limit}; nothing of it was read: restore it from a copy of the store", path.display())]
+    OversizedFile {
+        path: PathBuf,
+        have: u64,
+        limit: u64,
+    },
+    /// A file of the store that this machine has no memory for.
+    #[error("{} holds {have} bytes, and {free} bytes of this machine's memory are free; end other programs, or open the store where there is more memory. A file that should be smaller is damaged: restore it from a copy", path.display())]
+    NoMemoryForFile { path: PathBuf, have: u64, free: u64 },
     /// A shard that committed samples lie in is missing or too short.
     #[error("{} holds {have} bytes where committed samples need {need}; restore it from a copy, or run `isochrony verify --repair` to mark the lost samples as a gap", path.display())]
     MissingSamples {
@@ -324,6 +361,44 @@ pub enum StoreError {
         /// The length that it must have.
         need: u64,
     },
+    /// A shard file is not the one that commits speak of.
+    #[error("{} is {got}, expected {expected}: it was copied from elsewhere, or is older than the store; restore it from the copy of the store that it belongs to", path.display())]
+    WrongShard {
+        path: PathBuf,
+        /// What the file says of itself.
+        got: String,
+        /// What it must say.
+        expected: String,
+    },
+    /// Samples that a handle shows were replaced, and their files are gone.
+    #[error(
+        "samples {start}..{end} of signal {signal:?} were replaced since this handle was opened; `refresh()` shows the new ones"
+    )]
+    SamplesReplaced {
+        signal: String,
+        start: i64,
+        end: i64,
+    },
+    /// Files tell of a commit that the redo log has no more.
+    #[error("the redo log {} lost a commit that was acknowledged: {} tells of samples {start}..{end} of signal {signal:?}; restore the log from a copy, or run `isochrony verify --repair` to go on without what was lost", log.display(), path.display())]
+    LostCommit {
+        signal: String,
+        log: PathBuf,
+        /// The file that tells of the commit.
+        path: PathBuf,
+        start: i64,
+        end: i64,
+    },
+    /// A backup was to be written where something else is.
+    #[error("{} cannot take a backup of the store at {}: {reason}; choose an empty folder, or an earlier backup of this store", path.display(), store.display())]
+    NotABackup {
+        path: PathBuf,
+        store: PathBuf,
+        reason: String,
+    },
+    /// A backup was interrupted, and no state of it is whole.
+    #[error("the backup at {} is not complete; run the same `isochrony backup` again to finish it", path.display())]
+    UnfinishedBackup { path: PathBuf },
     /// Samples of scratch are read that nobody needed any more.
     #[error(
         "samples {start}:{end} of scratch{whose} are gone, since scratch is free again; copy what is to last while the function runs, such as np.array(inputs[0])"
@@ -338,7 +413,7 @@ pub enum StoreError {
     )]
     InvalidCodec { codec: String },
     /// A compressed or foreign shard that cannot be read.
-    #[error("{} cannot be decoded: {reason}; restore it from a copy, or run `isochrony verify --deep` to see what is lost", path.display())]
+    #[error("{} cannot be decoded: {reason}; restore it from a copy, or run `isochrony verify` to see what is lost", path.display())]
     Undecodable {
         /// The array, or its metadata.
         path: PathBuf,

@@ -3,7 +3,6 @@
 //! What is reserved and not yet filled is a gap, so a reader never takes it for samples, whatever crash comes between;
 //! filling is a gap that shrinks. Several threads may fill disjoint ranges of one signal.
 
-use std::fs::File;
 use std::ops::Range;
 
 use isochrony_segment::Sample;
@@ -11,6 +10,7 @@ use isochrony_segment::Sample;
 use crate::append::{SignalWriter, checked_end, sample_count};
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
+use crate::media::Access;
 use crate::op::Op;
 use crate::signal::Signal;
 use crate::state::SignalState;
@@ -80,11 +80,10 @@ impl SignalWriter {
         for span in spans {
             // Opened anew: an error that is told here is told to the commit's own file all the same.
             let path = engine.data_shard_path(state.id, span.shard);
-            if let Ok(file) = path
-                .map_err(drop)
-                .and_then(|path| File::open(path).map_err(drop))
-            {
-                write_back(&file, span.offset..span.offset + span.len);
+            let Ok(path) = path else { continue };
+            let file = engine.media().open(&path, Access::Read);
+            if let Some(file) = file.as_ref().ok().and_then(|file| file.as_os_file()) {
+                write_back(file, span.offset..span.offset + span.len);
             }
         }
     }

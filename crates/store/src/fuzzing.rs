@@ -62,11 +62,13 @@ pub fn redo_log(data: &[u8]) {
     ops.iter().for_each(|op| log::push(&mut record, op));
     if log::finish(&mut record, 1).is_some() {
         let mut again = log::Records::new(&record, 0, 0);
-        let Some(Ok((1, back))) = again.next() else {
-            panic!("a record of {} operations does not read back", ops.len());
-        };
-        // NaN is unlike itself: compare what is printed.
-        assert_eq!(format!("{ops:?}"), format!("{back:?}"));
+        match again.next() {
+            // NaN is unlike itself: compare what is printed.
+            Some(Ok((1, back))) => assert_eq!(format!("{ops:?}"), format!("{back:?}")),
+            // What no writer records, a name with control characters for one, is refused.
+            Some(Err(_)) if !log::is_plausible(&ops) => {}
+            _ => panic!("a record of {} operations does not read back", ops.len()),
+        }
     }
     if let Some(meta) = some_meta() {
         let mut state = SignalState::new(SignalId(1), "fuzz", meta);
@@ -127,7 +129,7 @@ pub fn metadata(data: &[u8]) {
         assert_eq!(Record::parse(&record.to_bytes()), Some(record));
     }
     if let Some(meta) = some_meta() {
-        let _ = compare(data, &zarr::signal_group(SignalId(1), &meta));
+        let _ = compare(data, &zarr::signal_group(SignalId(1), &meta, None));
         let _ = compare(data, &zarr::data_array(&meta, 1000));
     }
 }

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use isochrony_segment::DType;
 use isochrony_time::Rate;
 
+use crate::engine::io::failed;
 use crate::error::StoreError;
 use crate::layout::ENGINE;
+use crate::media::{Kind, Media};
 use crate::names::Pattern;
 use crate::signal::Signal;
 use crate::store::Store;
@@ -119,6 +121,7 @@ impl Store {
     pub fn info(&self, pattern: Option<&str>) -> Result<StoreInfo, StoreError> {
         let pattern = pattern.map(Pattern::new).transpose()?;
         let shared = self.shared();
+        let media = shared.backend.media();
         let mut signals = Vec::new();
         for (id, name) in shared.backend.catalogue()? {
             if pattern
@@ -128,22 +131,26 @@ impl Store {
                 continue;
             }
             let signal = Signal::load(shared, id)?;
-            signals.push(describe(&signal, &shared.backend.signal_path(id)?)?);
+            let folder = shared.backend.signal_path(id)?;
+            signals.push(describe(&signal, &*media, &folder)?);
         }
         Ok(StoreInfo {
             path: self.path().to_path_buf(),
             uuid: self.uuid()?,
             sequence: self.sequence()?,
             signals,
-            engine: room(&self.path().join(ENGINE))?,
+            engine: room(&*media, &self.path().join(ENGINE))?,
         })
     }
 }
 
-fn describe(signal: &Signal, folder: &Path) -> Result<SignalInfo, StoreError> {
+fn describe(signal: &Signal, media: &dyn Media, folder: &Path) -> Result<SignalInfo, StoreError> {
     let state = signal.state();
-    let (data, views) = (room(&folder.join("data"))?, room(&folder.join("views"))?);
-    let mut tables = room(folder)?;
+    let (data, views) = (
+        room(media, &folder.join("data"))?,
+        room(media, &folder.join("views"))?,
+    );
+    let mut tables = room(media, folder)?;
     // A writer may be at work while we count.
     tables.files = tables.files.saturating_sub(data.files + views.files);
     tables.bytes = tables.bytes.saturating_sub(data.bytes + views.bytes);
@@ -171,45 +178,29 @@ fn describe(signal: &Signal, folder: &Path) -> Result<SignalInfo, StoreError> {
     })
 }
 
-/// All files below a folder; what vanishes while looking is not counted, and a missing folder is empty.
-fn room(folder: &Path) -> Result<Room, StoreError> {
+/// All files below a folder; what vanishes while looking is not counted, nor what is no file, and a missing folder is
+/// empty.
+fn room(media: &dyn Media, folder: &Path) -> Result<Room, StoreError> {
     let mut sum = Room::default();
     let mut open = vec![folder.to_path_buf()];
     while let Some(folder) = open.pop() {
-        let failed = |source| StoreError::Io {
-            action: "list",
-            path: folder.clone(),
-            source,
-        };
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
+        let names = match media.list(&folder) {
+            Ok(names) => names,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(failed(error, "list", &folder)),
         };
-        for entry in entries {
-            let entry = entry.map_err(failed)?;
-            let Ok(metadata) = entry.metadata() else {
-                continue;
-            };
-            if metadata.is_dir() {
-                open.push(entry.path());
-            } else {
-                sum.files += 1;
-                sum.bytes += metadata.len();
-                sum.allocated += allocated(&metadata);
+        for name in names {
+            let path = folder.join(name);
+            match media.stat_allocated(&path) {
+                Ok(Some((Kind::Folder, _))) => open.push(path),
+                Ok(Some((Kind::File(bytes), allocated))) => {
+                    sum.files += 1;
+                    sum.bytes += bytes;
+                    sum.allocated += allocated;
+                }
+                _ => {}
             }
         }
     }
     Ok(sum)
-}
-
-#[cfg(unix)]
-fn allocated(metadata: &std::fs::Metadata) -> u64 {
-    // POSIX counts in units of 512 bytes, whatever the file system's blocks are.
-    std::os::unix::fs::MetadataExt::blocks(metadata) * 512
-}
-
-#[cfg(not(unix))]
-fn allocated(metadata: &std::fs::Metadata) -> u64 {
-    metadata.len()
 }

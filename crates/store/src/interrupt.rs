@@ -44,6 +44,15 @@ pub fn stoppable<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
+/// Asks the work of this thread to stop, as a function can that the work calls; nothing outside of [`stoppable`].
+pub fn stop() {
+    STOP.with(|stop| {
+        if let Some(stop) = &*stop.borrow() {
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+}
+
 /// Whether the work of this thread was asked to stop.
 pub(crate) fn look(action: &'static str) -> Result<(), StoreError> {
     let asked = STOP.with(|stop| {
@@ -70,6 +79,16 @@ mod tests {
             assert!(look("read").is_err());
         });
         assert!(look("read").is_ok());
+    }
+
+    #[test]
+    fn work_can_be_stopped_from_within() {
+        stop();
+        assert!(look("read").is_ok());
+        stoppable(&Arc::default(), || {
+            stop();
+            assert!(look("read").is_err());
+        });
     }
 
     #[test]

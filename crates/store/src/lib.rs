@@ -10,7 +10,9 @@ mod append;
 mod attributes;
 mod backend;
 mod backfill;
+mod backup;
 mod clock;
+mod consistency;
 mod decode;
 #[doc(hidden)]
 pub mod engine;
@@ -42,11 +44,13 @@ pub mod state;
 mod store;
 mod strategy;
 mod verify;
+pub mod version;
 pub mod views;
 mod write;
 
 pub use append::{Appended, SignalWriter};
 pub use backfill::Backfilled;
+pub use backup::{BackupReport, OnProgress, backup};
 pub use error::StoreError;
 pub use gather::{Gathered, Method};
 pub use info::{Room, SignalInfo, StoreInfo};
@@ -62,4 +66,6 @@ pub use span::{Overlap, Span};
 pub use state::{Gap, GapTable};
 pub use store::Store;
 pub use strategy::{Positions, Readers, Reading, SignalReader, Strategy, Tasks};
-pub use verify::{Finding, Report, VerifyOptions, repair, verify};
+#[doc(hidden)] // Media are internal; tests name them.
+pub use verify::repair_on;
+pub use verify::{Finding, Loss, Report, VerifyOptions, repair, verify};

@@ -27,11 +27,33 @@ pub struct SignalMeta {
     pub attributes: String,
 }
 
+/// Most bytes of an inner chunk and of a shard: more than any option gives, less than exhausts a machine.
+const MOST_BYTES: (u64, u64) = (1 << 28, 1 << 40);
+/// Most inner chunks of a shard, each of which has 16 bytes in the shard's index.
+const MOST_CHUNKS: u64 = 1 << 20;
+
 impl SignalMeta {
+    /// Whether the geometry can be a signal's. What is read from files is checked by it before anything is allocated.
+    #[must_use]
+    pub fn is_plausible(&self) -> bool {
+        let chunk = self.chunk_samples.checked_mul(self.dtype.size() as u64);
+        let shard = chunk.and_then(|bytes| bytes.checked_mul(self.shard_chunks));
+        (1..=MOST_CHUNKS).contains(&self.shard_chunks)
+            && chunk.is_some_and(|bytes| (1..=MOST_BYTES.0).contains(&bytes))
+            && shard.is_some_and(|bytes| bytes <= MOST_BYTES.1)
+    }
+
     /// The rate that the clock is expected to have before its stamps tell.
     #[must_use]
     pub fn expected_rate(&self) -> Rate {
         self.clock.initial_rate.unwrap_or(self.rate)
+    }
+
+    /// Samples of a full shard of the flat layout.
+    #[must_use]
+    pub fn shard_samples(&self) -> i64 {
+        let samples = (self.chunk_samples.max(1)).saturating_mul(self.shard_chunks.max(1));
+        i64::try_from(samples).unwrap_or(i64::MAX)
     }
 }
 

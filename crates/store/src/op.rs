@@ -10,7 +10,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::layout::mark::WriteMark;
 use crate::meta::SignalMeta;
+use crate::version::DataVersion;
 
 /// Identifies a signal for the life of its store; never reused, unlike its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,8 +47,8 @@ pub enum Op {
     Valid { id: SignalId, start: i64, end: i64 },
     /// `[start, end)` is a gap.
     Gap { id: SignalId, start: i64, end: i64 },
-    /// Inner chunk `chunk` of `data` has this crc32c (gap samples taken as zero). In the base of a log, behind the `End`
-    /// that cuts it short: what the chunk holds up to that end has it.
+    /// Inner chunk `chunk` of `data` has this crc32c (gap samples taken as zero). Where the signal's `End` so far cuts the
+    /// chunk short: what the chunk holds up to that end has it.
     Crc { id: SignalId, chunk: u64, crc: u32 },
     /// The run with `run.id` is this.
     Run { id: SignalId, run: RunRow },
@@ -76,6 +78,56 @@ pub enum Op {
         tmp: String,
         codec: String,
     },
+    /// The files of `data` say this of themselves, and these samples were replaced or taken away. In the base of a log,
+    /// and behind the creation of a signal.
+    Data {
+        id: SignalId,
+        data: Box<DataVersion>,
+    },
+    /// The files of the signal's tables are these, and those that are not listed do not exist. In the base of a log only.
+    Tables {
+        id: SignalId,
+        tables: Vec<TableStamp>,
+    },
+    /// The signal is compact: the rows of its tables, but for that of gaps, are these and lie in no file. In the base of a
+    /// log only.
+    SmallTables {
+        id: SignalId,
+        tables: Vec<TableRows>,
+    },
+    /// The file of shard `shard` of `data` has this write mark, or that of a later commit. `synced`: it was durable before
+    /// the record. Otherwise the record holds the samples, and recovery leaves the mark again once it has written them.
+    WriteMark {
+        id: SignalId,
+        shard: u64,
+        mark: WriteMark,
+        synced: bool,
+    },
+}
+
+/// The rows of a table that has no file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableRows {
+    /// Which table: its place in [`TABLES`](crate::state::TABLES).
+    pub table: u8,
+    /// Its numbers, row after row.
+    pub rows: Vec<i64>,
+    /// The text that they point into.
+    #[serde(with = "raw_bytes")]
+    pub text: Vec<u8>,
+}
+
+/// What the file of a table is, as of a checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableStamp {
+    /// Which table: its place in [`TABLES`](crate::state::TABLES).
+    pub table: u8,
+    /// The last commit that it contains.
+    pub sequence: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// Checksum of its rows and what belongs to them.
+    pub crc: u32,
 }
 
 /// One clock between two clock steps; may contain gaps. `[start, end)` on the index axis.
@@ -186,7 +238,19 @@ impl Op {
             | Self::Event { id, .. }
             | Self::EventRemove { id, .. }
             | Self::ReplaceShard { id, .. }
-            | Self::ReplaceData { id, .. } => *id,
+            | Self::ReplaceData { id, .. }
+            | Self::Data { id, .. }
+            | Self::Tables { id, .. }
+            | Self::SmallTables { id, .. }
+            | Self::WriteMark { id, .. } => *id,
+        }
+    }
+
+    /// Name in `tmp/` of the file or folder that takes the place of another.
+    pub(crate) fn replacement(&self) -> Option<&str> {
+        match self {
+            Self::ReplaceShard { tmp, .. } | Self::ReplaceData { tmp, .. } => Some(tmp),
+            _ => None,
         }
     }
 }

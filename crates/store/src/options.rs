@@ -5,6 +5,8 @@ use isochrony_time::{ClockConfig, Fixed, Rate};
 use serde_json::{Map, Value};
 
 use crate::error::StoreError;
+use crate::layout::zarr;
+use crate::media::limits;
 use crate::meta::{ClockSettings, SignalMeta};
 
 /// What a store is opened for.
@@ -130,8 +132,8 @@ fn is_near(one: Rate, other: Rate) -> bool {
     one <= other.saturating_mul(2) && other <= one.saturating_mul(2)
 }
 
-/// Inner chunks per shard.
-const SHARD_CHUNKS: u64 = 256;
+/// Inner chunks per shard: index and header fit one block.
+const SHARD_CHUNKS: u64 = crate::layout::flat::SHORT_INDEX_CHUNKS;
 
 /// Samples per inner chunk: a power of two that fills 64 KiB to 1 MiB, the most that take no longer than 64 s to
 /// come in, so that slow signals stay small and fast ones have few chunks.
@@ -158,15 +160,38 @@ pub(crate) fn attributes_text(
             reason: "the key \"isochrony\" is ours".into(),
         });
     }
-    serde_json::to_string(attributes).map_err(|error| StoreError::InvalidAttributes {
+    let refuse = |reason: String| StoreError::InvalidAttributes {
         owner: owner.into(),
-        reason: error.to_string(),
-    })
+        reason,
+    };
+    // As they will stand in a `zarr.json`, which is read up to a limit.
+    let described = zarr::to_bytes(&zarr::group(attributes.clone()));
+    let (have, most) = (described.len() as u64, limits::METADATA - OWN_METADATA);
+    if have > most {
+        return Err(refuse(format!(
+            "they take {have} bytes as JSON, and at most {most} are read; store them as a signal, or as a file"
+        )));
+    }
+    serde_json::to_string(attributes).map_err(|error| refuse(error.to_string()))
 }
+
+/// Bytes of a `zarr.json` that are kept for what is not the user's.
+const OWN_METADATA: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attributes_are_refused_that_nobody_would_read() {
+        let mut attributes = Map::new();
+        attributes.insert("a".into(), "x".repeat(1 << 20).into());
+        assert!(attributes_text("s", &attributes).is_ok());
+        attributes.insert("b".into(), "x".repeat(64 << 20).into());
+        let error = attributes_text("s", &attributes).unwrap_err();
+        assert_eq!(error.code(), "invalid_attributes");
+        assert!(error.to_string().contains("at most"), "{error}");
+    }
 
     #[test]
     fn chunks_follow_the_rate_between_64_kib_and_1_mib() {

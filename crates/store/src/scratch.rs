@@ -45,10 +45,16 @@ const NAME: &str = "scratch";
 struct TemporaryStore {
     store: Store,
     folder: PathBuf,
+    /// The process that made it.
+    owner: u32,
 }
 
 impl Drop for TemporaryStore {
     fn drop(&mut self) {
+        if self.owner != std::process::id() {
+            // A forked child ends, and its parent goes on with the folder.
+            return;
+        }
         // Best effort: recovery of the surrounding store empties `tmp/` too.
         let _ = self.store.close();
         let _ = std::fs::remove_dir_all(&self.folder);
@@ -67,7 +73,11 @@ impl Scratch {
         };
         let engine = Engine::open(&folder, OpenMode::CreateNew)?;
         let store = Store::new(Backend::writer(&folder, engine), Mode::Create, true);
-        let store = Arc::new(TemporaryStore { store, folder });
+        let store = Arc::new(TemporaryStore {
+            store,
+            folder,
+            owner: std::process::id(),
+        });
         let writer = store.store.create(NAME, options)?;
         Ok(Self {
             writer,
@@ -253,7 +263,7 @@ fn remove_abandoned(temporary: &Path) {
         if ours
             && settled
             && crate::layout::lock_file(&path).exists()
-            && is_held(&*media::disk(), &path).is_ok_and(|held| !held)
+            && is_held(&*media::disk().rooted(&path), &path).is_ok_and(|held| !held)
         {
             // Best effort: the next one tries again.
             let _ = std::fs::remove_dir_all(&path);

@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     /// a commit never holds half an append.
     pub(crate) gate: RwLock<()>,
     writers: Mutex<HashMap<SignalId, Arc<Mutex<WriterState>>>>,
+    /// Signals that the next commit removes.
+    removed: Mutex<Vec<SignalId>>,
     /// Whether samples may be overwritten where they lie: scratch signals only.
     pub(crate) in_place: bool,
 }
@@ -38,20 +40,59 @@ impl Shared {
         Arc::clone(lock(&self.writers).entry(id).or_default())
     }
 
+    /// Takes note that a signal is removed with the next commit.
+    pub(crate) fn mark_removed(&self, id: SignalId) {
+        lock(&self.removed).push(id);
+    }
+
+    /// Behind a commit: nothing is kept of signals that are gone.
+    fn forget_removed(&self) {
+        for id in std::mem::take(&mut *lock(&self.removed)) {
+            // A removal may have been taken back.
+            if self.backend.state(id).is_err() {
+                lock(&self.writers).remove(&id);
+                self.views.forget(id);
+            }
+        }
+    }
+
+    /// Forgets pending changes, and with them what views and writers know of them.
+    pub(crate) fn rollback(&self) -> Result<(), StoreError> {
+        let engine = self.backend.engine("roll back")?;
+        let any = engine.has_pending();
+        let pending = self.views.pending(engine);
+        engine.rollback()?;
+        if any {
+            self.forget_writers();
+            lock(&self.removed).clear();
+            self.views.after_rollback(&self.backend, &pending);
+        }
+        Ok(())
+    }
+
     /// Forgets pending changes and makes what is known of views durable; they are a cache, so a failure is no harm.
     fn settle_views(&self) {
-        let Ok(engine) = self.backend.engine("close") else {
+        // Refused in a fork, whose parent owns the files, and after a failed sync.
+        if self.rollback().is_err() {
+            return;
+        }
+        if let Err(StoreError::DiskFull { .. }) = self.views.sync(&self.backend)
+            && let Ok(engine) = self.backend.engine("close")
+        {
+            engine.leave_unfinished();
+        }
+    }
+
+    /// Builds views anew of which a writer on a full disk could not write the record.
+    fn restore_views(&self) {
+        let Ok(engine) = self.backend.engine("build views") else {
             return;
         };
-        let pending = engine.has_pending();
-        // Refused in a fork, whose parent owns the files, and after a failed sync.
-        if engine.rollback().is_err() {
-            return;
+        if engine.was_recovered()
+            && let Err(StoreError::DiskFull { .. }) = self.views.restore_records(&self.backend)
+        {
+            engine.leave_unfinished();
         }
-        if pending {
-            self.views.after_rollback();
-        }
-        let _ = self.views.sync(&self.backend);
     }
 
     fn forget_writers(&self) {
@@ -118,6 +159,7 @@ impl Store {
     pub fn open_on(path: &Path, mode: Mode, media: Arc<dyn Media>) -> Result<Self, StoreError> {
         // Absolute, so that a later change of the working directory means nothing.
         let path = &std::path::absolute(path).at("look at", path)?;
+        crate::backup::refuse_unfinished(&*media.rooted(path), path)?;
         let wanted = match mode {
             Mode::Read => {
                 let reader = Reader::open_on(path, media)?;
@@ -128,12 +170,17 @@ impl Store {
             Mode::Create => OpenMode::CreateNew,
         };
         let engine = Engine::open_on(path, wanted, media)?;
-        Ok(Self::new(Backend::writer(path, engine), mode, false))
+        let store = Self::new(Backend::writer(path, engine), mode, false);
+        store.shared.restore_views();
+        Ok(store)
     }
 
     /// Opens a store for writing whose recovery needs samples that are lost, which become gaps.
-    pub(crate) fn open_giving_up_lost(path: &Path) -> Result<Self, StoreError> {
-        let engine = Engine::open(path, OpenMode::GiveUpLost)?;
+    pub(crate) fn open_giving_up_lost(
+        path: &Path,
+        media: Arc<dyn Media>,
+    ) -> Result<Self, StoreError> {
+        let engine = Engine::open_on(path, OpenMode::GiveUpLost, media)?;
         Ok(Self::new(
             Backend::writer(path, engine),
             Mode::ReadWrite,
@@ -142,11 +189,15 @@ impl Store {
     }
 
     pub(crate) fn new(backend: Backend, mode: Mode, in_place: bool) -> Self {
+        if let (true, Ok(engine)) = (in_place, backend.engine("overwrite samples")) {
+            engine.overwrite();
+        }
         let shared = Shared {
             views: Keeper::new(backend.media()),
             backend,
             gate: RwLock::new(()),
             writers: Mutex::default(),
+            removed: Mutex::default(),
             in_place,
         };
         Self {
@@ -231,6 +282,7 @@ impl Store {
         self.shared
             .views
             .after_commit(&self.shared.backend, publish);
+        self.shared.forget_removed();
         Ok(sequence)
     }
 
@@ -241,6 +293,15 @@ impl Store {
             .backend
             .engine("look for changes")
             .is_ok_and(Engine::has_pending)
+    }
+
+    /// Whether changes of one signal wait for a commit.
+    #[must_use]
+    pub fn has_pending_in(&self, signal: &Signal) -> bool {
+        self.shared
+            .backend
+            .engine("look for changes")
+            .is_ok_and(|engine| engine.has_pending_in(signal.id()))
     }
 
     /// Takes in what another process committed since; whether there was anything. Signals taken before stay as

@@ -1,16 +1,13 @@
 //! Changing what is stored: marking as invalid, writing in place, events, metadata.
 
-use std::fs::OpenOptions;
-use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::Path;
 
 use isochrony_segment::{Calibration, Sample};
 use serde_json::{Map, Value};
 
 use crate::append::{Change, SignalWriter, checked_end, sample_count};
 use crate::engine::Engine;
-use crate::engine::io::failed;
+use crate::engine::io::IoContext;
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
 use crate::op::{EventRow, Op};
@@ -83,7 +80,7 @@ impl SignalWriter {
     /// Adds an event over a range of indices (empty for an instant) and gives its id. `fields` are free.
     ///
     /// # Errors
-    /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`].
+    /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`], [`StoreError::InvalidOption`] for a kind with control characters.
     pub fn add_event(
         &self,
         kind: &str,
@@ -92,6 +89,14 @@ impl SignalWriter {
     ) -> Result<u64, StoreError> {
         self.change("add an event", |state, _, change| {
             check_bounds(state, &range)?;
+            if kind.chars().any(char::is_control) {
+                return Err(StoreError::InvalidOption {
+                    signal: (*state.name).into(),
+                    option: "kind",
+                    got: kind.escape_debug().to_string(),
+                    legal: "give a kind without control characters",
+                });
+            }
             let event = state.events.next_id();
             change.ops.push(Op::Event {
                 id: state.id,
@@ -203,6 +208,7 @@ pub(crate) fn replace_shards(
         });
     }
     let start = index.unsigned_abs() * state.meta.dtype.size() as u64;
+    let media = &**engine.media();
     let mut rest = bytes;
     let mut ops = Vec::new();
     for span in Flat::data(&state.meta).spans(start, bytes.len() as u64) {
@@ -210,19 +216,13 @@ pub(crate) fn replace_shards(
         rest = after;
         let old = engine.data_shard_path(state.id, span.shard)?;
         let (tmp, path) = engine.new_tmp();
-        let io = |action, path: &Path| {
-            let path = path.to_path_buf();
-            move |source| failed(source, action, &path)
-        };
-        // The system shares or copies blocks inside the kernel where it can.
-        std::fs::copy(&old, &path).map_err(io("copy", &old))?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .map_err(io("open", &path))?;
-        file.seek(SeekFrom::Start(span.offset))
-            .and_then(|_| file.write_all(part))
-            .map_err(io("write", &path))?;
+        let copied = media.copy(&old, &path).at("copy", &old);
+        let written = copied.and_then(|file| file.write_at(span.offset, part).at("write", &path));
+        if let Err(error) = written {
+            let _ = media.remove_file(&path);
+            engine.discard_replacements(ops.iter().filter_map(Op::replacement));
+            return Err(error);
+        }
         ops.push(Op::ReplaceShard {
             id: state.id,
             shard: span.shard,

@@ -14,7 +14,28 @@ fn sample(index: i64) -> i16 {
 }
 
 fn fixture(version: u64) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/format-{version}.iso"))
+    fixture_of(&format!("format-{version}.iso"))
+}
+
+fn fixture_of(name: &str) -> PathBuf {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    fixtures.join(name)
+}
+
+/// All samples of a signal of the fixtures, `None` in gaps.
+fn samples_of(store: &Store, name: &str) -> Vec<Option<i16>> {
+    let signal = store.signal(name).expect("the signal");
+    let end = signal.end_index();
+    let mut samples = vec![None; usize::try_from(end).expect("a length")];
+    for segment in signal.select(0..end).expect("all").segments() {
+        let segment = segment.expect("read");
+        let from = usize::try_from(segment.start()).expect("an index");
+        let values = segment.to_vec::<i16>().expect("i16");
+        for (at, value) in values.into_iter().enumerate() {
+            samples[from + at] = Some(value);
+        }
+    }
+    samples
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -151,4 +172,76 @@ fn format_1_is_read_and_written() {
     );
     store.close().expect("closed");
     assert_eq!(verify(&path, &deep).expect("verified").findings, []);
+}
+
+/// Samples of `range`, and none in `gap`.
+fn expected(range: std::ops::Range<i64>, gap: std::ops::Range<i64>) -> Vec<Option<i16>> {
+    let sample_at = |at| (!gap.contains(&at)).then(|| sample(at));
+    range.map(sample_at).collect()
+}
+
+/// Stores of format 1 as they were before short signals kept their tables in the log: closed, and left by a killed writer
+/// with a new signal and changes in the log.
+#[test]
+fn stores_in_which_every_table_is_an_array_are_read_and_written() {
+    let deep = VerifyOptions {
+        signals: None,
+        deep: true,
+    };
+    for (name, killed) in [
+        ("format-1-arrays.iso", false),
+        ("format-1-arrays-killed.iso", true),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("old.iso");
+        copy(&fixture_of(name), &path);
+        assert_eq!(verify(&path, &deep).expect("verified").findings, []);
+        let (end, short) = if killed { (6100, 150) } else { (6000, 100) };
+        for mode in [Mode::Read, Mode::ReadWrite, Mode::Read] {
+            let store = Store::open(&path, mode).expect("opens");
+            assert_eq!(samples_of(&store, "net/flat"), expected(0..end, 3000..4000));
+            assert_eq!(samples_of(&store, "net/short"), expected(0..short, 0..0));
+            assert_eq!(samples_of(&store, "net/sealed"), expected(0..40_000, 0..0));
+            let empty = store.signal("net/empty").expect("the signal");
+            assert_eq!((empty.end_index(), empty.dtype()), (0, DType::F32));
+            let flat = store.signal("net/flat").expect("the signal");
+            let start = flat.time_of(0).expect("a time").value;
+            assert_eq!(start, at("2020-01-01T00:00:00Z"));
+            let kinds: Vec<_> = flat.events().map(|event| event.kind.clone()).collect();
+            assert_eq!(kinds, ["note"]);
+            assert_eq!(store.signal("net/new").is_ok(), killed);
+            if killed {
+                assert_eq!(samples_of(&store, "net/new"), expected(0..600, 500..550));
+                let new = store.signal("net/new").expect("the signal");
+                assert_eq!(new.events().count(), 1);
+            }
+        }
+        assert_eq!(verify(&path, &deep).expect("verified").findings, []);
+        // They grow, and a short signal of today lies beside them.
+        let store = Store::open(&path, Mode::ReadWrite).expect("opens");
+        for signal in ["net/flat", "net/short"] {
+            let writer = store.writer(signal).expect("a writer");
+            writer.append_gap(10).expect("a gap");
+            writer.append(&[1i16, 2, 3]).expect("appended");
+        }
+        let options = CreateOptions::new(DType::I16, Rate::new(100, 1).expect("a rate"));
+        let beside = store.create("net/beside", &options).expect("a signal");
+        beside.append(&[1i16, 2, 3]).expect("appended");
+        store.commit(true).expect("committed");
+        store.close().expect("closed");
+        assert!(path.join("net/short/runs/c/0/0").is_file());
+        assert!(!path.join("net/beside/runs").exists());
+        assert_eq!(verify(&path, &deep).expect("verified").findings, []);
+        let store = Store::open(&path, Mode::Read).expect("opens");
+        let short_now = store.signal("net/short").expect("the signal");
+        assert_eq!(short_now.end_index(), short + 13);
+        // A backup is a store of today.
+        let copied = folder.path().join("copy.iso");
+        store.backup(&copied, &mut |_, _| ()).expect("backed up");
+        let backup = Store::open(&copied, Mode::Read).expect("opens");
+        for signal in ["net/flat", "net/short", "net/sealed"] {
+            assert_eq!(samples_of(&backup, signal), samples_of(&store, signal));
+        }
+        assert!(!copied.join("net/short/runs").exists());
+    }
 }

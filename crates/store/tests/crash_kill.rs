@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 use crash::{Model, Work, check_crcs, difference, read_back, rebuild, without_ids};
 use isochrony_store::engine::{Engine, OpenMode};
 use isochrony_store::media::sim::{Dice, SimMedia};
+use isochrony_store::{VerifyOptions, verify};
 
-/// Children that had committed before they were killed.
+/// Children that had committed before they were killed; `ISOCHRONY_CRASH_LIVES` says another number.
 const LIVES: u64 = 200;
-/// More children than this have no time to commit: then the test says nothing.
-const MOST_KILLS: u64 = 10 * LIVES;
+/// So many times more children than those have no time to commit: then the test says nothing.
+const MOST_KILLS: u64 = 10;
 const CHILD: &str = "ISOCHRONY_CRASH_CHILD";
 
 /// The child's life: a seeded workload on what is in the store. The parent can repeat it, so the journal needs to tell
@@ -84,6 +85,18 @@ fn wait_to_kill(journal: &Path, dice: &mut Dice) {
     std::thread::sleep(Duration::from_micros(dice.below(15_000)));
 }
 
+/// What a kill leaves is sound, before it is recovered and after.
+fn assert_sound(root: &Path, kill: u64, when: &str) {
+    let deep = VerifyOptions {
+        deep: true,
+        ..VerifyOptions::default()
+    };
+    match verify(root, &deep) {
+        Ok(report) => assert!(report.is_clean(), "{when} {kill}: {report:#?}"),
+        Err(error) => assert_eq!(error.code(), "not_a_store", "{when} {kill}: {error}"),
+    }
+}
+
 #[test]
 fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
     if let Ok(seed) = std::env::var(CHILD) {
@@ -91,14 +104,23 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
         child(Path::new(&root), seed.parse().unwrap());
         return;
     }
+    let number = |name: &str, default| {
+        let text = std::env::var(name).ok();
+        text.map_or(default, |text| text.parse().unwrap())
+    };
+    let (wanted, seed) = (
+        number("ISOCHRONY_CRASH_LIVES", LIVES),
+        number("ISOCHRONY_CRASH_SEED", 0),
+    );
+    let first = seed << 32;
     let folder = tempfile::tempdir().unwrap();
-    let mut dice = Dice(7);
+    let mut dice = Dice(7 ^ seed);
     let mut before = Model::new();
     let mut root = folder.path().join("0.iso");
     let (mut kills, mut lives, mut commits, mut cut) = (0, 0, 0, 0);
-    while lives < LIVES {
+    while lives < wanted {
         assert!(
-            kills < MOST_KILLS,
+            kills < MOST_KILLS * wanted,
             "only {lives} of {kills} children had committed anything"
         );
         let kill = kills;
@@ -116,7 +138,7 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
                 "no_kill_loses_a_committed_sample_or_splits_a_commit",
                 "--nocapture",
             ])
-            .env(CHILD, kill.to_string())
+            .env(CHILD, (first + kill).to_string())
             .env("ISOCHRONY_CRASH_ROOT", &root)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -144,7 +166,8 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
         lives += u64::from(done > 0);
         cut += u64::from(begun > done);
         commits += done;
-        let (acknowledged, in_doubt) = replay(&before, kill, begun, done);
+        let (acknowledged, in_doubt) = replay(&before, first + kill, begun, done);
+        assert_sound(&root, kill, "killed");
         let engine = Engine::open(&root, OpenMode::CreateIfMissing).unwrap();
         let have = read_back(&engine).unwrap();
         let plain = without_ids(&have);
@@ -157,6 +180,8 @@ fn no_kill_loses_a_committed_sample_or_splits_a_commit() {
             }
         }
         check_crcs(&engine, &have).unwrap();
+        engine.close().unwrap();
+        assert_sound(&root, kill, "recovered");
         before = have;
     }
     println!(

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use isochrony_segment::DType;
+use isochrony_store::StoreError;
 use isochrony_store::engine::{Engine, OpenMode, Reader};
 use isochrony_store::media::{Access, disk};
 use isochrony_store::meta::{ClockSettings, SignalMeta};
@@ -89,7 +90,7 @@ fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
 fn replace(engine: &Engine, id: SignalId, shard: u64) {
     let media = disk();
     let old = engine.data_shard_path(id, shard).unwrap();
-    let Some(bytes) = media.read(&old).unwrap() else {
+    let Some(bytes) = media.read(&old, u64::MAX).unwrap() else {
         return;
     };
     let (tmp, path) = engine.new_tmp();
@@ -98,11 +99,20 @@ fn replace(engine: &Engine, id: SignalId, shard: u64) {
     engine.queue(Op::ReplaceShard { id, shard, tmp }).unwrap();
 }
 
-/// Looks at the store until the writer ends it; gives how many different lengths it saw.
-fn follow(root: &Path) -> usize {
+/// What a reader saw.
+#[derive(Debug, Default)]
+struct Seen {
+    lengths: usize,
+    /// Ranges whose samples were all compared, and ranges of which samples were replaced meanwhile.
+    compared: usize,
+    replaced: usize,
+}
+
+/// Looks at the store until the writer ends it.
+fn follow(root: &Path) -> Seen {
     let reader = Reader::open(root).unwrap();
     let ids = [SignalId(1), SignalId(2)];
-    let (mut seen, mut last) = (0, -1);
+    let (mut seen, mut last) = (Seen::default(), -1);
     let began = Instant::now();
     while !root.join("end").exists() {
         assert!(
@@ -120,7 +130,7 @@ fn follow(root: &Path) -> usize {
         let other = states[1].end;
         assert_eq!(other, end, "the second length at commit {sequence}");
         assert!(end >= last, "the signal shrank from {last} to {end}");
-        seen += usize::from(end > last);
+        seen.lengths += usize::from(end > last);
         last = end;
         for (id, state) in ids.into_iter().zip(&states) {
             if end > 0 {
@@ -136,20 +146,24 @@ fn follow(root: &Path) -> usize {
                 (end - 2 * SHARD).max(0),
                 (sequence as i64 * 7919) % end.max(1),
             ] {
-                check(&reader, id, state, from, (from + 2 * SHARD).min(end));
+                match check(&reader, id, state, from, (from + 2 * SHARD).min(end)) {
+                    true => seen.compared += 1,
+                    false => seen.replaced += 1,
+                }
             }
         }
     }
     seen
 }
 
+/// Compares samples with what was written; whether none was replaced since the state was taken.
 fn check(
     reader: &Reader,
     id: SignalId,
     state: &isochrony_store::state::SignalState,
     from: i64,
     to: i64,
-) {
+) -> bool {
     let mut at = from;
     while at < to {
         let period = at - at % PERIOD;
@@ -167,19 +181,29 @@ fn check(
             continue;
         }
         let stop = stop.min((at / SHARD + 1) * SHARD);
-        let buffer = reader.read(id, at, (stop - at) as usize).unwrap();
+        let buffer = match reader.read(id, at, (stop - at) as usize) {
+            Ok(buffer) => buffer,
+            // The writer replaced the shard since the state was taken: the next state is compared instead.
+            Err(StoreError::SamplesReplaced { .. }) => return false,
+            Err(error) => panic!("{at}..{stop}: {error}"),
+        };
         for (index, bytes) in (at..stop).zip(buffer.bytes().chunks_exact(4)) {
             let value = i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
             assert_eq!(value, sample(index), "sample {index} of {to}");
         }
         at = stop;
     }
+    true
 }
 
 #[test]
 fn a_live_reader_sees_whole_commits_only() {
     if let Ok(root) = std::env::var(ROLE) {
-        println!("saw {} lengths", follow(Path::new(&root)));
+        let seen = follow(Path::new(&root));
+        println!(
+            "saw {} lengths {} compared {} replaced",
+            seen.lengths, seen.compared, seen.replaced
+        );
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -230,11 +254,19 @@ fn a_live_reader_sees_whole_commits_only() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}{error}");
-        let seen = said
-            .lines()
-            .find_map(|line| line.strip_prefix("saw ")?.split(' ').next()?.parse().ok());
-        let seen: usize = seen.expect("the reader says what it saw");
-        println!("{round} commits, a reader saw {seen} lengths");
+        let numbers = said.lines().find_map(|line| {
+            let words = line.strip_prefix("saw ")?.split(' ');
+            Some(words.filter_map(|word| word.parse().ok()).collect())
+        });
+        let numbers: Vec<usize> = numbers.expect("the reader says what it saw");
+        let [seen, compared, replaced] = numbers[..] else {
+            panic!("{said}")
+        };
+        println!(
+            "{round} commits, a reader saw {seen} lengths, {compared} ranges, {replaced} replaced"
+        );
         assert!(seen > 10, "the reader saw only {seen} of {round} commits");
+        // One commit in eleven replaces a shard.
+        assert!(compared > 2 * replaced, "{said}");
     }
 }

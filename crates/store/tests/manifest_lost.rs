@@ -150,6 +150,15 @@ fn what_the_logs_leave_in_doubt_is_not_guessed() {
 fn a_damaged_table_is_reported_with_the_way_to_mend_it_also_by_repair() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), true);
+    let growing = Store::open(&path, Mode::ReadWrite).unwrap();
+    // A full chunk: tables of shorter signals lie in no files.
+    growing
+        .writer("s")
+        .unwrap()
+        .append(&[7i16; 32_768])
+        .unwrap();
+    growing.commit(true).unwrap();
+    growing.close().unwrap();
     let table = path.join("s/runs/c/0/0");
     assert!(table.exists());
     let mut bytes = fs::read(&table).unwrap();

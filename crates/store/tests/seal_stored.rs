@@ -248,3 +248,145 @@ fn shards_that_another_program_rewrote_are_read_by_decoding() {
         .append(&[1i16])
         .expect("it grows");
 }
+
+#[test]
+fn a_compressed_chunk_that_claims_gigabytes_is_damage_and_allocates_nothing() {
+    for codec in ["zstd:3", "blosc:lz4:5"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.iso");
+        let store = Store::open(&path, Mode::Create).unwrap();
+        let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+        let writer = store.create("a", &options).unwrap();
+        let samples: Vec<i16> = (0..100_000).map(|x| (x % 4001) as i16).collect();
+        writer.append(&samples).unwrap();
+        store.commit(true).unwrap();
+        store.seal("a", codec.parse().unwrap()).unwrap();
+        store.close().unwrap();
+        let shard = path.join("a/data/c/0");
+        let mut bytes = std::fs::read(&shard).unwrap();
+        // The index, at the end, has each chunk's offset and length, and a checksum.
+        let index = bytes.len() - 4 - 64 * 16;
+        let offset = u64::from_le_bytes(bytes[index..index + 8].try_into().unwrap()) as usize;
+        if codec.starts_with("zstd") {
+            // Magic number, a single segment with eight bytes of size, 6 GiB.
+            bytes[offset..offset + 5].copy_from_slice(&[0x28, 0xb5, 0x2f, 0xfd, 0xe0]);
+            bytes[offset + 5..offset + 13].copy_from_slice(&(6u64 << 30).to_le_bytes());
+        } else {
+            bytes[offset + 4..offset + 8].copy_from_slice(&u32::MAX.to_le_bytes());
+        }
+        std::fs::write(&shard, bytes).unwrap();
+        let store = Store::open(&path, Mode::Read).unwrap();
+        let signal = store.signal("a").unwrap();
+        let error = signal.select(0..10).unwrap().as_segment().unwrap_err();
+        let text = error.to_string();
+        assert_eq!(error.code(), "undecodable", "{text}");
+        assert!(text.contains("chunk 0: its frame claims"), "{text}");
+        assert!(text.contains("bytes where a chunk has"), "{text}");
+    }
+}
+
+#[test]
+fn metadata_of_a_sealed_signal_that_ask_for_other_chunks_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.iso");
+    let store = Store::open(&path, Mode::Create).unwrap();
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    store
+        .create("a", &options)
+        .unwrap()
+        .append(&[1i16; 5000])
+        .unwrap();
+    store.commit(true).unwrap();
+    store.seal("a", "zstd:3".parse().unwrap()).unwrap();
+    store.close().unwrap();
+    let described = path.join("a/data/zarr.json");
+    let sound = std::fs::read_to_string(&described).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&sound).unwrap();
+    let change = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut changed = json.clone();
+        change(&mut changed);
+        changed.to_string()
+    };
+    let shards = "chunk_grid";
+    let cases = [
+        change(&|json| {
+            json[shards]["configuration"]["chunk_shape"] = serde_json::json!([1u64 << 50])
+        }),
+        change(&|json| {
+            json["codecs"][0]["configuration"]["chunk_shape"] = serde_json::json!([1u64 << 40]);
+        }),
+        change(&|json| json["data_type"] = "float64".into()),
+        change(&|json| {
+            let codecs = &mut json["codecs"][0]["configuration"]["codecs"];
+            let again = codecs[1].clone();
+            codecs.as_array_mut().unwrap().push(again);
+        }),
+        "[".repeat(100_000),
+        "{".into(),
+    ];
+    for case in cases {
+        std::fs::write(&described, &case).unwrap();
+        let store = Store::open(&path, Mode::Read).unwrap();
+        let read = store
+            .signal("a")
+            .unwrap()
+            .select(0..10)
+            .unwrap()
+            .as_segment();
+        assert_eq!(read.unwrap_err().code(), "undecodable", "{case:.200}");
+    }
+    std::fs::write(&described, sound).unwrap();
+    let store = Store::open(&path, Mode::Read).unwrap();
+    let read = store
+        .signal("a")
+        .unwrap()
+        .select(0..10)
+        .unwrap()
+        .as_segment();
+    assert_eq!(read.unwrap().to_vec::<i16>().unwrap(), [1; 10]);
+}
+
+#[test]
+fn chunks_of_zeros_are_left_out_and_read_as_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+    let rate = isochrony_time::Rate::new(1, 1).unwrap();
+    let options = isochrony_store::CreateOptions::new(isochrony_segment::DType::F64, rate);
+    let writer = store.create("zeros", &options).unwrap();
+    writer.append(&[0.0f64; 10]).unwrap();
+    store.commit(true).unwrap();
+    store.seal("zeros", Codec::default()).unwrap();
+    let signal = store.signal("zeros").unwrap();
+    let selection = signal.select(0..10).unwrap();
+    let segment = selection.segments().next().unwrap().unwrap();
+    assert_eq!(segment.to_vec::<f64>().unwrap(), [0.0; 10]);
+}
+
+#[test]
+fn an_index_that_names_another_chunks_bytes_is_an_error_and_never_other_samples() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.iso");
+    let store = open(&path, Mode::Create);
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).expect("a rate"));
+    let writer = store.create("x", &options).expect("new");
+    // 64 chunks of 32,768 samples, one shard.
+    let samples: Vec<i16> = (0..64 * 32_768).map(|x| (x / 32_768 + 1) as i16).collect();
+    writer.append(&samples).expect("appended");
+    store.commit(true).expect("committed");
+    store.seal("x", Codec::default()).expect("sealed");
+    store.close().expect("closed");
+    let shard = path.join("x/data/c/0");
+    let mut bytes = std::fs::read(&shard).expect("read");
+    let index = bytes.len() - 4 - 64 * 16;
+    let (first, second) = bytes[index..index + 32].split_at_mut(16);
+    first.swap_with_slice(second);
+    std::fs::write(&shard, &bytes).expect("written");
+    for mode in [Mode::Read, Mode::ReadWrite] {
+        let store = open(&path, mode);
+        let signal = store.signal("x").expect("the signal");
+        let selection = signal.select(0..10).expect("ten");
+        let error = selection.as_segment().expect_err("refused");
+        assert_eq!(error.code(), "undecodable");
+        assert!(error.to_string().contains("checksum"), "{error}");
+    }
+}

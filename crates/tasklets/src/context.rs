@@ -1,4 +1,4 @@
-//! What a tasklet's function works with: its inputs, memory for its outputs, what it stages.
+//! What a tasklet's function works with: its inputs, memory for its outputs, and the samples that it writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,21 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use isochrony_segment::{Buffer, DType, Sample};
 use isochrony_store::{Lease, Selection};
 
+use crate::block_pool::BlockPool;
 use crate::error::{Cause, TaskletError};
-use crate::pool::Pool;
-use crate::tasklet::{Part, Tasklet};
+use crate::signal_range::SignalRange;
 
-/// Bytes that wait to become samples.
-pub type Bytes = Box<dyn AsRef<[u8]> + Send>;
+/// Bytes of samples that a function writes.
+pub type OutputBytes = Box<dyn AsRef<[u8]> + Send>;
 
-/// What waits to become samples of an output.
-pub(crate) enum Staged {
-    Bytes(Bytes),
-    /// Of the run's pool; whether it is all of a block.
+/// Samples that a function wrote. They become visible when the function has succeeded.
+pub(crate) enum StagedBytes {
+    Bytes(OutputBytes),
+    /// Memory of the block pool, and whether it is a whole block.
     Block(Buffer, bool),
 }
 
-impl Staged {
+impl StagedBytes {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => (**bytes).as_ref(),
@@ -30,103 +30,114 @@ impl Staged {
 }
 
 /// What a tasklet's function works with.
-pub struct Context<'a> {
-    tasklet: &'a Tasklet,
+pub struct TaskletContext<'a> {
+    name: &'a str,
+    inputs: &'a [SignalRange],
+    outputs: &'a [SignalRange],
     worker: usize,
     stop: &'a Arc<AtomicBool>,
-    pool: &'a Arc<Pool>,
-    pub(crate) journaled: bool,
-    pub(crate) staged: Vec<Vec<(i64, Staged)>>,
-    /// For how long inputs that are scratch may be read.
-    lease: Option<Leased>,
+    pool: &'a Arc<BlockPool>,
+    is_journaled: bool,
+    /// Of each output the offsets and samples that were written.
+    pub(crate) staged: Vec<Vec<(i64, StagedBytes)>>,
+    /// How long inputs that are scratch may be read.
+    scratch_lease: Option<LeaseGuard>,
 }
 
-/// Ends when the function has, be it by a panic.
-struct Leased(Arc<Lease>);
+/// Ends the lease when the function returns or panics.
+struct LeaseGuard(Arc<Lease>);
 
-impl Drop for Leased {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-impl<'a> Context<'a> {
+impl<'a> TaskletContext<'a> {
     pub(crate) fn new(
-        tasklet: &'a Tasklet,
+        name: &'a str,
+        (inputs, outputs): (&'a [SignalRange], &'a [SignalRange]),
         worker: usize,
         stop: &'a Arc<AtomicBool>,
-        pool: &'a Arc<Pool>,
+        pool: &'a Arc<BlockPool>,
+        is_journaled: bool,
     ) -> Self {
-        let staged = tasklet.outputs.iter().map(|_| Vec::new()).collect();
-        let has_scratch = tasklet.inputs.iter().any(Part::is_scratch);
+        let reads_scratch = inputs.iter().any(SignalRange::is_scratch);
         Self {
-            tasklet,
+            name,
+            inputs,
+            outputs,
             worker,
             stop,
             pool,
-            journaled: false,
-            staged,
-            lease: has_scratch.then(|| Leased(Lease::new(tasklet.name.as_str()))),
+            is_journaled,
+            staged: outputs.iter().map(|_| Vec::new()).collect(),
+            scratch_lease: reads_scratch.then(|| LeaseGuard(Lease::new(name))),
         }
     }
 
     /// The tasklet's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.tasklet.name
+        self.name
     }
 
-    /// How many inputs it has.
+    /// Number of inputs.
     #[must_use]
     pub fn inputs(&self) -> usize {
-        self.tasklet.inputs.len()
+        self.inputs.len()
     }
 
-    /// How many outputs it has.
+    /// Number of outputs.
     #[must_use]
     pub fn outputs(&self) -> usize {
-        self.tasklet.outputs.len()
+        self.outputs.len()
     }
 
-    /// Whether a journal keeps what it returns.
+    /// Whether a journal keeps what the function returns.
     #[must_use]
     pub fn is_journaled(&self) -> bool {
-        self.journaled
+        self.is_journaled
     }
 
-    /// Which worker runs it.
+    /// Number of the worker that runs the tasklet.
     #[must_use]
     pub fn worker(&self) -> usize {
         self.worker
     }
 
-    /// True once the run should end: long work should then end with any error.
+    /// Becomes true when the execution should end. A long function should then return any error.
     #[must_use]
     pub fn stop(&self) -> &Arc<AtomicBool> {
         self.stop
     }
 
-    /// Whether the run should end.
+    /// Whether the execution should end.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The samples of an input. What is read of them lasts as long as somebody refers to it; but scratch can be read by the
-    /// tasklet's function only, and not when that has returned.
+    /// The samples of an input. Samples that were read stay valid while something refers to them. A selection of scratch can
+    /// be read only until the function returns.
     ///
     /// # Errors
-    /// There is no such input; or as [`Signal::select`].
+    /// There is no such input; or as [`Signal::select`](isochrony_store::Signal::select).
     pub fn input(&self, input: usize) -> Result<Selection, Cause> {
-        let part = self.tasklet.inputs.get(input);
-        let part = part.ok_or_else(|| format!("there is no input {input}"))?;
-        let mut signal = part.signal()?;
-        if let Some(Leased(lease)) = &self.lease
-            && part.is_scratch()
+        let range = self.inputs.get(input);
+        let range = range.ok_or_else(|| format!("there is no input {input}"))?;
+        let mut signal = range.signal()?;
+        if let Some(LeaseGuard(lease)) = &self.scratch_lease
+            && range.is_scratch()
         {
             signal = signal.leased(lease);
         }
-        Ok(signal.select(part.range.clone())?)
+        Ok(signal.select(range.range.clone())?)
+    }
+
+    fn output_range(&self, output: usize) -> Result<&SignalRange, Cause> {
+        let range = self.outputs.get(output);
+        Ok(range.ok_or_else(|| format!("there is no output {output}"))?)
     }
 
     /// Number of samples of an output, and their type.
@@ -134,9 +145,8 @@ impl<'a> Context<'a> {
     /// # Errors
     /// There is no such output; or its signal was removed.
     pub fn output(&self, output: usize) -> Result<(i64, DType), Cause> {
-        let part = self.tasklet.outputs.get(output);
-        let part = part.ok_or_else(|| format!("there is no output {output}"))?;
-        Ok((part.len(), part.dtype()?))
+        let range = self.output_range(output)?;
+        Ok((range.len(), range.dtype()?))
     }
 
     /// Name of the signal that an output is a range of.
@@ -144,16 +154,15 @@ impl<'a> Context<'a> {
     /// # Errors
     /// There is no such output; or its signal was removed.
     pub fn output_name(&self, output: usize) -> Result<String, Cause> {
-        let part = self.tasklet.outputs.get(output);
-        let part = part.ok_or_else(|| format!("there is no output {output}"))?;
-        Ok(part.as_given()?.name().to_owned())
+        let range = self.output_range(output)?;
+        Ok(range.cached_signal()?.name().to_owned())
     }
 
-    /// Writes samples of an output, `offset` behind its beginning. They are seen when the function has ended well, all of
-    /// the tasklet's at once.
+    /// Writes samples of an output, starting `offset` samples after its start. All outputs of a tasklet become visible at
+    /// once, when its function has succeeded.
     ///
     /// # Errors
-    /// [`TaskletError::WrongOutput`]: another type, or beyond what was declared.
+    /// [`TaskletError::WrongOutput`]: the type differs, or samples lie outside of the output.
     pub fn write<T: Sample>(
         &mut self,
         output: usize,
@@ -162,7 +171,7 @@ impl<'a> Context<'a> {
     ) -> Result<(), Cause> {
         let (_, dtype) = self.output(output)?;
         if dtype != T::DTYPE {
-            return Err(self.wrong(
+            return Err(self.wrong_output(
                 output,
                 format!("{} samples", T::DTYPE),
                 format!("of {dtype} samples"),
@@ -172,16 +181,21 @@ impl<'a> Context<'a> {
         self.write_bytes(output, offset, Box::new(bytes.to_vec()))
     }
 
-    /// As [`write`](Self::write), of bytes in this machine's order, without a copy.
+    /// As [`write`](Self::write), but takes bytes in native byte order, without a copy.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_bytes(&mut self, output: usize, offset: i64, bytes: Bytes) -> Result<(), Cause> {
-        self.stage(output, offset, Staged::Bytes(bytes))
+    pub fn write_bytes(
+        &mut self,
+        output: usize,
+        offset: i64,
+        bytes: OutputBytes,
+    ) -> Result<(), Cause> {
+        self.stage(output, offset, StagedBytes::Bytes(bytes))
     }
 
-    /// As [`write_bytes`](Self::write_bytes), of a block that the [`pool`](Self::pool) gave, or a part of one (`whole` false).
-    /// What goes to scratch in memory stays there without a copy; other blocks are used again.
+    /// As [`write_bytes`](Self::write_bytes), but takes a block of the [`pool`](Self::pool), or a part of one (`whole` is
+    /// false). Scratch in memory keeps the block without a copy; otherwise a whole block goes back to the pool.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -192,23 +206,23 @@ impl<'a> Context<'a> {
         block: Buffer,
         whole: bool,
     ) -> Result<(), Cause> {
-        self.stage(output, offset, Staged::Block(block, whole))
+        self.stage(output, offset, StagedBytes::Block(block, whole))
     }
 
-    /// Memory to fill, which is warm after the first few tasklets.
+    /// The pool of blocks to fill with output.
     #[must_use]
-    pub fn pool(&self) -> &Arc<Pool> {
+    pub fn pool(&self) -> &Arc<BlockPool> {
         self.pool
     }
 
-    fn stage(&mut self, output: usize, offset: i64, bytes: Staged) -> Result<(), Cause> {
+    fn stage(&mut self, output: usize, offset: i64, bytes: StagedBytes) -> Result<(), Cause> {
         let (len, dtype) = self.output(output)?;
         let got = bytes.bytes().len();
         let samples = (got / dtype.size()).cast_signed() as i64;
-        let whole = got.is_multiple_of(dtype.size());
-        if !whole || offset < 0 || offset.checked_add(samples).is_none_or(|end| end > len) {
+        let is_whole = got.is_multiple_of(dtype.size());
+        if !is_whole || offset < 0 || offset.checked_add(samples).is_none_or(|end| end > len) {
             let got = format!("{got} bytes at sample {offset}");
-            return Err(self.wrong(
+            return Err(self.wrong_output(
                 output,
                 got,
                 format!("{len} samples of {} bytes", dtype.size()),
@@ -220,10 +234,9 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    fn wrong(&self, output: usize, got: String, expected: String) -> Cause {
-        let name = self.tasklet.name.clone();
+    fn wrong_output(&self, output: usize, got: String, expected: String) -> Cause {
         TaskletError::WrongOutput {
-            name,
+            name: self.name.to_owned(),
             output,
             got,
             expected,

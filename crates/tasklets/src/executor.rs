@@ -1,66 +1,23 @@
-//! The executor: tasklets are added, looked at, run.
+//! The executor: collects tasklets, explains in which order they will run, and runs them over stores.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::error::TaskletError;
-use crate::order::Order;
-use crate::planned::Planned;
-use crate::report::{Failure, Report};
-use crate::roster::Roster;
-use crate::run::{Progress, run};
+use crate::options::{ExecutorOptions, ThreadWrapper};
+use crate::progress::TaskletProgress;
+use crate::report::{ExecutionFailure, TaskletsReport};
+use crate::schedule::Schedule;
+use crate::scheduler::TaskletScheduler;
+use crate::store_runner::StoreRunner;
 use crate::tasklet::Tasklet;
-use crate::working::Working;
+use crate::worker_pool::execute;
 
-/// How tasklets are run.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Options {
-    /// Threads, from 1.
-    pub workers: usize,
-    /// Most bytes of scratch that are in use at a time.
-    pub scratch: u64,
-    /// Most bytes of that which are kept in memory, as they are; the rest is written to files. None: a quarter of the memory
-    /// that programs can still have when the run begins.
-    pub scratch_memory: Option<u64>,
-    /// What comes first where dependencies leave a choice.
-    pub order: Order,
-    /// Most bytes of inputs that are read ahead of the tasklets that have begun; 0: none.
-    pub prefetch: u64,
-    /// Whether a single worker is the calling thread, which then looks around between tasklets only: for tasklets that are
-    /// short, or see for themselves that the run should end.
-    pub in_caller: bool,
-    /// Whether others go on when a tasklet fails.
-    pub keep_going: bool,
-    /// How often finished work is committed and noted, and so how much of it a crash can cost.
-    pub keep_every: Duration,
-    /// Where finished tasklets are noted; None: in the store of the first output.
-    pub journal: Option<PathBuf>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            workers: 1,
-            scratch: 1 << 30,
-            scratch_memory: None,
-            order: Order::Disk,
-            prefetch: 32 << 20,
-            in_caller: false,
-            keep_going: true,
-            keep_every: Duration::from_secs(1),
-            journal: None,
-        }
-    }
-}
-
-/// Tasklets that are run together.
+/// Executes tasklets.
 ///
 /// ```
 /// use isochrony_segment::DType;
 /// use isochrony_store::{CreateOptions, Mode, Store};
-/// use isochrony_tasklets::{Executor, Options, Part, Returned, Tasklet};
+/// use isochrony_tasklets::{Executor, ExecutorOptions, SignalRange, ReturnValue, Tasklet};
 /// use isochrony_time::Rate;
 ///
 /// let folder = tempfile::tempdir()?;
@@ -71,16 +28,16 @@ impl Default for Options {
 /// let doubled = store.create("doubled", &options)?;
 /// doubled.append_gap(1000)?;
 ///
-/// let mut executor = Executor::new(Options::default())?;
+/// let mut executor = Executor::new(ExecutorOptions::default())?;
 /// let (from, to) = (store.signal("counts")?, store.signal("doubled")?);
 /// for start in (0..1000).step_by(250) {
 ///     let double = Tasklet::new(format!("double {start}"), "double", |context| {
 ///         let samples = context.input(0)?.counts(0i32)?;
 ///         context.write(0, 0, &samples.iter().map(|x| 2 * x).collect::<Vec<i32>>())?;
-///         Ok(Returned::Nothing)
+///         Ok(ReturnValue::Nothing)
 ///     });
 ///     let range = start..start + 250;
-///     executor.add(double.reads(Part::new(&store, &from, range.clone())).writes(Part::new(&store, &to, range)));
+///     executor.add(double.reads(SignalRange::new(&store, &from, range.clone())).writes(SignalRange::new(&store, &to, range)));
 /// }
 /// let report = executor.run(false, &mut |_| true)?;
 /// assert_eq!(report.tasklets.len(), 4);
@@ -89,22 +46,19 @@ impl Default for Options {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Executor {
-    options: Options,
+    options: ExecutorOptions,
     tasklets: Vec<Tasklet>,
-    around: Option<Around>,
+    thread_wrapper: Option<ThreadWrapper>,
 }
-
-/// What each worker's thread does around all that it does: it calls what it is given, once.
-pub(crate) type Around = fn(&mut (dyn FnMut() + Send));
 
 impl Executor {
     /// An executor without tasklets.
     ///
     /// # Errors
     /// [`TaskletError::Option`].
-    pub fn new(options: Options) -> Result<Self, TaskletError> {
-        const MOST_WORKERS: usize = 1024;
-        if !(1..=MOST_WORKERS).contains(&options.workers) {
+    pub fn new(options: ExecutorOptions) -> Result<Self, TaskletError> {
+        const MAX_WORKERS: usize = 1024;
+        if !(1..=MAX_WORKERS).contains(&options.workers) {
             return Err(TaskletError::Option {
                 option: "workers",
                 got: options.workers.to_string(),
@@ -114,15 +68,15 @@ impl Executor {
         Ok(Self {
             options,
             tasklets: Vec::new(),
-            around: None,
+            thread_wrapper: None,
         })
     }
 
-    /// The same, but each worker's thread runs inside of this, which calls what it is given once: for what is set up once a
-    /// thread and not once a tasklet.
+    /// Runs each worker thread inside of `wrapper`, which must call its argument exactly once. For what is set up once per
+    /// thread and not once per tasklet.
     #[must_use]
-    pub fn around(mut self, around: fn(&mut (dyn FnMut() + Send))) -> Self {
-        self.around = Some(around);
+    pub fn with_thread_wrapper(mut self, wrapper: fn(&mut (dyn FnMut() + Send))) -> Self {
+        self.thread_wrapper = Some(wrapper);
         self
     }
 
@@ -137,57 +91,66 @@ impl Executor {
         &self.tasklets
     }
 
-    /// The order in which they would be run, and why; runs nothing.
+    /// Renders the order in which the tasklets would run, and why. Runs nothing.
     ///
     /// # Errors
-    /// As [`run`](Self::run) before anything runs.
+    /// As [`run`](Self::run) before any tasklet runs.
     pub fn explain(&self, resume: bool) -> Result<String, TaskletError> {
-        let planned = Planned::looked_at(&self.tasklets, &self.options, resume)?;
-        Ok(planned.explain(&self.tasklets, &self.options))
+        let schedule = Schedule::preview(&self.tasklets, &self.options, resume)?;
+        Ok(schedule.explain(&self.tasklets, &self.options))
     }
 
-    /// Runs them. With `resume` what an earlier run finished is kept, however it ended. `watch` is called in this thread
-    /// forty times a second, and says whether to go on.
+    /// Runs the tasklets. `resume` keeps what a previous execution finished, however it ended. Calls `watch` on the calling
+    /// thread about forty times a second, and ends early if it returns false.
     ///
     /// # Errors
-    /// Before anything runs: [`TaskletError::TwoWriters`], [`TaskletError::Cycle`], [`TaskletError::NobodyWrites`],
-    /// [`TaskletError::ScratchTooSmall`], [`TaskletError::OutputOccupied`] and others. Afterwards, with the report:
+    /// Before any tasklet runs: [`TaskletError::TwoWriters`], [`TaskletError::Cycle`], [`TaskletError::NobodyWrites`],
+    /// [`TaskletError::ScratchTooSmall`], [`TaskletError::OutputOccupied`] and others. Later, with a report:
     /// [`TaskletError::Failed`], [`TaskletError::Interrupted`].
     pub fn run(
         &self,
         resume: bool,
-        watch: &mut dyn FnMut(&Progress) -> bool,
-    ) -> Result<Report, Box<Failure>> {
-        let (planned, journal) = Planned::locked(&self.tasklets, &self.options, resume)?;
+        watch: &mut dyn FnMut(&TaskletProgress) -> bool,
+    ) -> Result<TaskletsReport, Box<ExecutionFailure>> {
+        let (schedule, journal) =
+            Schedule::with_locked_journal(&self.tasklets, &self.options, resume)?;
         let journal = match journal {
-            Some(journal) => Some(journal.begin(resume, planned.claims())?),
+            Some(journal) => Some(journal.begin(resume, schedule.new_claims())?),
             None => None,
         };
-        self.clear_unfinished(&planned)?;
-        let tasklets = planned.index.at_home(&self.tasklets);
-        let roster = Roster::new(
-            Arc::clone(&planned.graph),
-            Arc::clone(&planned.serial),
+        self.invalidate_unfinished_outputs(&schedule)?;
+        let tasklets = schedule.catalog.with_resolved_handles(&self.tasklets);
+        let scheduler = TaskletScheduler::new(
+            Arc::clone(&schedule.graph),
+            Arc::clone(&schedule.serial),
             self.options.scratch,
         );
-        let work = Working::new(&tasklets, &planned, &self.options, journal);
-        let ran = run(roster, &work, &self.options, self.around, watch)?;
-        // Of tasklets that ended without their readers.
+        let runner = StoreRunner::new(&tasklets, &schedule, &self.options, journal);
+        let outcome = execute(
+            scheduler,
+            &runner,
+            &self.options,
+            self.thread_wrapper,
+            watch,
+        )?;
+        // Scratch whose readers did not run is still there.
         for tasklet in &self.tasklets {
-            work.release_all(tasklet).map_err(TaskletError::from)?;
+            runner
+                .release_scratch_of(tasklet)
+                .map_err(TaskletError::from)?;
         }
-        let returned = work.take_returned();
-        Report::made(&planned, &self.options, ran, returned)
+        let returned = runner.take_return_values();
+        TaskletsReport::new(&schedule, &self.options, outcome, returned)
     }
 
-    /// Takes back what an earlier run wrote without noting that it was finished.
-    fn clear_unfinished(&self, planned: &Planned) -> Result<(), TaskletError> {
-        for (at, output) in &planned.unfinished {
-            let part = &self.tasklets[*at].outputs[*output];
-            part.writer()?.mark_invalid(part.range.clone())?;
+    /// Removes what a previous execution wrote without recording that it was finished.
+    fn invalidate_unfinished_outputs(&self, schedule: &Schedule) -> Result<(), TaskletError> {
+        for (tasklet, output) in &schedule.unfinished_outputs {
+            let output = &self.tasklets[*tasklet].outputs[*output];
+            output.writer()?.mark_invalid(output.range.clone())?;
         }
-        if !planned.unfinished.is_empty() {
-            for store in &planned.index.stores {
+        if !schedule.unfinished_outputs.is_empty() {
+            for store in &schedule.catalog.written_stores {
                 store.commit(false)?;
             }
         }

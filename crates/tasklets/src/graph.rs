@@ -1,4 +1,6 @@
-//! Who waits for whom: dependencies that were stated, and those that follow from reading what others write.
+//! The dependency graph: finds which tasklet waits for which, from `after` and from what tasklets read and write.
+//!
+//! It knows signals and tasklets only by number, so that it can be tested without stores.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,71 +10,72 @@ use crate::error::TaskletError;
 /// A signal that tasklets read or write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalSpec {
-    /// For messages.
+    /// Name for messages.
     pub name: String,
-    /// Of a scratch signal the bytes of a sample.
-    pub scratch: Option<u64>,
+    /// Bytes per sample if the signal is scratch; None for a stored signal.
+    pub scratch_sample_bytes: Option<u64>,
 }
 
-/// A range of a signal, by its place in the list of signals.
+/// A range of a signal, which is given by its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Extent {
-    /// Which signal.
+pub struct SignalExtent {
+    /// Number of the signal in the list of signals.
     pub signal: usize,
-    /// Samples.
+    /// Sample indices.
     pub range: Range<i64>,
 }
 
-/// What a tasklet reads.
+/// A range that a tasklet reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
-    /// Where.
-    pub extent: Extent,
-    /// Parts without samples that tasklets of the run have to write before.
-    pub absent: Vec<Range<i64>>,
+pub struct InputSpec {
+    /// The range.
+    pub extent: SignalExtent,
+    /// Ranges within it that have no samples yet, so that other tasklets must write them first.
+    pub missing: Vec<Range<i64>>,
 }
 
-/// A tasklet as its scheduling sees it.
+/// A tasklet as the scheduler sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Spec {
-    /// Unique.
+pub struct TaskletSpec {
+    /// Unique name.
     pub name: String,
-    /// The first is the primary one, by whose place on the disk tasklets are ordered.
-    pub inputs: Vec<Input>,
+    /// What it reads. The first is the primary input: its disk position orders the tasklets.
+    pub inputs: Vec<InputSpec>,
     /// What it writes.
-    pub outputs: Vec<Extent>,
-    /// Names of tasklets that have to be finished before.
+    pub outputs: Vec<SignalExtent>,
+    /// Names of tasklets that must be done before.
     pub after: Vec<String>,
-    /// It does not run beside another of this kind, but beside any that is not.
-    pub in_turn: bool,
+    /// Whether it must not run at the same time as another exclusive tasklet. Others may run beside it.
+    pub exclusive: bool,
 }
 
-/// Tasklets and who waits for whom.
+/// The tasklets, by number, and the dependencies between them.
 #[derive(Debug, Clone)]
-pub struct Graph {
-    /// Their names.
+pub struct DependencyGraph {
+    /// Name of each tasklet.
     pub names: Vec<String>,
-    /// For whom each waits, ascending.
-    pub needs: Vec<Vec<usize>>,
-    /// Who waits for each, ascending.
-    pub needed_by: Vec<Vec<usize>>,
-    /// Who reads scratch that each writes, ascending.
-    pub readers: Vec<Vec<usize>>,
-    /// Bytes of scratch that each writes.
-    pub scratch: Vec<u64>,
-    /// Which of them run one at a time.
-    pub in_turn: Vec<bool>,
-    /// Place of each one's primary input on the disk; None: it reads no stored signal first.
-    pub position: Vec<Option<(usize, i64)>>,
+    /// Tasklets that each tasklet waits for, ascending.
+    pub dependencies: Vec<Vec<usize>>,
+    /// Tasklets that wait for each tasklet, ascending.
+    pub dependents: Vec<Vec<usize>>,
+    /// Tasklets that read the scratch that each tasklet writes, ascending.
+    pub scratch_readers: Vec<Vec<usize>>,
+    /// Bytes of scratch that each tasklet writes.
+    pub scratch_bytes: Vec<u64>,
+    /// Whether each tasklet is exclusive: at most one exclusive tasklet runs at a time.
+    pub exclusive: Vec<bool>,
+    /// Position of each tasklet's primary input: signal and index, or device and byte after [`Self::use_disk_positions`].
+    /// None if the tasklet has no inputs or its primary input is scratch.
+    pub disk_position: Vec<Option<(usize, i64)>>,
 }
 
-impl Graph {
-    /// Finds dependencies. Signals are in the order in which they lie on the disk.
+impl DependencyGraph {
+    /// Finds the dependencies. Signals must be sorted by where they lie on disk.
     ///
     /// # Errors
     /// [`TaskletError::DuplicateName`], [`TaskletError::UnknownTasklet`], [`TaskletError::TwoWriters`],
     /// [`TaskletError::NobodyWrites`], [`TaskletError::Cycle`].
-    pub fn new(signals: &[SignalSpec], specs: &[Spec]) -> Result<Self, TaskletError> {
+    pub fn new(signals: &[SignalSpec], specs: &[TaskletSpec]) -> Result<Self, TaskletError> {
         let mut by_name = HashMap::new();
         for (at, spec) in specs.iter().enumerate() {
             if by_name.insert(spec.name.as_str(), at).is_some() {
@@ -81,13 +84,13 @@ impl Graph {
                 });
             }
         }
-        let writers = writers(signals, specs)?;
-        let mut needs: Vec<Vec<usize>> = vec![Vec::new(); specs.len()];
-        let mut readers = needs.clone();
+        let writers = written_ranges(signals, specs)?;
+        let mut dependencies: Vec<Vec<usize>> = vec![Vec::new(); specs.len()];
+        let mut scratch_readers = dependencies.clone();
         for (at, spec) in specs.iter().enumerate() {
             for after in &spec.after {
-                let before = by_name.get(after.as_str());
-                needs[at].push(*before.ok_or_else(|| TaskletError::UnknownTasklet {
+                let dependency = by_name.get(after.as_str());
+                dependencies[at].push(*dependency.ok_or_else(|| TaskletError::UnknownTasklet {
                     name: spec.name.clone(),
                     after: after.clone(),
                 })?);
@@ -95,70 +98,71 @@ impl Graph {
             for input in &spec.inputs {
                 let signal = input.extent.signal;
                 for (_, writer) in overlapping(&writers[signal], &input.extent.range) {
-                    needs[at].push(*writer);
-                    if signals[signal].scratch.is_some() {
-                        readers[*writer].push(at);
+                    dependencies[at].push(*writer);
+                    if signals[signal].scratch_sample_bytes.is_some() {
+                        scratch_readers[*writer].push(at);
                     }
                 }
-                for absent in &input.absent {
-                    check_written(&writers[signal], absent, &spec.name, &signals[signal].name)?;
+                for missing in &input.missing {
+                    let signal_name = &signals[signal].name;
+                    check_written(&writers[signal], missing, &spec.name, signal_name)?;
                 }
             }
         }
-        let tidy = |list: &mut Vec<usize>| {
+        let sort_and_deduplicate = |list: &mut Vec<usize>| {
             list.sort_unstable();
             list.dedup();
         };
-        needs.iter_mut().for_each(tidy);
-        readers.iter_mut().for_each(tidy);
-        let mut needed_by = vec![Vec::new(); specs.len()];
-        for (at, needs) in needs.iter().enumerate() {
-            needs.iter().for_each(|before| needed_by[*before].push(at));
+        dependencies.iter_mut().for_each(sort_and_deduplicate);
+        scratch_readers.iter_mut().for_each(sort_and_deduplicate);
+        let mut dependents = vec![Vec::new(); specs.len()];
+        for (at, dependencies) in dependencies.iter().enumerate() {
+            for dependency in dependencies {
+                dependents[*dependency].push(at);
+            }
         }
-        let scratch = specs.iter().map(|spec| {
-            let bytes = |output: &Extent| {
-                let samples = (output.range.end - output.range.start)
-                    .max(0)
-                    .cast_unsigned();
-                signals[output.signal]
-                    .scratch
-                    .unwrap_or(0)
-                    .saturating_mul(samples)
-            };
-            spec.outputs.iter().map(bytes).fold(0, u64::saturating_add)
+        let scratch_bytes = specs.iter().map(|spec| {
+            let bytes = spec.outputs.iter().map(|output| {
+                let samples = (output.range.end - output.range.start).max(0);
+                let sample_bytes = signals[output.signal].scratch_sample_bytes.unwrap_or(0);
+                sample_bytes.saturating_mul(samples.cast_unsigned())
+            });
+            bytes.fold(0, u64::saturating_add)
         });
-        let position = specs.iter().map(|spec| {
-            let first = spec.inputs.first()?;
-            let stored = signals[first.extent.signal].scratch.is_none();
-            stored.then_some((first.extent.signal, first.extent.range.start))
+        let disk_position = specs.iter().map(|spec| {
+            let primary = &spec.inputs.first()?.extent;
+            let is_stored = signals[primary.signal].scratch_sample_bytes.is_none();
+            is_stored.then_some((primary.signal, primary.range.start))
         });
         let graph = Self {
             names: specs.iter().map(|spec| spec.name.clone()).collect(),
-            scratch: scratch.collect(),
-            in_turn: specs.iter().map(|spec| spec.in_turn).collect(),
-            position: position.collect(),
-            needs,
-            needed_by,
-            readers,
+            scratch_bytes: scratch_bytes.collect(),
+            exclusive: specs.iter().map(|spec| spec.exclusive).collect(),
+            disk_position: disk_position.collect(),
+            dependencies,
+            dependents,
+            scratch_readers,
         };
-        match graph.circle() {
+        match graph.find_cycle() {
             Some(path) => Err(TaskletError::Cycle { path }),
             None => Ok(graph),
         }
     }
 
-    /// Places tasklets by where their primary inputs lie, instead of by signal and index, if that is known of all of them:
-    /// `lookup` gives a device and a byte of it. Whether it was.
-    pub fn place_by(&mut self, mut lookup: impl FnMut(usize, i64) -> Option<(usize, i64)>) -> bool {
-        let places = self.position.iter().map(|position| match position {
+    /// Replaces signal and index of every primary input by device and byte, as `lookup` gives them. Changes nothing and
+    /// returns false if `lookup` does not know one of them: positions of two kinds cannot be compared.
+    pub fn use_disk_positions(
+        &mut self,
+        mut lookup: impl FnMut(usize, i64) -> Option<(usize, i64)>,
+    ) -> bool {
+        let positions = self.disk_position.iter().map(|position| match position {
             Some((signal, index)) => lookup(*signal, *index).map(Some),
             None => Some(None),
         });
-        // Of some by index and of others by byte there is no order.
-        let Some(places) = places.collect() else {
+        let Some(positions) = positions.collect() else {
             return false;
         };
-        self.position = places;
+        self.disk_position = positions;
         true
     }
 
@@ -168,50 +172,52 @@ impl Graph {
         self.names.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no tasklets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Names of tasklets that wait for one another in a circle, if there is one.
-    fn circle(&self) -> Option<String> {
-        let mut waits: Vec<usize> = self.needs.iter().map(Vec::len).collect();
-        let mut free: Vec<usize> = (0..self.len()).filter(|at| waits[*at] == 0).collect();
-        while let Some(at) = free.pop() {
-            for after in &self.needed_by[at] {
-                waits[*after] -= 1;
-                if waits[*after] == 0 {
-                    free.push(*after);
+    /// Names of tasklets that wait for one another in a cycle, if there is one.
+    fn find_cycle(&self) -> Option<String> {
+        // Kahn's algorithm removes everything that is neither on a cycle nor behind one.
+        let mut unmet: Vec<usize> = self.dependencies.iter().map(Vec::len).collect();
+        let mut ready: Vec<usize> = (0..self.len()).filter(|at| unmet[*at] == 0).collect();
+        while let Some(at) = ready.pop() {
+            for dependent in &self.dependents[at] {
+                unmet[*dependent] -= 1;
+                if unmet[*dependent] == 0 {
+                    ready.push(*dependent);
                 }
             }
         }
-        // Whoever still waits leads, by those that it waits for, into a circle.
-        let mut at = waits.iter().position(|waits| *waits > 0)?;
+        // From any tasklet that is left, following unmet dependencies ends in a cycle.
+        let mut at = unmet.iter().position(|unmet| *unmet > 0)?;
         let mut path = Vec::new();
-        let mut seen = HashMap::new();
-        while !seen.contains_key(&at) {
-            seen.insert(at, path.len());
+        let mut first_visit = HashMap::new();
+        while !first_visit.contains_key(&at) {
+            first_visit.insert(at, path.len());
             path.push(at);
-            at = *self.needs[at].iter().find(|before| waits[**before] > 0)?;
+            let mut dependencies = self.dependencies[at].iter();
+            at = *dependencies.find(|dependency| unmet[**dependency] > 0)?;
         }
-        let circle = path.get(*seen.get(&at)?..)?.iter().chain([&at]);
-        let names: Vec<String> = circle.map(|at| format!("{:?}", self.names[*at])).collect();
+        let cycle = path.get(*first_visit.get(&at)?..)?.iter().chain([&at]);
+        let names: Vec<String> = cycle.map(|at| format!("{:?}", self.names[*at])).collect();
         Some(names.join(" needs "))
     }
 }
 
-/// Of each signal the ranges that are written, in order, and by whom.
-type Writers = Vec<Vec<(Range<i64>, usize)>>;
+/// Of each signal the ranges that tasklets write, sorted and disjoint, each with its writer.
+type WrittenRanges = Vec<Vec<(Range<i64>, usize)>>;
 
-fn writers(signals: &[SignalSpec], specs: &[Spec]) -> Result<Writers, TaskletError> {
-    let mut writers: Writers = vec![Vec::new(); signals.len()];
+fn written_ranges(
+    signals: &[SignalSpec],
+    specs: &[TaskletSpec],
+) -> Result<WrittenRanges, TaskletError> {
+    let mut writers: WrittenRanges = vec![Vec::new(); signals.len()];
     for (at, spec) in specs.iter().enumerate() {
-        for output in spec
-            .outputs
-            .iter()
-            .filter(|output| !output.range.is_empty())
-        {
+        let outputs = spec.outputs.iter();
+        for output in outputs.filter(|output| !output.range.is_empty()) {
             writers[output.signal].push((output.range.clone(), at));
         }
     }
@@ -233,7 +239,7 @@ fn writers(signals: &[SignalSpec], specs: &[Spec]) -> Result<Writers, TaskletErr
     Ok(writers)
 }
 
-/// Those of disjoint, sorted ranges that have an index in another.
+/// Those of sorted, disjoint ranges that overlap `range`.
 fn overlapping<'a>(
     written: &'a [(Range<i64>, usize)],
     range: &Range<i64>,
@@ -246,27 +252,28 @@ fn overlapping<'a>(
     &written[first..end.max(first)]
 }
 
+/// Refuses a missing range that the written ranges do not cover.
 fn check_written(
     written: &[(Range<i64>, usize)],
-    absent: &Range<i64>,
+    missing: &Range<i64>,
     name: &str,
     signal: &str,
 ) -> Result<(), TaskletError> {
-    let mut from = absent.start;
-    for (range, _) in overlapping(written, absent) {
-        if range.start > from {
+    let mut covered_to = missing.start;
+    for (range, _) in overlapping(written, missing) {
+        if range.start > covered_to {
             break;
         }
-        from = from.max(range.end);
+        covered_to = covered_to.max(range.end);
     }
-    if from >= absent.end {
+    if covered_to >= missing.end {
         return Ok(());
     }
-    let next = overlapping(written, &(from..absent.end)).first();
+    let next = overlapping(written, &(covered_to..missing.end)).first();
     Err(TaskletError::NobodyWrites {
         name: name.to_owned(),
         signal: signal.to_owned(),
-        start: from,
-        end: next.map_or(absent.end, |(range, _)| range.start),
+        start: covered_to,
+        end: next.map_or(missing.end, |(range, _)| range.start),
     })
 }

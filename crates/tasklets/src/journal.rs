@@ -1,8 +1,12 @@
-//! What a run has finished, on disk: so that another run can go on where it ended, however it ended.
+//! The journal: records on disk what an execution has finished, so that another one can resume it, however it ended.
 //!
-//! A line says that a range belongs to the run, or that a tasklet is finished; the latter is written once the commit that
-//! holds its outputs is durable. Each line begins with its checksum: the first that is torn ends the journal. What is lost
-//! of it costs work that is done again, never a sample.
+//! A record claims a range of samples for the execution, or says that a tasklet is finished. The latter is written after the
+//! commit that makes the tasklet's outputs durable. Each line starts with its checksum, and the first torn line ends the
+//! journal. Losing records costs work that is done again, never a sample.
+//!
+//! ```text
+//!  lock the journal -> record claims -> run tasklets -> commit outputs -> record finished tasklets -> (repeat)
+//! ```
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -13,11 +17,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::TaskletError;
 
-/// A line.
+/// Where a store keeps its journals.
+pub(crate) const JOURNAL_FOLDER: &str = ".isochrony/tasklets";
+
+/// A line of a journal. Names of variants and fields are those on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Line {
-    /// The run writes these samples of a signal.
+pub(crate) enum JournalRecord {
+    /// The execution writes these samples of a signal.
     Claim {
         signal: String,
         start: i64,
@@ -26,83 +33,86 @@ pub(crate) enum Line {
     /// A tasklet is finished.
     Done {
         name: String,
-        /// Its inputs, outputs and function: if they change it is another tasklet.
-        of: String,
-        /// What it returned: JSON as text, so that it is read as it was written.
+        /// Inputs, outputs and function: if they change, it is a different tasklet.
+        #[serde(rename = "of")]
+        identity: String,
+        /// The return value: JSON in a string, so that it is read exactly as it was written.
         value: Option<String>,
     },
 }
 
-/// A journal that is written.
+/// A journal that an execution writes.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
-    file: Held,
+    file: LockedFile,
 }
 
 impl Journal {
-    /// What a journal says; nothing if there is none.
-    pub(crate) fn read(path: &Path) -> Result<Vec<Line>, TaskletError> {
-        Ok(Self::lines(path)?.0)
+    /// Reads the records of a journal; none if there is no such file.
+    pub(crate) fn read(path: &Path) -> Result<Vec<JournalRecord>, TaskletError> {
+        Ok(Self::read_with_len(path)?.0)
     }
 
-    /// Lines, and the bytes that they take.
-    fn lines(path: &Path) -> Result<(Vec<Line>, u64), TaskletError> {
+    /// Reads the records, and the number of bytes that they take.
+    fn read_with_len(path: &Path) -> Result<(Vec<JournalRecord>, u64), TaskletError> {
         let text = match std::fs::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(source) => return Err(failed("read", path, source)),
+            Err(source) => return Err(journal_error("read", path, source)),
         };
-        let (mut lines, mut bytes) = (Vec::new(), 0);
+        let (mut records, mut bytes) = (Vec::new(), 0);
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let Some(parsed) = parse(line) else { break };
-            lines.push(parsed);
+            let Some(record) = parse(line) else { break };
+            records.push(record);
             bytes += line.len() as u64;
         }
-        Ok((lines, bytes))
+        Ok((records, bytes))
     }
 
-    /// Adds lines, durable when it returns.
+    /// Appends records. They are durable when it returns.
     pub(crate) fn append(
         &mut self,
-        lines: impl IntoIterator<Item = Line>,
+        records: impl IntoIterator<Item = JournalRecord>,
     ) -> Result<(), TaskletError> {
         let mut text = Vec::new();
-        for line in lines {
-            let line = serde_json::to_string(&line).unwrap_or_default();
+        for record in records {
+            let line = serde_json::to_string(&record).unwrap_or_default();
             let sum = crc32c::crc32c(line.as_bytes());
             text.extend_from_slice(format!("{sum:08x} {line}\n").as_bytes());
         }
         (self.file.0)
             .write_all(&text)
             .and_then(|()| self.file.0.sync_data())
-            .map_err(|source| failed("write", &self.path, source))
+            .map_err(|source| journal_error("write", &self.path, source))
     }
 }
 
-/// A file that is locked as long as this lives.
+/// A file that stays locked until it is dropped.
 #[derive(Debug)]
-struct Held(File);
+struct LockedFile(File);
 
-impl Drop for Held {
+impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing alone would leave the lock with a child that was forked meanwhile. Failure means that there is none.
+        // Closing the file is not enough: a child forked meanwhile would keep the lock. Unlocking fails only if there is no
+        // lock.
         let _ = self.0.unlock();
     }
 }
 
-/// A journal that no other run writes, as it was found.
-pub(crate) struct Locked {
+/// A journal that is locked against other executions, with the records that it held.
+pub(crate) struct LockedJournal {
     path: PathBuf,
-    file: Held,
-    lines: Vec<Line>,
+    file: LockedFile,
+    records: Vec<JournalRecord>,
     bytes: u64,
 }
 
-impl Locked {
-    /// Locks a journal, which is made if there is none. `ours`: it lies where nothing else does.
-    pub(crate) fn new(path: &Path, ours: bool) -> Result<Self, TaskletError> {
-        let io = |source| failed("begin", path, source);
+impl LockedJournal {
+    /// Locks a journal and creates it if there is none. `in_store_folder`: the journal lies in a folder that holds nothing
+    /// but journals, so that a file without valid records is a damaged journal and not the user's file.
+    pub(crate) fn new(path: &Path, in_store_folder: bool) -> Result<Self, TaskletError> {
+        let io = |source| journal_error("begin", path, source);
         create_folder(folder_of(path)).map_err(io)?;
         let file = File::options()
             .create(true)
@@ -116,29 +126,29 @@ impl Locked {
                     path: path.to_owned(),
                 });
             }
-            // A file system without locks is no reason not to run.
+            // Executions are possible on a file system without locks, too.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        let (lines, bytes) = Journal::lines(path)?;
-        if lines.is_empty() && !ours && !is_torn_line(path).map_err(io)? {
+        let (records, bytes) = Journal::read_with_len(path)?;
+        if records.is_empty() && !in_store_folder && !is_torn_record(path).map_err(io)? {
             return Err(TaskletError::NotAJournal {
                 path: path.to_owned(),
             });
         }
         Ok(Self {
             path: path.to_owned(),
-            file: Held(file),
-            lines,
+            file: LockedFile(file),
+            records,
             bytes,
         })
     }
 
-    /// What it says.
-    pub(crate) fn take_lines(&mut self) -> Vec<Line> {
-        std::mem::take(&mut self.lines)
+    /// The records that the journal held.
+    pub(crate) fn take_records(&mut self) -> Vec<JournalRecord> {
+        std::mem::take(&mut self.records)
     }
 
-    /// Begins the journal anew, or goes on behind what it holds.
+    /// Empties the journal, or continues after its valid records if `resume` is set, and records the claims.
     pub(crate) fn begin(
         self,
         resume: bool,
@@ -150,19 +160,21 @@ impl Locked {
             bytes,
             ..
         } = self;
-        let io = |source| failed("begin", &path, source);
+        let io = |source| journal_error("begin", &path, source);
         (file.0)
             .set_len(if resume { bytes } else { 0 })
             .map_err(io)?;
         (file.0).seek(SeekFrom::End(0)).map_err(io)?;
-        // Its name, too: samples must not outlive what says whose they are.
+        // The file's name must be durable, too: no sample may outlive the record of who claimed it.
         sync_folder(folder_of(&path)).map_err(io)?;
         let mut journal = Journal { path, file };
-        let claims = claims.into_iter().map(|(signal, range)| Line::Claim {
-            signal,
-            start: range.start,
-            end: range.end,
-        });
+        let claims = claims
+            .into_iter()
+            .map(|(signal, range)| JournalRecord::Claim {
+                signal,
+                start: range.start,
+                end: range.end,
+            });
         journal.append(claims)?;
         Ok(journal)
     }
@@ -179,36 +191,36 @@ fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Makes a folder and those that it lies in; their names are durable when it returns.
+/// Creates a folder and its parents. Their names are durable when it returns.
 fn create_folder(folder: &Path) -> std::io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    let within = folder_of(folder);
-    create_folder(within)?;
+    let parent = folder_of(folder);
+    create_folder(parent)?;
     match std::fs::create_dir(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-        _ => sync_folder(within),
+        _ => sync_folder(parent),
     }
 }
 
-/// Whether a file holds nothing but the beginning of a journal's first line, as a crash leaves it.
-fn is_torn_line(path: &Path) -> std::io::Result<bool> {
-    let mut begins = Vec::new();
-    File::open(path)?.take(4096).read_to_end(&mut begins)?;
-    let sum = begins.iter().take(8).all(u8::is_ascii_hexdigit);
-    let object = begins.iter().skip(8).zip(b" {\"").all(|(a, b)| a == b);
-    Ok(sum && object && !begins.contains(&b'\n'))
+/// Whether a file holds nothing but the start of a journal's first line, as a crash leaves it.
+fn is_torn_record(path: &Path) -> std::io::Result<bool> {
+    let mut start = Vec::new();
+    File::open(path)?.take(4096).read_to_end(&mut start)?;
+    let has_sum = start.iter().take(8).all(u8::is_ascii_hexdigit);
+    let has_object = start.iter().skip(8).zip(b" {\"").all(|(a, b)| a == b);
+    Ok(has_sum && has_object && !start.contains(&b'\n'))
 }
 
-fn parse(line: &[u8]) -> Option<Line> {
+fn parse(line: &[u8]) -> Option<JournalRecord> {
     let line = std::str::from_utf8(line.strip_suffix(b"\n")?).ok()?;
     let (sum, line) = line.split_once(' ')?;
     let matches = u32::from_str_radix(sum, 16).ok()? == crc32c::crc32c(line.as_bytes());
     matches.then(|| serde_json::from_str(line).ok()).flatten()
 }
 
-fn failed(action: &'static str, path: &Path, source: std::io::Error) -> TaskletError {
+fn journal_error(action: &'static str, path: &Path, source: std::io::Error) -> TaskletError {
     TaskletError::Journal {
         action,
         path: path.to_owned(),
@@ -220,10 +232,10 @@ fn failed(action: &'static str, path: &Path, source: std::io::Error) -> TaskletE
 mod tests {
     use super::*;
 
-    fn done(name: &str) -> Line {
-        Line::Done {
+    fn done(name: &str) -> JournalRecord {
+        JournalRecord::Done {
             name: name.into(),
-            of: "f".into(),
+            identity: "f".into(),
             value: Some("1.5".into()),
         }
     }
@@ -233,27 +245,27 @@ mod tests {
         resume: bool,
         claims: impl IntoIterator<Item = (String, Range<i64>)>,
     ) -> Result<Journal, TaskletError> {
-        Locked::new(path, false)?.begin(resume, claims)
+        LockedJournal::new(path, false)?.begin(resume, claims)
     }
 
     #[test]
-    fn a_journal_is_free_again_even_if_a_child_was_forked_meanwhile() {
+    fn unlocks_a_journal_although_a_forked_child_has_it_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = begin(&path, false, []).unwrap();
-        // What a child has until it runs its program: another descriptor of the same opening.
+        // A forked child has a descriptor of the same open file until it runs its program.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
-            Locked::new(&path, false),
+            LockedJournal::new(&path, false),
             Err(TaskletError::JournalInUse { .. })
         ));
         drop(journal);
-        assert!(Locked::new(&path, false).is_ok());
+        assert!(LockedJournal::new(&path, false).is_ok());
         drop(child);
     }
 
     #[test]
-    fn a_file_that_is_no_journal_is_left_alone() {
+    fn leaves_a_file_that_is_no_journal_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes");
         let others: [&[u8]; 5] = [
@@ -273,15 +285,18 @@ mod tests {
         }
         std::fs::write(&path, b"").unwrap();
         begin(&path, false, []).unwrap();
-        // In a store's own folder nothing else lies, whatever a crash made of it.
+        // The folder of a store holds only journals, so this is one that a crash damaged.
         std::fs::write(&path, [0; 100]).unwrap();
-        Locked::new(&path, true).unwrap().begin(true, []).unwrap();
+        LockedJournal::new(&path, true)
+            .unwrap()
+            .begin(true, [])
+            .unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"");
     }
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_lines_or_none(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+        fn parses_any_bytes_without_a_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
             let _ = parse(&bytes);
             let mut line = format!("{:08x} ", crc32c::crc32c(&bytes)).into_bytes();
             line.extend_from_slice(&bytes);
@@ -291,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_torn_off_the_rest_is_read_and_goes_on() {
+    fn reads_and_continues_a_journal_torn_anywhere() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         assert_eq!(Journal::read(&path).unwrap(), []);

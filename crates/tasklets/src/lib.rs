@@ -1,39 +1,47 @@
 //! Tasklets: explicit units of work over ranges of signals.
 //!
-//! A tasklet says what it reads, what it writes and what it does. From that follow who waits for whom ([`Graph`]), an order
-//! by the place of inputs on the disk in which scratch stays within a budget ([`Serial`]), and, while workers run it, what
-//! may begin next ([`Roster`]): all of it without threads, stores or time, so that it is tested as what it is.
-//! J. E. Smith's Access Scheduler and Multiprocessor (2010) is where this comes from; `docs/design.md`, section 23,
-//! says what is done otherwise.
+//! A tasklet declares what it reads, what it writes and what it does. Three types derive the rest, without threads, stores
+//! or clocks, so that they are tested as pure functions of their input: [`DependencyGraph`] (which tasklet waits for which),
+//! [`SerialOrder`] (an order by disk position whose scratch stays within a budget) and [`TaskletScheduler`] (what may start
+//! next). [`Executor`] runs them on threads over stores.
+//!
+//! The design follows J. E. Smith's *Access Scheduler and Multiprocessor* (2010); `docs/design.md`, section 23, lists the
+//! differences.
 
-mod ahead;
+mod block_pool;
+mod catalog;
 mod context;
-mod desk;
-mod earlier;
 mod error;
 mod executor;
-mod followed;
 mod graph;
-mod index;
 mod journal;
-mod ledger;
-mod order;
-mod planned;
-mod pool;
+mod options;
+mod prefetch;
+mod previous_execution;
+mod progress;
 mod report;
-mod roster;
-mod run;
+mod runner;
+mod schedule;
+mod scheduler;
+mod segment_tree;
+mod serial_order;
+mod shared_scheduler;
+mod shared_signal;
+mod signal_range;
+mod store_runner;
 mod sync;
 mod tasklet;
-mod working;
+mod worker_pool;
 
-pub use context::{Bytes, Context};
+pub use block_pool::BlockPool;
+pub use context::{OutputBytes, TaskletContext};
 pub use error::{Cause, TaskletError};
-pub use executor::{Executor, Options};
-pub use graph::{Extent, Graph, Input, SignalSpec, Spec};
-pub use order::{Order, Serial, Why};
-pub use pool::Pool;
-pub use report::{Failure, Report, TaskletReport};
-pub use roster::{Next, Roster, State};
-pub use run::{Progress, Visit, Worker};
-pub use tasklet::{Function, Part, Returned, Tasklet};
+pub use executor::Executor;
+pub use graph::{DependencyGraph, InputSpec, SignalExtent, SignalSpec, TaskletSpec};
+pub use options::ExecutorOptions;
+pub use progress::{TaskletProgress, TaskletTiming, TaskletWorkerReport};
+pub use report::{ExecutionFailure, TaskletReport, TaskletsReport};
+pub use scheduler::{Assignment, TaskletScheduler, TaskletState};
+pub use serial_order::{OrderPolicy, OrderReason, SerialOrder};
+pub use signal_range::SignalRange;
+pub use tasklet::{ReturnValue, Tasklet, TaskletFunction};

@@ -1,4 +1,4 @@
-//! What came of a run: who did what when, and what did not happen.
+//! The report of an execution: what became of each tasklet, what each worker did, and the error that ended it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,78 +7,80 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::error::{Cause, TaskletError};
-use crate::executor::Options;
-use crate::planned::Planned;
-use crate::roster::State;
-use crate::run::{Ran, Visit, Worker};
-use crate::tasklet::Returned;
+use crate::options::ExecutorOptions;
+use crate::progress::{TaskletTiming, TaskletWorkerReport};
+use crate::schedule::Schedule;
+use crate::scheduler::TaskletState;
+use crate::tasklet::ReturnValue;
+use crate::worker_pool::PoolOutcome;
 
 /// What became of a tasklet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskletReport {
     /// Its name.
     pub name: String,
-    /// "done", "kept" from an earlier run, "failed", "not_run" because of another, or "stopped" with the run.
+    /// "done", "kept" from a previous execution, "failed", "not_run" because one that it needs failed, or "stopped" because
+    /// the execution ended early.
     pub state: &'static str,
-    /// Why it failed, or was not run.
-    pub why: Option<String>,
-    /// Its place in the order; None if it was kept.
-    pub place: Option<usize>,
-    /// Why it has that place.
-    pub placed: String,
-    /// Who ran it when.
-    pub visit: Option<Visit>,
-    /// What it returned as JSON, if a journal can keep that.
+    /// Why it failed or was not run.
+    pub error: Option<String>,
+    /// Its step in the serial order; None if it was kept.
+    pub step: Option<usize>,
+    /// Why it has that step; empty if it was kept.
+    pub step_reason: String,
+    /// When it ran, and on which worker.
+    pub timing: Option<TaskletTiming>,
+    /// What it returned as JSON, if the journal can keep that.
     pub json: Option<String>,
 }
 
 impl TaskletReport {
-    /// What it returned, if a journal can keep that; numbers as far as they are such of [`Value`].
+    /// What it returned, if the journal can keep that. Numbers lose what [`Value`] cannot represent.
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.json.as_ref()?).ok()
     }
 }
 
-/// What a run did.
+/// What an execution did.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
-    /// Of each tasklet, in the order in which they were added.
+pub struct TaskletsReport {
+    /// A report for each tasklet, in the order in which they were added.
     pub tasklets: Vec<TaskletReport>,
-    /// Of each worker.
-    pub workers: Vec<Worker>,
-    /// Most bytes of scratch that were in use at a time.
+    /// A report for each worker.
+    pub workers: Vec<TaskletWorkerReport>,
+    /// Largest number of bytes of scratch that were in use at once.
     pub peak_scratch: u64,
     /// Bytes that were read ahead.
     pub prefetched: u64,
-    /// How long it took.
+    /// How long the execution took.
     pub elapsed: Duration,
-    /// What is to be said about what was kept.
+    /// Notes on what was kept from a previous execution, and what will run again.
     pub notes: Vec<String>,
 }
 
-/// A run that did not come to its end, and what it did until then.
+/// An error that ended an execution, and what it did until then.
 #[derive(Debug)]
-pub struct Failure {
-    /// What happened.
+pub struct ExecutionFailure {
+    /// The error.
     pub error: TaskletError,
-    /// What was done; None if nothing was run.
-    pub report: Option<Report>,
+    /// What was done; None if no tasklet ran.
+    pub report: Option<TaskletsReport>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ExecutionFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl std::error::Error for Failure {
+impl std::error::Error for ExecutionFailure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
     }
 }
 
-impl From<TaskletError> for Failure {
+impl From<TaskletError> for ExecutionFailure {
     fn from(error: TaskletError) -> Self {
         Self {
             error,
@@ -87,72 +89,69 @@ impl From<TaskletError> for Failure {
     }
 }
 
-impl From<TaskletError> for Box<Failure> {
+impl From<TaskletError> for Box<ExecutionFailure> {
     fn from(error: TaskletError) -> Self {
         Self::new(error.into())
     }
 }
 
-impl Report {
-    pub(crate) fn made(
-        planned: &Planned,
-        options: &Options,
-        ran: Ran,
-        returned: HashMap<usize, Returned>,
-    ) -> Result<Self, Box<Failure>> {
-        let names = &planned.graph.names;
-        let mut visits: Vec<Option<Visit>> = vec![None; names.len()];
-        for visit in &ran.visits {
-            visits[visit.tasklet] = Some(*visit);
+impl TaskletsReport {
+    pub(crate) fn new(
+        schedule: &Schedule,
+        options: &ExecutorOptions,
+        outcome: PoolOutcome,
+        return_values: HashMap<usize, ReturnValue>,
+    ) -> Result<Self, Box<ExecutionFailure>> {
+        let names = &schedule.graph.names;
+        let mut timings: Vec<Option<TaskletTiming>> = vec![None; names.len()];
+        for timing in &outcome.timings {
+            timings[timing.tasklet] = Some(*timing);
         }
-        let failures: HashMap<usize, &Cause> =
-            ran.failures.iter().map(|(at, why)| (*at, why)).collect();
+        let causes = outcome.failures.iter();
+        let causes: HashMap<usize, &Cause> = causes.map(|(at, cause)| (*at, cause)).collect();
         let (mut failed, mut not_run) = (0, 0);
-        let mut unkept = Vec::new();
+        let mut not_journaled = Vec::new();
         let mut tasklets = Vec::with_capacity(names.len());
         for (at, name) in names.iter().enumerate() {
-            let mut why = None;
-            let state = match ran.roster.state(at) {
-                State::Done => "done",
-                State::Kept => "kept",
-                State::Failed => {
+            let mut error = None;
+            let state = match outcome.scheduler.state(at) {
+                TaskletState::Done => "done",
+                TaskletState::Kept => "kept",
+                TaskletState::Failed => {
                     failed += 1;
-                    why = failures.get(&at).map(|why| why.to_string());
+                    error = causes.get(&at).map(|cause| cause.to_string());
                     "failed"
                 }
-                State::NotRun(because) => {
+                TaskletState::NotRun(failed) => {
                     not_run += 1;
-                    why = Some(format!("it needs {:?}, which failed", names[because]));
+                    error = Some(format!("it needs {:?}, which failed", names[failed]));
                     "not_run"
                 }
-                State::Waiting | State::Running => "stopped",
+                TaskletState::Waiting | TaskletState::Running => "stopped",
             };
-            let json = match returned.get(&at) {
-                Some(returned) => returned.json(),
-                None => planned.values.get(&at).cloned(),
+            let json = match return_values.get(&at) {
+                Some(value) => value.json(),
+                None => schedule.kept_values.get(&at).cloned(),
             };
-            if state == "done" && returned.get(&at) == Some(&Returned::Unkept) {
-                unkept.push(name.as_str());
+            if state == "done" && return_values.get(&at) == Some(&ReturnValue::NotSerializable) {
+                not_journaled.push(name.as_str());
             }
-            let place = Some(planned.serial.place[at]).filter(|place| *place != usize::MAX);
+            let step = Some(schedule.serial.step[at]).filter(|step| *step != usize::MAX);
+            let step_reason = step.map(|_| schedule.reason_text(at, options.order));
             tasklets.push(TaskletReport {
                 name: name.clone(),
                 state,
-                why,
-                placed: if place.is_some() {
-                    planned.why(at, options.order)
-                } else {
-                    String::new()
-                },
-                place,
-                visit: visits[at],
+                error,
+                step,
+                step_reason: step_reason.unwrap_or_default(),
+                timing: timings[at],
                 json,
             });
         }
-        let resumable = planned.journal.is_some();
-        let mut notes = planned.notes.clone();
-        if let (true, Some(first)) = (resumable, unkept.first()) {
-            let (more, they) = match unkept.len() {
+        let resumable = schedule.journal.is_some();
+        let mut notes = schedule.notes.clone();
+        if let (true, Some(first)) = (resumable, not_journaled.first()) {
+            let (more, they) = match not_journaled.len() {
                 1 => (String::new(), "it is"),
                 n => (format!(" and {} more", n - 1), "they are"),
             };
@@ -162,21 +161,19 @@ impl Report {
         }
         let report = Self {
             tasklets,
-            workers: ran.workers,
-            peak_scratch: ran.roster.peak(),
-            prefetched: ran.prefetched,
-            elapsed: ran.elapsed,
+            workers: outcome.workers,
+            peak_scratch: outcome.scheduler.peak_scratch(),
+            prefetched: outcome.prefetched,
+            elapsed: outcome.elapsed,
             notes,
         };
-        let (done, total) = ran.roster.progress();
-        // The first by the order, whichever failed first by the clock.
-        let first = ran
-            .failures
-            .into_iter()
-            .min_by_key(|(at, _)| planned.serial.place[*at]);
-        let error = match (ran.fatal, first) {
+        let (done, total) = outcome.scheduler.progress();
+        // The first in the serial order, so that the error does not depend on the timing of the workers.
+        let failures = outcome.failures.into_iter();
+        let first_failure = failures.min_by_key(|(at, _)| schedule.serial.step[*at]);
+        let error = match (outcome.fatal, first_failure) {
             (Some(error), _) => error,
-            (None, _) if ran.interrupted => TaskletError::Interrupted {
+            (None, _) if outcome.interrupted => TaskletError::Interrupted {
                 done: done - failed - not_run,
                 total,
                 resumable,
@@ -190,7 +187,7 @@ impl Report {
             },
             (None, None) => return Ok(report),
         };
-        Err(Box::new(Failure {
+        Err(Box::new(ExecutionFailure {
             error,
             report: Some(report),
         }))

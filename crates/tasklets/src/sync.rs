@@ -1,3 +1,3 @@
-//! The locks that [`desk`](crate::desk) is made of. Its model check compiles that file with loom's instead.
+//! The locks of [`shared_scheduler`](crate::shared_scheduler). Its model check compiles that file with loom's locks instead.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

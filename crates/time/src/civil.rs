@@ -2,8 +2,9 @@
 //!
 //! POSIX UTC, proleptic Gregorian calendar, years -9999 to 9999. Text without
 //! an offset is UTC. Fractions of a second may have any number of digits and
-//! are rounded to the nearest 2^-32 ns. A leap second written `:60` is read as
-//! the first instant of the next minute, as POSIX has it.
+//! are rounded to the nearest 2^-32 ns. A leap second, `23:59:60` UTC at the end
+//! of June or December, is read as the first second of the next day, as POSIX has
+//! it; no other minute has a 61st second.
 
 use crate::{Fixed, TimeError};
 
@@ -145,10 +146,31 @@ pub fn parse_with_resolution(text: &str) -> Result<(Fixed, Fixed), TimeError> {
         return Err(bad("hour 24 must be 24:00:00"));
     }
     let offset_s = offset(&mut cursor).map_err(bad)?;
-    let time = from_parts(days, hour, minute, second, ns)?;
-    time.checked_sub(Fixed::from_int(offset_s * NS_PER_S))
-        .map(|t| (t, resolution))
-        .ok_or(TimeError::Overflow { what: "civil time" })
+    let time = from_parts(days, hour, minute, second, ns)?
+        .checked_sub(Fixed::from_int(offset_s * NS_PER_S))
+        .ok_or(TimeError::Overflow { what: "civil time" })?;
+    if second == 60 && !follows_leap_second(time) {
+        return Err(bad(
+            "second 60 is a leap second, at 23:59:60 UTC on 30 June or 31 December only",
+        ));
+    }
+    Ok((time, resolution))
+}
+
+/// Whether a time lies in the second that POSIX gives a leap second's number:
+/// the first of January or July.
+#[must_use]
+pub fn follows_leap_second(time: Fixed) -> bool {
+    let seconds = time.floor().div_euclid(NS_PER_S.into());
+    let (days, of_day) = (
+        seconds.div_euclid(S_PER_DAY.into()),
+        seconds.rem_euclid(S_PER_DAY.into()),
+    );
+    let Ok(days) = i64::try_from(days) else {
+        return false;
+    };
+    let (_, month, day) = ymd_from_days(days);
+    of_day == 0 && day == 1 && matches!(month, 1 | 7)
 }
 
 /// Nanoseconds in the fraction `0.digits` of a second, and their resolution.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::wide::mul_div_round;
-use crate::{Fixed, Rate, TimeError};
+use crate::{Exact, Fixed, Rate, TimeError};
 
 /// `to = from * num / den + offset`, exact but for one rounding to 2^-32.
 ///
@@ -100,6 +100,16 @@ impl Derived {
             .ok_or(TimeError::Overflow {
                 what: "derived conversion",
             })
+    }
+
+    /// From the first timebase to the second, exactly.
+    pub(crate) fn forward_exact(&self, value: &Exact) -> Exact {
+        value.on_line(Fixed::ZERO, self.offset, self.num.into(), self.den.into())
+    }
+
+    /// From the second timebase to the first, exactly.
+    pub(crate) fn backward_exact(&self, value: &Exact) -> Exact {
+        value.on_line(self.offset, Fixed::ZERO, self.den.into(), self.num.into())
     }
 
     /// Slope numerator.

@@ -15,7 +15,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::line::Line;
-use crate::{Fixed, Piece, RunId, Time, TimeError, TimebaseId};
+use crate::{Exact, Fixed, Piece, RunId, Time, TimeError, TimebaseId};
 
 /// Extent of one run on both axes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -234,6 +234,31 @@ impl Empirical {
         let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
         let last = last.ok_or(TimeError::Overflow { what: "index" })?;
         self.time_on(self.stretch_at(Fixed::from_int(last))?, index)
+    }
+
+    /// As [`Empirical::time_of`], exactly.
+    pub(crate) fn time_of_exact(&self, index: &Exact) -> Result<Time<Exact>, TimeError> {
+        self.time_on_exact(self.stretch_at(index.floor_fixed()?)?, index)
+    }
+
+    /// As [`Empirical::end_of`], exactly.
+    pub(crate) fn end_of_exact(&self, index: &Exact) -> Result<Time<Exact>, TimeError> {
+        let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
+        let last = last.ok_or(TimeError::Overflow { what: "index" })?;
+        self.time_on_exact(self.stretch_at(Fixed::from_int(last))?, index)
+    }
+
+    fn time_on_exact(
+        &self,
+        stretch: IndexStretch,
+        index: &Exact,
+    ) -> Result<Time<Exact>, TimeError> {
+        Ok(Time {
+            run: Some(stretch.run),
+            in_gap: stretch.in_gap,
+            origin: self.timebase,
+            ..Time::exact(stretch.line.civil_at_exact(index)?, TimebaseId::CIVIL)
+        })
     }
 
     fn time_on(&self, stretch: IndexStretch, index: Fixed) -> Result<Time, TimeError> {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::metric::{Edge, Metric};
-use crate::{Fixed, Range, Time, TimeError, Timebase, TimebaseId, TimebaseKind};
+use crate::{Exact, Fixed, Range, Time, TimeError, Timebase, TimebaseId, TimebaseKind};
 
 /// Timebases and the metrics between them. The civil timebase is always there,
 /// named `utc`, as [`TimebaseId::CIVIL`].
@@ -144,6 +144,7 @@ impl Graph {
     }
 
     /// Convert along the shortest path (fewest metrics, by breadth-first search).
+    /// Ratios are composed exactly along the path; the value is rounded once, at the end.
     ///
     /// To an index timebase the value may be fractional; it is whole for every
     /// time that came from a sample of that timebase. `in_gap` stays set once
@@ -153,23 +154,39 @@ impl Graph {
     /// [`TimeError::UnknownTimebase`], [`TimeError::Unreachable`] naming both
     /// islands, and those of [`crate::Empirical::index_of_time`].
     pub fn convert(&self, time: Time, to: TimebaseId) -> Result<Time, TimeError> {
+        self.convert_exact(time.into(), to)?.rounded()
+    }
+
+    /// As [`Graph::convert`], without rounding: the value is the exact ratio.
+    ///
+    /// # Errors
+    /// As [`Graph::convert`].
+    pub fn convert_exact(
+        &self,
+        time: Time<Exact>,
+        to: TimebaseId,
+    ) -> Result<Time<Exact>, TimeError> {
         self.known(time.timebase)?;
         self.known(to)?;
         let path = self
             .path(time.timebase, to)
             .ok_or_else(|| self.unreachable(time.timebase, to))?;
-        path.iter().try_fold(time, |t, &n| self.edges[n].apply(t))
+        path.iter().try_fold(time, |t, &n| self.edges[n].apply(&t))
     }
 
     /// See [`Range::convert`].
-    pub(crate) fn convert_range(&self, range: Range, to: TimebaseId) -> Result<Range, TimeError> {
+    pub(crate) fn convert_range(
+        &self,
+        range: Range<Exact>,
+        to: TimebaseId,
+    ) -> Result<Range<Exact>, TimeError> {
         let from = range.timebase();
         self.known(from)?;
         self.known(to)?;
         let path = self.path(from, to);
         let path = path.ok_or_else(|| self.unreachable(from, to))?;
         let mut steps = path.iter();
-        steps.try_fold(range, |range, &n| self.edges[n].apply_range(range))
+        steps.try_fold(range, |range, &n| self.edges[n].apply_range(&range))
     }
 
     /// Names of the timebases on the shortest path, both ends included.
@@ -227,13 +244,14 @@ impl Graph {
             return Ok(());
         };
         for value in edge.probes() {
-            let probe = Time::new(value, edge.from);
+            let probe = Time::exact(value.into(), edge.from);
             let (mut at, mut slack) = edge.apply_with_slack(probe, 0.0)?;
             for &n in &path {
                 // Forget the run: the way back is another clock's.
                 at.run = None;
                 (at, slack) = self.edges[n].apply_with_slack(at, slack)?;
             }
+            let at = at.rounded()?;
             let off = at.value.checked_sub(value).and_then(Fixed::checked_abs);
             let off = off.ok_or(TimeError::Overflow {
                 what: "cycle of metrics",

@@ -1,7 +1,7 @@
 //! [`Line`]: a straight stretch of either a piece or a gap, ready to evaluate.
 
 use crate::wide::mul_div_round;
-use crate::{Fixed, Piece, TimeError};
+use crate::{Exact, Fixed, Piece, TimeError};
 
 /// `civil = civil0 + (index - index0) * num / den`, with wider parts than a
 /// [`Piece`] has because a gap's slope is the ratio of two arbitrary lengths.
@@ -46,6 +46,36 @@ impl Line {
             .ok_or(TimeError::Overflow {
                 what: "civil time of an index",
             })
+    }
+
+    /// Civil time of an index, exactly.
+    pub(crate) fn civil_at_exact(&self, index: &Exact) -> Result<Exact, TimeError> {
+        if self.den == 0 {
+            return Err(TimeError::Overflow {
+                what: "civil time of an index",
+            });
+        }
+        let origin = Fixed::from_int(self.index);
+        Ok(index.on_line(origin, self.civil, self.num, self.den))
+    }
+
+    /// Index of a civil time, exactly. A time that differs from a sample's by rounding alone is the sample's: by 2^-32 ns
+    /// at most, since the line's own start may be rounded, too.
+    pub(crate) fn position_exact(&self, civil: &Exact) -> Result<Exact, TimeError> {
+        let origin = Fixed::from_int(self.index);
+        let position = civil.on_line(self.civil, origin, self.den, self.num);
+        if self.den == 0 {
+            return Ok(position);
+        }
+        let near = position.round_i64();
+        let near = near.ok_or(TimeError::Overflow { what: "index" })?;
+        let sample = self.civil_at(Fixed::from_int(near))?.into();
+        // The second condition is for samples that are closer than a nanosecond.
+        let rounding = |off: Exact| off.magnitude() <= Fixed::EPSILON.into();
+        if rounding(civil.minus(&sample)) && rounding(position.minus(&near.into())) {
+            return Ok(near.into());
+        }
+        Ok(position)
     }
 
     /// Fractional index, to the nearest 2^-32.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Derived, Empirical, Fixed, Lookup, Prefer, Range, Time, TimeError, TimebaseId};
+use crate::{Derived, Empirical, Exact, Fixed, Prefer, Range, Time, TimeError, TimebaseId};
 
 /// What joins two timebases.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,24 +26,23 @@ impl Edge {
     }
 
     /// Convert from whichever end `time` is in.
-    pub(crate) fn apply(&self, time: Time) -> Result<Time, TimeError> {
+    pub(crate) fn apply(&self, time: &Time<Exact>) -> Result<Time<Exact>, TimeError> {
         let forward = time.timebase == self.from;
         let timebase = if forward { self.to } else { self.from };
         match &self.metric {
             Metric::Derived(map) => {
                 let value = if forward {
-                    map.forward(time.value)
+                    map.forward_exact(&time.value)
                 } else {
-                    map.backward(time.value)
+                    map.backward_exact(&time.value)
                 };
                 Ok(Time {
-                    value: value?,
                     timebase,
-                    ..time
+                    ..time.with(value)
                 })
             }
             Metric::Empirical(metric) if forward => {
-                let at = metric.time_of(time.value)?;
+                let at = metric.time_of_exact(&time.value)?;
                 let in_gap = time.in_gap || at.in_gap;
                 Ok(Time {
                     timebase,
@@ -56,15 +55,11 @@ impl Edge {
                 // A run of another clock says nothing about this one.
                 let run = time.run.filter(|_| time.origin == Some(self.from));
                 let prefer = run.map(Prefer::Run);
-                let at = metric.index_of(
-                    time.value,
-                    Lookup {
-                        prefer,
-                        ..Lookup::default()
-                    },
-                )?;
-                let in_gap = time.in_gap || at.in_gap;
-                let (value, run, origin) = (at.position, Some(at.run), Some(self.from));
+                // Lines begin and end at rounded times, so that of the time rounded down is its own.
+                let stretch = metric.civil_stretch(time.value.floor_fixed()?, prefer)?;
+                let in_gap = time.in_gap || stretch.in_gap;
+                let value = stretch.line.position_exact(&time.value)?;
+                let (run, origin) = (Some(stretch.run), Some(self.from));
                 Ok(Time {
                     value,
                     timebase,
@@ -77,14 +72,14 @@ impl Edge {
     }
 
     /// Convert both ends of a range; the end of a range of indices is the end of what lies before it.
-    pub(crate) fn apply_range(&self, range: Range) -> Result<Range, TimeError> {
-        let (start, mut end) = (self.apply(range.start)?, self.apply(range.end)?);
+    pub(crate) fn apply_range(&self, range: &Range<Exact>) -> Result<Range<Exact>, TimeError> {
+        let (start, mut end) = (self.apply(&range.start)?, self.apply(&range.end)?);
         match &self.metric {
             Metric::Derived(map) if map.num() < 0 => return Range::new(end, start),
             Metric::Empirical(metric)
                 if range.timebase() == self.from && range.start.value < range.end.value =>
             {
-                let at = metric.end_of(range.end.value)?;
+                let at = metric.end_of_exact(&range.end.value)?;
                 (end.value, end.run) = (at.value, at.run);
                 end.in_gap = range.end.in_gap || at.in_gap;
             }
@@ -96,9 +91,9 @@ impl Edge {
     /// As `apply`, with the disagreement that rounding and uncertainty allow.
     pub(crate) fn apply_with_slack(
         &self,
-        time: Time,
+        time: Time<Exact>,
         slack: f64,
-    ) -> Result<(Time, f64), TimeError> {
+    ) -> Result<(Time<Exact>, f64), TimeError> {
         const ROUNDING: f64 = 4.0 / (1u64 << 32) as f64;
         let forward = time.timebase == self.from;
         let (slope, own) = match &self.metric {
@@ -114,7 +109,7 @@ impl Edge {
         } else {
             (slack + own) / slope
         };
-        Ok((self.apply(time)?, slack + ROUNDING))
+        Ok((self.apply(&time)?, slack + ROUNDING))
     }
 
     /// Values of `from` at which to compare with another path.

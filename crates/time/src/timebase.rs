@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fixed, Graph, TimeError};
+use crate::{Exact, Fixed, Graph, TimeError};
 
 /// One clock between two clock steps.
 #[derive(
@@ -56,10 +56,11 @@ pub struct Timebase {
 /// A value in a timebase.
 ///
 /// Compare values of one timebase only; [`Graph::convert`] brings two together.
+/// Values are [`Fixed`], or [`Exact`] where they must not be rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Time {
+pub struct Time<V = Fixed> {
     /// The value, in the timebase's unit (samples, nanoseconds, ...).
-    pub value: Fixed,
+    pub value: V,
     /// Its timebase.
     pub timebase: TimebaseId,
     /// The run it came from, where known: makes the way back unambiguous.
@@ -89,27 +90,67 @@ impl Time {
     }
 }
 
-/// A half-open stretch `[start, end)` of one timebase.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Range {
-    /// First time inside.
-    pub start: Time,
-    /// First time after.
-    pub end: Time,
+impl Time<Exact> {
+    /// An exact time of no particular run.
+    pub fn exact(value: Exact, timebase: TimebaseId) -> Self {
+        Self {
+            value,
+            timebase,
+            run: None,
+            in_gap: false,
+            origin: None,
+        }
+    }
+
+    /// Rounded to the nearest 2^-32.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn rounded(&self) -> Result<Time, TimeError> {
+        Ok(self.with(self.value.to_fixed()?))
+    }
 }
 
-impl Range {
+impl<V> Time<V> {
+    /// Another value, of the same timebase and run.
+    pub(crate) fn with<W>(&self, value: W) -> Time<W> {
+        Time {
+            value,
+            timebase: self.timebase,
+            run: self.run,
+            in_gap: self.in_gap,
+            origin: self.origin,
+        }
+    }
+}
+
+impl From<Time> for Time<Exact> {
+    fn from(time: Time) -> Self {
+        time.with(time.value.into())
+    }
+}
+
+/// A half-open stretch `[start, end)` of one timebase, of [`Fixed`] or [`Exact`] values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Range<V = Fixed> {
+    /// First time inside.
+    pub start: Time<V>,
+    /// First time after.
+    pub end: Time<V>,
+}
+
+impl<V: Clone + Ord + Into<Exact>> Range<V> {
     /// From its ends.
     ///
     /// # Errors
     /// [`TimeError::TimebaseMismatch`] for ends in different timebases,
     /// [`TimeError::ReversedRange`] when the end lies before the start.
-    pub fn new(start: Time, end: Time) -> Result<Self, TimeError> {
+    pub fn new(start: Time<V>, end: Time<V>) -> Result<Self, TimeError> {
         same("range", end.timebase, start.timebase)?;
         if end.value < start.value {
             return Err(TimeError::ReversedRange {
-                start: start.value,
-                end: end.value,
+                start: start.value.into().to_fixed()?,
+                end: end.value.into().to_fixed()?,
             });
         }
         Ok(Self { start, end })
@@ -120,32 +161,21 @@ impl Range {
         self.start.timebase
     }
 
-    /// End minus start, in the timebase's unit.
-    ///
-    /// # Errors
-    /// [`TimeError::Overflow`].
-    pub fn length(&self) -> Result<Fixed, TimeError> {
-        let length = self.end.value.checked_sub(self.start.value);
-        length.ok_or(TimeError::Overflow {
-            what: "range length",
-        })
-    }
-
     /// Whether the two share any time. Empty ranges share none.
     ///
     /// # Errors
     /// [`TimeError::TimebaseMismatch`]: convert one of them first.
     pub fn overlaps(&self, other: &Self) -> Result<bool, TimeError> {
         same("overlaps", other.timebase(), self.timebase())?;
-        let start = self.start.value.max(other.start.value);
-        Ok(start < self.end.value.min(other.end.value))
+        let start = (&self.start.value).max(&other.start.value);
+        Ok(start < (&self.end.value).min(&other.end.value))
     }
 
     /// Whether `time` lies in `[start, end)`.
     ///
     /// # Errors
     /// [`TimeError::TimebaseMismatch`].
-    pub fn contains(&self, time: &Time) -> Result<bool, TimeError> {
+    pub fn contains(&self, time: &Time<V>) -> Result<bool, TimeError> {
         same("contains", time.timebase, self.timebase())?;
         Ok(self.start.value <= time.value && time.value < self.end.value)
     }
@@ -158,6 +188,19 @@ impl Range {
         same("contains", other.timebase(), self.timebase())?;
         Ok(self.start.value <= other.start.value && other.end.value <= self.end.value)
     }
+}
+
+impl Range {
+    /// End minus start, in the timebase's unit.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn length(&self) -> Result<Fixed, TimeError> {
+        let length = self.end.value.checked_sub(self.start.value);
+        length.ok_or(TimeError::Overflow {
+            what: "range length",
+        })
+    }
 
     /// The same stretch in another timebase, by converting both ends.
     ///
@@ -168,7 +211,34 @@ impl Range {
     /// Those of [`Graph::convert`]; [`TimeError::ReversedRange`] where a clock step within the stretch goes further
     /// back than the stretch began.
     pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
-        graph.convert_range(*self, to)
+        Range::<Exact>::from(*self).convert(graph, to)?.rounded()
+    }
+}
+
+impl Range<Exact> {
+    /// As [`Range::convert`], without rounding: the ends stay ratios until an index or a civil time is chosen.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
+        graph.convert_range(self.clone(), to)
+    }
+
+    /// Both ends rounded to the nearest 2^-32.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`].
+    pub fn rounded(&self) -> Result<Range, TimeError> {
+        Range::new(self.start.rounded()?, self.end.rounded()?)
+    }
+}
+
+impl From<Range> for Range<Exact> {
+    fn from(range: Range) -> Self {
+        Self {
+            start: range.start.into(),
+            end: range.end.into(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..progress import bytes_text
-from ..writing import writing
+from ..writing import check_output, writing
 from .exits import Exit
 from .tables import print_json, render
 
@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", default="1GiB", metavar="N", help="of the scratch store (default: 1GiB)")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="of each scan (default: 5)")
     parser.add_argument("--out", type=Path, metavar="F", help="write F instead of the user's settings")
+    parser.add_argument("--force", action="store_true", help="replace the file of --out if it exists")
     parser.add_argument("--json", action="store_true", help="print the profile as JSON")
 
 
@@ -71,9 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
             path = machine.save(profile)
         else:
             # A file that cannot be written is known before minutes are spent.
-            with writing(arguments.out) as part:
-                profile = machine.calibrate(arguments.dir, size=size, repeats=arguments.repeats)
-                part.write_text(json.dumps(profile, indent=2) + "\n", encoding="utf-8")
+            check_output(arguments.out, replace=arguments.force)
+            profile = machine.calibrate(arguments.dir, size=size, repeats=arguments.repeats)
+            with writing(arguments.out, replace=arguments.force) as file:
+                file.write(f"{json.dumps(profile, indent=2)}\n".encode())
             path = arguments.out
     except KeyboardInterrupt:
         print("isochrony: interrupted; nothing was kept, and the scratch store is gone", file=sys.stderr)

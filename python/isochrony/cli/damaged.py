@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import IsochronyError
+from .output import printable
 from .target import names_of
 from .words import as_options
 
@@ -29,6 +31,12 @@ _OF_ONE = frozenset(
         "newer_format",
         "undecodable",
     }
+)
+
+
+# What the system refuses to this process, whichever signal it works on: limits of files, room, rights to write.
+_OF_ALL = frozenset(
+    {errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS, errno.EPERM}
 )
 
 
@@ -58,7 +66,7 @@ def each(store: Any, pattern: str, use: Callable[[Any], T]) -> tuple[list[T], li
         try:
             done.append(use(store[name]))
         except IsochronyError as error:
-            if name == pattern or error.code not in _OF_ONE:
+            if name == pattern or error.code not in _OF_ONE or getattr(error, "errno", None) in _OF_ALL:
                 raise
             damaged.append(Damaged(name, error.code, as_options(" ".join(str(error).split()))))
     return done, damaged
@@ -68,7 +76,7 @@ def print_damaged(store: Path, damaged: list[Damaged], sound: int) -> None:
     """Name on stderr what is damaged, and what to do."""
     for one in damaged:
         where = "" if one.name in one.error else f"{one.name}: "
-        print(f"isochrony: {where}{one.error}", file=sys.stderr)
+        print(f"isochrony: {printable(where + one.error)}", file=sys.stderr)
     if damaged:
         print(
             f"isochrony: {len(damaged)} of {len(damaged) + sound} signals cannot be read; to see all that is damaged: "

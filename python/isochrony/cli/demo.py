@@ -8,9 +8,10 @@ from pathlib import Path
 from ..errors import IsochronyError, UsageError
 from ..importers.rational import parse_rate
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
 HELP = "make an hour of recordings, import them, find what happened, and draw it"
+INTERRUPTED = "run it again"
 EXAMPLES = """examples:
   isochrony demo
   isochrony demo --dir /tmp/demo

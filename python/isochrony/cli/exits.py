@@ -20,6 +20,10 @@ class Exit(IntEnum):
     """The store cannot be opened, read or written; it is as last committed."""
     MISSING = 4
     """An optional library is not installed."""
+    REPAIRED = 5
+    """Damage was found and all of it repaired; no sample was lost."""
+    LOST = 6
+    """Repaired, but samples were lost; the report says which, and whether damage remains."""
     INTERNAL = 70
     """A mistake in isochrony itself."""
     INTERRUPTED = 130
@@ -32,6 +36,8 @@ EPILOG = """exit codes:
   2  the command line cannot be carried out; nothing was changed
   3  the store cannot be opened, read or written; it is as last committed
   4  an optional library is not installed
+  5  verify --repair: all damage was repaired, and nothing was lost
+  6  verify --repair: repaired, but samples were lost; reported
   70  a mistake in isochrony itself
   130  interrupted; what was committed stays
 

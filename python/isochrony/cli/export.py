@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..errors import UsageError
 from ..exporters import SUFFIXES, export
 from ..progress import bytes_text
+from ..writing import check_output
 from .exits import Exit
 from .scan import selection
 from .target import open_store, parse_target, single_signal
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
 HELP = "write a signal, or a stretch of it, as a file of a common format"
+INTERRUPTED = "no unfinished file is left"
 EXAMPLES = """examples:
   isochrony export water.iso/stn_10/pressure --out pressure.parquet
   isochrony export event.iso/YA/FJS/00/HHZ --out fjs.mseed
@@ -39,13 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Export and name what was written."""
-    if arguments.out.exists() and not arguments.force:
-        raise UsageError(f"{arguments.out} exists; name another file, or replace it with --force")
+    if not arguments.split:
+        check_output(arguments.out, replace=arguments.force)
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
         stretch = selection(signal, arguments.start, arguments.end)
-        written = export(signal, stretch, arguments.out, split=arguments.split)
+        written = export(signal, stretch, arguments.out, split=arguments.split, replace=arguments.force)
     for path in written:
         print(f"{path}  {bytes_text(path.stat().st_size)}")
     return Exit.OK

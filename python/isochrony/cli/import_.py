@@ -19,7 +19,9 @@ from .tables import print_json
 from .target import is_store, open_for_import
 from .words import in_option_words
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "check_store", "run"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "check_store", "run"]
+
+INTERRUPTED = "what was committed stays, and the same command resumes"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -58,6 +60,7 @@ def _import_files(store: Any, arguments: argparse.Namespace, progress: ImportPro
         signal=arguments.signal,
         time_column=arguments.time_column,
         partial=arguments.partial,
+        encoding=arguments.encoding,
     )
     return import_files(store, arguments.src, format=arguments.format, options=options, **_common(arguments, progress))
 
@@ -94,9 +97,11 @@ def _closing(summary: Mapping[str, Any], store: Path) -> None:
     size = summary["bytes"]
     files = summary["files"]
     rate = f" ({bytes_text(size / seconds)}/s)" if seconds > 0 and size else ""
+    kept = sum(summary["kept"])
     print(
         f"{files} {'file' if files == 1 else 'files'}, {bytes_text(size)} in {duration_text(seconds)}{rate}; "
-        f"{summary['skipped']} known before; {len(summary['problems'])} refused",
+        f"{summary['skipped']} known before; {len(summary['problems']) - kept} refused"
+        + (f"; {kept} kept with remarks" if kept else ""),
         file=sys.stderr,
     )
     print(f"next: isochrony info {store}" if store.exists() else "no store was made: nothing went in", file=sys.stderr)

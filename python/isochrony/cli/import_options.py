@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import UsageError
 from ..importers import Stamp, formats
 from ..importers.columns import parse_time
+from ..importers.mseed_samples import ENCODINGS
 from ..importers.rational import parse_rate
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "check", "rate_pair"]
@@ -33,11 +34,13 @@ layouts:
 
 Raw recordings have no header: --layout, --dtype or --preset says that the files are
 raw, and --layout, --dtype and --rate are needed then, or a --preset. With --format,
---layout names the signals and times of files of another format.
+--layout names the signals and times of files of another format; without a field of
+time it names the signals only.
 
-Running it again imports only what is new, and so goes on with an import that was
-interrupted. Files that cannot be taken are reported with their reason, the rest is
-imported, and the exit code is 1. Options of clock and gaps hold for signals that the
+Running it again imports only what is new, also of files that have grown, and so goes
+on with an import that was interrupted. Files that cannot be taken are reported with
+their reason (refused), and so are those that are taken, but not as a whole (kept);
+the rest is imported, and the exit code is 1. Options of clock and gaps hold for signals that the
 import creates; existing ones keep theirs.
 
 --follow looks for new files once a second. A raw file is taken when it has its full
@@ -48,7 +51,7 @@ ends it with the summary; the store is closed clean, and the same command goes o
 """
 
 _FOR_RAW = ("preset", "dtype")
-_NOT_FOR_RAW = ("start", "signal", "time_column")
+_NOT_FOR_RAW = ("start", "signal", "time_column", "encoding")
 _TABLES = ("csv", "parquet")
 
 
@@ -83,6 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--signal", metavar="NAME", help="name of the signal (default: from the path or the file)")
     what.add_argument("--time-column", metavar="NAME", help="time column of tables (default: found)")
+    what.add_argument(
+        "--encoding",
+        metavar="NAME",
+        choices=list(ENCODINGS),
+        help="encoding of miniSEED records that do not state it (default: Steim 1 or 2, found from the samples)",
+    )
     clock = parser.add_argument_group("clock and gaps")
     clock.add_argument(
         "--gap-slip",
@@ -138,6 +147,8 @@ def check(arguments: argparse.Namespace) -> bool:
         for name in _FOR_RAW:
             if name in given:
                 raise UsageError(f"{_option(name)} is for raw recordings; leave it out, or use --format raw")
+        if "encoding" in given and arguments.format not in (None, "mseed"):
+            raise UsageError("--encoding is for miniSEED; leave it out, or use --format mseed")
         if "time_column" in given and arguments.format not in (None, *_TABLES):
             raise UsageError(f"--time-column is for tables; leave it out, or use --format {' or '.join(_TABLES)}")
         return False
@@ -182,9 +193,9 @@ def _path(text: str) -> Path:
 
 
 def _start(text: str) -> Stamp:
-    ns, resolution = parse_time(text)
-    # Whoever types 06:00:00 means its beginning; a fraction is as fine as its digits.
-    return Stamp(ns, resolution if "." in text else 1)
+    ns, _ = parse_time(text)
+    # Whoever types 06:00:00 or 06:00:00.5 means that instant, not somewhere in its last digit.
+    return Stamp(ns, 1)
 
 
 def _number(text: str) -> float:

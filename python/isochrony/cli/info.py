@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 from typing import Any
 
 from ..progress import bytes_text
-from .damaged import each, print_damaged
+from .damaged import Damaged, each, print_damaged
 from .describe import describe
 from .exits import Exit
+from .output import printable
 from .summary import best_rate_text, rate_text
 from .tables import print_json, render, short_time
 from .target import open_store, parse_target
@@ -21,7 +24,8 @@ EXAMPLES = """examples:
   isochrony info 'water.iso/stn_*/pressure'
   isochrony info water.iso/stn_10/pressure --json
 
-A damaged signal is named with what can be done, and the others are shown. Exit code 1: there is one.
+A damaged signal is named with what can be done, and the others are shown; so is one of which the store lost a commit,
+which is shown as it was before. Exit code 1: there is one.
 """
 
 
@@ -40,11 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
         found, damaged = ([], []) if named else each(store, target.signal, describe)
         shown = plans if not target.signal else {target.signal: plans[target.signal]} if named else {}
         views = [{"name": name, "plan": plan} for name, plan in shown.items()]
+        lost = [] if named else _lost_commits(target.store, {one["name"] for one in found})
     if arguments.json:
         said: dict[str, Any] = {"store": str(target.store), "signals": found}
-        said |= {"damaged": [one.as_dict() for one in damaged]} if damaged else {}
+        said |= {"damaged": [one.as_dict() for one in damaged + lost]} if damaged or lost else {}
         print_json(said | ({"views": views} if views else {}))
-        return Exit.PARTIAL if damaged else Exit.OK
+        return Exit.PARTIAL if damaged or lost else Exit.OK
     if len(found) == 1 and not damaged:
         _print_one(found[0])
     elif found:
@@ -52,8 +57,23 @@ def run(arguments: argparse.Namespace) -> int:
     if views:
         gap = "\n" if found else ""
         print(gap + render(("view", "plan"), [(view["name"], view["plan"]) for view in views]))
+    for one in lost:
+        print(f"isochrony: {printable(one.error)}", file=sys.stderr)
     print_damaged(target.store, damaged, len(found))
-    return Exit.PARTIAL if damaged else Exit.OK
+    return Exit.PARTIAL if damaged or lost else Exit.OK
+
+
+def _lost_commits(store: Path, shown: set[str]) -> list[Damaged]:
+    """Signals that are shown as they were before a commit that the store lost."""
+    from .._native import lost_commits
+
+    def as_damage(name: str, what: str) -> Damaged:
+        error = (
+            f"{name} is shown as it was before its last commit: {what}; to mend it: isochrony verify {store} --repair"
+        )
+        return Damaged(name, "lost_commit", error)
+
+    return [as_damage(name, what) for name, what in lost_commits(store) if name in shown]
 
 
 def _print_table(found: list[dict[str, Any]]) -> None:

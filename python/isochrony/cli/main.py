@@ -15,9 +15,10 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from ..errors import IsochronyError, MissingExtraError, UsageError
+from ..native_errors import PlanError
 from .exits import EPILOG, Exit
 from .formatter import Formatter
-from .output import standard_streams
+from .output import printable, standard_streams
 from .words import as_options
 
 __all__ = ["COMMANDS", "Parser", "build_parser", "main"]
@@ -30,6 +31,7 @@ COMMANDS = (
     "info",
     "gaps",
     "verify",
+    "backup",
     "scan",
     "run",
     "plot",
@@ -124,8 +126,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _main(argv: Sequence[str] | None) -> int:
     try:
         return _run(argv)
+    except _InterruptedError as interrupted:
+        _say("; ".join(filter(None, ("interrupted", str(interrupted)))))
+        return Exit.INTERRUPTED
     except KeyboardInterrupt:
-        _say("interrupted; what was committed stays, and the same command resumes")
+        _say("interrupted")
         return Exit.INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`| head`): that is no error.
@@ -135,6 +140,11 @@ def _main(argv: Sequence[str] | None) -> int:
             raise
         _say(_one_line(error))
         return _status(error)
+    except UnicodeEncodeError as error:
+        if os.environ.get("ISOCHRONY_DEBUG") == "1":
+            raise
+        _say(f"{error.object!a} is not UTF-8; give names as UTF-8 text")
+        return Exit.USAGE
     except MemoryError:
         _say("not enough memory; close other programs, or ask for a shorter stretch with --from and --to")
         return Exit.STORE
@@ -146,11 +156,18 @@ def _main(argv: Sequence[str] | None) -> int:
         return Exit.INTERNAL
 
 
+class _InterruptedError(Exception):
+    """Ctrl-C during a command; the message says what is left of its work."""
+
+
 def _run(argv: Sequence[str] | None) -> int:
     """Runs a command; what it printed is written when this returns."""
     try:
         arguments = build_parser().parse_args(argv)
-        status = int(arguments.run(arguments))
+        try:
+            status = int(arguments.run(arguments))
+        except KeyboardInterrupt as error:
+            raise _InterruptedError(getattr(_module(arguments.command), "INTERRUPTED", "")) from error
     except SystemExit:
         # --help and --version.
         sys.stdout.flush()
@@ -162,6 +179,9 @@ def _run(argv: Sequence[str] | None) -> int:
 def _status(error: Exception) -> Exit:
     if isinstance(error, MissingExtraError):
         return Exit.MISSING
+    # A saved plan whose store or signal is there and cannot be read. One that is not there was named wrongly.
+    if isinstance(error, PlanError) and error.code == "damaged_recording":
+        return Exit.STORE
     # What a user can give wrongly (a name, a time, an option) is one of these built-ins too.
     if isinstance(error, ValueError | LookupError | TypeError) and not isinstance(error, OSError):
         return Exit.USAGE
@@ -172,6 +192,7 @@ _HINTS = {
     errno.ENOSPC: "free some space and try again",
     errno.EDQUOT: "free some space, or have the quota raised, and try again",
     errno.ENOENT: "check the path",
+    errno.EFBIG: "no file may be larger here: raise the limit (ulimit -f), or write less to it",
     errno.EROFS: "choose a folder on a disk that is not mounted read-only",
     errno.EISDIR: "it is a folder: name a file",
     errno.ENOTDIR: "a part of the path is a file: check the path",
@@ -196,4 +217,4 @@ def _one_line(error: Exception) -> str:
 def _say(message: str) -> None:
     # Where that cannot be written, nobody could be told so.
     with contextlib.suppress(OSError):
-        print(f"isochrony: {message}", file=sys.stderr)
+        print(f"isochrony: {printable(message)}", file=sys.stderr)

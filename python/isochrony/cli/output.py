@@ -1,4 +1,8 @@
-"""Standard streams, as a command line finds them: a pipe whose reader leaves, a full disk, or closed."""
+"""Standard streams, as a command line finds them: a pipe whose reader leaves, a full disk, or closed.
+
+Names of files, of signals and arguments may hold characters that a terminal takes for commands. All that is printed for
+people goes through `printable`: standard error always, standard output where it is a terminal.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,30 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-__all__ = ["standard_streams"]
+__all__ = ["printable", "standard_streams"]
+
+
+def printable(text: str) -> str:
+    r"""A text with characters that are not printed, but for line ends and tabs, as escapes.
+
+    >>> print(printable("red: \x1b[31m, reversed: \u202e"))
+    red: \x1b[31m, reversed: \u202e
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode("ascii") for one in text
+    )
+
+
+class _Printed(io.TextIOWrapper):
+    """A text output for people."""
+
+    def write(self, text: str, /) -> int:
+        # A line of progress begins by going back to the line's start.
+        start = "\r" if text.startswith("\r") else ""
+        super().write(start + printable(text.removeprefix(start)))
+        return len(text)
 
 
 class _Output(io.FileIO):
@@ -40,8 +67,10 @@ def standard_streams() -> Iterator[None]:
     if sys.stdout is sys.__stdout__:
         sys.stdout = _named(sys.stdout)
     # Python has none where it found it closed.
-    if sys.stderr is None:
-        sys.stderr = os.fdopen(2, "w", closefd=False)
+    if sys.stderr is None or sys.stderr is sys.__stderr__:
+        encoding = "utf-8" if sys.stderr is None else sys.stderr.encoding
+        raw = io.BufferedWriter(io.FileIO(2, "w", closefd=False))
+        sys.stderr = _Printed(raw, encoding, "backslashreplace", line_buffering=True, write_through=True)
     try:
         yield
     finally:
@@ -52,13 +81,16 @@ def standard_streams() -> Iterator[None]:
 
 def _named(found: TextIO | None) -> TextIO:
     lines = False
-    encoding, errors = "utf-8", "strict"
+    encoding, errors = "utf-8", "backslashreplace"
     if isinstance(found, io.TextIOWrapper):
         found.flush()
         lines = found.line_buffering or found.write_through
-        encoding, errors = found.encoding, found.errors or errors
+        encoding = found.encoding
+        if found.errors not in (None, "strict"):
+            errors = found.errors
     raw = _Output(1, "w", closefd=False)
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, errors, line_buffering=lines)
+    kind = _Printed if os.isatty(1) else io.TextIOWrapper
+    return kind(io.BufferedWriter(raw), encoding, errors, line_buffering=lines)
 
 
 def _let_go(output: TextIO) -> None:

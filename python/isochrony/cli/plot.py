@@ -6,14 +6,15 @@ import argparse
 from pathlib import Path
 
 from ..errors import UsageError
-from ..writing import writing
+from ..writing import check_output
 from .exits import Exit
 from .scan import span_ends
 from .target import open_store, parse_target, single_signal
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
 HELP = "draw a signal, decimated, with its gaps shaded"
+INTERRUPTED = "nothing was written"
 EXAMPLES = """examples:
   isochrony plot water.iso/stn_10/pressure --out pressure.png
   isochrony plot water.iso/stn_10/pressure --from 2010-03-01T00:14 --to 2010-03-01T00:15 --out burst.svg
@@ -28,19 +29,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at (UTC)")
     parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at (UTC)")
     parser.add_argument("--out", type=Path, required=True, metavar="F", help="file to write: .png, .svg or .pdf")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Draw."""
-    from ..plots import plot
+    """Draw, and name what was written."""
+    from ..plots import plot, save_figure
 
     if arguments.out.suffix.lower() not in _SUFFIXES:
         raise UsageError(f"--out {arguments.out}: write a {', '.join(_SUFFIXES)} file")
+    check_output(arguments.out, replace=arguments.force)
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
         ends = span_ends(signal, arguments.start, arguments.end)
-        with writing(arguments.out) as part:
-            plot(signal, *ends, out=part)
+        save_figure(plot(signal, *ends), arguments.out, replace=arguments.force)
     print(arguments.out)
     return Exit.OK

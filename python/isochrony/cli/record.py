@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from ..errors import UsageError
+from ..errors import IsochronyError, UsageError
 from ..importers.rational import parse_rate
 from ..live import Listener, listen
 from ..progress import bytes_text, duration_text
@@ -18,9 +18,10 @@ from .import_ import check_store
 from .tables import print_json
 from .target import open_for_import
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
 HELP = "store what arrives over the network, from a sound card or a seismological server"
+INTERRUPTED = "what was committed stays"
 EXAMPLES = """examples:
   isochrony record udp://127.0.0.1:9000 live.iso mic --dtype f4 --rate 48000
   isochrony record udp://0.0.0.0:9000 live.iso adc --dtype '>i2' --rate 1e6 --framing '>u4' --anyone
@@ -32,8 +33,13 @@ ADDRESS is udp://HOST:PORT, tcp://HOST:PORT, "-" (standard input), audio: (the d
 or audio:NAME, or seedlink://HOST:PORT/NET.STA.LOC.CHA. Frames are those of isochrony send
 unless --framing says otherwise. What is lost on the way is a gap, and is counted.
 
+What isochrony send says of a signal is recorded, too: its unit, calibration and attributes, and
+gaps at its ends; one without times has none here. --unit counts where the sender says another
+unit: then samples are values in it, and the sender's calibration is left out.
+
 It commits once a second. Ctrl-C ends it, as does the sender or --silence; what had arrived is
-stored then, and the losses are told. The same command goes on later: what was missed between
+stored then, and the losses are told. A sender that stops before all was sent, as one that
+is killed, is told, too (exit code 1). The same command goes on later: what was missed between
 is a gap, of the length that the times say.
 """
 
@@ -47,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what comes")
     what.add_argument("--dtype", metavar="D", help="type of a sample, such as f4 or '>i2' (audio, SeedLink: optional)")
     what.add_argument("--rate", metavar="HZ", help="samples a second, such as 48000 or 200/3 (likewise)")
-    what.add_argument("--unit", metavar="U", default="", help="unit of the values")
+    what.add_argument("--unit", metavar="U", default="", help="unit of the values (the sender's)")
     what.add_argument(
         "--framing",
         choices=("isochrony", "raw", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"),
@@ -80,10 +86,30 @@ def run(arguments: argparse.Namespace) -> int:
     with open_for_import(arguments.store) as store:
         plan = scan(listener).sink(store, arguments.signal, append=True)
         print(f"listening at {listener.address}; Ctrl-C ends it", file=sys.stderr, flush=True)
-        # Ctrl-C is asked for, not a failure: closing the store commits what had arrived.
-        with contextlib.suppress(KeyboardInterrupt):
-            plan.run(progress=True)
+        try:
+            # Ctrl-C is asked for, not a failure: closing the store commits what had arrived.
+            with contextlib.suppress(KeyboardInterrupt):
+                plan.run(progress=True)
+        except Exception:
+            # What had arrived is kept, whatever went wrong behind it; that it did is what the command says.
+            with contextlib.suppress(IsochronyError):
+                store.commit()
+            raise
     _tell(arguments, listener, time.monotonic() - begun)
+    said = listener.sender_unit
+    if arguments.unit and said is not None and said != arguments.unit:
+        print(
+            f"isochrony: the sender says unit {said!r}, --unit says {arguments.unit!r}, which is recorded, without the "
+            "sender's calibration",
+            file=sys.stderr,
+        )
+    if listener.counts["truncated_feeds"]:
+        print(
+            "isochrony: the sender stopped before it said that all was sent; what arrived is stored, and what is "
+            "missing at its end must be sent again",
+            file=sys.stderr,
+        )
+        return Exit.PARTIAL
     return Exit.OK
 
 
@@ -92,7 +118,8 @@ def _dtype(text: str | None) -> str | None:
 
     try:
         return None if text is None else np.dtype(text).str
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):
+        # NumPy has several ways to say that it is none.
         raise UsageError(f"--dtype {text!r} is no type of samples; give one such as f4, i2 or '>i2'") from None
 
 

@@ -11,21 +11,23 @@ from typing import Any
 import numpy as np
 
 from ..errors import UsageError
+from ..exporters import write_npy
 from ..native_errors import OptionError
 from ..options import byte_count
 from ..plan import Plan
 from ..report import RunResult
 from ..running import collect_reported
 from ..table import Table
-from ..writing import writing
+from ..writing import check_output, writing
 from .exits import Exit
 from .scan import write_columns
 from .tables import listed, print_json
 from .target import is_store, open_store
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
 HELP = "run a saved plan and print what it did"
+INTERRUPTED = "what was committed stays; no unfinished file is left"
 EXAMPLES = """examples:
   isochrony run voiced.json
   isochrony run voiced.json --explain
@@ -34,7 +36,8 @@ EXAMPLES = """examples:
 
 PLAN is what Plan.to_json() gave. Its signals are looked for in the stores that it names, or
 all in the one that --store names; one that the plan writes to is opened for writing. A plan
-that calls Python functions imports their modules: run only plans that you trust.
+that calls Python functions is refused, since their modules would be imported: allow them with
+--allow-functions, or one by one, for plans that you trust as you do a script.
 """
 
 
@@ -44,9 +47,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store", type=Path, metavar="S", help="store to read from and write to, whatever the plan names"
     )
+    parser.add_argument(
+        "--allow-functions",
+        action="store_true",
+        help="import the Python functions that the plan calls",
+    )
+    parser.add_argument(
+        "--allow-function",
+        action="append",
+        default=[],
+        metavar="MODULE:NAME",
+        help="import this one only; may be given several times",
+    )
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
     parser.add_argument("--out", type=Path, metavar="F", help="write what comes out to F.csv, F.parquet or F.npy")
     parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
+    parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
     parser.add_argument(
         "--memory", metavar="BYTES", help="most bytes that may wait in queues and blocks, such as 64MiB (default: 1GiB)"
     )
@@ -57,18 +73,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the plan, with a progress line on a terminal."""
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
         raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
+    for out in (arguments.out, arguments.report):
+        if out is not None:
+            check_output(out, replace=arguments.force)
     if arguments.memory is not None:
         try:
             arguments.memory = byte_count("memory", arguments.memory)
         except OptionError as error:
             raise UsageError(str(error).replace("memory=", "--memory ", 1)) from error
     saved = arguments.plan.read_bytes()
+    allowed = arguments.allow_functions or arguments.allow_function or False
     if arguments.store is None:
-        return _run(arguments, Plan.from_json(saved))
+        return _run(arguments, Plan.from_json(saved, allow_functions=allowed))
     if not is_store(arguments.store):
         raise UsageError(f"--store {arguments.store} is not an Isochrony store; check the path")
     with open_store(arguments.store, "r+" if _writes(saved) else "r") as store:
-        return _run(arguments, Plan.from_json(saved, store=store))
+        return _run(arguments, Plan.from_json(saved, store=store, allow_functions=allowed))
 
 
 def _writes(saved: bytes) -> bool:
@@ -92,10 +112,10 @@ def _run(arguments: argparse.Namespace, plan: Plan) -> int:
     else:
         done = plan.run(progress=True, memory=arguments.memory)
     if arguments.report is not None:
-        with writing(arguments.report) as part:
-            part.write_text(json.dumps(_report(done), indent=1) + "\n", encoding="utf-8")
+        with writing(arguments.report, replace=arguments.force) as file:
+            file.write(f"{json.dumps(_report(done), indent=1)}\n".encode())
     if arguments.out is not None:
-        _write(arguments.out, result, columns)
+        _write(arguments.out, result, columns, replace=arguments.force)
     if arguments.json:
         shown = result if columns is None else {name: listed(column) for name, column in columns.items()}
         print_json({"result": None if arguments.out is not None else shown, "report": _report(done)})
@@ -122,12 +142,13 @@ def _columns(plan: Plan, result: Any, parts: Any) -> dict[str, Any] | None:
     return {"index": index} | {name: result[:, k] for k, name in enumerate(names)}
 
 
-def _write(out: Path, result: Any, columns: dict[str, Any] | None) -> None:
+def _write(out: Path, result: Any, columns: dict[str, Any] | None, *, replace: bool) -> None:
     if out.suffix == ".npy":
-        with writing(out) as part:
-            np.save(part, np.asarray(result))
+        with writing(out, replace=replace) as file:
+            array = np.asarray(result)
+            write_npy(file, array.dtype, array.shape, [array])
     else:
-        write_columns({"count": np.array([result])} if columns is None else columns, out)
+        write_columns({"count": np.array([result])} if columns is None else columns, out, replace=replace)
 
 
 def _report(done: RunResult) -> dict[str, Any]:

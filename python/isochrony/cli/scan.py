@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import re
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,16 @@ import numpy as np
 from ..errors import UsageError
 from ..extras import require
 from ..rows import STATS
-from ..writing import writing
+from ..times import Rate
+from ..writing import check_output, writing
 from .exits import Exit
 from .tables import listed, print_json, render
 from .target import open_store, parse_target, single_signal
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run", "window_samples"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run", "window_samples"]
 
 HELP = "windowed min, max, mean and std over gap-free windows"
+INTERRUPTED = "nothing was written"
 EXAMPLES = """examples:
   isochrony scan water.iso/stn_10/pressure --window 60s --stats min,max,mean,std
   isochrony scan water.iso/stn_10/pressure --window 4096 --stats std --out std.parquet
@@ -32,7 +36,7 @@ no window. Windows in seconds are whole samples at the nominal rate.
 """
 
 _WINDOW = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "min": Fraction(60), "h": Fraction(3600)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at")
     parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at")
     parser.add_argument("--out", type=Path, metavar="F", help="write F.csv or F.parquet instead of the screen")
+    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -66,9 +71,13 @@ def window_samples(text: str, rate_hz: float) -> int:
     if match is None:
         raise UsageError(f"window {text!r} is no length; write 4096 (samples), 250ms, 60s, 5min or 1h")
     number, unit = match.groups()
-    count = float(number) if not unit else float(number) * _SECONDS[unit] * rate_hz
-    if not 1 <= round(count) < 1 << 63 or (not unit and count != int(count)):
-        raise UsageError(f"window {text!r} is {count:g} samples at {rate_hz:g} Hz; need a whole number from 1 to 2^63")
+    # As decimals: of floats, 0.07 s would be a hair more than 7 samples at 100 Hz.
+    rate = rate_hz.fraction if isinstance(rate_hz, Rate) else Fraction(str(rate_hz))
+    count = Fraction(number) if not unit else Fraction(number) * _SECONDS[unit] * rate
+    if not 1 <= round(count) < 1 << 63 or (not unit and count.denominator != 1):
+        raise UsageError(
+            f"window {text!r} is {float(count):g} samples at {rate_hz:g} Hz; need a whole number from 1 to 2^63"
+        )
     return round(count)
 
 
@@ -80,14 +89,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq"):
         # Before anything is computed.
         raise UsageError(f"--out {arguments.out}: write a .csv or a .parquet file")
+    if arguments.out is not None:
+        check_output(arguments.out, replace=arguments.force)
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
         source = selection(signal, arguments.start, arguments.end)
-        count = window_samples(arguments.window, float(signal.rate))
+        count = window_samples(arguments.window, signal.rate)
         table = scan(source).rewindow(count).stats(*wanted).collect()
         columns = as_columns(table, wanted)
-    write_columns(columns, arguments.out, as_json=arguments.json)
+    write_columns(columns, arguments.out, as_json=arguments.json, replace=arguments.force)
     return Exit.OK
 
 
@@ -144,11 +155,11 @@ def as_columns(table: Any, wanted: Sequence[str]) -> dict[str, Any]:
     return columns | {name: table[name] for name in wanted}
 
 
-def write_columns(columns: dict[str, Any], out: Path | None, *, as_json: bool = False) -> None:
+def write_columns(columns: dict[str, Any], out: Path | None, *, as_json: bool = False, replace: bool = False) -> None:
     """Write columns to a file by its suffix, or to the screen.
 
     Raises:
-        UsageError: neither .csv nor .parquet.
+        UsageError: neither .csv nor .parquet, or the file exists and `replace` is false.
     """
     rows = zip(*(list(column) for column in columns.values()), strict=True)
     if out is None:
@@ -159,13 +170,16 @@ def write_columns(columns: dict[str, Any], out: Path | None, *, as_json: bool = 
         else:
             csv.writer(sys.stdout, lineterminator="\n").writerows([list(columns), *rows])
     elif out.suffix == ".csv":
-        with writing(out) as part, part.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([list(columns), *rows])
+        with writing(out, replace=replace) as file:
+            text = io.TextIOWrapper(file, "utf-8", newline="")
+            csv.writer(text, lineterminator="\n").writerow(columns)
+            csv.writer(text, lineterminator="\n").writerows(rows)
+            text.detach()
     elif out.suffix in (".parquet", ".pq"):
         pyarrow = require("pyarrow", "writing Parquet")
         parquet = require("pyarrow.parquet", "writing Parquet")
-        with writing(out) as part:
-            parquet.write_table(pyarrow.table(columns), part)
+        with writing(out, replace=replace) as file:
+            parquet.write_table(pyarrow.table(columns), file)
     else:
         raise UsageError(f"--out {out}: write a .csv or a .parquet file")
 

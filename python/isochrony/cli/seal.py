@@ -11,9 +11,10 @@ from .exits import Exit
 from .tables import print_json
 from .target import open_store, parse_target
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
 HELP = "compress finished signals; they stay readable by any Zarr reader"
+INTERRUPTED = "what was committed stays"
 EXAMPLES = """examples:
   isochrony seal water.iso/stn_10/pressure
   isochrony seal water.iso --codec blosc

@@ -22,8 +22,10 @@ EXAMPLES = """examples:
       --dtype i2 --rate 48000
 
 Frames say the index and the civil time of their first sample, so gaps and clock steps are
-found where they were. Start what listens first. Datagrams that are sent faster than they
-are read are lost: --speed 0, as fast as it goes, is for tcp:// and "-".
+found where they were; the signal's unit, calibration and attributes are sent, too (over udp://
+attributes only where they fit a datagram, elsewhere up to 60,000 bytes). Start what listens
+first. Datagrams that are sent faster than they are read are lost: --speed 0, as fast as it
+goes, is for tcp:// and "-".
 """
 
 

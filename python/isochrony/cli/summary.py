@@ -60,14 +60,16 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     if rows:
         head = ("signal", "samples", "gaps", "runs", "rate (Hz)", "start", "end")
         print(render(head, rows))
-    print_refused(summary["problems"], sys.stderr)
+    problems, kept = summary["problems"], summary["kept"]
+    for is_kept, label in ((True, "kept"), (False, "refused")):
+        print_refused([one for one, k in zip(problems, kept, strict=True) if k == is_kept], sys.stderr, label)
 
 
-def print_refused(problems: Sequence[tuple[str, str]], stream: TextIO) -> None:
-    """Files that were not imported with their reasons, up to a screenful.
+def print_refused(problems: Sequence[tuple[str, str]], stream: TextIO, label: str = "refused") -> None:
+    """Files that were not imported, or not as a whole, with their reasons, up to a screenful.
 
     Reasons that differ only in names and numbers are one: they are told once, with the first
-    reason's words, some of the files, and how many more there are.
+    reason's words, some of the files, and how many more there are. `label` begins every line.
     """
     alike: dict[str, list[tuple[str, str]]] = {}
     for path, reason in problems:
@@ -76,14 +78,20 @@ def print_refused(problems: Sequence[tuple[str, str]], stream: TextIO) -> None:
     hidden = 0
     for same in alike.values():
         if len(same) <= _SAME_SHOWN:
-            lines += [f"refused: {path}: {reason}" for path, reason in same]
+            lines += [f"{label}: {_printable(path)}: {_printable(reason)}" for path, reason in same]
             continue
-        paths = ", ".join(path for path, _ in same[:_SAME_SHOWN])
+        paths = ", ".join(_printable(path) for path, _ in same[:_SAME_SHOWN])
         hidden += len(same) - _SAME_SHOWN
-        lines.append(f"refused: {len(same)} files ({paths} and {len(same) - _SAME_SHOWN} more), such as: {same[0][1]}")
+        more = len(same) - _SAME_SHOWN
+        lines.append(f"{label}: {len(same)} files ({paths} and {more} more), such as: {_printable(same[0][1])}")
     for line in lines[:_LINES_SHOWN]:
         print(line, file=stream)
     if len(lines) > _LINES_SHOWN:
-        print(f"refused: {len(lines) - _LINES_SHOWN} more reasons; {_ALL}", file=stream)
+        print(f"{label}: {len(lines) - _LINES_SHOWN} more reasons; {_ALL}", file=stream)
     elif hidden:
-        print(f"refused: {_ALL}", file=stream)
+        print(f"{label}: {_ALL}", file=stream)
+
+
+def _printable(text: str) -> str:
+    """Text without control characters, which a terminal would obey: names of files may hold any."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

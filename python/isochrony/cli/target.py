@@ -27,6 +27,10 @@ class Target:
     signal: str
 
 
+# Bytes of a zarr.json beyond which none of ours is.
+_LONGEST_DESCRIPTION = 64 << 20
+
+
 def parse_target(text: str) -> Target:
     """Split ``STORE[/SIGNAL]``.
 
@@ -46,14 +50,19 @@ def parse_target(text: str) -> Target:
 def is_store(folder: Path) -> bool:
     """Whether a folder is a store."""
     try:
-        text = (folder / "zarr.json").read_text(encoding="utf-8")
-        kind = json.loads(text)["attributes"]["isochrony"]["kind"]
-    except (OSError, ValueError, KeyError, TypeError):
-        # A store whose projection is damaged is still known by its engine's folder.
-        try:
-            return (folder / ".isochrony" / "MANIFEST").exists()
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(folder)) from error
+        # What its projection says is anybody's; the engine's folder is enough.
+        if (folder / ".isochrony" / "MANIFEST").exists():
+            return True
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error
+    try:
+        described = folder / "zarr.json"
+        # A store without its MANIFEST is one to repair.
+        if not described.is_file() or described.stat().st_size > _LONGEST_DESCRIPTION:
+            return False
+        kind = json.loads(described.read_text(encoding="utf-8"))["attributes"]["isochrony"]["kind"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
     return bool(kind == "store")
 
 

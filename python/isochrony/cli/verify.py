@@ -20,15 +20,27 @@ EXAMPLES = """examples:
   isochrony verify water.iso/stn_10/pressure --json
   isochrony verify water.iso --repair
 
-Exit code 0: sound, or all damage repaired. 1: damage remains, listed by file.
+Exit codes, of --json too ("exit_code"; "verdict" says it in a word):
+  0  sound: closed, left by a killed writer, or being written
+  1  damaged: what was found, by file, and how to mend it
+  5  repaired: --repair mended all that was found, and nothing was lost
+  6  lost: --repair gave up samples that nothing holds any more; they are a gap with
+     an event "samples_lost" now, and are listed with signal, range and time. Damage
+     may remain: it is listed as well.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE[/SIGNAL]", help="store or signal")
-    parser.add_argument("--repair", action="store_true", help="repair what can be repaired without losing a sample")
-    parser.add_argument("--quick", action="store_true", help="look at files and tables only, not at every sample")
+    parser.add_argument(
+        "--repair",
+        action="store_true",
+        help="repair what can be repaired; samples that are gone become a gap, and are listed",
+    )
+    depth = parser.add_mutually_exclusive_group()
+    depth.add_argument("--quick", action="store_true", help="look at files and tables only, not at every sample")
+    depth.add_argument("--deep", action="store_true", help="read every sample (the default)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -41,25 +53,38 @@ def run(arguments: argparse.Namespace) -> int:
     if target.signal and not report["signals"] and not report["damage"]:
         raise UsageError(f"{target.store} has no signal {target.signal!r}; see: isochrony info {target.store}")
     damage = [{**one, "what": as_options(one["what"]), "mend": as_options(one["mend"])} for one in report["damage"]]
-    left = [one for one in damage if not one["repaired"]]
+    status = _STATUS[report["verdict"]]
     if arguments.json:
-        print_json({**report, "damage": damage})
+        print_json({**report, "damage": damage, "exit_code": int(status)})
     else:
-        for one in damage:
-            state = "repaired" if one["repaired"] else one["mend"]
-            # Most say themselves which file they are about.
-            where = "" if one["path"] in one["what"] else f"{one['path']}: "
-            print(f"{where}{one['what']} ({state})")
-        looked = (
-            "only files and tables looked at"
-            if arguments.quick
-            else f"{bytes_text(report['bytes'])} compared with their checksums"
-        )
-        # Never called sound: nobody can know.
-        unchecked = f", {report['unchecked']:,} samples have none yet" if report["unchecked"] else ""
-        verdict = f"{len(left)} damaged" if left else "sound" if not damage else "all repaired"
-        if verdict == "sound" and unchecked:
-            verdict = "the rest is sound"
-        count = report["signals"]
-        print(f"{count} {'signal' if count == 1 else 'signals'}, {looked}{unchecked}; {verdict}")
-    return Exit.PARTIAL if left else Exit.OK
+        _print(report, damage, arguments.quick)
+    return status
+
+
+_STATUS = {"sound": Exit.OK, "damaged": Exit.PARTIAL, "repaired": Exit.REPAIRED, "lost": Exit.LOST}
+
+
+def _print(report: dict[str, Any], damage: list[dict[str, Any]], quick: bool) -> None:
+    for one in damage:
+        state = "repaired" if one["repaired"] else one["mend"]
+        # Most say themselves which file they are about.
+        where = "" if one["path"] in one["what"] else f"{one['path']}: "
+        print(f"{where}{one['what']} ({state})")
+    for loss in report["lost"]:
+        start, end = loss["range"]
+        when = f", {loss['start']} to {loss['end']}" if loss["start"] else ""
+        print(f"lost: {loss['samples']:,} samples of {loss['signal']} in {start}..{end}{when}; they are a gap now")
+    looked = (
+        "only files and tables looked at" if quick else f"{bytes_text(report['bytes'])} compared with their checksums"
+    )
+    # Never called sound: nobody can know.
+    unchecked = f", {report['unchecked']:,} samples have none yet" if report["unchecked"] else ""
+    left = sum(not one["repaired"] for one in damage)
+    verdict = {"damaged": f"{left} damaged", "repaired": "all repaired, nothing lost"}.get(report["verdict"], "sound")
+    if report["verdict"] == "lost":
+        count = sum(loss["samples"] for loss in report["lost"])
+        verdict = f"repaired, but {count:,} samples were lost" + (f"; {left} damaged" if left else "")
+    elif verdict == "sound" and unchecked:
+        verdict = "the rest is sound"
+    count = report["signals"]
+    print(f"{count} {'signal' if count == 1 else 'signals'}, {looked}{unchecked}; {verdict}")

@@ -28,10 +28,13 @@ _ADVICE = {
     "unseal it first": "unseal it first, with: isochrony seal STORE/SIGNAL --undo",
     "choose with overlap when reading": "isochrony gaps shows the run",
     "partial = true": "--partial",
+    "allow them with allow_functions=True, or with a list of these names": (
+        "allow them with --allow-functions, or each with --allow-function MODULE:NAME"
+    ),
 }
 
 _KEYWORDS = (
-    "alpha|anyone|channel|dtype|follow|format|framing|gap_slip|initial_rate|jitter|layout|loss|max_gap|partial|preset"
+    "alpha|anyone|channel|dtype|encoding|follow|format|framing|gap_slip|initial_rate|jitter|layout|loss|max_gap|partial|preset"
     "|rate|reorder|signal|silence|speed|start|time_column|twice|unit|value_jump"
 )
 # Not inside a path or a quotation: folders may be named rate=100.

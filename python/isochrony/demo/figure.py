@@ -25,6 +25,7 @@ from ..plots import (
     clock_text,
     draw_trace,
     new_figure,
+    save_figure,
     time_axis,
 )
 from .findings import Burst, Findings, Run, StationFindings
@@ -75,7 +76,7 @@ def draw(
             _burst(axes, number, burst, closeup, colors)
         _drift(figure.add_axes((0.085, 0.052, 0.36, 0.115)), findings, colors)
         _wander(figure.add_axes((0.56, 0.052, 0.36, 0.115)), findings, coarse, colors)
-        figure.savefig(out)
+        save_figure(figure, out)
 
 
 def _subtitle(findings: Findings, day: str) -> str:

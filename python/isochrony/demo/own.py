@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 import sys
@@ -19,6 +20,7 @@ from ..cli.describe import describe
 from ..cli.exits import Exit
 from ..cli.summary import best_rate_text, print_refused
 from ..cli.tables import render, short_time
+from ..cli.target import open_for_import
 from ..cli.words import in_option_words
 from ..errors import UsageError
 from ..importers import Options, find_sources, import_files
@@ -68,11 +70,19 @@ def run_own(source: Path, folder: Path, how: Recordings | None = None) -> int:
     started = time.monotonic()
     how = how or Recordings()
     _say_what_is_there(source, find_sources(source), how)
+    made = not folder.exists()
     store_path = _prepare(source, folder)
     from .. import open as open_
 
-    with open_(store_path, mode="x") as writer, ImportProgress("importing") as progress:
-        summary = _import(writer, source, how, progress)
+    try:
+        # Where nothing was imported, no store is left.
+        with open_for_import(store_path) as writer, ImportProgress("importing") as progress:
+            summary = _import(writer, source, how, progress)
+            found = len(writer)
+    finally:
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
     took = time.monotonic() - started
     print(
         f"Imported {summary['files']} files, {bytes_text(summary['bytes'])} into {store_path} in {duration_text(took)}"
@@ -80,13 +90,13 @@ def run_own(source: Path, folder: Path, how: Recordings | None = None) -> int:
     if summary["problems"]:
         heading("Refused")
         print_refused(in_option_words(summary)["problems"], sys.stdout)
-    store = open_(store_path)
-    signals = sorted(store.values(), key=lambda signal: signal.name)
-    if not signals:
+    if not found:
         raise UsageError(
             f"nothing below {source} could be imported; headerless samples need "
             "--layout TEMPLATE --dtype '<i2' --rate HZ, or a --preset"
         )
+    store = open_(store_path)
+    signals = sorted(store.values(), key=lambda signal: signal.name)
     described = [describe(signal) for signal in signals]
     _print_signals(described)
     timed = [signal for signal in signals if signal.sample_count and knows_civil_time(signal)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..civil import knows_civil_time
 from ..extras import require
-from ..plots import COLORS, FAINT, INK, STYLE, Trace, new_figure, time_axis, trace_of
+from ..plots import COLORS, FAINT, INK, STYLE, Trace, new_figure, save_figure, time_axis, trace_of
 from .figure import Closeup
 from .find import closeups
 from .findings import Burst, Findings
@@ -23,6 +23,7 @@ __all__ = ["draw_all", "draw_lanes"]
 _LANES = 24
 _COLUMNS = 4
 _LANE_INCHES = 0.3
+_DAY_NS = 86_400_000_000_000
 
 
 def draw_all(signals: Sequence[Any], title: str, out: Path, findings: Findings | None = None) -> None:
@@ -107,7 +108,7 @@ def draw_lanes(
                 axes.set_xlabel("seconds from the start of each")
         if below:
             draw_below(figure, width, height, near, drifting, {name: _color(name, traces) for name, _ in traces})
-        figure.savefig(out)
+        save_figure(figure, out)
 
 
 def _extent(traces: Sequence[tuple[str, Trace]], civil: bool) -> tuple[int, float]:
@@ -121,7 +122,10 @@ def _subtitle(traces: Sequence[tuple[str, Trace]], note: str, civil: bool) -> st
     if not civil:
         return note
     first = min(int(trace.time_ns[0]) for _, trace in traces)
-    return datetime.fromtimestamp(first * 1e-9, tz=UTC).strftime("%-d %B %Y, UTC") + f"   ·   {note}"
+    last = max(int(trace.time_ns[-1]) for _, trace in traces)
+    days = [datetime.fromtimestamp(ns * 1e-9, tz=UTC).strftime("%-d %B %Y") for ns in (first, last)]
+    # A recording that ends soon after midnight is of the day on which it began.
+    return (days[0] if last - first < _DAY_NS else " to ".join(days)) + f", UTC   ·   {note}"
 
 
 def _lanes(axes: Any, traces: Sequence[tuple[str, Trace]], lanes: int, origin: int, span: float) -> None:

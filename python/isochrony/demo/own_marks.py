@@ -23,7 +23,7 @@ _GAPS_DRAWN = 500
 def mark(
     axes: Any, names: Sequence[str], found: Mapping[str, StationFindings], events: Sequence[Burst], origin: int
 ) -> None:
-    """Mark gaps, clock steps and events in lanes at 0, -1, ..., in seconds after `origin` (ns)."""
+    """Mark gaps, clock steps and events in lanes at 0, -1, ..., in seconds after `origin` (ns), within the x limits."""
     for row, name in enumerate(names):
         station = found.get(name)
         if station is None:
@@ -35,8 +35,12 @@ def mark(
         for step in station.steps[:_GAPS_DRAWN]:
             at = (step.at_ns - origin) * 1e-9
             axes.plot([at, at], [-row - 0.45, -row + 0.45], color=STEP, lw=1.2, zorder=3)
+    first, last = axes.get_xlim()
     for number, event in enumerate(events):
         at = (event.arrivals[0].ns - origin) * 1e-9
+        # Of a station without a lane; text far outside of a figure cannot be drawn.
+        if not first <= at <= last:
+            continue
         axes.axvline(at, color=INK, linewidth=0.7, linestyle=(0, (2, 3)), zorder=0.6)
         axes.annotate(
             f"{number + 1}", (at, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 2),

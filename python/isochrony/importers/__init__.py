@@ -7,14 +7,16 @@
 
 from __future__ import annotations
 
-from .block import BLOCK_SAMPLES, Block, Options, Stamp
-from .driver import Source, find_sources, import_files
+from .block import BLOCK_SAMPLES, Block, Omission, Options, Stamp
+from .driver import import_files
 from .registry import Format, format_named, format_of, formats
+from .sources import Source, find_sources
 
 __all__ = [
     "BLOCK_SAMPLES",
     "Block",
     "Format",
+    "Omission",
     "Options",
     "Source",
     "Stamp",

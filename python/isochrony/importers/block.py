@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ..errors import BadSourceError
 
-__all__ = ["BLOCK_SAMPLES", "SAMPLE_DTYPES", "Block", "Options", "Samples", "Stamp", "storable"]
+__all__ = ["BLOCK_SAMPLES", "SAMPLE_DTYPES", "Block", "Omission", "Options", "Samples", "Stamp", "storable"]
 
 # Importers cut long files into blocks of about this many samples, so that memory
 # stays bounded whatever the size of a file.
@@ -75,6 +75,17 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Omission:
+    """Part of a file that is not imported, while the rest is; the summary of the import reports it.
+
+    Attributes:
+        reason: where it is, and what is wrong with it, such as ``byte 1024: 512 bytes are no record``.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What the user says about files that do not say it themselves.
 
@@ -87,6 +98,8 @@ class Options:
             without its suffix.
         time_column: which column of a table is the time; default: found by name or type.
         partial: take the whole samples of a truncated file instead of refusing it.
+        encoding: of the samples of miniSEED records that do not state it, such as ``int32``; default: Steim 1 or 2,
+            whichever the samples agree with.
     """
 
     rate: Fraction | None = None
@@ -95,6 +108,7 @@ class Options:
     signal: str | None = None
     time_column: str | None = None
     partial: bool = False
+    encoding: str | None = None
 
 
 def storable(samples: npt.ArrayLike, what: str) -> Samples:

@@ -1,44 +1,76 @@
-"""From a table's time column and value columns to blocks of regularly sampled signals.
+"""The time columns of tables: which column it is, in which unit, and its times as whole nanoseconds.
 
-A table is a recording if its times are regular: within a stretch every time lies
-on a straight line up to the resolution of its digits and a quarter of a sample
-period. A step in time starts a new stretch, and so a new block with its own stamp;
-it never enters the rate. Where steps are about as many as rows, or as all else, the
-table is no recording and is refused.
+A number is a time of the calendar if its digits are one (``201003010000``), else it counts since 1970 in the unit that
+the column's name states (``time_us``, ``t (ms)``), or that its digits tell, nine at least. In a column with a unit,
+numbers too small to be times since 1970 count from the start of the file: they are elapsed times.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import BadSourceError, UsageError
-from .block import Block, Options, Samples, Stamp
-from .rational import simplest_around
+from .block import Samples
 
-__all__ = ["Batch", "blocks_of", "epoch_unit_ns", "is_time_name", "parse_time", "parse_times"]
+__all__ = [
+    "Batch",
+    "calendar_digits",
+    "epoch_unit_ns",
+    "is_elapsed",
+    "is_time_name",
+    "parse_time",
+    "parse_times",
+    "time_unit_ns",
+]
 
 Times = npt.NDArray[np.int64]
 
-_TIME_NAME = re.compile(r"(time|timestamp|datetime|date_?time|date|utc|epoch|t|ts)(\W.*|_utc|_ns|_us|_ms|_s)?", re.I)
-_EPOCH = re.compile(r"-?\d{9,19}(\.\d+)?")
+_UNIT_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "min": 60_000_000_000,
+    "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
+}
+_UNIT_WORDS = {
+    "ns": "ns|nsec|nsecs|nanosec|nanosecs|nanosecond|nanoseconds",
+    "us": "us|\u00b5s|\u03bcs|usec|usecs|microsec|microsecs|microsecond|microseconds",
+    "ms": "ms|msec|msecs|millisec|millisecs|millisecond|milliseconds",
+    "s": "s|sec|secs|second|seconds",
+    "min": "min|mins|minute|minutes",
+    "h": "h|hr|hrs|hour|hours",
+    "d": "d|day|days",
+}
+_UNIT_OF_WORD = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split("|")}
+_UNITS = "|".join(_UNIT_OF_WORD)
+_TIME_NAME = re.compile(
+    rf"((elapsed[ _]?)?(time|timestamp|datetime|date_?time|date|utc|epoch|t|ts)|elapsed)(\W.*|_utc|_({_UNITS}))?", re.I
+)
+_TIME_UNIT = re.compile(rf"[\W_](?P<unit>{_UNITS})\W*", re.I)
+_NUMBER = re.compile(r"[+-]?(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?")
+_CALENDAR = re.compile(r"(?:19|20)\d{6}(?:\d\d(?:\d\d(?:\d\d(?:\d{3})?)?)?)?")
+_CALENDAR_RESOLUTION_NS = {
+    8: 86_400_000_000_000,
+    10: 3_600_000_000_000,
+    12: 60_000_000_000,
+    14: 1_000_000_000,
+    17: 1_000_000,
+}
+_EPOCH_DIGITS = range(9, 20)
+# Smaller numbers of a column that states its unit are no times since 1970: they end in March 1973.
+_ELAPSED_NS = 100_000_000 * 1_000_000_000
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.(\d+))?)?)?(Z|[+-]\d\d(:?\d\d)?)?")
-# More breaks than this share of the rows, and more than `_FEW`, is not a recording;
-# nor is one with fewer rows than `_ROWS` of which any breaks.
-_BREAKS_SHARE = 0.1
-_FEW = 8
+_WIDEST_ZONE_MINUTES = 14 * 60
 _HOW = "write ISO 8601 (2010-03-01T00:30:00.25) or an epoch number"
-_ROWS = 4
-# Changes of the time over which the typical period is measured.
-_WINDOW = 16
-# How far a row may lie off its stretch beyond the resolution, in periods.
-_OFF = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +78,19 @@ class Batch:
     """Rows of a table, in order.
 
     Attributes:
-        times: ns since 1970 per row, floored to the resolution; None without a time column.
+        times: ns since 1970 per row, floored to the resolution, or since the start of the file; None without a time
+            column.
         resolution_ns: width of the last digit of the times.
         values: the value columns by name, each as long as `times`.
         first_row: number of the first row in the file, from 1, for messages.
+        elapsed: the times count from the start of the file, whose own time the table does not know.
     """
 
     times: Times | None
     resolution_ns: int
     values: Mapping[str, Samples]
     first_row: int
+    elapsed: bool = False
 
 
 def is_time_name(name: str) -> bool:
@@ -63,22 +98,47 @@ def is_time_name(name: str) -> bool:
     return _TIME_NAME.fullmatch(name.strip()) is not None
 
 
-def parse_times(texts: list[str], first_row: int = 1) -> tuple[Times, int]:
-    """Times and their resolution, both in ns, from ISO 8601 or epoch numbers as text.
+def time_unit_ns(name: str) -> int | None:
+    """The unit that a time column's name ends in, in ns; None if it states none.
 
-    Epoch numbers count s, ms, us or ns since 1970 by their number of digits. Times
-    without a zone are UTC. The resolution is that of the longest text.
+    >>> time_unit_ns("time_us"), time_unit_ns("t (ms)"), time_unit_ns("timestamp")
+    (1000, 1000000, None)
+    """
+    found = [*_TIME_UNIT.finditer(name.strip())]
+    if not found or found[-1].end() != len(name.strip()):
+        return None
+    return _UNIT_NS[_UNIT_OF_WORD[found[-1]["unit"].lower()]]
+
+
+def is_elapsed(ns: int, unit_ns: int | None) -> bool:
+    """Whether the first time of a column counts from the start of the file: so does a small number with a unit."""
+    return unit_ns is not None and abs(ns) < _ELAPSED_NS
+
+
+def parse_times(texts: list[str], first_row: int = 1, unit_ns: int | None = None) -> tuple[Times, int]:
+    """Times and their resolution, both in ns, from ISO 8601, digits of the calendar or numbers as text.
+
+    Without a unit numbers count s, ms, us or ns since 1970 by their number of digits. Times without a zone are UTC.
+    The resolution is that of the longest text.
+
+    Parameters:
+        texts: one per row.
+        first_row: number of the first, for messages.
+        unit_ns: unit of numbers in ns.
 
     Raises:
-        BadSourceError: a text that is neither; the message names its row.
+        BadSourceError: a text that is no time; the message names its row.
     """
     times = np.empty(len(texts), dtype=np.int64)
     finest = 86_400_000_000_000
     for i, raw in enumerate(texts):
         try:
-            times[i], resolution = _time(raw.strip())
+            times[i], resolution = _time(raw.strip(), unit_ns)
         except (ValueError, OverflowError) as error:
-            raise BadSourceError(f"row {first_row + i}: {raw!r} is not a time{_why(error)}; {_HOW}") from error
+            advice = _HOW
+            if unit_ns is None and _NUMBER.fullmatch(raw.strip()):
+                advice += ", or say in the column's name what numbers count, such as 'time (s)'"
+            raise BadSourceError(f"row {first_row + i}: {raw!r} is not a time{_why(error)}; {advice}") from error
         finest = min(finest, resolution)
     return times, finest
 
@@ -95,9 +155,9 @@ def parse_time(text: str) -> tuple[int, int]:
         raise UsageError(f"{text!r} is not a time{_why(error)}; {_HOW}") from error
 
 
-def _time(text: str) -> tuple[int, int]:
-    if _EPOCH.fullmatch(text):
-        found = _epoch(text)
+def _time(text: str, unit_ns: int | None = None) -> tuple[int, int]:
+    if (number := _NUMBER.fullmatch(text)) is not None:
+        found = (unit_ns is None and calendar_digits(text)) or _number(text, number, unit_ns)
     elif (match := _ISO.fullmatch(text)) is not None:
         found = _iso(text, match)
     else:
@@ -112,19 +172,46 @@ def _why(error: Exception) -> str:
 
 
 def epoch_unit_ns(digits: int) -> int:
-    """Unit of an epoch number by the digits of its whole part: s, ms, us or ns, as ns."""
-    if digits <= 11:
+    """Unit of an epoch number by the digits of its whole part: s, ms, us or ns, as ns.
+
+    No longer number is a time before 2262 in the coarser unit.
+    """
+    if digits <= 10:
         return 1_000_000_000
-    if digits <= 14:
+    if digits <= 13:
         return 1_000_000
-    return 1_000 if digits <= 17 else 1
+    return 1_000 if digits <= 16 else 1
 
 
-def _epoch(text: str) -> tuple[int, int]:
-    whole, _, fraction = text.partition(".")
-    unit = epoch_unit_ns(len(whole.lstrip("-")))
-    exact = Fraction(text) * unit
-    return exact.numerator // exact.denominator, max(unit // 10 ** len(fraction), 1)
+def calendar_digits(text: str) -> tuple[int, int] | None:
+    """Time and resolution of digits like ``20100301``, ``201003010030`` or ``20100301003000``; None if they are none.
+
+    Epoch numbers that look like it lie in 1976 (as ms) or after 2030 (as s).
+    """
+    if not _CALENDAR.fullmatch(text):
+        return None
+    pattern = "%Y%m%d%H%M%S"[: min(len(text), 14) - 2]
+    try:
+        moment = datetime.strptime(text[:14], pattern).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    ns = int(moment.timestamp()) * 1_000_000_000 + int(text[14:] or 0) * 1_000_000
+    return ns, _CALENDAR_RESOLUTION_NS[len(text)]
+
+
+def _number(text: str, parts: re.Match[str], unit_ns: int | None) -> tuple[int, int]:
+    """Time and resolution of a number, exact whatever its digits."""
+    whole, fraction, exponent = parts[1], parts[2] or "", int(parts[3] or 0)
+    exact = Fraction(text)
+    if unit_ns is None:
+        # Digits of the value, not of how it is written.
+        digits = len(whole) if exponent == 0 else len(str(abs(int(exact))))
+        if digits not in _EPOCH_DIGITS:
+            raise ValueError
+        unit_ns = epoch_unit_ns(digits)
+    exact *= unit_ns
+    resolution = Fraction(unit_ns) * Fraction(10) ** (exponent - len(fraction))
+    return exact.numerator // exact.denominator, max(int(resolution), 1)
 
 
 def _iso(text: str, match: re.Match[str]) -> tuple[int, int]:
@@ -136,6 +223,8 @@ def _iso(text: str, match: re.Match[str]) -> tuple[int, int]:
     ns = int(np.datetime64(whole, "s").astype(np.int64)) * 1_000_000_000 + int(digits.ljust(9, "0"))
     if zone and zone != "Z":
         hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
+        if minutes > 59 or hours * 60 + minutes > _WIDEST_ZONE_MINUTES:
+            raise ValueError("its zone is not between -14:00 and +14:00")
         offset = (hours * 60 + minutes) * 60_000_000_000
         ns -= offset if zone[0] == "+" else -offset
     if time is None:
@@ -143,168 +232,3 @@ def _iso(text: str, match: re.Match[str]) -> tuple[int, int]:
     if seconds is None:
         return ns, 60_000_000_000
     return ns, 10 ** (9 - len(digits))
-
-
-def blocks_of(batches: Iterator[Batch], signal: str, options: Options) -> Iterator[Block]:
-    """Blocks of all value columns; a single one is the signal itself, more are ``signal/column``.
-
-    Raises:
-        BadSourceError: no rows, no value column, no time column and no rate, or times
-            that are not regular.
-    """
-    rate = options.rate
-    rows = breaks = 0
-    previous: tuple[int, int] | None = None
-    for batch in batches:
-        count = len(next(iter(batch.values.values()), np.empty(0)))
-        if not batch.values:
-            raise BadSourceError("has no numeric column beside the time")
-        if count == 0:
-            continue
-        if batch.times is None:
-            if rate is None:
-                raise BadSourceError(
-                    "has no time column; a recording needs one named like 'time', or a sample rate with rate=HZ"
-                )
-            start = options.start if rows == 0 else None
-            yield from _columns(batch, slice(0, count), rate, start, signal, options)
-            rows += count
-            continue
-        rate = rate or _rate(batch)
-        cuts = _cuts(batch.times, batch.resolution_ns, rate, previous)
-        rows += count
-        breaks += len(cuts) - (cuts[:1] == [0])
-        if breaks > max(_FEW, _BREAKS_SHARE * rows):
-            raise BadSourceError(
-                f"its times are not regular: {breaks} breaks in {rows} rows at "
-                f"{float(rate):.6g} Hz; resample it, or state the true rate with rate=HZ"
-            )
-        edges = [*([] if cuts[:1] == [0] else [0]), *cuts, count]
-        for first, end in pairwise(edges):
-            _check_line(batch, first, end, rate)
-            stamp = Stamp(int(batch.times[first]), batch.resolution_ns)
-            yield from _columns(batch, slice(first, end), rate, stamp, signal, options)
-        previous = (int(batch.times[-1]), batch.resolution_ns)
-    if rows == 0:
-        raise BadSourceError("holds no rows; leave it out")
-
-
-def _columns(
-    batch: Batch, rows: slice, rate: Fraction, start: Stamp | None, signal: str, options: Options
-) -> Iterator[Block]:
-    for name, values in batch.values.items():
-        yield Block(
-            signal=signal if len(batch.values) == 1 else f"{signal}/{_component(name)}",
-            samples=np.ascontiguousarray(values[rows]),
-            rate=rate,
-            start=start,
-            unit=options.unit,
-            attrs={"column": name},
-        )
-
-
-def _component(name: str) -> str:
-    """A column's name as part of a signal's name."""
-    return name.strip().replace("/", "_").replace(" ", "_") or "column"
-
-
-def _rate(batch: Batch) -> Fraction:
-    """The simplest rate that the times of a batch allow.
-
-    The typical period, blind to gaps, says which rows follow on each other; the ends
-    of the longest stretch of them, each known within the resolution, then bound the
-    rate, and so does the typical period itself.
-    """
-    times = batch.times
-    assert times is not None
-    if len(times) < 2:
-        raise BadSourceError("one row does not tell a sample rate; state it with rate=HZ")
-    steps = np.diff(times)
-    resolution = batch.resolution_ns
-    rows, span = _typical(times)
-    period = span / rows
-    even = np.abs(steps - period) <= 0.5 * period + resolution
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], even, [False])).astype(np.int8)))
-    starts, ends = edges[::2], edges[1::2]
-    breaks = len(steps) - int(np.count_nonzero(even))
-    # Digits as coarse as the samples would make a recording of almost anything.
-    allowed = max(_FEW if 5 * resolution <= period else 1, _BREAKS_SHARE * len(times))
-    few = len(times) < _ROWS and breaks > 0
-    if few or 2 * breaks >= len(steps) or breaks > allowed:
-        raise BadSourceError(
-            f"its times are not regular (steps from {steps.min() / 1e9:.6g} s to "
-            f"{steps.max() / 1e9:.6g} s); resample it, or state the true rate with rate=HZ"
-        )
-    longest = int(np.argmax(ends - starts))
-    first, last = int(starts[longest]), int(ends[longest])
-    low, high = _bounds(last - first, int(times[last] - times[first]), resolution)
-    middle = Fraction(rows * 1_000_000_000, span)
-    # A change of the time is as sharp as the samples are, if those are finer than the digits.
-    near = _bounds(rows, span, min(resolution, int(period) + 1))
-    if max(low, near[0]) <= min(high, near[1]):
-        low, high = max(low, near[0]), min(high, near[1])
-    middle = min(max(middle, low), high)
-    if middle >= 1:
-        return simplest_around(low, middle, high)
-    # Slow recordings have simple periods: 7 minutes rather than 1/419 Hz.
-    return 1 / simplest_around(1 / high, 1 / middle, 1 / low)
-
-
-def _typical(times: Times) -> tuple[int, int]:
-    """Rows and ns of a typical stretch: the lower median over windows of a few changes of the time.
-
-    Windows, because the steps of times as coarse as the samples alternate between
-    two values; a median, because a gap spoils the few windows that hold it.
-    """
-    changes = np.concatenate(([0], np.flatnonzero(np.diff(times)) + 1))
-    if len(changes) < 2 or times[-1] <= times[0]:
-        raise BadSourceError("its times do not increase; sort it by time")
-    # The first row need not be the first of its time.
-    inner = changes[1:] if len(changes) > 2 and len(changes) < len(times) else changes
-    window = max(1, min(_WINDOW, (len(inner) - 1) // 4))
-    rows = inner[window:] - inner[:-window]
-    spans = times[inner[window:]] - times[inner[:-window]]
-    order = np.argsort(spans / rows, kind="stable")
-    middle = order[(len(order) - 1) // 2]
-    if spans[middle] <= 0:
-        raise BadSourceError("its times do not increase; sort it by time")
-    return int(rows[middle]), int(spans[middle])
-
-
-def _bounds(rows: int, span: int, slack: int) -> tuple[Fraction, Fraction]:
-    """Least and greatest rate of `rows` samples in `span` ns, known within `slack`."""
-    count = rows * 1_000_000_000
-    # Only strictly inside: either stamp may be late by almost the resolution.
-    slack = min(slack, span // 2)
-    return Fraction(count, span + slack), Fraction(count, max(span - slack, 1))
-
-
-def _cuts(times: Times, resolution: int, rate: Fraction, previous: tuple[int, int] | None) -> list[int]:
-    """Rows at which a new stretch begins, including 0 where the batch does not follow on."""
-    period = 1e9 / float(rate)
-    steps = np.diff(times)
-    cuts = [int(i) + 1 for i in np.flatnonzero(np.abs(steps - period) > 0.5 * period + resolution)]
-    if previous is not None:
-        joined = abs(int(times[0]) - previous[0] - period) <= 0.5 * period + resolution
-        if not joined:
-            cuts.insert(0, 0)
-    return cuts
-
-
-def _check_line(batch: Batch, first: int, end: int, rate: Fraction) -> None:
-    """Refuse a stretch whose times bend away from its own average by more than its digits and jitter explain."""
-    times = batch.times
-    assert times is not None
-    if end - first < 3:
-        return
-    local = times[first:end] - times[first]
-    index = np.arange(end - first)
-    line = index * (float(local[-1]) / (end - first - 1))
-    worst = int(np.argmax(np.abs(local - line)))
-    period = 1e9 / float(rate)
-    if abs(local[worst] - line[worst]) > _OFF * period + batch.resolution_ns:
-        raise BadSourceError(
-            f"its times are not regular: row {batch.first_row + first + worst} is "
-            f"{abs(local[worst] - line[worst]) / 1e9:.6g} s off at {float(rate):.6g} Hz; "
-            "resample it, or state the true rate with rate=HZ"
-        )

@@ -6,10 +6,11 @@ Rules that hold whatever the format:
   files that know no time come in natural order of their names (``take2`` before
   ``take10``).
 - A file is read to its end before any of it is stored, so a file that turns out to
-  be damaged is refused whole. Files up to `_HELD_BYTES` are held in memory
-  meanwhile; longer ones are read twice.
+  be damaged is refused whole, unless its format knows which parts are good. Up to
+  `_HELD_BYTES` of decoded samples are held in memory meanwhile; files with more are
+  read twice.
 - A file that was imported before and has not changed is skipped, which is also how
-  an interrupted import resumes.
+  an interrupted import resumes. Of one that has changed only what is new is stored.
 - A bad file is reported with its path and reason, and the rest is imported. Errors
   of the store itself (disk full, read-only) end the import.
 """
@@ -17,7 +18,6 @@ Rules that hold whatever the format:
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,18 +27,20 @@ from typing import Any, Protocol
 
 from ..errors import BadSourceError, IsochronyError, UsageError
 from ..interrupts import unbroken
-from .block import Block, Options, Stamp
-from .registry import Format, format_named, format_of, formats
+from .block import Block, Omission, Options, Stamp
+from .sources import Match, Source, find_sources, printable_path
 
 __all__ = ["Source", "find_sources", "import_files"]
 
-_HELD_BYTES = 64 << 20
+_HELD_BYTES = 32 << 20
+# What a block costs beside its samples.
+_BLOCK_BYTES = 1024
+# Parts of a file that are named; more are counted.
+_OMISSIONS_TOLD = 5
 _PROGRESS_EVERY_S = 0.1
 _FOLLOW_EVERY_S = 1.0
 
 Progress = Callable[[int, int, int, int], None]
-# A layout template's answer for a path: signal and stamp, or None where it does not match.
-Match = Callable[[str], tuple[str, Stamp] | None]
 Summary = Mapping[str, Any]
 
 
@@ -49,112 +51,9 @@ class Session(Protocol):
     def block(self, signal: str, samples: Any, **description: Any) -> None: ...
     def done(self, source: str, size: int, mtime_ns: int) -> None: ...
     def reject(self, source: str, reason: str) -> None: ...
+    def report(self, source: str, reason: str) -> None: ...
     def commit(self) -> None: ...
     def finish(self) -> Summary: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One file to import.
-
-    Attributes:
-        path: of the file.
-        signal: its signal's name, unless the file itself names its signals.
-        format: None if nothing recognises the file.
-        size: in bytes.
-        mtime_ns: time of its last change.
-        stamp: when it begins, by its name.
-        problem: why it cannot be imported, found before reading it.
-    """
-
-    path: Path
-    signal: str
-    format: Format | None
-    size: int
-    mtime_ns: int
-    stamp: Stamp | None = None
-    problem: str | None = None
-
-
-def find_sources(
-    src: Path,
-    format_name: str | None = None,
-    match: Match | None = None,
-    before: Mapping[Path, Source] | None = None,
-) -> list[Source]:
-    """The files below a folder (or the one file), hidden ones and stores left out, in natural order.
-
-    Parameters:
-        src: an existing folder or file.
-        format_name: treat every file as this format; default: each by its content or suffix.
-        match: a layout template; a file that it does not match has a problem.
-        before: what an earlier look found, by path; files that are as they were then are not opened again.
-
-    Raises:
-        UsageError: `src` does not exist or the format is unknown.
-    """
-    if not src.exists():
-        raise UsageError(f"{src} does not exist; name a folder or a file of recordings")
-    forced = format_named(format_name) if format_name else None
-    root = src if src.is_dir() else src.parent
-    closed: list[OSError] = []
-    found = [_source(path, root, forced, match, (before or {}).get(path)) for path in _files(src, closed.append)]
-    return found + [_closed(error, root) for error in closed]
-
-
-def _closed(error: OSError, root: Path) -> Source:
-    """A folder that cannot be listed: nobody knows what is in it, so it counts as one recording that is refused."""
-    path = Path(error.filename)
-    name = path.relative_to(root).as_posix()
-    return Source(path, name, None, 0, 0, problem=f"cannot be listed ({error.strerror}); check its permissions")
-
-
-def _files(src: Path, closed: Callable[[OSError], None]) -> list[Path]:
-    if not src.is_dir():
-        return [src]
-    found = []
-    for folder, folders, names in os.walk(src, onerror=closed):
-        if ".isochrony" in folders:
-            # A store is no recording, also where it lies among them.
-            folders.clear()
-            continue
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(folder, name) for name in names if not name.startswith(".")]
-    return sorted(found, key=lambda path: _natural(str(path)))
-
-
-def _natural(text: str) -> list[tuple[int, int | str]]:
-    """Sort key by which ``take2`` comes before ``take10``."""
-    return [(0, int(part)) if part.isdigit() else (1, part) for part in re.split(r"(\d+)", text)]
-
-
-def _source(path: Path, root: Path, forced: Format | None, match: Match | None, before: Source | None) -> Source:
-    relative = path.relative_to(root)
-    signal = relative.with_suffix("").as_posix()
-    try:
-        status = path.stat()
-        if before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns):
-            return before
-        found = Source(path, signal, forced, status.st_size, status.st_mtime_ns)
-        if status.st_size == 0:
-            return replace(found, problem="is empty; fetch it again, or leave it out")
-        if forced is None:
-            found = replace(found, format=format_of(path))
-    except OSError as error:
-        return Source(path, signal, None, 0, 0, problem=f"cannot be read ({error.strerror}); check its permissions")
-    if found.format is None:
-        known = ", ".join(one.name for one in formats())
-        return replace(
-            found,
-            problem=f"no importer recognises it; name one with format= ({known}), "
-            "or give layout= and dtype= if its samples are raw",
-        )
-    if match is not None:
-        matched = match(relative.as_posix())
-        if matched is None:
-            return replace(found, problem="its name does not match the layout; rename it, or correct the layout")
-        found = replace(found, signal=matched[0], stamp=matched[1])
-    return found
 
 
 def import_files(
@@ -190,7 +89,8 @@ def import_files(
 
     Returns:
         The session's summary: ``signals``, ``files``, ``skipped``, ``bytes``, ``seconds``,
-        ``problems``.
+        ``problems`` (path and reason), and ``kept``: for each problem, whether samples of that
+        file are in the store all the same.
 
     Raises:
         UsageError: `src` does not exist, or the format is unknown.
@@ -208,7 +108,7 @@ def import_files(
     )
     sources = find_sources(Path(src), format, match)
     if not sources and not follow:
-        raise UsageError(f"{src} holds no files; name the folder that holds the recordings")
+        raise UsageError(f"{printable_path(src)} holds no files; name the folder that holds the recordings")
     feed = _Feed(session, options, progress)
     try:
         feed.all(sources)
@@ -220,9 +120,9 @@ def import_files(
             # Part of a long file: the last commit has no file without its provenance, and stays.
             raise
         if not follow:
-            session.finish()
+            feed.finish()
             raise
-    return session.finish()
+    return feed.finish()
 
 
 def _layout(template: str) -> Match:
@@ -231,9 +131,9 @@ def _layout(template: str) -> Match:
 
     layout = Layout(template)
 
-    def match(relative: str) -> tuple[str, Stamp] | None:
-        found = layout.match(relative)
-        return None if found is None else (found[0], Stamp(found[1], found[2]))
+    def match(relative: str) -> tuple[str, Stamp | None]:
+        signal, stamp = layout.match(relative)
+        return signal, None if stamp is None else Stamp(*stamp)
 
     return match
 
@@ -254,13 +154,15 @@ class _Feed:
     within: bool = False
     # Signals whose last block had a leap second in it: their next stamp may lie in another file.
     leapt: set[str] = field(default_factory=set)
+    # What of the sources was left out when they were read last.
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def all(self, sources: Iterable[Source]) -> None:
         """Import sources in order of time."""
         fresh = []
         for source in sources:
             if source.problem is not None:
-                self.session.reject(str(source.path), source.problem)
+                self.session.reject(printable_path(source.path), source.problem)
             elif not self.session.known(_key(source), source.size, source.mtime_ns):
                 fresh.append(source)
         self.bytes_total += sum(source.size for source in fresh)
@@ -275,18 +177,21 @@ class _Feed:
         """Sort key: files with a time by it; the sort is stable, so others keep their order."""
         if source.stamp is not None:
             return (0, source.stamp.ns)
+        parts = self._read(source)
         try:
-            first = next(self._read(source), None)
+            first = next((part for part in parts if isinstance(part, Block)), None)
         except (IsochronyError, OSError):
             # The same error comes again when the file is imported, and is reported there.
             return (1, 0)
         return (1, 0) if first is None or first.start is None else (0, first.start.ns)
 
-    def _read(self, source: Source) -> Iterator[Block]:
+    def _read(self, source: Source) -> Iterator[Block | Omission]:
         assert source.format is not None
         options = self.options
         if source.stamp is not None:
             options = replace(options, start=source.stamp)
+        if source.named and options.signal is None:
+            options = replace(options, signal=source.signal)
         try:
             yield from source.format.read(source.path, options.signal or source.signal, options)
         except (IsochronyError, OSError):
@@ -298,36 +203,65 @@ class _Feed:
                 f"cannot be read as {source.format.name} ({said}); fetch it again, or leave it out"
             ) from error
 
+    def _hold(self, source: Source) -> list[Block | Omission] | None:
+        """All parts of a file; None if they are too many to hold, after reading them all the same."""
+        parts: list[Block | Omission] | None = []
+        size = 0
+        for part in self._read(source):
+            if parts is None:
+                self._tell()
+                continue
+            size += _BLOCK_BYTES + (part.samples.nbytes if isinstance(part, Block) else 0)
+            if size > _HELD_BYTES:
+                parts = None
+            else:
+                parts.append(part)
+        return parts
+
     def _one(self, source: Source) -> None:
         try:
-            if source.size <= _HELD_BYTES:
-                blocks = list(self._read(source))
-                with unbroken():
-                    self._blocks(source, blocks)
+            held = self._hold(source)
+            if held is None:
+                self._parts(source, self._read(source))
             else:
-                for _ in self._read(source):
-                    self._tell()
-                self._blocks(source, self._read(source))
+                with unbroken():
+                    self._parts(source, held)
         except OSError as error:
             # Reading failed, or the store did: only the first is about this file.
             if isinstance(error, IsochronyError):
                 raise
-            self.session.reject(
-                str(source.path), f"cannot be read ({error.strerror or error}); check its permissions and its disk"
-            )
+            why = error.strerror or error
+            self.session.reject(_key(source), f"cannot be read ({why}); check its permissions and its disk")
         except (IsochronyError, ValueError, TypeError) as error:
-            self.session.reject(str(source.path), " ".join(str(error).split()))
+            self.session.reject(_key(source), " ".join(str(error).split()))
 
-    def _blocks(self, source: Source, blocks: Iterable[Block]) -> None:
+    def _parts(self, source: Source, parts: Iterable[Block | Omission]) -> None:
         self.within = True
+        left_out: list[str] = []
+        count = 0
         try:
-            for block in blocks:
-                self._block(source, block)
+            for part in parts:
+                if isinstance(part, Block):
+                    self._block(source, part)
+                    continue
+                count += 1
+                if count <= _OMISSIONS_TOLD:
+                    left_out.append(part.reason)
             self.session.done(_key(source), source.size, source.mtime_ns)
         except BaseException as error:
             self.within = isinstance(error, KeyboardInterrupt)
             raise
         self.within = False
+        self.left_out.pop(_key(source), None)
+        if count:
+            more = f"; and {count - _OMISSIONS_TOLD} more" if count > _OMISSIONS_TOLD else ""
+            self.left_out[_key(source)] = f"the rest is imported, but not: {'; '.join(left_out)}{more}"
+
+    def finish(self) -> Summary:
+        """End the import. A file that grew while it was followed is reported once, as it was last."""
+        for source, reason in self.left_out.items():
+            self.session.report(source, reason)
+        return self.session.finish()
 
     def _block(self, source: Source, block: Block) -> None:
         self.session.block(
@@ -357,7 +291,7 @@ class _Feed:
 
 def _key(source: Source) -> str:
     """How provenance names a file."""
-    return str(source.path.resolve())
+    return printable_path(source.path.resolve())
 
 
 def _follow(src: Path, format_name: str | None, match: Match | None, feed: _Feed, sources: list[Source]) -> None:

@@ -35,7 +35,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
         raise UsageError("a NumPy array does not know its sample rate; give it with rate=HZ")
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, OverflowError, MemoryError) as error:
         raise BadSourceError(f"cannot be read as .npy ({error}); save it again with numpy.save") from error
     if array.ndim not in (1, 2) or array.size == 0:
         raise BadSourceError(f"has shape {array.shape}; expected (samples,) or (samples, channels)")

@@ -1,13 +1,20 @@
 """Parquet files by pyarrow: a time column and numeric columns.
 
 The time column is the first of a timestamp type, else the one whose name says so
-(whole numbers count s, ms, us or ns since 1970 by their size). Times without a
-zone are UTC.
+(numbers count in the unit that the name states, else s, ms, us or ns since 1970 by the
+digits of the first one, which must be 9 at least). Times without a zone are UTC. A file that `isochrony export` or
+`sink_parquet` wrote comes back as one signal, with its name, rate and unit: they stand
+in the schema's metadata.
+
+Batches are read whose rows take at most `_BATCH_BYTES`, however well they are compressed. Pages are decoded whole;
+what is larger than `MOST_PAGE_BYTES` is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +22,33 @@ import numpy as np
 
 from ..errors import BadSourceError
 from ..extras import require
-from .block import Block, Options
-from .columns import Batch, Times, blocks_of, epoch_unit_ns, is_time_name, parse_times
+from .block import Block, Options, Samples
+from .columns import (
+    Batch,
+    Times,
+    calendar_digits,
+    epoch_unit_ns,
+    is_elapsed,
+    is_time_name,
+    parse_times,
+    time_unit_ns,
+)
+from .parquet_pages import check_pages
 from .registry import Format
+from .stretches import Column, blocks_of, default_columns
 from .table import values_of
 
 __all__ = ["FORMAT", "read"]
 
 _BATCH_ROWS = 1 << 18
+_BATCH_BYTES = 8 << 20
+# What a value of a type without a fixed width takes, in our guess.
+_LOOSE_BYTES = 64
 _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_INDEX = "index"
+_MOST_NS = (1 << 63) - 1
+# Smaller numbers do not say their unit: they have fewer than nine digits.
+_LEAST_EPOCH = 100_000_000
 
 
 def recognises(head: bytes) -> bool:
@@ -48,8 +73,211 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
             f"cannot be read as Parquet ({_one_line(error)}); fetch it again, or leave it out"
         ) from error
     with file:
-        time = _time_column(pyarrow, file.schema_arrow, options)
-        yield from blocks_of(_batches(pyarrow, file, time), signal, options)
+        table = _Table(pyarrow, path, file, _Known.of(file.schema_arrow), options)
+        if options.rate is None and table.known.rate is not None:
+            options = replace(options, rate=table.known.rate)
+        columns = table.columns(signal, options)
+        known = table.known
+        for block in blocks_of(table.batches(list(columns)), signal, options, columns):
+            yield replace(block, scale=known.scale, offset=known.offset) if known.signal is not None else block
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the schema's metadata says of a file that we wrote."""
+
+    signal: str | None = None
+    rate: Fraction | None = None
+    unit: str | None = None
+    scale: float = 1.0
+    offset: float = 0.0
+
+    @classmethod
+    def of(cls, schema: Any) -> _Known:
+        stated: Mapping[bytes, bytes] = schema.metadata or {}
+        texts = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in stated.items()}
+        try:
+            rate = Fraction(texts["isochrony.rate"])
+            return cls(
+                signal=texts["isochrony.signal"],
+                rate=rate if rate > 0 else None,
+                unit=texts.get("isochrony.unit") or None,
+                scale=float(texts.get("isochrony.scale", 1.0)),
+                offset=float(texts.get("isochrony.offset", 0.0)),
+            )
+        except (KeyError, ValueError, ZeroDivisionError):
+            return cls()
+
+
+class _Table:
+    """A Parquet file as batches of columns."""
+
+    def __init__(self, pyarrow: Any, path: Path, file: Any, known: _Known, options: Options) -> None:
+        self._path = path
+        self._pyarrow = pyarrow
+        self._file = file
+        self._schema = file.schema_arrow
+        self._time = _time_column(pyarrow, self._schema, options)
+        self._unit_ns = None if self._time is None else time_unit_ns(self._time)
+        # What the first number of a time column without a unit says of all: digits of the calendar, or the unit.
+        self._calendar: bool | None = None
+        self._epoch_unit_ns: int | None = None
+        names = [str(name) for name in self._schema.names if name != self._time]
+        if len(names) > 1 and _INDEX in names and self._is_count():
+            names.remove(_INDEX)
+        self._names = names
+        # Tables of windows or rows have the metadata too, but are several signals.
+        self.known = known if len(names) == 1 else _Known()
+
+    def columns(self, signal: str, options: Options) -> dict[str, Column]:
+        """What becomes of the value columns."""
+        if self.known.signal is None:
+            return default_columns(self._names, signal, None)
+        return {self._names[0]: Column(options.signal or self.known.signal, self.known.unit)}
+
+    def _is_count(self) -> bool:
+        """Whether the column `index` counts samples: whole numbers that rise, without a jump if there are no times."""
+        if not self._pyarrow.types.is_integer(self._schema.field(_INDEX).type):
+            return False
+        last = None
+        row = 1
+        for table in self._read([_INDEX]):
+            column = table.column(0)
+            if column.null_count:
+                return False
+            numbers = column.to_numpy().astype(np.int64)
+            if last is not None:
+                numbers = np.concatenate(([last], numbers))
+            steps = np.diff(numbers)
+            if (steps <= 0).any():
+                return False
+            if self._time is None and (steps != 1).any():
+                at = int(np.flatnonzero(steps != 1)[0])
+                raise BadSourceError(
+                    f"row {row + at + (last is None)}: its index jumps from {numbers[at]} to {numbers[at + 1]}, and "
+                    "without a time column a gap cannot be placed; export its stretches to files of their own"
+                )
+            row += table.num_rows
+            last = int(numbers[-1]) if len(numbers) else last
+        return True
+
+    def _read(self, names: list[str]) -> Iterator[Any]:
+        check_pages(self._path, self._file.metadata, names)
+        width = sum(self._width(self._schema.field(name).type) for name in names)
+        rows = max(min(_BATCH_ROWS, _BATCH_BYTES // max(width, 1)), 1)
+        done = 1
+        try:
+            for table in self._file.iter_batches(batch_size=rows, columns=names):
+                yield table
+                done += table.num_rows
+        except (self._pyarrow.ArrowInvalid, OSError) as error:
+            raise BadSourceError(
+                f"is damaged after row {done} ({_one_line(error)}); fetch it again, or leave it out"
+            ) from error
+
+    @staticmethod
+    def _width(kind: Any) -> int:
+        try:
+            return max(int(kind.bit_width) // 8, 1)
+        except ValueError:
+            return _LOOSE_BYTES
+
+    def batches(self, names: list[str]) -> Iterator[Batch]:
+        """Times and values of the rows."""
+        row = 1
+        resolution = None
+        elapsed = None
+        for table in self._read([*names, *([] if self._time is None else [self._time])]):
+            times = None
+            if self._time is not None:
+                times, finest = self._times(table.column(self._time), row)
+                if elapsed is None and len(times):
+                    elapsed = is_elapsed(int(times[0]), self._unit_ns)
+                resolution = min(finest, resolution or finest)
+            values = {name: self._values(table.column(name), name, row) for name in names}
+            yield Batch(times, resolution or 1, values, row, bool(elapsed))
+            row += table.num_rows
+
+    def _values(self, column: Any, name: str, row: int) -> Samples:
+        kind = column.type
+        if (
+            self.known.signal is not None
+            and self._pyarrow.types.is_fixed_size_list(kind)
+            and kind.list_size == 2
+            and str(kind.value_type) in ("float", "double")
+            and not column.null_count
+        ):
+            # Complex numbers as their two parts.
+            parts = column.flatten().to_numpy(zero_copy_only=False)
+            return np.ascontiguousarray(parts).view("c8" if parts.dtype == "f4" else "c16")
+        return values_of(column, name, row)
+
+    def _times(self, column: Any, row: int) -> tuple[Times, int]:
+        """Times in ns and their resolution in ns."""
+        types = self._pyarrow.types
+        if column.null_count:
+            at = column.is_null().to_pylist().index(True)
+            raise BadSourceError(f"row {row + at}: the time is empty")
+        kind = column.type
+        if types.is_timestamp(kind):
+            unit = _UNIT_NS[kind.unit]
+            return _scaled(column.cast(self._pyarrow.int64()).to_numpy(), unit, row), unit
+        if types.is_string(kind) or types.is_large_string(kind):
+            return parse_times(column.to_pylist(), row, self._unit_ns)
+        if types.is_integer(kind):
+            values = column.to_numpy()
+            if self._unit_ns is None and len(values) and self._calendar is None:
+                self._calendar = calendar_digits(str(values[0])) is not None
+            if self._calendar:
+                return parse_times([str(value) for value in values], row)
+            unit = self._unit_of(values, row)
+            return _scaled(values, unit, row), unit
+        if types.is_floating(kind):
+            return self._float_times(column.to_numpy().astype("f8"), row)
+        raise BadSourceError(f"its time column holds {kind}; use timestamps or epoch numbers")
+
+    def _unit_of(self, values: Any, row: int) -> int:
+        """The unit of the column's numbers, by its name or by the first of them."""
+        if self._unit_ns is not None or not len(values):
+            return self._unit_ns or 1
+        small = np.flatnonzero((values > -_LEAST_EPOCH) & (values < _LEAST_EPOCH))
+        if len(small):
+            # Says what is wrong with it, as with the same text in a CSV file.
+            parse_times([str(values[small[0]])], row + int(small[0]))
+        if self._epoch_unit_ns is None:
+            self._epoch_unit_ns = epoch_unit_ns(len(str(abs(int(values[0])))))
+        return self._epoch_unit_ns
+
+    def _float_times(self, values: Any, row: int) -> tuple[Times, int]:
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if len(wrong):
+            raise BadSourceError(
+                f"row {row + int(wrong[0])}: {values[wrong[0]]} is not a time; correct it, or drop the row"
+            )
+        largest = float(np.abs(values).max()) if len(values) else 0.0
+        unit = self._unit_of(values, row)
+        # A double of epoch seconds resolves about 240 ns; say so rather than pretend.
+        whole = np.floor(values)
+        if largest * unit > _MOST_NS - unit:
+            _out_of_range(row + int(np.argmax(np.abs(values))))
+        times = whole.astype(np.int64) * unit + np.floor((values - whole) * unit).astype(np.int64)
+        return times, max(int(np.ceil(np.spacing(largest) * unit)), 1)
+
+
+def _largest(values: Any) -> int:
+    return max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
+
+
+def _scaled(values: Any, unit: int, row: int) -> Times:
+    """Whole numbers of a unit as ns; NumPy would wrap round beyond its range without a word."""
+    if _largest(values) > _MOST_NS // unit:
+        _out_of_range(row + int(np.argmax(np.abs(values.astype(object)))))
+    times: Times = values.astype(np.int64) * unit
+    return times
+
+
+def _out_of_range(row: int) -> None:
+    raise BadSourceError(f"row {row}: its time is not between the years 1678 and 2262; correct it, or drop the row")
 
 
 def _time_column(pyarrow: Any, schema: Any, options: Options) -> str | None:
@@ -61,48 +289,6 @@ def _time_column(pyarrow: Any, schema: Any, options: Options) -> str | None:
         if pyarrow.types.is_timestamp(one.type):
             return str(one.name)
     return next((name for name in schema.names if is_time_name(name)), None)
-
-
-def _batches(pyarrow: Any, file: Any, time: str | None) -> Iterator[Batch]:
-    row = 1
-    resolution = None
-    try:
-        for table in file.iter_batches(batch_size=_BATCH_ROWS):
-            times = None
-            if time is not None:
-                times, finest = _times(pyarrow, table.column(time), row)
-                resolution = min(finest, resolution or finest)
-            values = {name: values_of(table.column(name), name, row) for name in table.schema.names if name != time}
-            yield Batch(times, resolution or 1, values, row)
-            row += table.num_rows
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise BadSourceError(
-            f"is damaged after row {row} ({_one_line(error)}); fetch it again, or leave it out"
-        ) from error
-
-
-def _times(pyarrow: Any, column: Any, row: int) -> tuple[Times, int]:
-    """Times in ns and their resolution in ns."""
-    if column.null_count:
-        at = column.is_null().to_pylist().index(True)
-        raise BadSourceError(f"row {row + at}: the time is empty")
-    kind = column.type
-    if pyarrow.types.is_timestamp(kind):
-        unit = _UNIT_NS[kind.unit]
-        return column.cast(pyarrow.int64()).to_numpy() * unit, unit
-    if pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind):
-        return parse_times(column.to_pylist(), row)
-    values = column.to_numpy()
-    largest = float(np.abs(values).max()) if len(values) else 0.0
-    unit = epoch_unit_ns(len(str(int(largest))))
-    if pyarrow.types.is_integer(kind):
-        return values.astype(np.int64) * unit, unit
-    if pyarrow.types.is_floating(kind):
-        # A double of epoch seconds resolves about 240 ns; say so rather than pretend.
-        whole = np.floor(values)
-        times = whole.astype(np.int64) * unit + np.floor((values - whole) * unit).astype(np.int64)
-        return times, max(int(np.ceil(np.spacing(largest) * unit)), 1)
-    raise BadSourceError(f"its time column holds {kind}; use timestamps or epoch numbers")
 
 
 def _one_line(error: Exception) -> str:

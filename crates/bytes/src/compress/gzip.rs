@@ -48,8 +48,16 @@ impl Format for Gzip {
     }
 }
 
-/// A member's decoder; none before the first and between two.
-pub(super) struct Gunzip(Option<Decompress>);
+/// Decodes members that follow one another, and the zeros behind the last one with which tapes and archives are padded.
+#[derive(Default)]
+pub(super) struct Gunzip {
+    /// A member's decoder; none before the first and between two.
+    member: Option<Decompress>,
+    /// A member has ended.
+    ended: bool,
+    /// Zeros followed the last member.
+    padded: bool,
+}
 
 impl Decoder for Gunzip {
     const NAME: &'static str = "gunzip";
@@ -61,20 +69,31 @@ impl Decoder for Gunzip {
     }
 
     fn open((): ()) -> Result<Self, String> {
-        Ok(Self(None))
+        Ok(Self::default())
     }
 
     fn step(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), String> {
+        if self.member.is_none() && self.ended {
+            let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+            self.padded |= zeros > 0;
+            if zeros > 0 {
+                return Ok((zeros, false));
+            }
+            if self.padded && !bytes.is_empty() {
+                return Err("more follows the zeros behind the last member".into());
+            }
+        }
         // gzip's window is 2^15.
-        let decoder = self.0.get_or_insert_with(|| Decompress::new_gzip(15));
+        let decoder = (self.member).get_or_insert_with(|| Decompress::new_gzip(15));
         let before = decoder.total_in();
         let status = decoder
             .decompress_vec(bytes, out, FlushDecompress::None)
             .map_err(|error| error.to_string())?;
         let taken = (decoder.total_in() - before) as usize;
         if status == Status::StreamEnd {
-            self.0 = None;
+            self.member = None;
+            self.ended = true;
         }
-        Ok((taken, self.0.is_some()))
+        Ok((taken, self.member.is_some()))
     }
 }

@@ -296,3 +296,35 @@ fn compressing_beside_a_hash_changes_neither() {
     assert_eq!(together[0], run(&["sha256"], &bytes, &[]).unwrap().0[0]);
     assert_eq!(together[2], run(&["crc32c"], &bytes, &[]).unwrap().0[0]);
 }
+
+/// As gzip(1) takes it: tapes and archives pad the last member with zeros.
+#[test]
+fn zeros_behind_the_last_member_are_padding_and_anything_else_is_not() {
+    let bytes = sample(3000);
+    let members = [
+        compressed("gzip", &bytes, &[]),
+        compressed("gzip", &bytes, &[1000]),
+    ]
+    .concat();
+    let twice = [&bytes[..], &bytes].concat();
+    for zeros in [1, 2, 10, 511, 70_000] {
+        let padded = [&members[..], &vec![0; zeros]].concat();
+        for cuts in [
+            &[][..],
+            &[1, members.len() - 1, members.len(), members.len() + 1],
+        ] {
+            let (_, back) = run(&["gunzip"], &padded, cuts).unwrap();
+            assert!(back == twice, "{zeros} {cuts:?}");
+        }
+        if let Some(back) = through("gzip", &["-dcq"], &padded) {
+            assert!(back == twice);
+        }
+        // What follows the padding is no member, and no padding either.
+        for rest in [&members[..], b"x"] {
+            let followed = [&padded[..], rest].concat();
+            let error = run(&["gunzip"], &followed, &[]).unwrap_err().to_string();
+            assert!(error.contains("zeros behind the last member"), "{error}");
+        }
+    }
+    run(&["gunzip"], &[0; 100], &[]).unwrap_err();
+}

@@ -83,15 +83,22 @@ impl<T: Precision> Fir<T> {
                 "finite numbers",
             ));
         }
-        let spectral = match method {
-            FirMethod::Direct => false,
-            FirMethod::Fft => true,
-            FirMethod::Auto => taps.len() >= FFT_FROM,
-        };
+        let spectral = is_spectral(taps.len(), method);
         Ok(Self {
             direct: Direct::new(isa, taps),
             spectral: spectral.then(|| Spectral::new(isa, taps)),
         })
+    }
+
+    /// Bytes that filters of so many taps need, before one is made. So long filters are computed by transforms, unless the
+    /// method says otherwise.
+    #[must_use]
+    pub fn bytes(taps: usize, method: FirMethod) -> u64 {
+        let direct = 2 * taps.saturating_add(BLOCK) as u64 * size_of::<T>() as u64;
+        match is_spectral(taps, method) {
+            true => direct + super::overlap_save::bytes::<T>(taps),
+            false => direct,
+        }
     }
 
     /// Results by which this filter is behind: of each call's results the first so many samples of a signal are of
@@ -127,6 +134,15 @@ impl<T: Precision> Fir<T> {
             Some(spectral) => spectral.process(&self.direct.reversed, input, output),
         }
         Ok(())
+    }
+}
+
+/// Whether results are computed by transforms.
+fn is_spectral(taps: usize, method: FirMethod) -> bool {
+    match method {
+        FirMethod::Direct => false,
+        FirMethod::Fft => true,
+        FirMethod::Auto => taps >= FFT_FROM,
     }
 }
 

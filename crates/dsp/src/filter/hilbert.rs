@@ -38,16 +38,46 @@ pub fn hilbert(
             allowed,
         ));
     }
-    // From -1 at -low_hz to 1 at low_hz: a step of two, and so a ripple of twice what a filter of one has.
-    let attenuation = attenuation_db + 6.0;
     // The step's width is none of the caller's parameters: what is wrong with it is wrong with the corner.
-    let taps = kaiser_taps(operator, attenuation, 2.0 * low_hz, rate).map_err(|why| match why {
-        DspError::Parameter { allowed, .. } => {
-            parameter_error(operator, "low_hz", format!("{low_hz} Hz"), allowed)
+    let needed = |attenuation| {
+        kaiser_taps(operator, attenuation, 2.0 * low_hz, rate).map_err(|why| match why {
+            DspError::Parameter { allowed, .. } => {
+                parameter_error(operator, "low_hz", format!("{low_hz} Hz"), allowed)
+            }
+            other => other,
+        })
+    };
+    let target = MARGIN * 10f64.powf(-attenuation_db / 20.0);
+    // From -1 at -low_hz to 1 at low_hz: a step of two, and so a ripple of twice what a filter of one has.
+    let mut attenuation = attenuation_db + 6.0;
+    let mut middle = needed(attenuation)? / 2;
+    // The estimate of a Kaiser window's length and shape is good for many taps only: what comes out decides.
+    for _ in 0..TRIES {
+        let taps = windowed(middle, kaiser_beta(attenuation));
+        let error = largest_error(&taps, low_hz / rate);
+        if error <= target {
+            return Ok(taps);
         }
-        other => other,
-    })?;
-    let (middle, beta) = ((taps / 2) as i64, kaiser_beta(attenuation));
+        attenuation += (20.0 * (error / target).log10()).max(0.05);
+        middle = (middle + 1).max(needed(attenuation)? / 2);
+    }
+    Err(parameter_error(
+        operator,
+        "attenuation_db",
+        format!("{attenuation_db} dB"),
+        "less, which rounding of the taps allows".to_owned(),
+    ))
+}
+
+/// Part of the stated error that a design may have where it is measured: between those places, and beyond the ripples that
+/// are looked at, it may be a little greater.
+const MARGIN: f64 = 0.97;
+/// Designs that are tried before the taps are found to be unable to do better.
+const TRIES: usize = 64;
+
+/// `2 / (pi n)` of the odd n from `-middle` to `middle`, under a Kaiser window.
+fn windowed(middle: usize, beta: f64) -> Vec<f64> {
+    let middle = middle.max(1) as i64;
     let tap = |n: i64| {
         if n % 2 == 0 {
             return 0.0;
@@ -56,5 +86,65 @@ pub fn hilbert(
         let window = bessel_i0(beta * ((1.0 - part) * (1.0 + part)).sqrt()) / bessel_i0(beta);
         2.0 / (PI * n as f64) * window
     };
-    Ok((-middle..=middle).map(tap).collect())
+    (-middle..=middle).map(tap).collect()
+}
+
+/// The greatest distance of the gain from 1 between `low` and a half less `low`, in cycles a sample.
+///
+/// Ripples grow towards the steps at 0 and at a half, between which the gain is symmetric: those next to `low` decide.
+fn largest_error(taps: &[f64], low: f64) -> f64 {
+    const RIPPLES: usize = 24;
+    const POINTS: usize = 16;
+    let middle = taps.len() / 2;
+    let span = (0.25 - low).min(RIPPLES as f64 / taps.len() as f64);
+    let odd: Vec<f64> = taps[middle..].iter().skip(1).step_by(2).copied().collect();
+    let steps = RIPPLES * POINTS;
+    let at = |step| low + span * step as f64 / steps as f64;
+    (0..=steps)
+        .map(|step| (gain(&odd, at(step)) - 1.0).abs())
+        .fold(0.0, f64::max)
+}
+
+/// The gain at a frequency, in cycles a sample, of the taps 1, 3, 5, ... behind the middle.
+///
+/// Sines come of turning the one before by the same angle, which is several times as fast as asking for each; they are
+/// asked for anew so often that no rounding adds up.
+fn gain(odd: &[f64], cycles: f64) -> f64 {
+    const TURNS: usize = 32;
+    let turn = 2.0 * PI * cycles;
+    let (sin_step, cos_step) = (2.0 * turn).sin_cos();
+    let mut gain = 0.0;
+    for (block, taps) in odd.chunks(TURNS).enumerate() {
+        let first = (2 * block * TURNS + 1) as f64;
+        let (mut sin, mut cos) = (turn * first).sin_cos();
+        for tap in taps {
+            gain += tap * sin;
+            (sin, cos) = (
+                sin * cos_step + cos * sin_step,
+                cos * cos_step - sin * sin_step,
+            );
+        }
+    }
+    2.0 * gain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gain_is_the_sum_of_all_sines() {
+        for (middle, cycles) in [(1, 0.1), (31, 0.249), (5001, 1e-5), (20_001, 0.0123)] {
+            let taps = windowed(middle, 5.0);
+            let odd: Vec<f64> = taps[middle + 1..].iter().step_by(2).copied().collect();
+            let slow: f64 = (1..=middle)
+                .step_by(2)
+                .map(|n| 2.0 * taps[middle + n] * (2.0 * PI * cycles * n as f64).sin())
+                .sum();
+            assert!(
+                (gain(&odd, cycles) - slow).abs() < 1e-12,
+                "{middle} {cycles}"
+            );
+        }
+    }
 }

@@ -32,9 +32,23 @@ pub(super) struct Spectral<T: Precision> {
     scratch: Vec<Complex<T>>,
 }
 
-/// Length of the transforms: several times the taps, so that most of a block is results.
+/// Taps from which transforms are as short as is sensible: longer ones leave the caches, and need more memory.
+const LONG: usize = 1 << 16;
+
+/// Length of the transforms: several times the taps, so that most of a block is results; twice to four times the taps of
+/// very long filters.
 fn transform_length(taps: usize) -> usize {
-    (4 * taps).next_power_of_two().max(1024)
+    let times = if taps < LONG { 4 } else { 2 };
+    (times * taps).next_power_of_two().max(1024)
+}
+
+/// Bytes of a filter of so many taps, with the factors of its transforms.
+pub(super) fn bytes<T>(taps: usize) -> u64 {
+    let length = transform_length(taps) as u64;
+    let block = length + 1 - taps as u64;
+    // Gains, values, scratch memory, and the factors of both transforms; then the row and the results.
+    let numbers = 2 * 5 * length + taps as u64 + 4 * block;
+    numbers * size_of::<T>() as u64
 }
 
 impl<T: Precision> Spectral<T> {

@@ -300,7 +300,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
         Unary::Trunc => rounded!(Trunc),
         Unary::Floor => rounded!(Floor),
         Unary::Ceil => rounded!(Ceil),
-        Unary::Round => rounded!(Round),
+        Unary::Round | Unary::Rint => rounded!(Round),
     }
 }
 

@@ -22,7 +22,7 @@ fn refused(name: &str, operands: &[&str]) -> bool {
         .any(|operand| operand.starts_with("complex"));
     let functions = [
         "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh",
-        "round", "pow",
+        "round", "rint", "pow",
     ];
     (complex && functions.contains(&name)) || (name == "pow" && operands == ["bool", "int"])
 }

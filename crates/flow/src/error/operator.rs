@@ -53,6 +53,17 @@ pub enum OpErrorKind {
         /// The cap.
         cap: u64,
     },
+    /// What a run gathers is more than the machine has memory for.
+    #[error(
+        "{more} bytes more beside the {gathered} that the result has already do not fit into this machine's memory; keep it \
+         in a signal (sink) or a file (sink_parquet, sink_wav), or collect less at a time (between, limit)"
+    )]
+    ResultTooLarge {
+        /// Bytes that were gathered.
+        gathered: u64,
+        /// Bytes that come to them.
+        more: u64,
+    },
     /// Inputs of a fan-in drifted apart until their queues were full.
     #[error(
         "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the cap of {cap}; \
@@ -153,6 +164,7 @@ impl OpError {
             OpErrorKind::OutOfStep { .. } => "out_of_step",
             OpErrorKind::NoThread => "no_thread",
             OpErrorKind::MemoryCap { .. } => "memory_cap",
+            OpErrorKind::ResultTooLarge { .. } => "result_too_large",
             OpErrorKind::FanInStarved { .. } => "fan_in_starved",
             OpErrorKind::LoopSkipped { .. } => "loop_skipped",
             OpErrorKind::LoopStarved { .. } => "loop_starved",

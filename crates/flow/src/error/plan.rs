@@ -1,5 +1,7 @@
 //! Why a plan cannot be made.
 
+use isochrony_store::StoreError;
+
 /// Why a plan cannot be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -88,6 +90,29 @@ pub enum PlanError {
         /// What is legal.
         legal: String,
     },
+    /// A size that follows from a parameter and that there is no memory for.
+    #[error(
+        "{operator}{}: {parameter}={value} needs {bytes} bytes of tables, but {limit} bytes {limited_by}; make {parameter} \
+         smaller{}",
+        node.map_or(String::new(), |node| format!(" (node {node})")),
+        if node.is_some() { ", or raise memory=" } else { "" }
+    )]
+    TooLarge {
+        /// Name of the operator.
+        operator: &'static str,
+        /// Its number in the plan that was to run.
+        node: Option<usize>,
+        /// The parameter that the size follows from.
+        parameter: &'static str,
+        /// Its value.
+        value: u64,
+        /// Bytes that are needed.
+        bytes: u64,
+        /// Bytes that there are.
+        limit: u64,
+        /// What has no more of them.
+        limited_by: &'static str,
+    },
     /// An expression that cannot be computed of this input.
     #[error("{operator}: {error}")]
     Expression {
@@ -144,6 +169,14 @@ pub enum PlanError {
         /// What is wrong where.
         why: String,
     },
+    /// An operator of the user's own that refuses its inputs, or fails to say what comes of them.
+    #[error("{operator} cannot be part of this plan: {why}; mend it, or give it other inputs")]
+    Refused {
+        /// The operator, as it prints.
+        operator: String,
+        /// What it said.
+        why: String,
+    },
     /// A recording that a saved plan names and that is not there.
     #[error(
         "the plan reads {recording}, which cannot be opened: {why}; put it back, or name another store"
@@ -152,6 +185,14 @@ pub enum PlanError {
         /// Name of the recording.
         recording: String,
         /// Why it cannot be opened.
+        why: String,
+    },
+    /// A recording that a saved plan names and that is there, but cannot be read.
+    #[error("the plan reads {recording}, which is there and cannot be opened: {why}")]
+    DamagedRecording {
+        /// Name of the recording.
+        recording: String,
+        /// Why it cannot be opened, and what to do about it.
         why: String,
     },
     /// Signals that were said to be sampled by one clock, and are not.
@@ -261,6 +302,22 @@ pub enum PlanError {
 }
 
 impl PlanError {
+    /// That of a recording which a saved plan names and a store does not give.
+    #[must_use]
+    pub fn recording(name: &str, why: &StoreError) -> Self {
+        let (recording, said) = (name.to_owned(), why.to_string());
+        match why {
+            StoreError::NotAStore { .. } | StoreError::NoSuchSignal { .. } => Self::NoRecording {
+                recording,
+                why: said,
+            },
+            _ => Self::DamagedRecording {
+                recording,
+                why: said,
+            },
+        }
+    }
+
     /// A stable name of the kind of error.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -273,6 +330,7 @@ impl PlanError {
             Self::UnknownParameter { .. } => "unknown_parameter",
             Self::MissingParameter { .. } => "missing_parameter",
             Self::Parameter { .. } => "parameter",
+            Self::TooLarge { .. } => "too_large",
             Self::Expression { error, .. } => error.code(),
             Self::Dsp(error) => error.code(),
             Self::FieldTwice { .. } => "field_twice",
@@ -280,7 +338,9 @@ impl PlanError {
             Self::Predicate { .. } => "predicate",
             Self::NotSaveable { .. } => "not_saveable",
             Self::Unreadable { .. } => "unreadable_plan",
+            Self::Refused { .. } => "operator_refused",
             Self::NoRecording { .. } => "no_recording",
+            Self::DamagedRecording { .. } => "damaged_recording",
             Self::OtherClock { .. } => "other_clock",
             Self::WritesItsInput { .. } => "writes_its_input",
             Self::NotAdjustable { .. } => "not_adjustable",

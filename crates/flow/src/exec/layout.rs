@@ -172,7 +172,7 @@ fn fresh(
     options: &RunOptions<'_>,
 ) -> Result<Box<dyn crate::Operator>, OpError> {
     let node = &graph.nodes[at];
-    let Some(made) = node.op.make(graph.reads(at), options) else {
+    let Some(made) = node.op.make(graph.reads(at).as_ref(), options) else {
         return Ok(Box::new(Nothing));
     };
     let types: Vec<_> = node

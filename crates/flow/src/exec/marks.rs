@@ -256,11 +256,9 @@ fn part_ends(
     if slot.ended {
         return Ok(());
     }
-    // The same by which a task's end is told.
-    let why = Break::Dropped(i64::MAX..i64::MAX);
     let told = slot
         .op
-        .on_break(to.port, &why, &mut Out::of(to.node, later, shared));
+        .on_break(to.port, &Break::Back, &mut Out::of(to.node, later, shared));
     let told = told.and_then(|()| slot.op.idle(&mut Out::of(to.node, later, shared)));
     slot.ended |= told.is_err();
     told

@@ -6,7 +6,7 @@ use super::numbers::{Given, Numbers, refused};
 use super::streamed::Results;
 use crate::{
     Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    json, operator,
+    Workspace, json, operator,
 };
 
 operator! {
@@ -58,6 +58,8 @@ impl Operator for CaCfar {
         };
         // The declaration keeps both within what memory is taken for.
         let (training, guard) = (self.training as usize, self.guard as usize);
+        Workspace::check("ca_cfar", "training", self.training, 16)?;
+        Workspace::check("ca_cfar", "guard", self.guard, 16)?;
         let kernel = CellCfar::new(self.pfa, training, guard, sides, noise);
         let kernel = kernel.map_err(|error| refused("ca_cfar", &error))?;
         let (lag, skip) = (kernel.lag(), kernel.skip());

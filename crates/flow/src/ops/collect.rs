@@ -1,7 +1,7 @@
 //! The end of a plan whose result is wanted as a whole.
 
 use arrow_array::RecordBatch;
-use isochrony_segment::prefer_large_pages;
+use isochrony_segment::{has_free_memory, prefer_large_pages};
 
 use crate::rows::Gatherer;
 use crate::{
@@ -24,12 +24,21 @@ operator! {
 const AHEAD: usize = 1 << 30;
 
 /// Appends to what was gathered; memory that has to be taken first is taken in large pages.
-fn append(gathered: &mut Vec<u8>, more: &[u8]) {
+fn append(gathered: &mut Vec<u8>, more: &[u8]) -> Result<(), OpError> {
     if gathered.capacity() - gathered.len() < more.len() {
-        gathered.reserve(more.len());
+        // Its memory doubles, and what is not written to yet is not taken yet.
+        let room = has_free_memory(gathered.len().max(more.len()) as u64);
+        if !room || gathered.try_reserve(more.len()).is_err() {
+            return Err(OpErrorKind::ResultTooLarge {
+                gathered: gathered.len() as u64,
+                more: more.len() as u64,
+            }
+            .into());
+        }
         prefer_large_pages(gathered.spare_capacity_mut());
     }
     gathered.extend_from_slice(more);
+    Ok(())
 }
 
 impl Operator for Collect {
@@ -73,7 +82,7 @@ impl Operator for Collect {
         match (&mut self.gathered, &*item) {
             (Some(Gathered::Array(array)), Item::Samples(samples)) => {
                 for buffer in samples.buffers() {
-                    append(&mut array.bytes, buffer.bytes());
+                    append(&mut array.bytes, buffer.bytes())?;
                 }
                 array.shape[0] += samples.len();
                 match array.parts.last_mut() {
@@ -89,12 +98,12 @@ impl Operator for Collect {
                 let size = frames.dtype().size();
                 let bytes = frames.buffer().bytes();
                 if frames.width() == frames.stride() {
-                    append(&mut array.bytes, bytes);
+                    append(&mut array.bytes, bytes)?;
                 } else {
-                    let rows = (0..frames.count() as usize).map(|k| k * frames.stride() * size);
-                    rows.for_each(|at| {
+                    let mut rows = (0..frames.count() as usize).map(|k| k * frames.stride() * size);
+                    rows.try_for_each(|at| {
                         append(&mut array.bytes, &bytes[at..at + frames.width() * size])
-                    });
+                    })?;
                 }
                 array.shape[0] += frames.count();
                 let hop = frames.hop();

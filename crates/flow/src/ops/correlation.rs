@@ -153,7 +153,7 @@ impl Correlations {
         };
         self.correlator = Some(correlator);
         self.stream = Some(stream);
-        Ok(Pairs::bound(output))
+        Ok(self.pairs.bound(output))
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -261,7 +261,7 @@ impl Operator for Delay {
             seconds: Vec::new(),
             peaks: Vec::new(),
         });
-        Ok(Pairs::bound(output))
+        Ok(self.pairs.bound(output))
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::wrong_input;
 use crate::{
     Align, Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType, operator,
+    PlanError, Port, PortType, Workspace, operator,
 };
 
 operator! {
@@ -129,9 +129,12 @@ impl Operator for Delayed {
                 ));
             }
         };
+        let row = self.first.len() as u64;
+        let workspace = Workspace::check("feedback", "by", self.by, row)?;
         self.result = output.stream_id().map(|stream| (dtype, stream));
         Ok(Bound::new([output])
             .contract(Contract::Sequential)
+            .workspace(workspace)
             .align(Align::Loop { delay: self.by }))
     }
 

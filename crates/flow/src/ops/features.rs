@@ -101,7 +101,7 @@ impl Operator for Envelope {
 
 impl Operator for Rms {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        let given = Windowed::of("rms", &inputs[0])?;
+        let given = Windowed::without_tables("rms", &inputs[0])?;
         let complex = given.complex;
         let kernel = kernel!(
             given,

@@ -1,5 +1,6 @@
 //! What closes a loop.
 
+use super::join::same_grid;
 use crate::{
     Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
     operator,
@@ -17,17 +18,24 @@ impl Operator for Feedback {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
         let (back, delayed) = (inputs[1], inputs[2]);
         let grid = |port: &PortType| match *port {
-            PortType::Samples { dtype, stream } => Some((dtype, stream.get().timebase, 0, 0, 1)),
+            PortType::Samples { dtype, stream } => Some((dtype, stream, 0, 0, 1)),
             PortType::Frames {
                 dtype,
                 stream,
                 window,
                 hop,
                 width,
-            } => Some((dtype, stream.get().timebase, window, hop, width)),
+            } => Some((dtype, stream, window, hop, width)),
             _ => None,
         };
-        if grid(&back).is_none() || grid(&back) != grid(&delayed) {
+        let alike = match (grid(&back), grid(&delayed)) {
+            (Some((dtype, a, ..)), Some((other, b, ..))) => {
+                let shape = |port| grid(port).map(|(.., window, hop, width)| (window, hop, width));
+                dtype == other && shape(&back) == shape(&delayed) && same_grid(a, b)
+            }
+            _ => false,
+        };
+        if !alike {
             return Err(PlanError::InputsDiffer {
                 operator: "feedback",
                 first: delayed.to_string(),

@@ -11,7 +11,7 @@ use super::sampled::Sampled;
 use super::streamed::{Results, StreamKernel, Streamed};
 use crate::{
     Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    json, operator,
+    Workspace, json, operator,
 };
 
 operator! {
@@ -217,12 +217,30 @@ impl Operator for Fir {
             "fft" => FirMethod::Fft,
             _ => FirMethod::Auto,
         };
-        let (single, double) = (
-            Kernel::<f32>::new("fir", &taps, method)?,
-            Kernel::<f64>::new("fir", &taps, method)?,
-        );
+        let count = taps.len();
+        let parts = if given.complex { 2 } else { 1 };
+        let bytes = parts
+            * match given.single {
+                true => Kernel::<f32>::bytes(count, method),
+                false => Kernel::<f64>::bytes(count, method),
+            };
+        let each = bytes.div_ceil(count.max(1) as u64);
+        let workspace = Workspace::check("fir", "taps", count as u64, each)?;
+        // In the precision that the samples have: tables of many taps are large.
+        let (kernels, held) = match given.single {
+            true => {
+                let kernel = Kernel::<f32>::new("fir", &taps, method)?;
+                let held = kernel.held();
+                (given.single_kernels(kernel), held)
+            }
+            false => {
+                let kernel = Kernel::<f64>::new("fir", &taps, method)?;
+                let held = kernel.held();
+                (given.double_kernels(kernel), held)
+            }
+        };
         let context = taps.len() as u64 - 1;
-        let held = double.held() as u64;
+        let held = held as u64;
         let (after, skip) = if self.delay == "centred" {
             (self.middle(&taps)? as u64, context)
         } else {
@@ -234,8 +252,8 @@ impl Operator for Fir {
             skip: held + skip,
             held,
         };
-        let kernels = given.kernels(|| single.clone(), || double.clone());
         let bound = self.filter.bind("fir", &given, kernels, results)?;
+        let bound = bound.workspace(workspace);
         Ok(bound.contract(if held > 0 {
             // Where its blocks begin shows in the last bits.
             Contract::Settling {

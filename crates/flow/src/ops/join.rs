@@ -42,6 +42,16 @@ pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
     a.get().timebase == b.get().timebase
 }
 
+/// How to mend inputs that would meet at equal indices at different rates.
+pub(super) const OTHER_RATE: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
+                          with resample(rate_hz=...), or align() it to the other";
+
+/// Whether indices of two streams are values of one timebase and count at one rate. Arrays in memory and feeds share a
+/// timebase whatever their rates are.
+pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
+    same_timebase(a, b) && a.get().rate == b.get().rate
+}
+
 impl Operator for Join {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
         let mut made = [None, None];
@@ -83,7 +93,7 @@ impl Operator for Join {
                 got: sides.len(),
             });
         };
-        let by_index = same_timebase(first, second);
+        let by_index = same_grid(first, second);
         let axis = |stream: StreamId| match (by_index, clock_of(stream)) {
             (true, _) => Some(Axis::index(stream)),
             (false, Some(clock)) => Some(Axis::civil(stream, clock)),
@@ -95,8 +105,12 @@ impl Operator for Join {
                 first: inputs[0].to_string(),
                 port: 1,
                 other: inputs[1].to_string(),
-                mend: "they have different timebases and one of them knows no civil time by which they could meet; \
-                       store both with start=, or join rows of one signal",
+                mend: if same_timebase(first, second) {
+                    OTHER_RATE
+                } else {
+                    "they have different timebases and one of them knows no civil time by which they could meet; store \
+                     both with start=, or join rows of one signal"
+                },
             });
         };
         let mut all: Vec<_> = left

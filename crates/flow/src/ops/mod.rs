@@ -93,7 +93,7 @@ pub use triggers::Triggers;
 pub use trim_peak::TrimPeak;
 pub use welch::Welch;
 pub use zero_phase::ZeroPhase;
-pub use zip::Zip;
+pub use zip::{Zip, one_grid};
 
 use crate::{Declaration, Declared, PlanError, PortType};
 

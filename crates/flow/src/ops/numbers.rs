@@ -8,11 +8,12 @@ use isochrony_dsp::DspError;
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, NoiseCfar, RecursiveStaLta};
 use isochrony_dsp::running::{MOST_SAMPLES, Real, RunningMean, RunningQuantile, RunningRms};
 use isochrony_segment::{DType, SigSeg, StreamId, dispatch};
+use isochrony_time::Rate;
 
 use super::sampled::Sampled;
 use super::streamed::{Kernels, Results, StreamKernel, Streamed};
 use super::wrong_input;
-use crate::{Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType};
+use crate::{Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType, Workspace};
 
 macro_rules! kernels {
     ($($Kernel:ty),*) => {$(
@@ -37,6 +38,9 @@ kernels!(
     RunningQuantile,
     RunningRms
 );
+
+/// Bytes that a kernel keeps for each number of its window, at most: of a quantile value, place and order.
+const NUMBER_BYTES: u64 = 32;
 
 /// What a kernel refused, as an operator says it.
 pub(crate) fn refused(operator: &'static str, error: &DspError) -> PlanError {
@@ -72,8 +76,9 @@ pub(crate) struct Given {
     stream: StreamId,
     /// Of windows: their length and distance.
     windows: Option<(u64, u64)>,
-    /// Numbers a second.
-    rate: f64,
+    /// Samples a second, of which every so-manyth has a number.
+    rate: Rate,
+    every: u64,
 }
 
 impl Given {
@@ -101,7 +106,8 @@ impl Given {
         let sampled = Sampled::real(operator, &PortType::Samples { dtype, stream })?;
         let every = windows.map_or(1, |(_, hop)| hop);
         Ok(Self {
-            rate: sampled.rate / every as f64,
+            rate: stream.get().rate,
+            every,
             sampled,
             operator,
             dtype,
@@ -129,18 +135,21 @@ impl Given {
         self.sampled.kernels(|| kernel.clone(), || kernel.clone())
     }
 
-    /// Seconds as a number of numbers, to the nearest.
+    /// Seconds as a number of numbers, to the nearest: of the decimal that they were written as.
     ///
     /// # Errors
     /// [`PlanError::Parameter`] of none, or more than a window may have.
     pub(crate) fn count(&self, parameter: &'static str, seconds: f64) -> Result<usize, PlanError> {
-        let count = (seconds * self.rate).round();
-        if (1.0..=MOST_SAMPLES as f64).contains(&count) {
+        let count = self.rate.samples_in_seconds(seconds).ok();
+        let count = count.and_then(|count| count.per(self.every).round());
+        if let Some(count) = count.filter(|count| (1..=MOST_SAMPLES as u64).contains(count)) {
+            Workspace::check(self.operator, parameter, count, NUMBER_BYTES)?;
             return Ok(count as usize);
         }
-        let (what, period) = match self.windows {
-            Some(_) => ("window", 1.0 / self.rate),
-            None => ("sample", 1.0 / self.rate),
+        let period = self.every as f64 / self.rate.to_f64();
+        let what = match self.windows {
+            Some(_) => "window",
+            None => "sample",
         };
         Err(PlanError::Parameter {
             operator: self.operator,

@@ -9,7 +9,10 @@ use super::compiled::Compiled;
 use super::kernels::real_windows;
 use super::meeting::Meeting;
 use super::zip::one_grid;
-use crate::{Align, Bound, Item, OpError, OpErrorKind, PlanError, Port, PortType};
+use crate::{Align, Bound, Item, OpError, OpErrorKind, PlanError, Port, PortType, Workspace};
+
+/// Bytes of tables for each sample of a window.
+const PAIR_BYTES: u64 = 192;
 
 /// Two inputs whose windows meet at equal indices.
 #[derive(Default)]
@@ -17,6 +20,7 @@ pub(crate) struct Pairs {
     meeting: Meeting,
     values: [Compiled; 2],
     windows: [Vec<f64>; 2],
+    workspace: Option<Workspace>,
 }
 
 /// Windows of both inputs, as they are alike.
@@ -47,6 +51,13 @@ impl Pairs {
             values.bind(operator, Some(&doubles), from_ref(port))?;
         }
         self.meeting = Meeting::of(inputs.len());
+        // Transforms of windows with as many zeros behind them, of both inputs and of what is made of them.
+        self.workspace = Some(Workspace::check(
+            operator,
+            "window",
+            first.width as u64,
+            PAIR_BYTES,
+        )?);
         self.windows = [vec![0.0; first.width], vec![0.0; first.width]];
         Ok(Paired {
             width: first.width,
@@ -56,8 +67,10 @@ impl Pairs {
     }
 
     /// How an operator of two inputs is run.
-    pub(crate) fn bound(output: PortType) -> Bound {
-        Bound::new([output]).align(Align::Window).data_dependent()
+    pub(crate) fn bound(&self, output: PortType) -> Bound {
+        let mut bound = Bound::new([output]).align(Align::Window).data_dependent();
+        bound.workspace = self.workspace;
+        bound
     }
 
     /// Takes an item; whether those of both inputs are there now. Then `item` is that of the first.

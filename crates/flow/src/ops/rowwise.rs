@@ -18,7 +18,9 @@ use isochrony_segment::{Calibration, DType, Sample, StreamId};
 
 use super::compiled::Compiled;
 use super::wrong_input;
-use crate::{Block, Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType};
+use crate::{
+    Block, Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType, Workspace,
+};
 
 /// Values of a tile: 16 KiB of doubles.
 const TILE_VALUES: usize = 2048;
@@ -65,14 +67,37 @@ pub(crate) struct Windowed {
     pub(crate) complex: bool,
     /// Values are in single precision.
     pub(crate) single: bool,
+    /// Memory of tables as long as a window.
+    pub(crate) workspace: Workspace,
 }
 
+/// Bytes of tables that a transform of windows has for each sample: factors, values, spectrum, and twiddles.
+const TRANSFORM_BYTES: u64 = 64;
+
+/// The same where there is one window of values, and its row.
+const ROW_BYTES: u64 = 16;
+
 impl Windowed {
-    /// The windows of a port.
+    /// The windows of a port, to be transformed.
     ///
     /// # Errors
-    /// [`PlanError::InputType`] where none come in.
+    /// [`PlanError::InputType`] where none come in, [`PlanError::TooLarge`] where there is no memory for their transform.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
+        Self::with_tables(operator, port, TRANSFORM_BYTES)
+    }
+
+    /// The windows of a port, for an operator without tables of its own.
+    ///
+    /// # Errors
+    /// As of [`of`](Self::of).
+    pub(crate) fn without_tables(
+        operator: &'static str,
+        port: &PortType,
+    ) -> Result<Self, PlanError> {
+        Self::with_tables(operator, port, ROW_BYTES)
+    }
+
+    fn with_tables(operator: &'static str, port: &PortType, each: u64) -> Result<Self, PlanError> {
         match *port {
             PortType::Frames {
                 dtype,
@@ -86,6 +111,7 @@ impl Windowed {
                 rate: stream.get().rate.to_f64(),
                 complex: matches!(dtype, DType::C64 | DType::C128),
                 single: is_single(dtype, stream),
+                workspace: Workspace::check(operator, "window", window, each)?,
             }),
             _ => Err(wrong_input(
                 operator,
@@ -217,6 +243,7 @@ impl Rowwise {
             hop,
             width: row.width,
         }])
+        .workspace(given.workspace)
         .in_step())
     }
 

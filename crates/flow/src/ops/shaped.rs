@@ -10,7 +10,7 @@ use super::rowwise::{Row, Rowwise, Windowed, dtype_of};
 use super::wrong_input;
 use crate::{
     Bound, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError, Port, PortType,
-    json, operator,
+    Workspace, json, operator,
 };
 
 operator! {
@@ -47,7 +47,12 @@ operator! {
     ///
     /// Rows of N / 2 + 1 numbers of windows of N samples give real samples, rows of N complex ones. The imaginary parts of the
     /// first number and, of an even N, of the last are left out, as real windows have none.
-    pub struct Ifft = "ifft" (Inputs::Exactly(1)) {}
+    ///
+    /// Rows of windows of one or two samples are as long for real samples as for complex ones; `complex` tells them apart.
+    pub struct Ifft = "ifft" (Inputs::Exactly(1)) {
+        /// Rows of windows of one or two samples are those of complex samples.
+        complex: bool = "bool" { default: || json!(false) },
+    }
     state {
         inverse: Option<Back>,
     }
@@ -58,6 +63,9 @@ enum Back {
     Single(Inverse<f32>, (DType, StreamId)),
     Double(Inverse<f64>, (DType, StreamId)),
 }
+
+/// Bytes of tables for each sample of a window that is transformed back.
+const INVERSE_BYTES: u64 = 48;
 
 fn shaped(
     rows: &mut Rowwise,
@@ -133,9 +141,9 @@ impl Operator for Ifft {
         else {
             return Err(refused());
         };
-        // Of two samples both have two numbers: fft of real ones is what there is to invert.
-        let complex = width as u64 == window && window > 2;
-        let real = width as u64 == window / 2 + 1;
+        // Of one or two samples both have as many numbers.
+        let complex = width as u64 == window && (window > 2 || self.complex);
+        let real = width as u64 == window / 2 + 1 && !complex;
         if !dtype.is_complex() || !(real || complex) {
             return Err(refused());
         }
@@ -143,6 +151,7 @@ impl Operator for Ifft {
         let dtype = dtype_of(single, !real);
         let values = Calibration::identity(stream.get().calibration.unit());
         let stream = stream.get().clone().with_calibration(values).intern();
+        let workspace = Workspace::check("ifft", "window", window, INVERSE_BYTES)?;
         let samples = window as usize;
         self.inverse = Some(if single {
             Back::Single(Inverse::new(samples, !real), (dtype, stream))
@@ -156,6 +165,7 @@ impl Operator for Ifft {
             hop,
             width: samples,
         }])
+        .workspace(workspace)
         .in_step())
     }
 

@@ -16,7 +16,7 @@ operator! {
     /// Real samples in; samples out with their indices and unit, float32 of float32, in single precision, double of all
     /// others; without delay. A sine of a frequency from `low_hz` to half the rate less `low_hz` gives its amplitude within
     /// `10^(-attenuation_db / 20)` of it; slower ones, and an offset, show as they are: put a highpass before. Given only
-    /// where all taps lie in the stretch, about `(attenuation_db - 2) / 58 * rate / low_hz` samples from its ends. NaN and
+    /// where all taps lie in the stretch, about `(attenuation_db - 2) / 58 * rate / low_hz` samples from its ends, or a few more. NaN and
     /// infinities reach as far as the taps do.
     ///
     /// Source: A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 12.4.

@@ -11,6 +11,8 @@
 //! A kernel that sees the future (a centred filter) says by how many samples its results lag: they get the indices of
 //! the samples that they are of, and those that would come of samples before the stretch are left out.
 
+use std::iter::repeat_n;
+
 use isochrony_segment::{Buffer, Calibration, DType, SigSeg, StreamId};
 
 use super::compiled::Compiled;
@@ -55,14 +57,38 @@ impl Sampled {
         S: StreamKernel<f32> + 'static,
         D: StreamKernel<f64> + 'static,
     {
-        let parts = if self.complex { 2 } else { 1 };
         if self.single {
             let boxed = |_| Box::new(single()) as Box<dyn StreamKernel<f32>>;
-            Kernels::Single(Parts::new((0..parts).map(boxed).collect()))
+            Kernels::Single(Parts::new((0..self.parts()).map(boxed).collect()))
         } else {
             let boxed = |_| Box::new(double()) as Box<dyn StreamKernel<f64>>;
-            Kernels::Double(Parts::new((0..parts).map(boxed).collect()))
+            Kernels::Double(Parts::new((0..self.parts()).map(boxed).collect()))
         }
+    }
+
+    /// Kernels in single precision: this one, and a copy of it for the other part of complex numbers.
+    pub(crate) fn single_kernels<K>(&self, kernel: K) -> Kernels
+    where
+        K: StreamKernel<f32> + Clone + 'static,
+    {
+        let boxed = |kernel| Box::new(kernel) as Box<dyn StreamKernel<f32>>;
+        let kernels = repeat_n(kernel, self.parts()).map(boxed);
+        Kernels::Single(Parts::new(kernels.collect()))
+    }
+
+    /// The same in double precision.
+    pub(crate) fn double_kernels<K>(&self, kernel: K) -> Kernels
+    where
+        K: StreamKernel<f64> + Clone + 'static,
+    {
+        let boxed = |kernel| Box::new(kernel) as Box<dyn StreamKernel<f64>>;
+        let kernels = repeat_n(kernel, self.parts()).map(boxed);
+        Kernels::Double(Parts::new(kernels.collect()))
+    }
+
+    /// Real numbers that a sample has.
+    fn parts(&self) -> usize {
+        if self.complex { 2 } else { 1 }
     }
 }
 

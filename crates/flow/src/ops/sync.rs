@@ -1,5 +1,6 @@
 //! The samples of several streams around events.
 
+use super::join::{OTHER_RATE, same_grid, same_timebase};
 use super::wrong_input;
 use crate::{
     Align, Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
@@ -45,13 +46,17 @@ impl Operator for Sync {
                     "connect the samples themselves",
                 ));
             };
-            if own.get().timebase != stream.get().timebase {
+            if !same_grid(*own, *stream) {
                 return Err(PlanError::InputsDiffer {
                     operator: "sync",
                     first: port.to_string(),
                     port: data.len(),
                     other: control.to_string(),
-                    mend: "convert the ranges to the samples' timebase first",
+                    mend: if same_timebase(*own, *stream) {
+                        OTHER_RATE
+                    } else {
+                        "convert the ranges to the samples' timebase first"
+                    },
                 });
             }
         }

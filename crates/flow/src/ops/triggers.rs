@@ -5,6 +5,7 @@ use std::ops::Range;
 use isochrony_dsp::detect::{Grid, Triggers as Found};
 use isochrony_expr::Expr;
 use isochrony_segment::DType;
+use isochrony_time::SampleCount;
 use serde_json::Value;
 use smallvec::SmallVec;
 use std::slice::from_ref;
@@ -100,9 +101,11 @@ impl Operator for Triggers {
         self.port = Some(port);
         self.tile = vec![0.0; TILE];
         // In samples, also of windows; a length that is not whole is kept by the next that is.
-        let rate = stream.get().rate.to_f64();
-        let least = (self.min_length * rate).ceil() as u64;
-        let merge = (self.merge * rate).floor() as u64;
+        let samples = |seconds| stream.get().rate.samples_in_seconds(seconds).ok();
+        let least = samples(self.min_length).and_then(SampleCount::ceil);
+        let merge = samples(self.merge).and_then(SampleCount::floor);
+        // Longer than any range.
+        let (least, merge) = (least.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
         let off = self.off.unwrap_or(self.on);
         let found = Found::new(self.on, off, least, merge);
         self.found = Some(found.map_err(|error| refused("triggers", &error))?);

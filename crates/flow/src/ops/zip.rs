@@ -1,5 +1,6 @@
 //! Streams side by side.
 
+use super::join::{OTHER_RATE, same_grid, same_timebase};
 use crate::{
     Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
     operator,
@@ -15,29 +16,41 @@ operator! {
 }
 
 /// Checks that inputs are samples, or windows alike, of one timebase: then they can meet at equal indices.
-pub(crate) fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanError> {
+pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanError> {
     let grid = |port: &PortType| match *port {
-        PortType::Samples { stream, .. } => Some((stream.get().timebase, 0, 0)),
+        PortType::Samples { stream, .. } => Some((stream, 0, 0)),
         PortType::Frames {
             stream,
             window,
             hop,
             ..
-        } => Some((stream.get().timebase, window, hop)),
+        } => Some((stream, window, hop)),
         PortType::Ranges { .. } | PortType::Rows { .. } | PortType::Count => None,
     };
     let first = inputs.first().and_then(grid);
-    let other = |port: &PortType| grid(port).is_none() || grid(port) != first;
-    match inputs.iter().position(other) {
-        None => Ok(()),
-        Some(at) => Err(PlanError::InputsDiffer {
-            operator,
-            first: inputs[0].to_string(),
-            port: at,
-            other: inputs[at].to_string(),
-            mend: "zip samples with samples or windows with equal windows, of one timebase",
-        }),
+    // What keeps a port from meeting the first, and how to mend it.
+    let differs = |port: &PortType| match (first, grid(port)) {
+        (Some((a, window, hop)), Some((b, other_window, other_hop))) => {
+            if !same_timebase(a, b) || (window, hop) != (other_window, other_hop) {
+                Some("zip samples with samples or windows with equal windows, of one timebase")
+            } else {
+                (!same_grid(a, b)).then_some(OTHER_RATE)
+            }
+        }
+        _ => Some("zip samples with samples or windows with equal windows, of one timebase"),
+    };
+    for (at, port) in inputs.iter().enumerate() {
+        if let Some(mend) = differs(port) {
+            return Err(PlanError::InputsDiffer {
+                operator,
+                first: inputs[0].to_string(),
+                port: at,
+                other: port.to_string(),
+                mend,
+            });
+        }
     }
+    Ok(())
 }
 
 impl Operator for Zip {

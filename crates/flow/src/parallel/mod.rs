@@ -1,54 +1,66 @@
-//! Plans on many cores.
+//! Executes a plan on many cores: a scheduler, worker threads, and the caller's thread that keeps what is sequential.
 //!
-//! What an operator declares of itself is all that is needed. A graph is cut into *fronts* and the rest ([`split`]): a
-//! front is a scan and the operators behind it, as far as they make what belongs to a portion of the recording of the
-//! samples in and around it: a chain, or branches, which may meet again ([`tree`], [`step`]). Where a branch ends there is an
-//! exit. Scans whose streams meet in tasks are one front ([`forest`]), and cut at the same indices ([`cells`]).
-//! The recording is cut into portions ([`Snapshot`](crate::Snapshot)), smaller ones where memory is short or much comes of
-//! a sample, and each portion is a *task*: a worker drives it depth first through its own
-//! copy of the front ([`worker`], [`line`]) and hands over what comes out by each exit, with the breaks in between ([`log`]).
-//! The rest of the plan runs in the caller's thread, as any plan does; its sources are what workers handed over, in the order
-//! of reading ([`gathering`]). So operators that remember, sinks and Python functions see what they would see in one thread, item by
-//! item, while the next tasks are under way.
+//! Nothing but the operators' declarations decides what is replicated, so operators need no locks and do not know that they
+//! run in tasks.
 //!
-//! A window belongs to the task in whose portion it begins, a sample to that in whose portion it, or the place that it was
-//! computed for, lies. A task reads as many samples around its portion as operators need, never across a break, and what
-//! they give too much is cut off before it matters ([`reach`], [`trim`]); they know nothing of it. What waits at a fan-in when
-//! a task ends meets nobody any more, and is forgotten. Windows are counted from the run's own beginning. So nothing is made twice and nothing left out, and nothing is made of other samples than in one
-//! pass: results are the same bits for any number of workers, one included. What only settles (a recursive filter) is in a
-//! front where a tolerance is granted. It shows where the recording was cut, so that one worker then works in tasks, too.
+//! ```text
+//!                    SplitPlan (split, subgraph, scan_groups, task_contract, overlap, memory_fit, task_size)
+//!                   /                                                        \
+//!     ParallelSubgraph: scans + operators                        SequentialPart: the rest of the plan
 //!
-//! Order and memory are one rule ([`order`]): a task is handed out only while fewer than a few for each worker wait or are
-//! under way, and while what waits takes less than an eighth of the run's memory; the oldest is always handed out. All
-//! threads share the run's memory; a task that gets none is given back, and done again when fewer are under way. An error
-//! is reported where it would have been met first.
+//!  recording   next_task    +----------+   complete    +-------------------------+  next_result   +-----------------+
+//!  in portions -----------> | worker 0 | ------------> | reorder buffer          | -------------> | caller's thread |
+//!  (partition)              | replica  |               |  #4 finished, buffered  |  (gather:      | SequentialPart, |
+//!              -----------> | worker 1 | ------------> |  #5 in flight           |   exits in     | sinks, Python   |
+//!                           | replica  |               |  #6 finished, buffered  |   read order)  | functions       |
+//!                           +----------+               +-------------------------+                +-----------------+
+//!
+//!  A worker waits:          when `window` tasks of each subgraph are in flight or buffered; or when the buffered bytes, plus
+//!                           an estimate for each task in flight, reach an eighth of the memory budget. The oldest task
+//!                           is always handed out, so the caller's thread never waits for a task that nobody runs.
+//!  The caller's thread      waits only for the oldest task of the subgraph that it reads.
+//!  Memory budget (shared):  blocks of replicas, buffered results, what the sequential part holds. Not the samples as they
+//!                           were read. A task that is refused memory gives up all of its own and is retried with fewer
+//!                           in flight.
+//! ```
+//!
+//! | step | files |
+//! |---|---|
+//! | plan splitting (pure) | `split`, `subgraph`, `scan_groups`, `task_contract`, `sequential` |
+//! | task sizes and overlap (pure) | `task_size`, `output_estimate`, `memory_fit`, `overlap`, `partition` |
+//! | scheduler with reorder buffer | `reorder`, `task_queue`, `task_output`, `sync` |
+//! | workers | `worker`, `replica`, `boundary`, `scan_input` |
+//! | combination of results | `gather` |
+//! | explain | `explain` |
+//!
+//! **Results have the same bits for any number of workers.** A window belongs to the task in whose portion it begins; a sample
+//! to the task in whose portion its index lies. A task also reads the samples around its portion that operators need, never
+//! across a break, and surplus results are trimmed. At the end of a task a fan-in discards items that wait for partners: none
+//! can follow. Windows are counted from where reading begins, not from the portion. An operator that only settles (a
+//! recursive filter) is replicated if the caller grants a tolerance; since its bits depend on the cuts, one worker then uses
+//! the same tasks.
+//!
+//! An error is reported where one pass would have met it first.
 
-mod cells;
-mod combine;
-mod dispatch;
-mod fit;
-mod forest;
-mod gathering;
-mod indices;
-mod line;
-mod log;
-mod order;
-mod pin;
-mod places;
-mod portions;
-mod queue;
-mod reach;
-mod recorded;
-mod rest;
-mod size;
+mod boundary;
+mod explain;
+mod gather;
+mod memory_fit;
+mod output_estimate;
+mod overlap;
+mod partition;
+mod reorder;
+mod replica;
+mod scan_groups;
+mod scan_input;
+mod sequential;
 mod split;
-mod step;
+mod subgraph;
 mod sync;
-mod tree;
-mod trim;
-mod walk;
-mod weight;
-mod words;
+mod task_contract;
+mod task_output;
+mod task_queue;
+mod task_size;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -62,36 +74,44 @@ use crate::graph::Graph;
 use crate::report::{Report, TaskReport};
 use crate::{OpErrorKind, RunError};
 
-pub(crate) use places::places;
-pub(crate) use words::explain;
+pub(crate) use explain::explain;
+pub(crate) use explain::placements;
 
-use split::Split;
-use worker::Worker;
+use split::SplitPlan;
+use worker::{Worker, pin};
 
-/// What a run leaves: the plan with its results, or what of it was not done in tasks.
-pub(crate) struct Ran {
+/// A finished execution: the engine of the caller's thread, which has the results, and the report.
+pub(crate) struct ParallelExecution {
     pub(crate) run: Run,
-    /// The graph of that, if it is not the whole one.
-    pub(crate) rest: Option<Graph>,
+    /// The graph that the caller's thread executed, if it is not the whole plan.
+    pub(crate) sequential: Option<Graph>,
     pub(crate) report: Report,
 }
 
-/// Runs a graph on as many workers as the options say; None if no part of it can be spread over them.
-pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>, RunError> {
+/// Executes a plan with workers; None if no part of it can be replicated.
+pub(crate) fn run(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+) -> Result<Option<ParallelExecution>, RunError> {
     let workers = options.workers.max(1);
-    // Nothing else shows where a recording is cut, and looking takes time in a plan of many operators.
-    let shows = || options.tolerance > 0.0 || graph.nodes.iter().any(step::combines_inexactly);
-    if options.control.is_some() || workers < 2 && !shows() {
+    // One worker uses tasks only where cuts change bits. Checked first, since splitting a large plan takes time.
+    let exposes_cuts =
+        || options.tolerance > 0.0 || graph.nodes.iter().any(task_contract::combines_inexactly);
+    if options.control.is_some() || workers < 2 && !exposes_cuts() {
         return Ok(None);
     }
     let stop = Arc::new(AtomicBool::new(false));
-    let Some(split) = Split::of(graph, options)? else {
+    let Some(split) = SplitPlan::of(graph, options)? else {
         return Ok(None);
     };
-    let Split { fronts, rest, .. } = &split;
-    let dispatch = &split.dispatch;
+    let SplitPlan {
+        subgraphs,
+        sequential,
+        ..
+    } = &split;
+    let scheduler = &split.scheduler;
     let budget = Arc::new(Budget::new(options.memory));
-    let [first, others] = [Some(Arc::clone(dispatch) as Arc<dyn Room>), None].map(|room| Share {
+    let [first, others] = [Some(Arc::clone(scheduler) as Arc<dyn Room>), None].map(|room| Share {
         budget: Arc::clone(&budget),
         room,
     });
@@ -117,9 +137,9 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
             };
             let work = move || {
                 if options.pin {
-                    pin::pin(number);
+                    pin(number);
                 }
-                Worker::new(number, fronts, &theirs).work(dispatch)
+                Worker::new(number, subgraphs, &theirs).work(scheduler)
             };
             let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
             thread.spawn_scoped(scope, work)
@@ -130,16 +150,16 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
         let ran = match begun.is_empty() {
             true => Ok(Err(no_thread())),
             false => catch_unwind(AssertUnwindSafe(|| {
-                let mut run = Run::new(&rest.graph, &own)?
+                let mut run = Run::new(&sequential.graph, &own)?
                     .by_block(graph.ends_before_sources())
-                    .asks_by(&rest.asked);
+                    .asks_by(&sequential.source_order);
                 let report = run.run(&own)?;
                 Ok((run, report))
             })),
         };
-        // Those that are at work look at it between operator calls.
+        // Workers check it between operator calls.
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        dispatch.stop();
+        scheduler.stop();
         reports.extend(begun.into_iter().filter_map(|worker| worker.join().ok()));
         done = Some(ran);
     });
@@ -149,35 +169,35 @@ pub(crate) fn run(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Ran>
         None => Err(no_thread()),
     };
     let (run, mut report) = ran.map_err(|error| {
-        // What a task failed with may come before what the rest failed with, of what that task gave.
-        let failed = dispatch.take_failed().into_iter();
+        // A task's error may come earlier in the recording than the error of the sequential part.
+        let failed = scheduler.take_failures().into_iter();
         let failed = failed.map(|failure| *failure.error);
         failed.fold(error, |one, other| met_first(graph, one, other))
     })?;
-    report.operators = split.operators(&reports, report.operators);
-    let read = |front: usize, recording: usize| {
-        let theirs = |one: &worker::Done| one.reads.get(front)?.get(recording)?.clone();
+    report.operators = split.operator_reports(&reports, report.operators);
+    let read = |subgraph: usize, recording: usize| {
+        let theirs = |one: &worker::WorkerResult| one.reads.get(subgraph)?.get(recording)?.clone();
         reports.iter().find_map(theirs)
     };
-    for (at, front) in fronts.iter().enumerate() {
-        let recordings = 0..front.recordings.len();
+    for (at, subgraph) in subgraphs.iter().enumerate() {
+        let recordings = 0..subgraph.inputs.len();
         let reads = recordings.filter_map(|recording| read(at, recording));
         report.reads.extend(reads);
     }
-    report.tasks = tasks(&mut reports);
+    report.tasks = task_reports(&mut reports);
     if workers > 1 {
-        report.places = split.places(graph, options);
+        report.places = split.placements(graph, options);
     }
     report.workers = reports.iter().map(|one| one.summary()).collect();
     report.peak_bytes = budget.peak();
-    Ok(Some(Ran {
+    Ok(Some(ParallelExecution {
         run,
-        rest: Some(split.rest.graph),
+        sequential: Some(split.sequential.graph),
         report,
     }))
 }
 
-/// Not one worker could begin.
+/// No worker thread could be started.
 fn no_thread() -> RunError {
     RunError::Operator {
         operator: "scan",
@@ -188,13 +208,13 @@ fn no_thread() -> RunError {
     }
 }
 
-/// All tasks, in the order of reading.
-fn tasks(reports: &mut [worker::Done]) -> Vec<TaskReport> {
+/// The reports of all tasks, in read order.
+fn task_reports(reports: &mut [worker::WorkerResult]) -> Vec<TaskReport> {
     let all = reports
         .iter_mut()
         .flat_map(|one| std::mem::take(&mut one.tasks));
     let mut all: Vec<_> = all.collect();
-    // Of what was done again, once.
+    // A retried task is reported once.
     all.sort_by_key(|(order, _)| *order);
     all.dedup_by_key(|(order, _)| *order);
     all.into_iter().map(|(_, task)| task).collect()

@@ -1,69 +1,66 @@
-//! A graph in two: what workers do, each for itself, and the rest. Pure but for asking recordings for their snapshots.
+//! Splits a plan into subgraphs that workers replicate and the sequential part. Pure, except that recordings are asked for
+//! their snapshots and read-ahead is started.
 
 use std::sync::Arc;
 
-use super::cells::Cutting;
-use super::dispatch::{Dispatch, Leads, WINDOW};
-use super::forest::trees;
-use super::indices::Indices;
-use super::places::places;
-use super::recorded::Recorded;
-use super::rest::Rest;
-use super::size::TaskSize;
-use super::tree::{Exit, Tree};
-use super::walk::Ahead;
-use super::worker::Done;
+use super::explain::placements;
+use super::overlap::RatioChain;
+use super::partition::RecordingPartitioner;
+use super::partition::UpcomingPortions;
+use super::scan_groups::subgraph_plans;
+use super::scan_input::ScanInput;
+use super::sequential::SequentialPart;
+use super::subgraph::{SubgraphExit, SubgraphPlan};
+use super::task_output::{ExitState, TASKS_PER_WORKER, TaskScheduler};
+use super::task_size::TaskSize;
+use super::worker::WorkerResult;
 use crate::exec::RunOptions;
 use crate::exec::axis::Axis;
 use crate::graph::{Edge, Graph, GraphNode};
 use crate::report::OperatorReport;
 use crate::{PortType, RunError};
 
-/// What workers do behind a scan, or several that are read together.
-pub(super) struct Front {
-    pub(super) tree: Tree,
-    /// Of what was taken in, by place.
-    nodes: Vec<GraphNode>,
-    task: TaskSize,
-    /// In the order of their scans.
-    pub(super) recordings: Vec<Recorded>,
-    /// Of each exit, whether somebody still takes what leaves by it.
-    pub(super) leads: Vec<Leads>,
-    /// Whether it matters which block of which source comes first.
+/// A subgraph that every worker replicates: one scan, or several that are read together, and operators behind them.
+pub(super) struct ParallelSubgraph {
+    pub(super) plan: SubgraphPlan,
+    /// Its nodes, by position.
+    operators: Vec<GraphNode>,
+    size: TaskSize,
+    /// The recordings, in the order of the scans.
+    pub(super) inputs: Vec<ScanInput>,
+    /// For each exit, whether it is open.
+    pub(super) exit_states: Vec<ExitState>,
+    /// Whether sources must be asked block by block, because something in the plan may end early.
     pub(super) by_block: bool,
 }
 
-pub(super) struct Split {
-    pub(super) fronts: Vec<Front>,
-    pub(super) rest: Rest,
-    pub(super) dispatch: Arc<Dispatch>,
-    /// Names of the nodes of the whole graph.
+pub(super) struct SplitPlan {
+    pub(super) subgraphs: Vec<ParallelSubgraph>,
+    pub(super) sequential: SequentialPart,
+    pub(super) scheduler: Arc<TaskScheduler>,
+    /// Operator names of the plan.
     names: Vec<&'static str>,
 }
 
-impl Front {
-    pub(super) fn node(&self, place: usize) -> &GraphNode {
-        &self.nodes[place]
+impl ParallelSubgraph {
+    pub(super) fn node(&self, position: usize) -> &GraphNode {
+        &self.operators[position]
     }
 
-    /// The recording that a place of the tree reads.
-    pub(super) fn recording(&self, place: usize) -> Option<usize> {
-        let node = self.tree.taken[place].node;
-        self.recordings.iter().position(|one| one.node == node)
+    /// The input that the scan at a position reads.
+    pub(super) fn input_of(&self, position: usize) -> Option<usize> {
+        let node = self.plan.nodes[position].node;
+        self.inputs.iter().position(|one| one.node == node)
     }
 
-    /// The recording whose indices and times are those of what comes out by an edge: of those before it that of the same name,
-    /// else that of the same clock.
-    pub(super) fn read_by(&self, edge: Edge) -> &Recorded {
-        let before = &self.tree.taken[edge.0].scans;
-        let before = || {
-            self.recordings
-                .iter()
-                .filter(|one| before.contains(&one.node))
-        };
-        let (port, _) = self.given(edge);
+    /// The input that gives an edge its indices and times: of the inputs upstream the one of the same name and clock, else
+    /// one of the same clock.
+    pub(super) fn reference_input(&self, edge: Edge) -> &ScanInput {
+        let before = &self.plan.nodes[edge.0].scans;
+        let before = || self.inputs.iter().filter(|one| before.contains(&one.node));
+        let (port, _) = self.output_of(edge);
         let wanted = port.stream();
-        let own = |one: &&Recorded| one.reads.0.port().stream();
+        let own = |one: &&ScanInput| one.recording.0.port().stream();
         let clock = before().find(|one| {
             let both = own(one).zip(wanted);
             both.is_some_and(|(a, b)| a.timebase.origin().0 == b.timebase.origin().0)
@@ -74,41 +71,48 @@ impl Front {
                 a.name == b.name && a.timebase.origin().0 == b.timebase.origin().0
             })
         });
-        name.or(clock).unwrap_or(&self.recordings[0])
+        name.or(clock).unwrap_or(&self.inputs[0])
     }
 
-    /// How what it reads is cut into tasks.
-    fn cutting(&self) -> Cutting {
-        let recordings = self.recordings.iter();
-        let reads = recordings.map(|one| (one.snapshot.clone(), one.segment));
-        Cutting {
+    /// The partitioner of its inputs.
+    fn partitioner(&self) -> RecordingPartitioner {
+        let inputs = self.inputs.iter();
+        let reads = inputs.map(|one| (one.snapshot.clone(), one.segment));
+        RecordingPartitioner {
             reads: reads.collect(),
-            samples: self.task.samples,
-            bytes: self.task.bytes,
+            samples: self.size.samples,
+            bytes: self.size.bytes,
         }
     }
 
-    /// Has what it reads read ahead of its tasks.
-    fn look_ahead(&mut self, cutting: &Cutting, workers: usize) -> Result<(), RunError> {
-        let recordings = self.recordings.iter_mut().zip(Ahead::of(cutting));
-        recordings
+    /// Starts read-ahead for its inputs.
+    fn start_read_ahead(
+        &mut self,
+        partitioner: &RecordingPartitioner,
+        workers: usize,
+    ) -> Result<(), RunError> {
+        let inputs = self
+            .inputs
+            .iter_mut()
+            .zip(UpcomingPortions::of(partitioner));
+        inputs
             .into_iter()
-            .try_for_each(|(one, tasks)| one.foresee(tasks, workers))
+            .try_for_each(|(one, tasks)| one.start_read_ahead(tasks, workers))
     }
 
-    /// Samples of all recordings.
+    /// Samples of all inputs.
     pub(super) fn total(&self) -> u64 {
-        self.recordings.iter().map(|one| one.snapshot.total()).sum()
+        self.inputs.iter().map(|one| one.snapshot.total()).sum()
     }
 
-    /// What comes out by an edge, and its indices of those that are read.
-    pub(super) fn given(&self, (place, output): Edge) -> (PortType, &Indices) {
-        let port = self.nodes[place].bound.outputs[usize::from(output)];
-        (port, &self.tree.taken[place].indices)
+    /// The type of an edge, and the ratios from read indices to its own.
+    pub(super) fn output_of(&self, (position, output): Edge) -> (PortType, &RatioChain) {
+        let port = self.operators[position].bound.outputs[usize::from(output)];
+        (port, &self.plan.nodes[position].ratios)
     }
 
-    /// When in what is read the block begins that an operator failed with.
-    pub(super) fn met_at(&self, error: &RunError) -> Option<f64> {
+    /// The time at which the block begins that an operator failed with.
+    pub(super) fn failure_time(&self, error: &RunError) -> Option<f64> {
         let RunError::Operator {
             node,
             range: Some(range),
@@ -117,37 +121,37 @@ impl Front {
         else {
             return None;
         };
-        let place = self.tree.taken.iter().position(|one| one.node == *node)?;
-        let given = self.tree.taken[place].inputs.first();
-        let (port, _) = self.given(given.copied().unwrap_or((place, 0)));
+        let position = self.plan.nodes.iter().position(|one| one.node == *node)?;
+        let first_input = self.plan.nodes[position].inputs.first();
+        let (port, _) = self.output_of(first_input.copied().unwrap_or((position, 0)));
         Some(Axis::of(Some(&port)).time(range.start))
     }
 
-    /// The exits to which a node of the whole graph leads.
-    pub(super) fn exits_behind(&self, node: usize) -> impl Iterator<Item = usize> {
-        let mut behind: Vec<bool> = Vec::new();
-        for one in &self.tree.taken {
-            let follows = one.inputs.iter().any(|&(from, _)| behind[from]);
-            behind.push(one.node == node || follows);
+    /// The exits downstream of a node of the plan.
+    pub(super) fn exits_after(&self, node: usize) -> impl Iterator<Item = usize> {
+        let mut downstream: Vec<bool> = Vec::new();
+        for one in &self.plan.nodes {
+            let follows = one.inputs.iter().any(|&(from, _)| downstream[from]);
+            downstream.push(one.node == node || follows);
         }
-        let exits = self.tree.exits.iter().enumerate();
-        exits.filter_map(move |(nth, exit)| behind[exit.edge.0].then_some(nth))
+        let exits = self.plan.exits.iter().enumerate();
+        exits.filter_map(move |(nth, exit)| downstream[exit.edge.0].then_some(nth))
     }
 
-    /// How many come out by an exit, where that is known.
-    pub(super) fn expects(&self, exit: &Exit) -> Option<u64> {
-        let mut place = exit.edge.0;
-        while let Some(&(from, _)) = self.tree.taken[place].inputs.first() {
-            self.nodes[place].bound.ratio?;
-            place = from;
+    /// How many samples leave by an exit, where known.
+    pub(super) fn expected_count(&self, exit: &SubgraphExit) -> Option<u64> {
+        let mut position = exit.edge.0;
+        while let Some(&(from, _)) = self.plan.nodes[position].inputs.first() {
+            self.operators[position].bound.ratio?;
+            position = from;
         }
-        let (_, indices) = self.given(exit.edge);
-        let read = &self.recordings[self.recording(place)?];
-        (!exit.gathers).then(|| indices.count(read.snapshot.total()))
+        let (_, ratios) = self.output_of(exit.edge);
+        let read = &self.inputs[self.input_of(position)?];
+        (!exit.reduces).then(|| ratios.count(read.snapshot.total()))
     }
 }
 
-pub(super) fn renumbered(mut error: RunError, origin: &[usize]) -> RunError {
+pub(super) fn with_plan_node(mut error: RunError, origin: &[usize]) -> RunError {
     if let RunError::Operator { node, .. } | RunError::NoResult { node, .. } = &mut error {
         *node = origin
             .get(*node)
@@ -158,86 +162,91 @@ pub(super) fn renumbered(mut error: RunError, origin: &[usize]) -> RunError {
     error
 }
 
-impl Split {
-    /// Cuts a graph; None if nothing of it is worth being spread, or can be read by several.
+impl SplitPlan {
+    /// Splits a plan; None if no subgraph is worth replicating or can be read in portions.
     pub(super) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Self>, RunError> {
-        let mut fronts = Vec::new();
-        let mut trees = trees(graph, options);
+        let mut subgraphs = Vec::new();
+        let mut subgraph_plans = subgraph_plans(graph, options);
         if options.workers < 2 {
-            // Of the others several workers give what one pass gives.
-            trees.retain(|tree| tree.shows_cuts(graph));
+            // One worker uses tasks only where cuts change bits, so that it gives the same bits as several workers.
+            subgraph_plans.retain(|plan| plan.exposes_cuts(graph));
         }
-        for tree in trees {
-            let Some(task) = tree.task(graph, options) else {
+        for plan in subgraph_plans {
+            let Some(size) = plan.task_size(graph, options) else {
                 continue;
             };
-            let several = tree.scans.len() > 1;
-            let recordings = tree
-                .scans
-                .iter()
-                .map(|scan| Recorded::of(graph, tree.taken[scan.place].node, scan.reach, several));
-            let recordings: Result<Option<Vec<Recorded>>, RunError> = recordings.collect();
-            let Some(recordings) = recordings? else {
+            let several = plan.scans.len() > 1;
+            let inputs = plan.scans.iter().map(|scan| {
+                ScanInput::new(graph, plan.nodes[scan.position].node, scan.reach, several)
+            });
+            let inputs: Result<Option<Vec<ScanInput>>, RunError> = inputs.collect();
+            let Some(inputs) = inputs? else {
                 continue;
             };
-            let totals = recordings.iter().map(|one| one.snapshot.total());
-            let task = tree.task_of(task, totals.max().unwrap_or(0), graph);
-            let nodes = tree.taken.iter().map(|one| graph.nodes[one.node].clone());
-            fronts.push(Front {
-                nodes: nodes.collect(),
-                task,
-                recordings,
-                leads: tree.exits.iter().map(|_| Leads::default()).collect(),
+            let totals = inputs.iter().map(|one| one.snapshot.total());
+            let size = plan.task_size_for(size, totals.max().unwrap_or(0), graph);
+            let operators = plan.nodes.iter().map(|one| graph.nodes[one.node].clone());
+            subgraphs.push(ParallelSubgraph {
+                operators: operators.collect(),
+                size,
+                inputs,
+                exit_states: plan.exits.iter().map(|_| ExitState::default()).collect(),
                 by_block: graph.ends_before_sources(),
-                tree,
+                plan,
             });
         }
-        if fronts.is_empty() {
+        if subgraphs.is_empty() {
             return Ok(None);
         }
-        let mut cuttings = Vec::with_capacity(fronts.len());
-        for front in &mut fronts {
-            let cutting = front.cutting();
-            front.look_ahead(&cutting, options.workers.max(1))?;
-            cuttings.push(cutting);
+        let mut partitioners = Vec::with_capacity(subgraphs.len());
+        for subgraph in &mut subgraphs {
+            let partitioner = subgraph.partitioner();
+            subgraph.start_read_ahead(&partitioner, options.workers.max(1))?;
+            partitioners.push(partitioner);
         }
-        let (window, memory) = (WINDOW * options.workers.max(1), options.memory / 8);
-        let dispatch = Arc::new(Dispatch::new(cuttings, window, memory));
+        let (window, memory) = (
+            TASKS_PER_WORKER * options.workers.max(1),
+            options.memory / 8,
+        );
+        let scheduler = Arc::new(TaskScheduler::new(partitioners, window, memory));
         Ok(Some(Self {
-            rest: Rest::of(graph, &fronts, &dispatch),
-            fronts,
-            dispatch,
+            sequential: SequentialPart::of(graph, &subgraphs, &scheduler),
+            subgraphs,
+            scheduler,
             names: graph.nodes.iter().map(|node| node.op.name()).collect(),
         }))
     }
 
-    /// Where operators worked that hold something of this process.
-    pub(super) fn places(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
-        let spread = self.fronts.iter().flat_map(|front| &front.tree.taken);
+    /// Where operators worked that hold code of this process.
+    pub(super) fn placements(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
+        let spread = self
+            .subgraphs
+            .iter()
+            .flat_map(|subgraph| &subgraph.plan.nodes);
         let spread = spread.map(|one| one.node);
-        places(graph, options, &spread.collect::<Vec<_>>())
+        placements(graph, options, &spread.collect::<Vec<_>>())
     }
 
-    /// What each operator of the whole graph did.
-    pub(super) fn operators(
+    /// The report of each operator of the plan, summed over workers.
+    pub(super) fn operator_reports(
         &self,
-        workers: &[Done],
-        of_rest: Vec<OperatorReport>,
+        workers: &[WorkerResult],
+        of_sequential: Vec<OperatorReport>,
     ) -> Vec<OperatorReport> {
         let mut all: Vec<Option<OperatorReport>> = (0..self.names.len()).map(|_| None).collect();
-        for (report, &node) in of_rest.into_iter().zip(&self.rest.origin) {
+        for (report, &node) in of_sequential.into_iter().zip(&self.sequential.plan_node) {
             all[node] = Some(report);
         }
-        for (at, front) in self.fronts.iter().enumerate() {
-            // What stands for its end among the rest is not an operator's.
-            for one in &front.tree.taken {
+        for (at, subgraph) in self.subgraphs.iter().enumerate() {
+            // The source that stands for the exit in the sequential part is not an operator of the plan.
+            for one in &subgraph.plan.nodes {
                 all[one.node] = Some(OperatorReport::none(self.names[one.node]));
             }
             for done in workers {
                 let Some(Some(theirs)) = done.operators.get(at) else {
                     continue;
                 };
-                for (report, one) in theirs.iter().zip(&front.tree.taken) {
+                for (report, one) in theirs.iter().zip(&subgraph.plan.nodes) {
                     match &mut all[one.node] {
                         Some(sum) => sum.add(report),
                         none => *none = Some(report.clone()),

@@ -1,3 +1,3 @@
-//! The locks that [`order`](super::order) is made of. Its model check compiles that file with loom's instead.
+//! The locks of [`reorder`](super::reorder). Its model check compiles that file with loom's locks instead.
 
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

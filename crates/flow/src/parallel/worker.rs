@@ -1,8 +1,7 @@
-//! A worker: its own copy of every front, driven over one portion after another.
+//! A worker thread: runs its own replica of every subgraph on one task after another.
 //!
-//! Operators are made once a worker and front, not once a task: behind each portion comes a break, by which they forget
-//! what they know, and what they hold back goes on, so that the next portion meets them as they were made. Memory of one
-//! task is used again by the next.
+//! Operators are made once per worker and subgraph, not once per task. A break behind each portion makes them emit what they
+//! buffer and reset, so that the next task finds them as new. Memory of one task is reused by the next.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -10,31 +9,31 @@ use std::time::{Duration, Instant};
 
 use isochrony_store::Reading;
 
-use super::dispatch::{Dispatch, Failure, Parcel, Task};
-use super::line::Line;
-use super::order::Seat;
-use super::portions::Current;
-use super::split::Front;
+use super::reorder::Registration;
+use super::replica::Replica;
+use super::scan_input::PortionReader;
+use super::split::ParallelSubgraph;
+use super::task_output::{Task, TaskFailure, TaskOutput, TaskScheduler};
 use crate::exec::pool::Pool;
 use crate::exec::{RunOptions, panicked};
 use crate::report::{OperatorReport, TaskReport, WorkerReport};
 use crate::{OpError, OpErrorKind, RunError};
 
-/// What a worker did.
-pub(super) struct Done {
+/// What a worker did, for the report.
+pub(super) struct WorkerResult {
     number: usize,
     busy: Duration,
     samples: u64,
-    /// By front and number.
+    /// Keyed by subgraph and task number.
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
     count: u64,
-    /// Of each front, its operators.
+    /// For each subgraph, the reports of its operators.
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
-    /// Of each front, how each of its recordings was read.
+    /// For each subgraph, how each of its recordings was read.
     pub(super) reads: Vec<Vec<Option<Reading>>>,
 }
 
-impl Done {
+impl WorkerResult {
     pub(super) fn summary(&self) -> WorkerReport {
         WorkerReport {
             number: self.number,
@@ -47,32 +46,36 @@ impl Done {
 
 pub(super) struct Worker<'a> {
     number: usize,
-    fronts: &'a [Front],
+    subgraphs: &'a [ParallelSubgraph],
     options: &'a RunOptions<'a>,
-    lines: Vec<Option<Line>>,
-    /// Of each front, the memory of a line that failed, for the next.
+    replicas: Vec<Option<Replica>>,
+    /// For each subgraph, the buffer pool of a dropped replica, for its successor.
     pools: Vec<Option<Pool>>,
-    /// Of each front, what operators of lines did that failed.
-    before: Vec<Option<Vec<OperatorReport>>>,
+    /// For each subgraph, the reports of operators of dropped replicas.
+    earlier: Vec<Option<Vec<OperatorReport>>>,
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(number: usize, fronts: &'a [Front], options: &'a RunOptions<'a>) -> Self {
+    pub(super) fn new(
+        number: usize,
+        subgraphs: &'a [ParallelSubgraph],
+        options: &'a RunOptions<'a>,
+    ) -> Self {
         Self {
             number,
-            fronts,
+            subgraphs,
             options,
-            lines: fronts.iter().map(|_| None).collect(),
-            pools: fronts.iter().map(|_| None).collect(),
-            before: vec![None; fronts.len()],
+            replicas: subgraphs.iter().map(|_| None).collect(),
+            pools: subgraphs.iter().map(|_| None).collect(),
+            earlier: vec![None; subgraphs.len()],
         }
     }
 
-    /// Works until there is nothing more to do.
-    pub(super) fn work(mut self, dispatch: &Dispatch) -> Done {
-        let there = There(dispatch);
-        let mut seat = Seat::default();
-        let mut done = Done {
+    /// Processes tasks until there are no more.
+    pub(super) fn work(mut self, scheduler: &TaskScheduler) -> WorkerResult {
+        let loss_guard = LossGuard(scheduler);
+        let mut registration = Registration::default();
+        let mut done = WorkerResult {
             number: self.number,
             busy: Duration::ZERO,
             samples: 0,
@@ -81,58 +84,60 @@ impl<'a> Worker<'a> {
             operators: Vec::new(),
             reads: Vec::new(),
         };
-        while let Some(task) = dispatch.take(&mut seat, || self.tidy()) {
+        while let Some(task) = scheduler.next_task(&mut registration, || self.release_memory()) {
             let begun = Instant::now();
-            let ran = catch_unwind(AssertUnwindSafe(|| self.task(&task)));
-            let ran = ran.unwrap_or_else(|panic| Err(self.located(&task, 0, panicked(&*panic))));
-            if ran.as_ref().is_err_and(is_short_of_memory) && dispatch.put_back(&task) {
+            let ran = catch_unwind(AssertUnwindSafe(|| self.run_task(&task)));
+            let ran = ran.unwrap_or_else(|panic| Err(self.scan_error(&task, 0, panicked(&*panic))));
+            if ran.as_ref().is_err_and(is_short_of_memory) && scheduler.retry_later(&task) {
                 done.busy += begun.elapsed();
-                self.close(task.front);
+                self.drop_replica(task.subgraph);
                 continue;
             }
-            let gave = self.parcel(&task, ran.err());
+            let output = self.task_output(&task, ran.err());
             let elapsed = begun.elapsed();
             done.busy += elapsed;
             done.count += 1;
             let report = TaskReport {
-                range: task.portion.range.clone(),
+                range: task.part.range.clone(),
                 worker: self.number,
                 elapsed,
             };
-            done.tasks.push(((task.front, task.number), report));
-            dispatch.give(&task, gave);
+            done.tasks.push(((task.subgraph, task.number), report));
+            scheduler.complete(&task, output);
         }
-        std::mem::forget(there);
-        for ((line, before), front) in self.lines.iter().zip(self.before).zip(self.fronts) {
-            let mut report = line.as_ref().map(|line| line.report(done.busy));
-            if let (Some(report), Some(before)) = (&mut report, &before) {
-                let both = report.operators.iter_mut().zip(before);
-                both.for_each(|(one, before)| one.add(before));
+        std::mem::forget(loss_guard);
+        for ((replica, earlier), subgraph) in
+            self.replicas.iter().zip(self.earlier).zip(self.subgraphs)
+        {
+            let mut report = replica.as_ref().map(|replica| replica.report(done.busy));
+            if let (Some(report), Some(earlier)) = (&mut report, &earlier) {
+                let both = report.operators.iter_mut().zip(earlier);
+                both.for_each(|(one, earlier)| one.add(earlier));
             }
             done.samples += report
                 .iter()
-                // Scans come first.
-                .flat_map(|report| report.operators.iter().take(front.recordings.len()))
+                // Scans are the first operators of a subgraph.
+                .flat_map(|report| report.operators.iter().take(subgraph.inputs.len()))
                 .map(|scan| scan.samples)
                 .sum::<u64>();
             done.reads
-                .push(line.as_ref().map_or_else(Vec::new, Line::readings));
+                .push(replica.as_ref().map_or_else(Vec::new, Replica::readings));
             done.operators
-                .push(report.map(|report| report.operators).or(before));
+                .push(report.map(|report| report.operators).or(earlier));
         }
-        // Who waits for its memory goes on when it has left.
-        (self.lines, self.pools) = (Vec::new(), Vec::new());
-        dispatch.leave(&seat);
+        // The consumer may wait for this memory: free it before unregistering.
+        (self.replicas, self.pools) = (Vec::new(), Vec::new());
+        scheduler.unregister(&registration);
         done
     }
 
-    /// Lets go of memory that no task needs.
-    fn tidy(&mut self) {
-        for front in 0..self.lines.len() {
-            match &mut self.lines[front] {
-                // What operators hold goes with them.
-                Some(line) if line.run.holds() => self.close(front),
-                Some(line) => line.run.tidy(),
+    /// Frees memory that no task needs.
+    fn release_memory(&mut self) {
+        for subgraph in 0..self.replicas.len() {
+            match &mut self.replicas[subgraph] {
+                // Buffers inside of operators are freed with the operators.
+                Some(replica) if replica.run.holds() => self.drop_replica(subgraph),
+                Some(replica) => replica.run.tidy(),
                 None => {}
             }
         }
@@ -141,86 +146,93 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Drops a line whose operators must not be called again.
-    fn close(&mut self, front: usize) {
-        let Some(line) = self.lines[front].take() else {
+    /// Drops a replica whose operators failed or buffer memory; its report and pool are kept.
+    fn drop_replica(&mut self, subgraph: usize) {
+        let Some(replica) = self.replicas[subgraph].take() else {
             return;
         };
-        let did = line.report(Duration::ZERO).operators;
-        match &mut self.before[front] {
-            Some(before) => before.iter_mut().zip(&did).for_each(|(a, b)| a.add(b)),
+        let did = replica.report(Duration::ZERO).operators;
+        match &mut self.earlier[subgraph] {
+            Some(earlier) => earlier.iter_mut().zip(&did).for_each(|(a, b)| a.add(b)),
             none => *none = Some(did),
         }
-        let mut pool = line.run.into_pool();
+        let mut pool = replica.run.into_pool();
         pool.shrink(0);
-        self.pools[front] = Some(pool);
+        self.pools[subgraph] = Some(pool);
     }
 
-    fn located(&self, task: &Task, recording: usize, error: OpError) -> RunError {
-        let read = &self.fronts[task.front].recordings[recording];
-        let start = task.portion.range.start;
+    fn scan_error(&self, task: &Task, recording: usize, error: OpError) -> RunError {
+        let read = &self.subgraphs[task.subgraph].inputs[recording];
+        let start = task.part.range.start;
         RunError::Operator {
             operator: "scan",
             node: read.node,
             time: read.snapshot.time_of(start),
-            range: Some(task.portion.range.clone()),
+            range: Some(task.part.range.clone()),
             error,
         }
     }
 
-    /// What a task gave, all of it or up to an error; operators that failed are not called again.
-    fn parcel(&mut self, task: &Task, error: Option<RunError>) -> Parcel {
-        let front = &self.fronts[task.front];
-        let place = &mut self.lines[task.front];
-        let (exits, samples) = place.as_mut().map_or((Vec::new(), 0), |line| {
-            let exits = line.leaving(front, task, error.is_some());
-            let currents = line.currents.iter();
-            let currents = currents.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
-            (exits, currents.map(|one| one.samples).sum())
+    /// The output of a task, whole or up to an error. A replica that failed is not used again.
+    fn task_output(&mut self, task: &Task, error: Option<RunError>) -> TaskOutput {
+        let subgraph = &self.subgraphs[task.subgraph];
+        let slot = &mut self.replicas[task.subgraph];
+        let (exits, samples) = slot.as_mut().map_or((Vec::new(), 0), |replica| {
+            let exits = replica.take_outputs(subgraph, task, error.is_some());
+            let readers = replica.readers.iter();
+            let readers = readers.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
+            (exits, readers.map(|one| one.samples).sum())
         });
         let failure = error.map(|error| {
-            let leads = place.as_ref().map(|line| line.leads(front, &error));
-            let time = front.met_at(&error);
-            let time = time.unwrap_or_else(|| front.recordings[0].time(task.portion.range.start));
-            Failure::new(error, time, leads.unwrap_or_default())
+            let exits_affected = slot
+                .as_ref()
+                .map(|replica| replica.affected_exits(subgraph, &error));
+            let time = subgraph.failure_time(&error);
+            let time = time.unwrap_or_else(|| subgraph.inputs[0].time(task.part.range.start));
+            TaskFailure::new(error, time, exits_affected.unwrap_or_default())
         });
         if failure.is_some() {
-            self.close(task.front);
+            self.drop_replica(task.subgraph);
         }
-        Parcel::new(exits, samples, failure).of(&task.portion)
+        TaskOutput::new(exits, samples, failure).with_input(&task.part)
     }
 
-    fn task(&mut self, task: &Task) -> Result<(), RunError> {
-        let front = &self.fronts[task.front];
-        if let Some(line) = &self.lines[task.front] {
-            let done = line.currents.iter();
+    fn run_task(&mut self, task: &Task) -> Result<(), RunError> {
+        let subgraph = &self.subgraphs[task.subgraph];
+        if let Some(replica) = &self.replicas[task.subgraph] {
+            let done = replica.readers.iter();
             done.for_each(|one| one.lock().unwrap_or_else(PoisonError::into_inner).close());
         }
-        let read = front.recordings.iter().zip(&task.portion.reads).enumerate();
-        let currents = read.map(|(at, (recording, read))| {
+        let read = subgraph.inputs.iter().zip(&task.part.reads).enumerate();
+        let readers = read.map(|(at, (recording, read))| {
             let portion = read.portion.as_ref();
             let source = recording.open(task.number, portion);
-            let source = source.map_err(|error| self.located(task, at, error))?;
-            let range = portion.map_or(&task.portion.range, |portion| &portion.range);
-            Ok(Current::of(source, range.clone(), recording.reach, read))
+            let source = source.map_err(|error| self.scan_error(task, at, error))?;
+            let range = portion.map_or(&task.part.range, |portion| &portion.range);
+            Ok(PortionReader::new(
+                source,
+                range.clone(),
+                recording.reach,
+                read,
+            ))
         });
-        let currents: Vec<Current> = currents.collect::<Result<_, RunError>>()?;
-        let line = match &mut self.lines[task.front] {
-            Some(line) => line,
+        let readers: Vec<PortionReader> = readers.collect::<Result<_, RunError>>()?;
+        let replica = match &mut self.replicas[task.subgraph] {
+            Some(replica) => replica,
             none => {
-                let pool = self.pools[task.front].take();
-                none.insert(Line::new(front, self.options, pool)?)
+                let pool = self.pools[task.subgraph].take();
+                none.insert(Replica::new(subgraph, self.options, pool)?)
             }
         };
-        for (own, current) in line.currents.iter().zip(currents) {
+        for (own, reader) in replica.readers.iter().zip(readers) {
             let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
-            own.go_on(current);
+            own.switch_to(reader);
         }
-        line.task(front, task, self.options)
+        replica.run_task(subgraph, task, self.options)
     }
 }
 
-/// Whether a task ended because there was not enough memory for it.
+/// Whether a task was refused memory.
 fn is_short_of_memory(error: &RunError) -> bool {
     let RunError::Operator { error, .. } = error else {
         return false;
@@ -231,11 +243,27 @@ fn is_short_of_memory(error: &RunError) -> bool {
     )
 }
 
-/// Says that a worker is gone, unless it has come to its end.
-struct There<'a>(&'a Dispatch);
+/// Reports the worker as lost when dropped, unless it was forgotten at the regular end.
+struct LossGuard<'a>(&'a TaskScheduler);
 
-impl Drop for There<'_> {
+impl Drop for LossGuard<'_> {
     fn drop(&mut self) {
-        self.0.lose();
+        self.0.report_lost_worker();
+    }
+}
+
+/// Pins the thread to one of the cores that the process may use. Does nothing where the system refuses.
+pub(super) fn pin(number: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&core| allowed.is_set(core))
+        .collect();
+    if let Some(&core) = cores.get(number % cores.len().max(1)) {
+        let mut one = CpuSet::new();
+        one.set(core);
+        let _ = sched_setaffinity(None, &one);
     }
 }

@@ -12,6 +12,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::interleave::interleave;
 use isochrony_segment::StreamId;
+use isochrony_time::{Rate, SampleCount};
 
 use super::{Clock, END, Fields, Rows, START};
 use crate::{OpError, OpErrorKind};
@@ -19,8 +20,8 @@ use crate::{OpError, OpErrorKind};
 /// What rows of a side are compared by: indices, or civil time in ns.
 pub(crate) struct Axis {
     clock: Option<Arc<dyn Clock>>,
-    /// Units of the axis a second, and a sample.
-    second: f64,
+    /// Units of the axis in a second, and in a sample.
+    second: Option<Rate>,
     sample: f64,
 }
 
@@ -28,7 +29,7 @@ impl Axis {
     pub(crate) fn index(stream: StreamId) -> Self {
         Self {
             clock: None,
-            second: stream.get().rate.to_f64(),
+            second: Some(stream.get().rate),
             sample: 1.0,
         }
     }
@@ -36,9 +37,20 @@ impl Axis {
     pub(crate) fn civil(stream: StreamId, clock: Arc<dyn Clock>) -> Self {
         Self {
             clock: Some(clock),
-            second: 1e9,
+            second: Rate::from_hz(1_000_000_000).ok(),
             sample: 1e9 / stream.get().rate.to_f64(),
         }
+    }
+
+    /// Whole units of the axis in a duration.
+    fn units_in(&self, seconds: f64) -> i64 {
+        let units = self
+            .second
+            .and_then(|rate| rate.samples_in_seconds(seconds).ok());
+        let units = units.and_then(SampleCount::floor);
+        units
+            .and_then(|units| i64::try_from(units).ok())
+            .unwrap_or(i64::MAX)
     }
 
     /// Starts and ends on the axis; `i64::MIN` where they are not known.
@@ -129,7 +141,7 @@ const FEW: usize = 1024;
 
 impl Matcher {
     pub(crate) fn new(fields: Fields, sides: [(Fields, Axis); 2], tolerance: Option<f64>) -> Self {
-        let tolerance = tolerance.map(|seconds| (seconds * sides[0].1.second).floor() as i64);
+        let tolerance = tolerance.map(|seconds| sides[0].1.units_in(seconds));
         let side = |(fields, axis): (Fields, Axis)| Side {
             axis,
             range: (

@@ -25,9 +25,12 @@ mod regrid;
 
 use std::ops::Range;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+
+use crate::OpError;
 
 pub(crate) use aggregate::{Aggregate, Cells, Group, How};
 pub use clock::Clock;
@@ -154,6 +157,16 @@ impl Rows {
             covers.map(|covers| next..covers.end.max(next)),
         );
         (part(first, before, next), part(rest, after, self.next))
+    }
+
+    /// The rows for which a flag is set; None if there are none.
+    ///
+    /// # Errors
+    /// If there are not as many flags as rows.
+    pub fn filtered(&self, flags: &[bool]) -> Result<Option<Self>, OpError> {
+        let flags = BooleanArray::from(flags.to_vec());
+        let passed = filter_record_batch(&self.batch, &flags)?;
+        Ok((passed.num_rows() > 0).then(|| self.with_batch(passed)))
     }
 
     /// The first `count` rows.

@@ -47,8 +47,16 @@ impl PartFile {
     /// Begins a file.
     ///
     /// # Errors
-    /// What the system says: no folder, no right to write there.
+    /// The path lies inside a store, or what the system says: no folder, no right to write there.
     pub fn create(path: &Path) -> Result<Self, OpError> {
+        if let Some(store) = store_around(path) {
+            let text = format!(
+                "cannot write {}: it lies inside the store {}; name a file outside of it",
+                path.display(),
+                store.display()
+            );
+            return Err(OpErrorKind::Failed(Cause::from(text)).into());
+        }
         if path.exists() && !path.is_file() {
             let why = io::Error::from(io::ErrorKind::InvalidInput);
             return Err(failed(
@@ -118,6 +126,23 @@ impl Drop for PartFile {
             let _ = std::fs::remove_file(&self.part);
         }
     }
+}
+
+/// The store that a path lies in, also by way of links. Files that a user asks for are no part of one, and could replace
+/// those that are.
+fn store_around(path: &Path) -> Option<PathBuf> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let target = std::fs::canonicalize(path).ok();
+    let folder = std::fs::canonicalize(folder).ok();
+    target
+        .iter()
+        .chain(&folder)
+        .flat_map(|place| place.ancestors())
+        .find(|place| place.join(".isochrony").is_dir())
+        .map(Path::to_path_buf)
 }
 
 /// What helps with most of what systems say.

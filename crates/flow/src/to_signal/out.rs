@@ -6,14 +6,17 @@
 //! recording's civil time. Where the gap before it lasts no whole number of new samples, as where windows are counted
 //! anew behind a gap, the new signal's line begins anew there. One sample a minute is stamped, too, at fixed numbers of
 //! samples from there, so that the new signal follows the recording's clock and nothing depends on how items were cut.
+//!
+//! A *copy*, of a recording's own samples, also has the gaps at its ends and before clock steps.
 
 use std::sync::Arc;
 
 use isochrony_store::{SignalWriter, Store};
 use isochrony_time::{Fixed, Placement, Rate, Stamp};
 
+use super::check_calibration;
 use crate::place::failed;
-use crate::{Break, Clock, Frames, Item, OpError, OpErrorKind, Writer};
+use crate::{Break, Clock, Frames, Item, Live, OpError, OpErrorKind, OuterGaps, Writer};
 
 /// What one run writes.
 pub(super) struct SignalOut {
@@ -38,6 +41,21 @@ pub(super) struct SignalOut {
     long_gap: i64,
     /// The clock was set since.
     new_run: bool,
+    copied: CopySource,
+    /// Another sender may have begun, or the sender may have described its samples since the last check.
+    is_unchecked: bool,
+    /// The signal has no samples and no gaps yet.
+    is_empty: bool,
+}
+
+/// The recording that samples come from.
+pub(super) struct CopySource {
+    /// None where windows come.
+    pub(super) reads: Option<Live>,
+    /// Its samples come from senders, which may describe them at any time.
+    pub(super) is_feed: bool,
+    /// A description that its sender gives later is that of the new signal.
+    pub(super) awaits_description: bool,
 }
 
 /// A gap of the new signal.
@@ -55,6 +73,7 @@ impl SignalOut {
         writer: SignalWriter,
         (step, per_window): (u64, usize),
         clock: Option<Arc<dyn Clock>>,
+        copied: CopySource,
     ) -> Result<Self, OpError> {
         let signal = writer.signal().map_err(failed)?;
         let end = signal.end_index();
@@ -75,6 +94,9 @@ impl SignalOut {
             expected: None,
             ends: ends.map(|time| time.value),
             new_run: false,
+            copied,
+            is_unchecked: true,
+            is_empty: end == 0,
         })
     }
 
@@ -119,10 +141,15 @@ impl SignalOut {
     /// Before samples at a source index: begins a run, or says what gap lies before them.
     fn enter(&mut self, start: i64, count: u64) -> Result<Option<Nothing>, OpError> {
         let Some(expected) = self.expected else {
+            let before = self.gaps().map_or(0, |gaps| gaps.until(start));
+            self.append_gap(if self.is_empty { before } else { 0 })?;
             return self.go_on(start, count);
         };
         let gap = if self.new_run || start < expected {
             self.new_run = false;
+            if self.copied.reads.is_some() {
+                self.append_gap(start.saturating_sub(expected).max(0).unsigned_abs())?;
+            }
             self.writer.begin_run().map_err(failed)?;
             None
         } else if expected < start {
@@ -157,6 +184,35 @@ impl SignalOut {
         }
         self.writer.begin_run().map_err(failed)?;
         Ok(None)
+    }
+
+    /// Refuses samples whose sender states another calibration than the signal has. Looks after each break, behind which
+    /// another sender may have begun, and after each commit.
+    fn check_description(&mut self) -> Result<(), OpError> {
+        let is_due = std::mem::take(&mut self.is_unchecked);
+        if !is_due || !self.copied.is_feed || self.copied.awaits_description {
+            return Ok(());
+        }
+        let described = self.copied.reads.as_ref().and_then(Live::description);
+        described.map_or(Ok(()), |described| {
+            let signal = self.writer.signal().map_err(failed)?;
+            check_calibration(&signal, &described.calibration)
+        })
+    }
+
+    /// Gaps at the ends of the recording, of which this is a copy.
+    fn gaps(&self) -> Option<OuterGaps> {
+        self.copied.reads.as_ref().map(Live::outer_gaps)
+    }
+
+    /// Appends a gap, unless it is empty.
+    fn append_gap(&mut self, samples: u64) -> Result<(), OpError> {
+        if samples > 0 {
+            let samples = i64::try_from(samples).unwrap_or(i64::MAX);
+            self.writer.append_gap(samples).map_err(failed)?;
+            self.is_empty = false;
+        }
+        Ok(())
     }
 
     /// Samples of the new signal from one time to another.
@@ -211,6 +267,7 @@ impl SignalOut {
 
 impl Writer for SignalOut {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
+        self.check_description()?;
         match item {
             Item::Samples(samples) => {
                 let mut at = samples.start();
@@ -233,11 +290,33 @@ impl Writer for SignalOut {
     }
 
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
+        self.is_unchecked = true;
         self.new_run |= matches!(why, Break::Clock { .. });
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), OpError> {
+        let reads = self.copied.reads.as_ref();
+        let awaited = reads.filter(|_| self.copied.awaits_description);
+        if let Some(described) = awaited.and_then(Live::description) {
+            self.copied.awaits_description = false;
+            let calibration = &described.calibration;
+            let scale =
+                (!calibration.is_identity()).then(|| (calibration.scale(), calibration.offset()));
+            let set = self.writer.set_calibration(calibration.unit(), scale);
+            set.map_err(failed)?;
+            let set = self.writer.set_attributes(&described.attributes);
+            set.map_err(failed)?;
+        }
+        self.is_unchecked = true;
         self.store.commit(true).map(drop).map_err(failed)
+    }
+
+    fn finish(&mut self) -> Result<(), OpError> {
+        if self.expected.is_some() || self.is_empty {
+            let behind = self.gaps().map_or(0, |gaps| gaps.from(self.expected));
+            self.append_gap(behind)?;
+        }
+        self.commit()
     }
 }

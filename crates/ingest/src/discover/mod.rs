@@ -32,6 +32,15 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// Code of a problem that concerns a part of a file, of which the rest was imported.
+    pub const INCOMPLETE: &'static str = "incomplete";
+
+    /// Whether samples of the file are stored all the same.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        matches!(self.code, "overlap" | "repeated" | Self::INCOMPLETE)
+    }
+
     /// The problem that an error is for one path.
     pub fn new(path: impl Into<String>, error: &IngestError) -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 use super::{Kind, Layout, Match, Part, Token};
 use crate::IngestError;
-use crate::stamp::{Calendar, CivilStamp, parse_epoch, parse_iso};
+use crate::stamp::{Calendar, CivilStamp, IsoStamp, parse_epoch, parse_iso};
 
 /// Steps after which a path counts as too ambiguous; ordinary ones take one per token and character.
 const MAX_STEPS: usize = 20_000;
@@ -78,7 +78,7 @@ impl<'a> Search<'a> {
                 continue; // inside a character
             };
             self.steps += 1;
-            if !self.accepts(kind, width, text) {
+            if !self.accepts(token, kind, width, text) {
                 continue;
             }
             self.values[token] = Some(text);
@@ -90,7 +90,7 @@ impl<'a> Search<'a> {
         self.fail(token, at)
     }
 
-    fn accepts(&self, kind: Option<Kind>, width: Option<usize>, text: &str) -> bool {
+    fn accepts(&self, token: usize, kind: Option<Kind>, width: Option<usize>, text: &str) -> bool {
         let Some(kind) = kind else {
             return true;
         };
@@ -102,10 +102,16 @@ impl<'a> Search<'a> {
             Kind::Epoch(_) => text
                 .split_once('.')
                 .is_none_or(|(_, fraction)| !fraction.is_empty()),
-            Kind::Iso => parse_iso(text).is_some(),
+            Kind::Iso => self.iso(token, text).is_some(),
             Kind::Part(_) => true,
         };
         legal && (!self.agree || self.value(kind).is_none_or(|first| same(kind, first, text)))
+    }
+
+    /// The time that a text is where it stands: `-0500` is a zone only where the template says what follows it.
+    fn iso(&self, token: usize, text: &str) -> Option<IsoStamp> {
+        let following = self.layout.tokens.get(token + 1);
+        parse_iso(text, matches!(following, None | Some(Token::Literal(_))))
     }
 
     fn fail(&mut self, token: usize, at: usize) -> bool {
@@ -137,20 +143,6 @@ impl<'a> Search<'a> {
             stamp: stamp.into(),
             reason,
         };
-        for (token, value) in self.layout.tokens.iter().zip(&self.values) {
-            let (Token::Field { kind, .. }, Some(text)) = (token, value) else {
-                continue;
-            };
-            let stamp = match kind {
-                Kind::Epoch(unit) => parse_epoch(text, *unit),
-                Kind::Iso => parse_iso(text).unwrap_or(Err("it is no ISO 8601 time")),
-                _ => continue,
-            };
-            return stamp.map(Some).map_err(|reason| impossible(text, reason));
-        }
-        if !self.layout.timed {
-            return Ok(None);
-        }
         let number = |part| self.part(part).and_then(|text| text.parse::<i64>().ok());
         let calendar = Calendar {
             year: number(Part::Year).unwrap_or_default(),
@@ -164,6 +156,23 @@ impl<'a> Search<'a> {
                     .and_then(|text| u32::try_from(text.len()).ok()),
             ),
         };
+        for (at, (token, value)) in self.layout.tokens.iter().zip(&self.values).enumerate() {
+            let (Token::Field { kind, .. }, Some(text)) = (token, value) else {
+                continue;
+            };
+            let stamp = match kind {
+                Kind::Epoch(unit) => parse_epoch(text, *unit),
+                Kind::Iso => match self.iso(at, text) {
+                    Some(iso) => iso.refined(&calendar).stamp(),
+                    None => Err("it is no ISO 8601 time"),
+                },
+                _ => continue,
+            };
+            return stamp.map(Some).map_err(|reason| impossible(text, reason));
+        }
+        if !self.layout.timed {
+            return Ok(None);
+        }
         calendar.stamp().map(Some).map_err(|reason| {
             let parts = Part::ALL.iter().filter_map(|(_, part)| self.part(*part));
             impossible(&parts.collect::<Vec<_>>().join("-"), reason)

@@ -9,6 +9,8 @@
 //!   number of digits or stated, as in `{epoch:us}`), `{iso}` (extended or compact), or `{year}`, `{month}`, `{day}`
 //!   (of the year where there is no `{month}`), `{hour}`, `{minute}`, `{second}`, `{fraction}`. Beside `{epoch}` or
 //!   `{iso}` calendar fields are labels that must be numbers and say nothing: folders are often named by local days.
+//!   But an `{iso}` that ends early, such as a date alone, takes the time of day from them. `-0500` after a time is a
+//!   zone only if literal text or nothing follows `{iso}` in the template; else it is as likely a counter.
 //!
 //! `{field:width}` takes exactly that many characters. A field without width takes as much as it can while the rest
 //! still fits. No field contains `/`, and name fields are never `.` or `..`: nothing that matches leaves the folder.

@@ -65,11 +65,12 @@ impl Aside {
         self.end > plus(self.recorded, self.slack)
     }
 
-    /// Whether a stamp continues these blocks rather than the recording.
+    /// Whether a stamp continues these blocks rather than the recording. Where both end at the same time it continues
+    /// these: a clock that stepped back has then caught up with itself.
     fn is_continued_by(&self, stamp: &Stamp) -> bool {
         let at = middle(stamp);
         let off = distance(at, self.end);
-        off <= plus(self.slack, stamp.resolution) && off < distance(at, self.recorded)
+        off <= plus(self.slack, stamp.resolution) && off <= distance(at, self.recorded)
     }
 }
 

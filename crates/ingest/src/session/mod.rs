@@ -13,6 +13,7 @@
 //!   stored until it shows what they are ([`aside`]), at most [`MOST_HELD`] bytes in all.
 
 mod aside;
+mod comparison;
 mod describe;
 mod edge;
 mod place;
@@ -25,9 +26,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 use isochrony_store::{Store, StoreError};
+use isochrony_time::Stamp;
 
 use crate::{IngestError, Problem, Problems};
 
+use comparison::SourceComparison;
 pub use describe::{Block, SessionOptions, Spec};
 pub(crate) use place::{Next, Placed, Sequence};
 pub(crate) use provenance::{Before, Known};
@@ -71,6 +74,8 @@ pub struct Session {
     /// Sources that are not settled, by the order of their first block.
     sources: BTreeMap<u64, Source>,
     open: HashMap<String, u64>,
+    /// How far sources that were imported before are compared with what is stored of them, by source and signal.
+    comparisons: HashMap<(u64, String), SourceComparison>,
     /// Sources of which parts are committed and more is to come.
     unfinished: BTreeMap<String, Whole>,
     next_source: u64,
@@ -106,6 +111,7 @@ impl Session {
             targets: BTreeMap::new(),
             sources: BTreeMap::new(),
             open: HashMap::new(),
+            comparisons: HashMap::new(),
             unfinished: BTreeMap::new(),
             next_source: 0,
             held_bytes: 0,
@@ -156,6 +162,28 @@ impl Session {
         self.target(block.signal, block.spec)?
             .check_bytes(block.bytes)?;
         let source = self.source(block.source);
+        let same = self.count_stored(source, block)?;
+        if same == 0 {
+            return self.take(source, block);
+        }
+        let rest = &block.bytes[same * block.spec.dtype.size()..];
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let stamp = match block.stamp {
+            Some(stamp) => self.stamp_behind(block.signal, &stamp, same as i64)?,
+            None => None,
+        };
+        let rest = Block {
+            bytes: rest,
+            stamp,
+            ..*block
+        };
+        self.take(source, &rest)
+    }
+
+    /// Takes in samples that no earlier import of their source stored.
+    fn take(&mut self, source: u64, block: &Block<'_>) -> Result<(), IngestError> {
         let held = self.targets.get(block.signal);
         let copy = held.is_some_and(|target| target.holds_copy(block.bytes, block.stamp.as_ref()));
         // A copy of a block says nothing of its stamp.
@@ -200,6 +228,20 @@ impl Session {
         Ok(())
     }
 
+    /// The stamp of a sample that comes `samples` after one whose stamp is known, by the source's own rate.
+    fn stamp_behind(
+        &self,
+        signal: &str,
+        stamp: &Stamp,
+        samples: i64,
+    ) -> Result<Option<Stamp>, IngestError> {
+        let Some(target) = self.targets.get(signal) else {
+            return Ok(None);
+        };
+        let civil = stamp.civil.checked_add(target.duration(samples)?);
+        Ok(civil.map(|civil| Stamp::new(civil, stamp.resolution)))
+    }
+
     /// All blocks of a source were fed: from here on it is known. Commits if one is due.
     ///
     /// # Errors
@@ -212,6 +254,7 @@ impl Session {
     ) -> Result<(), IngestError> {
         let number = self.source(source);
         self.open.remove(source);
+        self.comparisons.retain(|(source, _), _| *source != number);
         if let Some(source) = self.sources.get_mut(&number) {
             source.done = Some((size, version));
         }

@@ -26,6 +26,8 @@ pub(crate) struct Imported {
     pub(crate) source: String,
     pub(crate) bytes: u64,
     pub(crate) index: i64,
+    /// Index behind its last sample.
+    pub(crate) end: i64,
     pub(crate) samples: i64,
     pub(crate) version: Option<i64>,
 }
@@ -54,11 +56,7 @@ impl Untold {
             let (now, later) = rest.split_at(count);
             rest = later;
             let start = now.iter().map(|file| file.index).min().unwrap_or(0);
-            let end = now
-                .iter()
-                .map(|file| file.index + file.samples)
-                .max()
-                .unwrap_or(start);
+            let end = now.iter().map(|file| file.end).max().unwrap_or(start);
             let rows: Vec<Value> = now.iter().map(row).collect();
             events.push((start, end, json!({"folder": folder, "files": rows})));
         }
@@ -173,6 +171,7 @@ mod tests {
             source: source.into(),
             bytes: 20,
             index,
+            end: index + 10,
             samples: 10,
             version,
         }

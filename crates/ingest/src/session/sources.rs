@@ -7,7 +7,7 @@ use std::ops::Range;
 use isochrony_time::{Fixed, Stamp};
 
 use super::provenance::Imported;
-use super::target::{Held, Target};
+use super::target::{Held, Settled, Target};
 use super::{Next, Placed, Sequence, Session, Spec};
 use crate::{IngestError, Problem};
 
@@ -27,6 +27,9 @@ pub(super) struct Source {
 
 pub(super) struct Part {
     index: i64,
+    /// Index behind the last of its samples: beyond `samples` of them if there are gaps between.
+    end: i64,
+    /// How many samples came, also those that are there only once but came twice.
     samples: i64,
     stored: bool,
     /// What of it shares time with other samples.
@@ -64,9 +67,10 @@ impl Shared {
 }
 
 impl Part {
-    fn at(index: i64) -> Self {
+    pub(super) fn at(index: i64) -> Self {
         Self {
             index,
+            end: index,
             samples: 0,
             stored: false,
             overlap: None,
@@ -74,9 +78,16 @@ impl Part {
         }
     }
 
+    /// Counts samples that are stored from an earlier import of the source.
+    pub(super) fn count(&mut self, samples: i64, end: i64) {
+        self.samples += samples;
+        self.end = self.end.max(end);
+    }
+
     /// Takes in a later part of the same source.
     fn add(&mut self, later: Self) {
         self.index = self.index.min(later.index);
+        self.end = self.end.max(later.end);
         self.samples += later.samples;
         self.stored |= later.stored;
         for (shared, later) in [
@@ -117,6 +128,7 @@ impl Session {
             .and_then(|source| source.parts.get_mut(signal));
         if let Some(part) = part {
             part.samples += samples;
+            part.end = part.end.max(part.index + part.samples);
         }
     }
 
@@ -263,6 +275,7 @@ impl Session {
             let part = source.parts.entry(signal.into());
             let part = part.or_insert_with(|| Part::at(placed.index));
             part.index = part.index.min(placed.index);
+            part.end = part.end.max(placed.index + placed.samples);
             part.samples += placed.samples;
             part.stored |= placed.stored;
             if placed.overlaps {
@@ -358,7 +371,8 @@ impl Session {
                 source: source.name.clone(),
                 bytes,
                 index: part.index,
-                samples: part.samples,
+                end: part.end,
+                samples: part.samples.min(part.end - part.index),
                 version,
             };
             let stored = whole.add(&signal, part).stored;
@@ -366,7 +380,13 @@ impl Session {
                 for known in self.known.iter_mut().chain(self.kept.get_mut(&signal)) {
                     known.add(&file);
                 }
-                target.settle(file, stored, source.part);
+                let settled = match (source.part, stored, whole.known) {
+                    (true, ..) => Settled::Part,
+                    (_, true, _) => Settled::Stored,
+                    (_, _, true) => Settled::Known,
+                    _ => Settled::Duplicate,
+                };
+                target.settle(file, settled);
             }
         }
         // Even a duplicate is told, so that it is known the next time.
@@ -378,6 +398,11 @@ impl Session {
         self.report_shared(&source.name, &whole);
         if whole.parts.values().any(|part| part.stored) {
             self.summary.files += 1;
+            return;
+        }
+        if whole.known {
+            // It was touched, or changed where it holds no samples.
+            self.summary.known += 1;
             return;
         }
         self.summary.duplicates += 1;

@@ -53,6 +53,19 @@ pub(crate) struct Held {
     pub(crate) stamp: Option<Stamp>,
 }
 
+/// What became of a source's samples of one signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// More of it comes, with which it is counted.
+    Part,
+    /// Some were stored.
+    Stored,
+    /// All were stored from the same source before.
+    Known,
+    /// All were stored from another source before.
+    Duplicate,
+}
+
 impl Held {
     pub(crate) fn new(source: u64, bytes: &[u8], stamp: Option<Stamp>) -> Self {
         Self {
@@ -248,14 +261,13 @@ impl Target {
         Ok(self.writer.placement(samples, stamp, next)?)
     }
 
-    /// A file is all in, or was there already.
-    pub(crate) fn settle(&mut self, file: Imported, stored: bool, part: bool) {
-        if part {
-            // Counted with its last part.
-        } else if stored {
-            self.files += 1;
-        } else {
-            self.duplicates += 1;
+    /// Counts a file that is all in, or was there already.
+    pub(crate) fn settle(&mut self, file: Imported, settled: Settled) {
+        match settled {
+            Settled::Part => {}
+            Settled::Stored => self.files += 1,
+            Settled::Known => self.known += 1,
+            Settled::Duplicate => self.duplicates += 1,
         }
         self.untold.push(file);
     }

@@ -142,6 +142,14 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
             &["7 bytes", "2-byte", "1 over", "partial", "3 whole"],
         ),
         (
+            IngestError::Rewritten {
+                signal: "s/p".into(),
+                samples: 70,
+            },
+            "rewritten",
+            &["first 70 samples", "\"s/p\"", "another name", "delete"],
+        ),
+        (
             IngestError::LinkNotFollowed {
                 reason: "it leads outside",
             },

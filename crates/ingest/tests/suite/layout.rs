@@ -309,3 +309,44 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_date_beside_an_hour_and_a_minute_is_a_whole_stamp() {
+    let layout: Layout = "{station}_{iso}_{hour}{minute}.wav".parse().unwrap();
+    for (name, seconds) in [("a_20100301_0000.wav", 0), ("a_20100301_0740.wav", 27_600)] {
+        let stamp = layout.read(name).unwrap().stamp.unwrap();
+        assert_eq!(stamp.ns, (1_267_401_600 + seconds) * 1_000_000_000);
+        assert_eq!(stamp.resolution_ns, 60_000_000_000);
+    }
+    // Beside a whole time the same fields are labels.
+    let layout: Layout = "{hour}/{station}_{iso}.wav".parse().unwrap();
+    let stamp = layout
+        .read("23/a_20100301T0740.wav")
+        .unwrap()
+        .stamp
+        .unwrap();
+    assert_eq!(stamp.ns, (1_267_401_600 + 27_600) * 1_000_000_000);
+}
+
+#[test]
+fn a_counter_behind_a_time_is_no_zone() {
+    let base = 1_267_401_600 * 1_000_000_000;
+    for (template, name) in [
+        ("{iso}*.raw", "20100301T000000-0040.raw"),
+        ("{iso}*.raw", "20100301T000000-0100.raw"),
+        ("{iso}-{part}.raw", "20100301T000000-0100.raw"),
+        ("{iso}{part:5}.raw", "20100301T000000-0100.raw"),
+    ] {
+        let layout: Layout = template.parse().unwrap();
+        let stamp = layout.read(name).unwrap().stamp.unwrap();
+        assert_eq!(stamp.ns, base, "{template} {name}");
+    }
+    let layout: Layout = "{iso}.raw".parse().unwrap();
+    assert!(layout.read("20100301T000000-0040.raw").is_err());
+    let stamp = layout
+        .read("20100301T000000-0100.raw")
+        .unwrap()
+        .stamp
+        .unwrap();
+    assert_eq!(stamp.ns, base + 3600 * 1_000_000_000);
+}

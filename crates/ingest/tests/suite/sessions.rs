@@ -123,12 +123,10 @@ fn blocks_of_many_signals_and_sources_become_signals() {
     let summary = session.finish().unwrap();
     assert_eq!(
         (summary.files, summary.duplicates, summary.bytes),
-        (0, 1, 0)
+        (0, 0, 0)
     );
-    assert_eq!(
-        summary.problem("/data/day/file3").unwrap().code,
-        "duplicate"
-    );
+    assert!(summary.is_clean());
+    assert_eq!(summary.signals[0].known, 1);
     assert_eq!(store.signal("x").unwrap().sample_count(), 2000);
 }
 
@@ -316,4 +314,122 @@ fn an_initial_rate_sizes_the_gap_that_comes_before_stamps_have_told_the_rate() {
         source: "c",
     };
     assert_eq!(session.block(&block).unwrap_err().code(), "invalid_option");
+}
+
+/// Imports blocks of one source, each with its stamp in seconds, as a session of its own.
+fn import(
+    store: &Store,
+    size: u64,
+    blocks: &[(Vec<i32>, Option<i64>)],
+) -> Result<u64, isochrony_ingest::IngestError> {
+    let mut session = Session::new(store, SessionOptions::default())?;
+    if session.known("/data/a", size, Some(7))? {
+        return Ok(session.finish()?.known);
+    }
+    for (samples, at) in blocks {
+        session.block(&Block {
+            signal: "s",
+            spec: &spec(),
+            bytes: bytemuck::cast_slice(samples),
+            stamp: at.and_then(|seconds| stamp(seconds * SECOND)),
+            source: "/data/a",
+        })?;
+    }
+    session.done("/data/a", size, Some(7))?;
+    assert!(session.finish()?.is_clean());
+    Ok(0)
+}
+
+#[test]
+fn of_a_source_that_grew_only_the_new_samples_are_stored() {
+    for stamped in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder);
+        let at = |seconds: i64| stamped.then_some(seconds);
+        import(
+            &store,
+            1,
+            &[((0..100).collect(), at(0)), ((100..250).collect(), at(1))],
+        )
+        .unwrap();
+        // Cut into other blocks now.
+        import(
+            &store,
+            2,
+            &[((0..200).collect(), at(0)), ((200..330).collect(), at(2))],
+        )
+        .unwrap();
+        import(&store, 3, &[((0..400).collect(), at(0))]).unwrap();
+        // Touched only.
+        import(&store, 4, &[((0..400).collect(), at(0))]).unwrap();
+        assert_eq!(import(&store, 4, &[]).unwrap(), 1);
+        let signal = store.signal("s").unwrap();
+        assert_eq!(samples(&signal), (0..400).collect::<Vec<_>>(), "{stamped}");
+        assert_eq!(signal.state().runs.len(), 1);
+    }
+}
+
+#[test]
+fn a_gap_in_a_source_that_grew_stays_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let before = || {
+        vec![
+            ((0..100).collect(), Some(0)),
+            ((100..200).collect(), Some(5)),
+        ]
+    };
+    import(&store, 1, &before()).unwrap();
+    let mut grown = before();
+    grown.push(((200..300).collect(), Some(6)));
+    import(&store, 2, &grown).unwrap();
+    let signal = store.signal("s").unwrap();
+    assert_eq!(samples(&signal), (0..300).collect::<Vec<_>>());
+    assert_eq!(signal.gaps().len(), 1);
+}
+
+#[test]
+fn the_same_samples_at_another_time_are_not_taken_for_stored_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    import(&store, 1, &[((0..100).collect(), Some(0))]).unwrap();
+    import(&store, 2, &[((0..100).collect(), Some(3600))]).unwrap();
+    let signal = store.signal("s").unwrap();
+    assert_eq!(signal.sample_count(), 200);
+}
+
+#[test]
+fn a_source_that_was_changed_inside_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    import(&store, 1, &[((0..100).collect(), None)]).unwrap();
+    let mut changed: Vec<i32> = (0..150).collect();
+    changed[70] = -1;
+    let error = import(&store, 2, &[(changed, None)]).unwrap_err();
+    assert_eq!(error.code(), "rewritten");
+    assert!(!error.is_fatal());
+    assert!(error.to_string().contains("first 70 samples"));
+    assert_eq!(store.signal("s").unwrap().sample_count(), 100);
+}
+
+#[test]
+fn a_block_that_comes_again_within_its_source_ends_no_import() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder);
+    let mut session = Session::new(&store, SessionOptions::default()).unwrap();
+    for first in [0, 100, 0, 0, 100] {
+        let ramp: Vec<i32> = (first..first + 100).collect();
+        let at = stamp(i64::from(first / 100) * SECOND);
+        feed(&mut session, "s", "/data/a", &ramp, at);
+    }
+    session.done("/data/a", 1, None).unwrap();
+    let summary = session.finish().unwrap();
+    assert_eq!(summary.problems.list[0].code, "repeated");
+    assert!(summary.problems.list[0].is_kept());
+    let signal = store.signal("s").unwrap();
+    assert_eq!(samples(&signal), (0..200).collect::<Vec<_>>());
+    let imports = signal.events().filter(|event| event.kind == "import");
+    for event in imports {
+        assert_eq!((event.start, event.end), (0, 200));
+    }
 }

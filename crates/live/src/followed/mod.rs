@@ -24,7 +24,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use isochrony_flow::{
-    Cause, Clock, OpError, OpErrorKind, PlanError, PortType, Recording, Source, Stored,
+    Cause, Clock, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording,
+    SignalDescription, Source, Stored,
 };
 use isochrony_store::{Mode, Signal, Store, StoreError};
 use isochrony_time::Stamp;
@@ -145,7 +146,7 @@ impl Followed {
     /// The signal that a saved plan names, in the store that it names or in another one.
     ///
     /// # Errors
-    /// [`PlanError::NoRecording`], [`PlanError::Unreadable`].
+    /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
     pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Self, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let text = |key: &str| match saved.get(key) {
@@ -153,10 +154,7 @@ impl Followed {
             _ => Err(unreadable(format!("a scan does not name its {key}"))),
         };
         let name = text("signal")?;
-        let no_recording = |why: StoreError| PlanError::NoRecording {
-            recording: name.into(),
-            why: why.to_string(),
-        };
+        let no_recording = |why: StoreError| PlanError::recording(name, &why);
         let opened;
         let store = match store {
             Some(store) => store,
@@ -226,6 +224,21 @@ impl Recording for Followed {
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         let times = self.0.times.clone()?;
         Some(times)
+    }
+
+    fn description(&self) -> Option<SignalDescription> {
+        Some(SignalDescription::of(&self.0.signal))
+    }
+
+    fn outer_gaps(&self) -> OuterGaps {
+        let mut signal = self.0.signal.clone();
+        // What cannot be looked up anew is as it was.
+        let _ = signal.refresh();
+        OuterGaps::within(&signal, self.0.options.start..signal.end_index())
+    }
+
+    fn knows_all_times(&self) -> bool {
+        true
     }
 
     fn saved(&self) -> Option<Map<String, Value>> {

@@ -1,111 +1,38 @@
 //! A feed as a recording that plans scan.
 
+mod axis;
+mod descriptions;
 mod latency;
+mod options;
 mod session;
 mod source;
 
 use std::net::{TcpListener, UdpSocket};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
-use isochrony_flow::{Clock, OpError, OpErrorKind, PortType, Recording, Source};
-use isochrony_segment::{ByteOrder, Calibration, DType, Stream, StreamId};
-use isochrony_time::{Rate, TimebaseId};
+use isochrony_flow::{
+    Clock, OpError, OpErrorKind, OuterGaps, PortType, Recording, SignalDescription, Source,
+};
+use isochrony_segment::{Calibration, Stream, StreamId};
 use serde_json::{Map, Value, json};
 
 pub use latency::Latency;
+pub use options::Options;
 
 use crate::LiveError;
 use crate::arrivals::{Arrivals, Basis, LiveClock};
 use crate::counts::{Counters, Counts};
-use crate::frame::MAX_FRAME;
 use crate::receive::{Address, Driver, Feed, Framing, Queue, Reading, Receiver};
+use axis::Axis;
+use descriptions::SessionDescriptions;
 use latency::Histogram;
 use source::Live;
 
-/// What is listened to, and how.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Options {
-    /// Type of the samples.
-    pub dtype: DType,
-    /// Order of their bytes, where samples come without frames of ours.
-    pub order: ByteOrder,
-    /// Samples a second, nominally.
-    pub rate: Rate,
-    /// Name of the stream; the address if empty.
-    pub name: String,
-    /// Unit of the values; empty if unknown.
-    pub unit: String,
-    /// What comes.
-    pub framing: Framing,
-    /// How long a frame that came early waits for those before it.
-    pub reorder: Duration,
-    /// Most bytes that wait for the plan.
-    pub buffer: usize,
-    /// Largest frame in bytes; what is larger is none.
-    pub max_frame: usize,
-    /// A sender's stamp further off than this means that its clock was set.
-    pub step: Duration,
-    /// The feed ends when nothing came for so long; None: never.
-    pub silence: Option<Duration>,
-    /// Whether other machines may reach it.
-    pub anyone: bool,
-}
-
-impl Options {
-    /// Frames of ours, put in order within 50 ms; 32 MiB wait for a plan that falls behind; only this machine.
-    #[must_use]
-    pub fn new(dtype: DType, rate: Rate) -> Self {
-        Self {
-            dtype,
-            order: ByteOrder::Little,
-            rate,
-            name: String::new(),
-            unit: String::new(),
-            framing: Framing::Isochrony,
-            reorder: Duration::from_millis(50),
-            buffer: 32 << 20,
-            max_frame: MAX_FRAME,
-            step: Duration::from_millis(10),
-            silence: None,
-            anyone: false,
-        }
-    }
-
-    fn check(&self, address: &Address) -> Result<(), LiveError> {
-        let refused = |option, got: String, legal: &str| {
-            Err(LiveError::Option {
-                option,
-                got,
-                legal: legal.into(),
-            })
-        };
-        if self.buffer == 0 {
-            return refused("buffer", "0".into(), "bytes from 1");
-        }
-        if !(64..=1 << 28).contains(&self.max_frame) {
-            let legal = "bytes from 64 to 268435456";
-            return refused("max_frame", self.max_frame.to_string(), legal);
-        }
-        if self.reorder > Duration::from_secs(3600) {
-            let legal = "seconds from 0 to 3600";
-            return refused("reorder", self.reorder.as_secs_f64().to_string(), legal);
-        }
-        if matches!(self.framing, Framing::Counter { .. }) && !matches!(address, Address::Udp(_)) {
-            let legal = "isochrony or raw: counters number datagrams, which only udp:// has";
-            return refused("framing", self.framing.name().into(), legal);
-        }
-        if !address.is_local() && !self.anyone {
-            return Err(LiveError::Exposed {
-                address: address.to_string(),
-            });
-        }
-        Ok(())
-    }
-}
+/// Most bytes of a segment: memory for it is taken whole when its first sample arrives.
+const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 
 /// A feed that is listened to: it is bound from the beginning, so that its port is known, and read while a plan runs.
 ///
@@ -144,12 +71,28 @@ pub(crate) struct Inner {
     feed: Feed,
     options: Options,
     stream: StreamId,
+    axis: Arc<Axis>,
     counters: Arc<Counters>,
     latency: Histogram,
     busy: AtomicBool,
     /// The session that ended last; above 32 bits: none.
     ended: AtomicU64,
     times: Arc<Times>,
+    descriptions: SessionDescriptions,
+}
+
+impl Inner {
+    /// Equal copies of a description that are believed. One datagram can come from anybody.
+    fn copies_to_believe(&self) -> u32 {
+        let feed = match &self.feed {
+            Feed::Unbound(bound) => bound.get().map(|feed| &**feed),
+            feed => Some(feed),
+        };
+        match feed {
+            Some(Feed::Udp(_)) => 3,
+            _ => 1,
+        }
+    }
 }
 
 impl Listener {
@@ -160,6 +103,12 @@ impl Listener {
     /// [`LiveError::Socket`].
     pub fn bind(address: &Address, options: &Options) -> Result<Self, LiveError> {
         options.check(address)?;
+        let (feed, bound) = Self::sockets(address, options)?;
+        Self::of(feed, bound, options)
+    }
+
+    /// Binds what an address needs; and the address, with the port that was found if none was asked for.
+    fn sockets(address: &Address, options: &Options) -> Result<(Feed, Address), LiveError> {
         let unheard = |why: &str| LiveError::Address {
             address: address.to_string(),
             why: why.into(),
@@ -170,7 +119,7 @@ impl Listener {
             why,
             mend: "choose another port, or one of this machine's addresses",
         };
-        let (feed, bound) = match *address {
+        Ok(match *address {
             Address::Udp(at) => {
                 let socket = UdpSocket::bind(at).map_err(failed)?;
                 // As much of what waits as the kernel is willing to hold.
@@ -186,8 +135,7 @@ impl Listener {
             }
             Address::Stdin => (Feed::Stdin, Address::Stdin),
             Address::Driven => return Err(unheard("nothing drives it (Listener::driven)")),
-        };
-        Ok(Self::of(feed, bound, options))
+        })
     }
 
     /// Listens to what a driver pushes while a run reads it.
@@ -200,40 +148,46 @@ impl Listener {
             ..options.clone()
         };
         options.check(&Address::Driven)?;
-        Ok(Self::of(
-            Feed::Driven(Arc::new(driver)),
-            Address::Driven,
-            &options,
-        ))
+        let feed = Feed::Driven(Arc::new(driver));
+        Self::of(feed, Address::Driven, &options)
     }
 
-    fn of(feed: Feed, bound: Address, options: &Options) -> Self {
-        let name = match options.name.as_str() {
-            "" => bound.to_string(),
-            name => name.to_owned(),
+    fn of(feed: Feed, bound: Address, options: &Options) -> Result<Self, LiveError> {
+        let axis = match &options.clock {
+            Some(other) => other.0.axis.clone(),
+            None => Arc::new(Axis::new().map_err(|why| LiveError::Timebase { why })?),
         };
-        let stream = Stream::new(name, TimebaseId(0), options.rate)
+        let stream = Stream::new(options.name_at(bound), axis.timebase, options.rate)
             .with_calibration(Calibration::identity(options.unit.as_str()));
-        Self(Arc::new(Inner {
+        Ok(Self(Arc::new(Inner {
             address: bound,
             feed,
             options: options.clone(),
             stream: stream.intern(),
+            axis,
             counters: Arc::default(),
             latency: Histogram::default(),
             busy: AtomicBool::new(false),
             ended: AtomicU64::new(u64::MAX),
             times: Arc::default(),
-        }))
+            descriptions: SessionDescriptions::default(),
+        })))
     }
 
-    /// Listens as a saved plan says ([`Recording::saved`]).
+    /// The feed that a saved plan names ([`Recording::saved`]). It is bound when a run first reads it: a plan may have
+    /// been written by anybody, and reading it opens no sockets.
     ///
     /// # Errors
-    /// As [`bind`](Self::bind); [`LiveError::Option`] of what is missing or no such value.
+    /// [`LiveError::Exposed`], [`LiveError::Address`]; [`LiveError::Option`] of what is missing or no such value. A run
+    /// meets [`LiveError::Socket`].
     pub fn resolve(saved: &Map<String, Value>) -> Result<Self, LiveError> {
         let (address, options) = crate::to_wire::options(saved)?;
-        Self::bind(&address, &options)
+        options.check(&address)?;
+        if address == Address::Driven {
+            // Says what is wrong with it.
+            return Self::bind(&address, &options);
+        }
+        Self::of(Feed::Unbound(OnceLock::new()), address, &options)
     }
 
     /// Where it listens; the port that was found if none was asked for.
@@ -246,6 +200,18 @@ impl Listener {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.0.counters.read()
+    }
+
+    /// What the sender says of its recording, as far as it was heard; a unit of [`Options::unit`] counts before another one.
+    #[must_use]
+    pub fn description(&self) -> Option<SignalDescription> {
+        self.0.descriptions.get(&self.0.options.unit)
+    }
+
+    /// The unit that the sender says its values have, whatever [`Options::unit`] says.
+    #[must_use]
+    pub fn sender_unit(&self) -> Option<String> {
+        self.0.descriptions.unit()
     }
 
     /// From the arrival of a frame until the plan was done with it.
@@ -271,10 +237,27 @@ impl Recording for Listener {
         if range.is_some() {
             return Err(failed(LiveError::Range { address: address() }));
         }
+        let most = MAX_SEGMENT_BYTES / self.0.options.dtype.size() as u64;
+        if segment > most {
+            return Err(failed(LiveError::Option {
+                option: "segment",
+                got: segment.to_string(),
+                legal: format!("samples from 1 to {most} ({MAX_SEGMENT_BYTES} bytes)"),
+            }));
+        }
         if self.0.busy.swap(true, Ordering::AcqRel) {
             return Err(failed(LiveError::Busy { address: address() }));
         }
         let free = Busy(self.0.clone());
+        if let Feed::Unbound(bound) = &self.0.feed
+            && bound.get().is_none()
+        {
+            let feed = Self::sockets(&self.0.address, &self.0.options);
+            // One run is here at a time.
+            let _ = bound.set(Box::new(feed.map_err(failed)?.0));
+        }
+        self.0.axis.begin();
+        self.0.descriptions.begin();
         let options = &self.0.options;
         let queue = Arc::new(Queue::new(options.buffer));
         let reading = Reading {
@@ -310,10 +293,26 @@ impl Recording for Listener {
         Some(times)
     }
 
+    fn description(&self) -> Option<SignalDescription> {
+        Self::description(self)
+    }
+
+    fn outer_gaps(&self) -> OuterGaps {
+        self.0.descriptions.gaps()
+    }
+
+    fn knows_all_times(&self) -> bool {
+        self.0.descriptions.knows_all_times()
+    }
+
     fn saved(&self) -> Option<Map<String, Value>> {
         let options = &self.0.options;
         if let Feed::Driven(driver) = &self.0.feed {
             return driver.saved();
+        }
+        if self.0.axis.is_shared() {
+            // Another feed of this process is meant.
+            return None;
         }
         let saved = json!({
             "listen": self.0.address.to_string(),
@@ -377,6 +376,7 @@ pub(crate) struct Busy(Arc<Inner>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        self.0.axis.end();
         // What reads standard input cannot be stopped, so a second run would share it with the first one's thread.
         if !matches!(self.0.feed, Feed::Stdin) {
             self.0.busy.store(false, Ordering::Release);

@@ -2,20 +2,21 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, atomic};
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{Break, Clock as _, OpError, Pulled, Source};
 use isochrony_segment::Buffer;
 use isochrony_time::RunId;
 
-use super::session::{Frame, Parsed, Session};
+use super::session::{Frame, Parsed, Samples, Session};
 use super::{Busy, arrivals};
 use crate::arrivals::{Arrivals, Basis, LiveClock};
 use crate::counts::add;
 use crate::order::{Given, Order, Taken, Window};
 use crate::receive::{Packet, Queue, Receiver};
 
+mod ends;
 mod segments;
 
 use segments::Filling;
@@ -40,6 +41,8 @@ pub(super) struct Live {
     highest: u64,
     /// Feed index of the session's index 0; None before its first sample.
     base: Option<i64>,
+    /// Sessions before this one.
+    sessions: usize,
     /// Feed index that follows.
     next: i64,
     times: Arrivals,
@@ -51,10 +54,15 @@ pub(super) struct Live {
     ready: VecDeque<Pulled>,
     /// When the item that was given last arrived.
     given: Option<Duration>,
-    /// Session index at which the sender ended.
+    /// Session index at which the sender ended, and the gap that it says is there.
     end: Option<u64>,
+    gap_at_end: Range<u64>,
     heard: Duration,
+    /// When something came that belongs to the feed.
+    valid: Duration,
     ended: bool,
+    /// What packets were found to be.
+    parsed: Vec<Parsed>,
 }
 
 impl Live {
@@ -66,7 +74,9 @@ impl Live {
         begun: Instant,
     ) -> Self {
         let options = &listener.0.options;
-        let session = Session::after(listener.0.ended.load(std::sync::atomic::Ordering::Acquire));
+        let ended = listener.0.ended.load(atomic::Ordering::Acquire);
+        let shared = listener.0.axis.is_shared();
+        let session = Session::new(&listener.0.feed, options, shared, ended);
         Self {
             order: Order::new(window(options)),
             times: arrivals(options, Basis::Arrival),
@@ -77,6 +87,7 @@ impl Live {
             segment: segment.max(1),
             session,
             base: None,
+            sessions: 0,
             next: 0,
             basis: None,
             highest: 0,
@@ -86,8 +97,11 @@ impl Live {
             ready: VecDeque::new(),
             given: None,
             end: None,
+            gap_at_end: 0..0,
             heard: Duration::ZERO,
+            valid: Duration::ZERO,
             ended: false,
+            parsed: Vec::new(),
         }
     }
 
@@ -102,47 +116,69 @@ impl Live {
     /// Puts a packet where it belongs.
     fn take(&mut self, packet: Packet) -> Result<(), OpError> {
         let now = packet.when.came;
-        self.heard = now;
+        self.heard = self.heard.max(now);
         let inner = self.listener.0.clone();
-        match self.session.parse(packet, &inner.options, &inner.counters) {
-            Parsed::Dropped(packet) => self.queue.recycle(packet.bytes),
-            Parsed::Frame {
-                first,
-                samples,
-                frame,
-                anew,
-                last,
-            } => {
-                if anew {
-                    self.begin_anew(now)?;
-                }
-                if last {
-                    // What was never recorded before the end is not lost.
-                    let unrecorded = if samples == 0 { frame.gap } else { 0 };
-                    self.end = Some(first + samples - unrecorded);
-                    if let Some(id) = self.session.id() {
-                        let ended = &inner.ended;
-                        ended.store(id.into(), std::sync::atomic::Ordering::Release);
-                    }
-                }
-                if samples == 0 {
-                    self.queue.recycle(frame.packet.bytes);
-                } else if let Err((why, frame)) =
-                    self.order
-                        .push(first - frame.gap..first + samples, samples, frame, now)
-                {
-                    let counter = match why {
-                        Taken::Late => &inner.counters.late_frames,
-                        _ => &inner.counters.duplicate_frames,
-                    };
-                    add(counter, 1);
-                    self.queue.recycle(frame.packet.bytes);
-                } else if first < self.highest {
-                    add(&inner.counters.reordered_frames, 1);
-                } else {
-                    self.highest = first;
-                }
+        let parsed = &mut self.parsed;
+        (self.session).take(packet, &inner.options, &inner.counters, parsed);
+        self.place_all()
+    }
+
+    /// Decides what time alone decides; at `end` nothing follows.
+    fn look(&mut self, now: Duration, end: bool) -> Result<(), OpError> {
+        let inner = self.listener.0.clone();
+        (self.session).look(now, end, &inner.counters, &mut self.parsed);
+        self.place_all()
+    }
+
+    /// Puts what was understood where it belongs.
+    fn place_all(&mut self) -> Result<(), OpError> {
+        let mut parsed = std::mem::take(&mut self.parsed);
+        for one in parsed.drain(..) {
+            match one {
+                Parsed::Dropped(packet) => self.queue.recycle(packet.bytes),
+                Parsed::Description(session, said, packet) => self.describe(session, *said, packet),
+                Parsed::Samples(samples) => self.place(samples)?,
             }
+        }
+        self.parsed = parsed;
+        Ok(())
+    }
+
+    fn place(&mut self, one: Samples) -> Result<(), OpError> {
+        let now = self.heard;
+        self.valid = now;
+        let inner = self.listener.0.clone();
+        if one.anew {
+            self.begin_anew(now)?;
+        }
+        inner.descriptions.hear(one.session);
+        if one.last {
+            self.take_end(&one);
+        }
+        let Samples {
+            first,
+            samples,
+            frame,
+            ..
+        } = one;
+        if samples == 0 {
+            self.queue.recycle(frame.packet.bytes);
+        } else if let Err((why, frame)) = self.order.push(
+            first - frame.gap.min(first)..first + samples,
+            samples,
+            frame,
+            now,
+        ) {
+            let counter = match why {
+                Taken::Late => &inner.counters.late_frames,
+                _ => &inner.counters.duplicate_frames,
+            };
+            add(counter, 1);
+            self.queue.recycle(frame.packet.bytes);
+        } else if first < self.highest {
+            add(&inner.counters.reordered_frames, 1);
+        } else {
+            self.highest = first;
         }
         Ok(())
     }
@@ -156,6 +192,8 @@ impl Live {
         self.flush();
         self.order = Order::new(window(&self.listener.0.options));
         (self.base, self.end, self.highest) = (None, None, 0);
+        self.gap_at_end = 0..0;
+        self.sessions += 1;
         // The next one's frames may be stamped where this one's were not, or the other way round.
         self.basis = None;
         Ok(())
@@ -175,17 +213,30 @@ impl Live {
                 let gap = of.gap.saturating_sub(skip);
                 let skip = skip.saturating_sub(of.gap);
                 let first = range.start + of.gap;
+                let axis = self.listener.0.axis.clone();
                 let begins = self.base.is_none();
-                if begins {
+                let base = match self.base {
+                    Some(base) => base,
                     // Nothing was before the first samples, so nothing is missing there.
-                    self.base = Some(self.next.wrapping_sub_unsigned(first));
+                    None => axis.base(self.sessions, first, self.next),
+                };
+                self.base = Some(base);
+                let start = base.wrapping_add_unsigned(first);
+                if begins {
+                    self.next = self.next.max(start);
+                    self.tell_gap_before(range.start, start, of.gap);
                 } else if gap > 0 {
                     let range = self.leave_out(gap);
                     self.stretch(Some(Break::Gap(range)));
                 }
-                let base = self.base.unwrap_or_default();
-                let start = base.wrapping_add_unsigned(first);
-                let anew = begins && self.next > 0;
+                // On a shared axis another feed may have said that this session begins earlier.
+                let skip = skip.max(self.next.saturating_sub(start).max(0).unsigned_abs());
+                if skip >= range.end - first {
+                    add(&self.counters().late_frames, 1);
+                    self.queue.recycle(of.packet.bytes);
+                    return Ok(());
+                }
+                let anew = begins && self.sessions > 0;
                 if let Some((old, new)) = self.stamp(start, &of, anew) {
                     self.flush();
                     add(&self.counters().clock_steps, 1);
@@ -194,6 +245,7 @@ impl Live {
                     self.stretch(None);
                 }
                 self.next = base.wrapping_add_unsigned(range.end);
+                axis.reached(self.next);
                 self.fill(start.wrapping_add_unsigned(skip), &of, skip)?;
                 self.queue.recycle(of.packet.bytes);
             }
@@ -219,16 +271,25 @@ impl Live {
     fn stamp(&mut self, start: i64, frame: &Frame, anew: bool) -> Option<(RunId, RunId)> {
         // A sender's first frame decides whose stamps count.
         let basis = *self.basis.get_or_insert_with(|| {
-            let basis = match frame.time {
-                Some(_) => Basis::Sender,
-                None => Basis::Arrival,
+            let basis = match (frame.time, frame.exact) {
+                (Some(_), Some(_)) => Basis::Recording,
+                (Some(_), None) => Basis::Sender,
+                (None, _) if self.listener.0.descriptions.knows_all_times() => Basis::Recording,
+                (None, _) => Basis::Arrival,
             };
             self.times.change_basis(basis);
             basis
         });
         let set = frame.step || anew;
-        if basis == Basis::Sender {
-            return self.times.take(start, frame.time?, set);
+        if basis != Basis::Arrival {
+            let drift = frame.exact.unwrap_or_default();
+            let size = self.listener.0.options.dtype.size();
+            let samples = frame.packet.bytes.len().saturating_sub(frame.at) / size;
+            return match frame.time {
+                Some(time) => (self.times).take_stamp(start, time, (drift, samples as u64), set),
+                None if basis == Basis::Recording => self.times.take_untimed(start, set),
+                None => None,
+            };
         }
         let packet = &frame.packet;
         let civil = packet.when.civil - i64::try_from(packet.when.came.as_nanos()).unwrap_or(0);
@@ -238,22 +299,6 @@ impl Live {
         self.civil = Some(civil);
         let taken = packet.when.taken.unwrap_or(packet.when.civil);
         self.times.take(start, taken, set || moved)
-    }
-
-    /// Whether nothing more is to be expected.
-    fn is_over(&self, now: Duration, closed: bool) -> bool {
-        let all = self
-            .end
-            .is_some_and(|end| self.order.next().is_none_or(|next| next >= end));
-        let waited = now.saturating_sub(self.heard);
-        let gone = self.end.is_some() && waited >= self.listener.0.options.reorder;
-        let silent = self
-            .listener
-            .0
-            .options
-            .silence
-            .is_some_and(|most| waited >= most);
-        all || gone || silent || closed
     }
 }
 
@@ -295,17 +340,21 @@ impl Source for Live {
                     }
                 }
                 Err(closed) => {
+                    self.heard = self.heard.max(now);
+                    if !self.ended {
+                        self.look(now, closed)?;
+                    }
                     if let Some(given) = self.order.pop(now, self.ended) {
                         self.give(given)?;
                         continue;
                     }
                     if !self.ended && self.is_over(now, closed) {
+                        self.look(now, true)?;
                         self.ended = true;
                         continue;
                     }
-                    if let Some(lost) = self.end.take_if(|_| self.ended).zip(self.order.next()) {
-                        // There is no gap where nothing follows.
-                        add(&self.counters().lost_samples, lost.0.saturating_sub(lost.1));
+                    if self.ended {
+                        self.tell_end();
                     }
                     self.flush();
                     if self.ready.is_empty() {
@@ -334,5 +383,9 @@ impl Source for Live {
 impl Drop for Live {
     fn drop(&mut self) {
         self.receiver.take();
+        // What nothing confirmed is counted, also where a run is stopped.
+        let inner = &self.listener.0;
+        let now = self.begun.elapsed();
+        (self.session).look(now, true, &inner.counters, &mut self.parsed);
     }
 }

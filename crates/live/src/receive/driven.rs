@@ -8,6 +8,7 @@ use std::fmt;
 
 use isochrony_flow::Cause;
 use isochrony_segment::DType;
+use isochrony_time::Fixed;
 use serde_json::{Map, Value};
 
 use super::Reading;
@@ -68,22 +69,18 @@ impl Pusher {
 
     fn hand(&self, samples: &[u8], at: At, wait: bool) -> bool {
         let size = self.to.dtype.size();
-        let most = ((self.to.max_frame - HEADER) / size).clamp(1, MOST);
+        let most = ((self.to.max_frame.saturating_sub(HEADER)) / size).clamp(1, MOST);
         let mut frame = Vec::with_capacity(HEADER + samples.len().min(most * size));
         let mut all = true;
         for (piece, samples) in samples.chunks(most * size).enumerate() {
             let before = (piece * most) as u64;
             let later = |time: Option<i64>| time.filter(|_| piece == 0);
             let header = Header {
-                dtype: self.to.dtype,
-                step: false,
-                end: false,
-                session: at.session,
-                samples: (samples.len() / size) as u32,
-                first: at.first.saturating_add(before),
                 // Later pieces have no stamp of their own: the line through those of others says their time.
-                time: later(at.time).or_else(|| self.later(at.time?, before)),
-                gap: 0,
+                time: later(at.time)
+                    .or_else(|| self.later(at.time?, before))
+                    .map(Fixed::from_int),
+                ..Header::new(self.to.dtype, at.session, at.first.saturating_add(before))
             };
             frame.clear();
             header.write(samples, &mut frame);

@@ -5,13 +5,14 @@
 //! bytes. What can wait (TCP, standard input) waits for room; a datagram that finds none is dropped and counted.
 
 mod address;
+mod connections;
 mod driven;
 mod queue;
 mod stream;
 mod udp;
 
 use std::net::TcpListener;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -26,7 +27,7 @@ use crate::counts::Counters;
 
 /// Two clocks that are read within this time of one another are read at once.
 const APART: Duration = Duration::from_millis(1);
-/// How often a thread that waits looks whether it is to stop.
+/// How often a thread that waits looks whether it is to stop, and how long it sleeps then.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A socket that is bound, standard input, or what pushes by itself.
@@ -36,6 +37,8 @@ pub(crate) enum Feed {
     Tcp(TcpListener),
     Stdin,
     Driven(Arc<dyn Driver>),
+    /// Of a saved plan: bound when a run first reads it, since reading a plan that anybody wrote opens no sockets.
+    Unbound(OnceLock<Box<Feed>>),
 }
 
 /// What a thread needs to know.
@@ -96,7 +99,7 @@ impl Receiver {
             Feed::Tcp(listener) => {
                 let listener = listener.try_clone()?;
                 (
-                    named.spawn(move || stream::accept(&listener, &reading))?,
+                    named.spawn(move || connections::serve(&listener, &reading))?,
                     true,
                 )
             }
@@ -108,6 +111,10 @@ impl Receiver {
                     thread: None,
                     driver: Some(driver.clone()),
                 });
+            }
+            Feed::Unbound(bound) => {
+                let feed = bound.get().ok_or("nothing is bound yet")?;
+                return Self::spawn(feed, reading);
             }
         };
         Ok(Self {

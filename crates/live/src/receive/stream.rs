@@ -1,183 +1,162 @@
-//! Connections and standard input: frames, or samples, one behind the other.
+//! Streams of bytes: frames, or samples, one behind the other; and standard input.
 
 use std::io::{self, Read};
-use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
 
-use super::{Framing, LOOK, Reading};
+use super::{Framing, Reading};
 use crate::counts::add;
-use crate::frame::{HEADER, Header};
+use crate::frame::{HEADER, Header, MAX_DESCRIPTION, SenderDescription};
 
-/// How long a connection may be silent before another takes its place.
-const SILENT: Duration = Duration::from_secs(5);
 /// Bytes that are read at once.
-const PIECE: usize = 64 << 10;
-
-/// Bytes of a stream that are no whole frame yet.
-struct Parts<'a> {
-    to: &'a Reading,
-    bytes: Vec<u8>,
-    fresh: bool,
-}
+pub(super) const PIECE: usize = 64 << 10;
 
 /// How a stream goes on.
-#[derive(PartialEq, Eq)]
-enum On {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamState {
     Reading,
     /// The sender said that nothing follows.
     Ended,
-    /// What came is no frame, nobody listens, or another takes its place.
+    /// What came is no frame, or nobody listens.
     Stop,
 }
 
-impl<'a> Parts<'a> {
-    fn new(to: &'a Reading) -> Self {
+/// What the bytes of a stream begin with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamStart {
+    /// So many bytes that belong together, and whether they are the last.
+    Whole(usize, bool),
+    /// Too few bytes came to say.
+    Part,
+    /// No frame.
+    Malformed,
+}
+
+/// Bytes of a stream that were not handed over yet.
+#[derive(Debug)]
+pub(super) struct Parts {
+    bytes: Vec<u8>,
+    /// Nothing of it was handed over since it is listened to.
+    fresh: bool,
+}
+
+impl Parts {
+    pub(super) fn new() -> Self {
         Self {
-            to,
             bytes: Vec::new(),
             fresh: true,
         }
     }
 
-    /// Queues what is whole.
-    fn push(&mut self, more: &[u8]) -> On {
+    pub(super) fn push(&mut self, more: &[u8]) {
         self.bytes.extend_from_slice(more);
-        let mut from = 0;
-        let mut on = On::Reading;
-        while on == On::Reading {
-            let rest = &self.bytes[from..];
-            let (len, ends) = match self.to.framing {
-                Framing::Isochrony if rest.len() < HEADER => break,
-                Framing::Isochrony => match Header::read(rest) {
-                    Ok(header) if header.frame_len() <= self.to.max_frame => {
-                        (header.frame_len(), header.end)
-                    }
-                    _ => {
-                        add(&self.to.counters.frames, 1);
-                        from = self.bytes.len();
-                        add(&self.to.counters.malformed_frames, 1);
-                        on = On::Stop;
-                        break;
-                    }
-                },
-                _ => {
-                    let size = self.to.dtype.size();
-                    let most = self.to.max_frame / size * size;
-                    (most.min(rest.len() / size * size), false)
-                }
+    }
+
+    /// What comes next is the first of a stream that takes another's place.
+    pub(super) fn begin(&mut self) {
+        self.fresh = true;
+    }
+
+    fn front(&self, from: usize, to: &Reading) -> StreamStart {
+        let rest = &self.bytes[from..];
+        if to.framing != Framing::Isochrony {
+            let size = to.dtype.size();
+            let most = to.max_frame / size * size;
+            return match most.min(rest.len() / size * size) {
+                0 => StreamStart::Part,
+                len => StreamStart::Whole(len, false),
             };
-            if len == 0 || rest.len() < len {
-                break;
+        }
+        match Header::frame_len(rest) {
+            Ok(Some(len)) if len > to.max_frame && !is_description(rest, len, to) => {
+                StreamStart::Malformed
             }
-            add(&self.to.counters.frames, 1);
-            let fresh = std::mem::take(&mut self.fresh);
-            if !self.to.queue.put(&rest[..len], self.to.now(), fresh) {
-                on = On::Stop;
-            } else if ends {
-                on = On::Ended;
+            Ok(Some(len)) if len <= rest.len() => {
+                StreamStart::Whole(len, Header::read(rest).is_ok_and(|header| header.end))
             }
-            from += len;
+            Ok(_) => StreamStart::Part,
+            Err(_) => StreamStart::Malformed,
+        }
+    }
+
+    /// What it begins with, looked at to the last bit.
+    pub(super) fn checked_front(&self, to: &Reading) -> StreamStart {
+        match self.front(0, to) {
+            StreamStart::Whole(len, _) if to.framing == Framing::Isochrony => {
+                match Header::parse(&self.bytes[..len]) {
+                    Ok((header, _)) if header.dtype == to.dtype => {
+                        StreamStart::Whole(len, header.end)
+                    }
+                    _ => StreamStart::Malformed,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Queues what is whole, and says how many frames that were.
+    pub(super) fn hand_over(&mut self, to: &Reading) -> (StreamState, usize) {
+        let (mut from, mut frames) = (0, 0);
+        let mut on = StreamState::Reading;
+        while on == StreamState::Reading {
+            match self.front(from, to) {
+                StreamStart::Part => break,
+                StreamStart::Malformed => {
+                    add(&to.counters.frames, 1);
+                    add(&to.counters.malformed_frames, 1);
+                    from = self.bytes.len();
+                    on = StreamState::Stop;
+                }
+                StreamStart::Whole(len, ends) => {
+                    add(&to.counters.frames, 1);
+                    let fresh = std::mem::take(&mut self.fresh);
+                    if !to.queue.put(&self.bytes[from..from + len], to.now(), fresh) {
+                        on = StreamState::Stop;
+                    } else if ends {
+                        on = StreamState::Ended;
+                    }
+                    from += len;
+                    frames += 1;
+                }
+            }
         }
         self.bytes.drain(..from);
-        on
+        (on, frames)
+    }
+
+    /// Nothing follows. Half a frame, or half a sample, is malformed.
+    pub(super) fn finish(self, to: &Reading) {
+        if !self.bytes.is_empty() && !to.queue.is_stopped() {
+            add(&to.counters.malformed_frames, 1);
+        }
     }
 }
 
-impl Drop for Parts<'_> {
-    /// Half a frame, or half a sample: nothing that follows belongs to it, however the connection came to its end.
-    fn drop(&mut self) {
-        if !self.bytes.is_empty() && !self.to.queue.is_stopped() {
-            add(&self.to.counters.malformed_frames, 1);
-        }
-    }
-}
-
-/// Serves one connection at a time until the sender ends the feed or nobody listens any more.
-pub(super) fn accept(listener: &TcpListener, to: &Reading) {
-    let _ = listener.set_nonblocking(true);
-    let mut next = None;
-    while !to.queue.is_stopped() {
-        let connection = next
-            .take()
-            .or_else(|| listener.accept().ok().map(|(stream, _)| stream));
-        let Some(connection) = connection else {
-            std::thread::sleep(LOOK / 5);
-            continue;
-        };
-        match serve(connection, listener, to, &mut next) {
-            On::Ended => break,
-            // Samples alone do not say whether more will come; whoever hangs up has ended.
-            On::Reading if to.framing == Framing::Raw => break,
-            _ => {}
-        }
-    }
-    to.queue.end();
-}
-
-/// Reads a connection until it closes; `next` is one that takes its place.
-fn serve(
-    mut stream: TcpStream,
-    listener: &TcpListener,
-    to: &Reading,
-    next: &mut Option<TcpStream>,
-) -> On {
-    let _ = stream.set_nonblocking(false);
-    let _ = stream.set_read_timeout(Some(LOOK));
-    let mut parts = Parts::new(to);
-    let mut piece = vec![0; PIECE];
-    let mut heard = Instant::now();
-    while !to.queue.is_stopped() {
-        match stream.read(&mut piece) {
-            Ok(0) => {
-                // Whoever says nothing at all has not ended anything.
-                return if parts.fresh { On::Stop } else { On::Reading };
-            }
-            Ok(len) => {
-                match parts.push(&piece[..len]) {
-                    On::Reading => {}
-                    other => return other,
-                }
-                // Behind it: it may have waited for room.
-                heard = Instant::now();
-            }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::WouldBlock
-                        | io::ErrorKind::TimedOut
-                        | io::ErrorKind::Interrupted
-                ) => {}
-            Err(_) => return On::Reading,
-        }
-        // Somebody else who knocks is let in only if this one is silent.
-        if let Ok((other, _)) = listener.accept() {
-            if heard.elapsed() > SILENT {
-                *next = Some(other);
-                return On::Stop;
-            }
-            add(&to.counters.foreign, 1);
-        }
-    }
-    On::Stop
+/// Whether a frame of so many bytes may describe the recording: then it is taken whatever the largest frame of samples.
+fn is_description(bytes: &[u8], len: usize, to: &Reading) -> bool {
+    let carries = |header: Header| header.dtype == SenderDescription::carrier(to.dtype);
+    len <= HEADER + MAX_DESCRIPTION && Header::read(bytes).is_ok_and(carries)
 }
 
 /// Reads standard input to its end.
 pub(super) fn read_stdin(to: &Reading) {
-    let mut parts = Parts::new(to);
+    let mut parts = Parts::new();
     let mut piece = vec![0; PIECE];
     let mut input = io::stdin().lock();
-    loop {
+    let mut on = StreamState::Reading;
+    while on == StreamState::Reading {
         match input.read(&mut piece) {
             Ok(len) if len > 0 => {
-                if parts.push(&piece[..len]) != On::Reading {
-                    break;
-                }
+                parts.push(&piece[..len]);
+                on = parts.hand_over(to).0;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             _ => break,
         }
     }
     // What is left of it is counted before the run is told.
-    drop(parts);
+    parts.finish(to);
+    if to.framing == Framing::Isochrony && on != StreamState::Ended && !to.queue.is_stopped() {
+        // Who sends frames says when all was sent.
+        add(&to.counters.truncated_feeds, 1);
+    }
     to.queue.end();
 }

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 
 use super::{Framing, LOOK, Reading};
 use crate::counts::add;
-use crate::frame::HEADER;
+use crate::frame::SHORTEST;
 
 /// The largest datagram.
 const LARGEST: usize = 65_535;
@@ -29,7 +29,7 @@ pub(super) fn read(socket: &UdpSocket, to: &Reading) {
         };
         add(&to.counters.frames, 1);
         let least = match to.framing {
-            Framing::Isochrony => HEADER,
+            Framing::Isochrony => SHORTEST,
             Framing::Counter { bytes, .. } => usize::from(bytes),
             Framing::Raw => to.dtype.size(),
         };

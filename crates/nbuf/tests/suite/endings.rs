@@ -70,7 +70,7 @@ fn what_fails_in_a_function_surfaces_with_its_place_and_what_comes_before_is_wri
                     "all workers have ended and report"
                 );
                 if order.writes_in_turn() {
-                    assert_eq!(numbers(&output), (0..first).collect::<Vec<_>>());
+                    assert_eq!(numbers(&output), (0..at).collect::<Vec<_>>());
                 }
                 assert_eq!(report.outputs[0].bytes, output.len() as u64);
             }
@@ -188,8 +188,9 @@ fn an_input_that_breaks_is_named_with_how_far_it_was_read() {
         assert!(!report.inputs[0].ended);
         let told = Failure { error, report }.to_string();
         if order.writes_in_turn() {
-            assert_eq!(numbers(&output), (0..100).collect::<Vec<_>>());
-            let part = "; what was written is a part of the output: 800 bytes in writer";
+            // All that was read before it broke.
+            assert_eq!(numbers(&output), (0..105).collect::<Vec<_>>());
+            let part = "; what was written is a part of the output: 840 bytes in writer";
             assert!(told.ends_with(part), "{told}");
         }
     }
@@ -333,8 +334,16 @@ fn a_file_that_shrinks_is_an_error() {
     io::Seek::rewind(&mut file).expect("a file");
     let source = Input::file(file.try_clone().expect("a file")).expect("a file");
     file.set_len(4000).expect("a file");
-    let done = ignored(&options(Order::Both, 2, 1000), vec![source], &Copy, vec![]);
+    let mut output = Vec::new();
+    let sinks = vec![Output::writer(&mut output)];
+    let done = ignored(&options(Order::Both, 2, 300), vec![source], &Copy, sinks);
     let error = done.expect_err("bytes are missing").error;
+    assert_eq!(error.offset(), Some(4000), "{error}");
+    assert_eq!(
+        numbers(&output),
+        (0..500).collect::<Vec<_>>(),
+        "what is there is delivered"
+    );
     assert!(
         error
             .to_string()
@@ -374,4 +383,76 @@ fn with_output_off_what_is_put_is_dropped() {
     )
     .expect("no error");
     assert_eq!((report.records, report.outputs.len()), (10, 0));
+}
+
+/// What a record gave before it failed is taken back, also where it went to several outputs in parts.
+#[test]
+fn of_the_record_that_fails_nothing_is_written() {
+    let input = numbered(1000);
+    for order in ORDERS {
+        let halves = PerRecord(|record: &[u8], out: &mut Out<'_>| {
+            out.put(0, &record[..4])?;
+            out.put(1, record)?;
+            if numbers(record) == [503] {
+                return Err("record 503 is bad".into());
+            }
+            Ok(out.put(0, &record[4..])?)
+        });
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        let sinks = vec![Output::writer(&mut one), Output::writer(&mut two)];
+        let done = ignored(
+            &options(order, 3, 10),
+            vec![Input::bytes(&input)],
+            &halves,
+            sinks,
+        );
+        done.expect_err("a record is bad");
+        if order.writes_in_turn() {
+            let before: Vec<u64> = (0..503).collect();
+            assert_eq!((numbers(&one), numbers(&two)), (before.clone(), before));
+        }
+    }
+}
+
+/// Says that it did more than it was asked to.
+struct OverstatingStream;
+
+impl Write for OverstatingStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len() + 1)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for OverstatingStream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(into.len() + 1)
+    }
+}
+
+#[test]
+fn streams_that_count_more_than_there_is_are_not_believed() {
+    let input = numbered(100);
+    for order in ORDERS {
+        let sinks = vec![Output::writer(OverstatingStream)];
+        let done = ignored(
+            &options(order, 2, 10),
+            vec![Input::bytes(&input)],
+            &Copy,
+            sinks,
+        );
+        let error = done.expect_err("it overstates").error;
+        assert!(error.to_string().contains("where it was given"), "{error}");
+        let done = ignored(
+            &options(order, 2, 10),
+            vec![Input::reader(OverstatingStream)],
+            &Copy,
+            vec![],
+        );
+        let error = done.expect_err("it overstates").error;
+        assert!(error.to_string().contains("were asked for"), "{error}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod broken_outputs;
 mod common;
+mod cut_records;
 mod endings;
 mod framings;
 mod interleaving;

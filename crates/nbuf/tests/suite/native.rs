@@ -157,3 +157,25 @@ fn memory_for_processors_is_counted_to_the_limit() {
         NbufError::Memory { .. }
     ));
 }
+
+#[test]
+fn one_stream_for_several_outputs_is_refused_and_a_copy_beside_a_digest_is_not() {
+    for (name, refused) in [("zstd", true), ("gunzip", true), ("sha256", false)] {
+        let native = Native::parse(&[name]).expect("there is such a processor");
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        let outputs = vec![Output::writer(&mut one), Output::writer(&mut two)];
+        let options = Options {
+            memory: WINDOW,
+            ..options(Order::Both, 2, 1000)
+        };
+        let done = ignored(&options, vec![Input::bytes(b"abc")], &native, outputs);
+        if refused {
+            let error = done.expect_err("one stream").error;
+            assert!(error.to_string().contains("dst=2 destinations"), "{error}");
+            assert!(one.is_empty() && two.is_empty());
+        } else {
+            done.expect("no error");
+            assert_eq!((&*one, &*two), (&b"abc"[..], &b"abc"[..]));
+        }
+    }
+}

@@ -204,3 +204,32 @@ fn a_buffer_that_is_handed_on_keeps_its_place_among_what_is_put() {
     ignored(&options, vec![Input::bytes(b"aabbc")], &Framed, outputs).expect("no error");
     assert_eq!((&*one, &*two), (&b"aa|aa\nbb|bb\nc|c\n"[..], &b"abc"[..]));
 }
+
+#[test]
+fn a_copy_goes_to_every_output() {
+    let input = numbered(5000);
+    for order in ORDERS {
+        let (mut one, mut two, mut three) = (Vec::new(), Vec::new(), Vec::new());
+        let outputs = vec![
+            Output::writer(&mut one),
+            Output::writer(Reluctant {
+                bytes: &mut two,
+                dice: Dice::new(4),
+            }),
+            Output::writer(&mut three),
+        ];
+        let report = ignored(
+            &options(order, 3, 100),
+            vec![Input::bytes(&input)],
+            &Copy,
+            outputs,
+        );
+        let report = report.expect("no error");
+        for (output, bytes) in report.outputs.iter().zip([&one, &two, &three]) {
+            assert_eq!((output.bytes, bytes.len()), (40_000, 40_000));
+            if order.writes_in_turn() {
+                assert!(*bytes == input);
+            }
+        }
+    }
+}

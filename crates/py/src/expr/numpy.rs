@@ -27,7 +27,7 @@ fn ufunc_op(name: &str) -> Option<Op> {
         "floor" => Op::Unary(Unary::Floor),
         "ceil" => Op::Unary(Unary::Ceil),
         "trunc" => Op::Unary(Unary::Trunc),
-        "rint" => Op::Unary(Unary::Round),
+        "rint" => Op::Unary(Unary::Rint),
         "isnan" => Op::Unary(Unary::IsNan),
         "isfinite" => Op::Unary(Unary::IsFinite),
         "conjugate" => Op::Unary(Unary::Conj),

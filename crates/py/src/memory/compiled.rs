@@ -20,11 +20,11 @@ impl Compiled {
         wanted: DType,
         width: usize,
     ) -> PyResult<Self> {
-        let functions = function.py().import("isochrony.functions")?;
+        let compiling = function.py().import("isochrony.compiling")?;
         let arguments = (function, given.name(), wanted.name(), width);
-        let keeper = functions.getattr("compiled")?.call1(arguments)?;
+        let keeper = compiling.getattr("compiled")?.call1(arguments)?;
         let address: usize = keeper.getattr("address")?.extract()?;
-        // SAFETY: `isochrony.functions.compiled` gives the address of a C function of this signature, whose code its
+        // SAFETY: `isochrony.compiling.compiled` gives the address of a C function of this signature, whose code its
         // object keeps, and which sees arrays of `(count - 1) * stride + width` values and of `count` results.
         let entry = unsafe { std::mem::transmute::<usize, Entry>(address) };
         Ok(Self {

@@ -1,7 +1,7 @@
 //! Blocks that Python functions are handed to fill, as arrays.
 
 use isochrony_segment::{Buffer, DType};
-use isochrony_tasklets::Pool;
+use isochrony_tasklets::BlockPool;
 use numpy::npyffi::{self, PyArrayObject, npy_intp};
 use pyo3::prelude::*;
 
@@ -41,7 +41,7 @@ impl Handed {
     }
 
     /// What was filled in, a block of the pool: who kept the array, or a view of it, keeps the memory, and a copy is taken.
-    pub(crate) fn fill(self, py: Python<'_>, pool: &Pool) -> Result<Buffer> {
+    pub(crate) fn fill(self, py: Python<'_>, pool: &BlockPool) -> Result<Buffer> {
         let array = self.array.into_bound(py);
         let object = array.as_ptr().cast::<PyArrayObject>();
         // SAFETY: reads a field of a live array's C struct.
@@ -59,7 +59,7 @@ impl Handed {
 
 /// The memory of an array that a function lets go of: itself if nobody else holds it and it owns it, else a copy in a
 /// block of the pool.
-pub(crate) fn let_go(array: Bound<'_, PyAny>, pool: &Pool) -> Result<Buffer> {
+pub(crate) fn let_go(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
     let returned = Returned::of(array)?;
     if returned.is_only_holder() {
         return returned.adopt();

@@ -11,6 +11,7 @@ mod compiled;
 mod handed;
 mod lent;
 mod returned;
+mod slice;
 mod table;
 
 pub(crate) use array::{adopt, gathered, own, view};
@@ -18,5 +19,6 @@ pub(crate) use arrow::{export as arrow_export, import as arrow_import};
 pub(crate) use compiled::Compiled;
 pub(crate) use handed::{Handed, let_go};
 pub(crate) use lent::{Block, Lent, call};
-pub(crate) use returned::Returned;
+pub(crate) use returned::{Returned, references};
+pub(crate) use slice::slice;
 pub(crate) use table::{column, schema_capsule, stream_capsule};

@@ -52,7 +52,7 @@ fn dtype_of(number: i32) -> Option<DType> {
 }
 
 /// How many references there are to an object.
-pub(super) fn references(object: &Bound<'_, PyAny>) -> isize {
+pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
     // SAFETY: reads the count of a live object, attached to the interpreter.
     unsafe { pyo3::ffi::Py_REFCNT(object.as_ptr()) }
 }

@@ -9,9 +9,10 @@ use std::sync::{Mutex, PoisonError};
 use isochrony_nbuf::{Block, Cause, Located, Out};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyMemoryView, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyTuple};
 
 use super::streams::bytes;
+use crate::memory::slice;
 
 pub(super) struct Function {
     pub(super) function: Py<PyAny>,
@@ -34,7 +35,7 @@ impl Function {
         block: &Block<'_>,
         out: &mut Out<'_>,
     ) -> Result<(), Cause> {
-        Python::attach(|py| {
+        crate::interpreter::attach(|py| {
             let all = self.view(py, block)?;
             if let Some((initial, _)) = &self.sums {
                 *sum = Some(initial.call0(py)?);
@@ -50,8 +51,8 @@ impl Function {
                     length: record.len() as u64,
                     why,
                 };
-                let slice = PySlice::new(py, at as isize, (at + record.len()) as isize, 1);
-                let view = all.get_item(slice)?;
+                out.mark();
+                let view = all.get_item(slice(py, at, at + record.len())?)?;
                 let returned = self.call(py, &view, sum).map_err(|why| place(why.into()))?;
                 put(&returned, &view, record, out).map_err(place)?;
                 at += record.len();
@@ -65,7 +66,7 @@ impl Function {
         let (Some((initial, combine)), Some(sum)) = (&self.sums, sum.take()) else {
             return Ok(());
         };
-        Python::attach(|py| {
+        crate::interpreter::attach(|py| {
             let before = self.lock().take();
             let before = before.map_or_else(|| initial.call0(py), Ok)?;
             let total = combine.call1(py, (before, sum))?;
@@ -91,9 +92,10 @@ impl Function {
     fn view<'py>(&self, py: Python<'py>, block: &Block<'_>) -> PyResult<Bound<'py, PyAny>> {
         match &self.views[block.input] {
             Some(whole) => {
-                let start = block.input_offset as isize;
-                let slice = PySlice::new(py, start, start + block.bytes.len() as isize, 1);
-                whole.bind(py).get_item(slice)
+                let start = block.input_offset as usize;
+                whole
+                    .bind(py)
+                    .get_item(slice(py, start, start + block.bytes.len())?)
             }
             None => Ok(PyMemoryView::from(&PyBytes::new(py, block.bytes))?.into_any()),
         }
@@ -124,6 +126,14 @@ fn put(
         return Ok(());
     }
     if !returned.is_instance_of::<PyTuple>() && !returned.is_instance_of::<PyList>() {
+        if out.outputs() > 1 {
+            let message = format!(
+                "the function returned {} for {} outputs; return a tuple with bytes or None for each",
+                returned.get_type().name()?,
+                out.outputs()
+            );
+            return Err(PyTypeError::new_err(message).into());
+        }
         return put_one(returned, given, record, 0, out);
     }
     let count = returned.len()?;
@@ -161,5 +171,7 @@ fn put_one(
         return Ok(out.put(output, bytes)?);
     }
     // It may have to wait for a turn, whose holder may need the interpreter.
-    Ok(returned.py().detach(|| out.put(output, bytes))?)
+    Ok(crate::interpreter::detach(returned.py(), || {
+        out.put(output, bytes)
+    })?)
 }

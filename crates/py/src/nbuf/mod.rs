@@ -70,13 +70,13 @@ impl Asked {
 /// Reads, processes and writes; what `isochrony.nbuffer` calls. `outputs` gives the outputs when it is called, which it is
 /// only if the run can begin.
 #[pyfunction]
-#[pyo3(signature = (inputs, outputs, writes, processors, function, batch, initial, combine, asked, progress))]
+#[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, asked, progress))]
 #[allow(clippy::too_many_arguments)] // Called from one place.
 pub(crate) fn nbuffer<'py>(
     py: Python<'py>,
     inputs: Vec<streams::Source<'py>>,
     outputs: &Bound<'py, PyAny>,
-    writes: bool,
+    destinations: usize,
     processors: Vec<String>,
     function: Option<Py<PyAny>>,
     batch: bool,
@@ -90,7 +90,7 @@ pub(crate) fn nbuffer<'py>(
     let views = streams::views(&inputs, &mut memory)?;
     let processor = Processor::new(&processors, function, batch, initial, combine, views)?;
     let inputs = streams::inputs(inputs, &memory)?;
-    check(&options, &inputs, &processor, writes)?;
+    check(&options, &inputs, &processor, destinations)?;
     let outputs: Vec<streams::Sink<'py>> = outputs.call0()?.extract()?;
     let outputs = streams::outputs(outputs)?;
     let (done, raised) = watched(py, &options, inputs, &processor, outputs, progress.as_ref());
@@ -123,13 +123,13 @@ fn watched(
     outputs: Vec<Output<'_>>,
     progress: Option<&Py<PyAny>>,
 ) -> (std::result::Result<Report, Failure>, Option<PyErr>) {
-    py.detach(|| {
+    crate::interpreter::detach(py, || {
         let mut raised = None;
         let mut watch = |so_far: &Progress| {
             if raised.is_some() {
                 return false;
             }
-            let looked = Python::attach(|py| -> PyResult<()> {
+            let looked = crate::interpreter::attach(|py| -> PyResult<()> {
                 py.check_signals()?;
                 match progress {
                     Some(progress) => {

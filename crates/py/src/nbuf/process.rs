@@ -156,6 +156,10 @@ impl Process for Processor {
         self.native.as_ref().map_or(0, Process::shared_bytes)
     }
 
+    fn makes_one_stream(&self) -> bool {
+        self.native.as_ref().is_some_and(Process::makes_one_stream)
+    }
+
     fn stages(&self) -> bool {
         self.function.is_some() || self.native.as_ref().is_some_and(Process::stages)
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use isochrony_nbuf::{Input, Output};
 use isochrony_segment::Buffer;
-use pyo3::exceptions::{PyBlockingIOError, PyTypeError};
+use pyo3::exceptions::{PyBlockingIOError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -88,7 +88,7 @@ struct Reader {
 
 impl Read for Reader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        Python::attach(|py| {
+        crate::interpreter::attach(|py| {
             let got = self.read.bind(py).call1((into.len(),))?;
             if got.is_none() {
                 let message =
@@ -103,7 +103,7 @@ impl Read for Reader {
                     bytes.len(),
                     into.len()
                 );
-                return Err(pyo3::exceptions::PyValueError::new_err(message));
+                return Err(PyValueError::new_err(message));
             };
             room.copy_from_slice(bytes);
             Ok(bytes.len())
@@ -119,12 +119,20 @@ struct Writer {
 
 impl Write for Writer {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        Python::attach(|py| {
-            let wrote = self.write.bind(py).call1((PyBytes::new(py, from),))?;
-            // Writers that are not told otherwise take all.
-            wrote
-                .extract::<Option<usize>>()
-                .map(|count| count.unwrap_or(from.len()))
+        crate::interpreter::attach(|py| {
+            let wrote = self.write.call1(py, (PyBytes::new(py, from),))?;
+            // Writers that do not count take all.
+            if wrote.is_none(py) {
+                return Ok(from.len());
+            }
+            let count = wrote.extract::<usize>(py).ok();
+            count.filter(|count| *count <= from.len()).ok_or_else(|| {
+                let wrote = wrote.bind(py).repr().map_or("an object".into(), |text| text.to_string());
+                PyValueError::new_err(format!(
+                    "the destination's write returned {wrote} for {} bytes; return how many of them it took",
+                    from.len()
+                ))
+            })
         })
         .map_err(io::Error::other)
     }

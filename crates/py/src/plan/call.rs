@@ -9,18 +9,27 @@
 //! everybody else from running Python, signal handlers among them, for as long as the operators in between compute or
 //! wait for their disk: nobody can take the interpreter from a thread that runs no Python code.
 
+mod returned;
+
+use std::sync::Arc;
+
 use isochrony_flow::ops::{in_unit, pass_where};
 use isochrony_flow::{
-    Bound as BoundOp, Cause, Contract, Frames, Held, Item, Next, OpError, OpErrorKind, Operator,
-    Out, PlanError, Port, PortType,
+    Bound as BoundOp, Break, Contract, Frames, Held, Item, Next, OpError, OpErrorKind, Operator,
+    Out, PlanError, Port, PortType, Rows,
 };
 use isochrony_segment::{Bool8, Buffer, DType, SigSeg, StreamId};
 use pyo3::prelude::*;
 
-use super::function::{PythonOperator, Use, failed, unitless};
+use returned::{ReturnType, check, keep, remotely};
+
+use super::columns::{columns_of, flags, notice, table};
+use super::function::{Function, PythonOperator, Use, failed, unitless};
+use super::nesting::Nesting;
 use crate::errors::Error;
+use crate::interpreter::attach;
 use crate::memory::{self, Block, Lent, Returned};
-use crate::processes::{Answer, Remote, Work};
+use crate::processes::Remote;
 
 /// An operator that calls a Python function.
 pub(super) struct Calling {
@@ -30,25 +39,66 @@ pub(super) struct Calling {
     lent: Lent,
     /// Calls it in worker processes; else it is called here.
     remote: Option<Remote>,
+    /// The functions of a run.
+    called: Option<RunFunctions>,
 }
 
-/// What a function is to return of a block.
-#[derive(Clone, Copy)]
-struct Wanted {
-    dtype: DType,
-    rows: usize,
-    /// Values of a row; None where only single values will do.
-    columns: Option<usize>,
+/// Functions while a run may call them.
+struct RunFunctions {
+    function: Arc<Py<PyAny>>,
+    make_state: Option<Arc<Py<PyAny>>>,
+    on_break: Option<Arc<Py<PyAny>>>,
+    /// What it remembers of the stretch that goes on.
+    state: Option<Py<PyAny>>,
+    /// Runs that it begins are inside of it.
+    inside: Arc<Nesting>,
+}
+
+impl RunFunctions {
+    /// What the function is called with beside a block, made anew at the beginning of a stretch.
+    fn state<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let (Some(make), None) = (&self.make_state, &self.state) {
+            self.state = Some(make.call0(py)?);
+        }
+        Ok(self.state.as_ref().map(|state| state.bind(py).clone()))
+    }
 }
 
 impl Calling {
-    pub(super) fn new(of: PythonOperator, remote: Option<Remote>) -> Self {
+    /// One that is never run, to find out about types.
+    pub(super) fn unbound(of: PythonOperator) -> Self {
         Self {
             of,
             stream: None,
             lent: Lent::default(),
-            remote,
+            remote: None,
+            called: None,
         }
+    }
+
+    /// One for a run that is inside of some functions.
+    pub(super) fn new(
+        of: PythonOperator,
+        remote: Option<Remote>,
+        nesting: &Nesting,
+    ) -> Result<Self, OpError> {
+        let function = of.function.object.get()?;
+        let other = |function: &Option<Function>| {
+            let function = function.as_ref();
+            function.map(|function| function.object.get()).transpose()
+        };
+        let called = RunFunctions {
+            inside: nesting.inside(&function),
+            make_state: other(&of.state)?,
+            on_break: other(&of.on_break)?,
+            state: None,
+            function,
+        };
+        Ok(Self {
+            remote,
+            called: Some(called),
+            ..Self::unbound(of)
+        })
     }
 
     /// Values as the function sees them, where those are not what came in.
@@ -68,7 +118,7 @@ impl Calling {
     fn of_frames(
         &mut self,
         frames: &Frames,
-        wanted: Option<Wanted>,
+        wanted: Option<ReturnType>,
         out: &mut Out<'_>,
     ) -> Result<Option<Buffer>, OpError> {
         let (buffer, dtype) = (frames.buffer(), frames.dtype());
@@ -87,7 +137,7 @@ impl Calling {
     fn of_samples(
         &mut self,
         samples: &SigSeg,
-        wanted: Option<Wanted>,
+        wanted: Option<ReturnType>,
         out: &mut Out<'_>,
     ) -> Result<Option<Buffer>, OpError> {
         let (joined, dtype) = (samples.materialise()?, samples.dtype());
@@ -112,128 +162,75 @@ impl Calling {
         &mut self,
         block: &Block<'_>,
         start: i64,
-        wanted: Option<Wanted>,
+        wanted: Option<ReturnType>,
         out: &mut Out<'_>,
     ) -> Result<Option<Buffer>, OpError> {
         if let (Some(remote), Some(wanted)) = (&self.remote, wanted) {
             return remotely(&self.of, remote, block, wanted, out).map(Some);
         }
-        let Self { of, lent, .. } = self;
-        let raised = |error: PyErr| failed(Error::Python(error));
-        Python::attach(|py| {
-            let function = of.function.object.bind(py);
-            let called = lent.show(py, block, |rows| {
+        let Self {
+            of, lent, called, ..
+        } = self;
+        let Some(called) = called else {
+            return Ok(None);
+        };
+        attach(|py| {
+            let _inside = called.inside.enter();
+            let state = called.state(py).map_err(raised)?;
+            let function = called.function.bind(py);
+            let shown = lent.show(py, block, |rows| {
                 let Some(wanted) = wanted else {
                     function.call1((rows, start)).map_err(raised)?;
                     return Ok(None);
                 };
-                let result = memory::call(function, rows).map_err(raised)?;
+                let result = match state {
+                    None => memory::call(function, rows),
+                    Some(state) => function.call1((rows, state)),
+                };
+                let result = result.map_err(raised)?;
                 let returned = Returned::of(result).map_err(failed)?;
                 check(of, returned.dtype, returned.rows, returned.columns, wanted)?;
                 keep(returned, block.buffer, out).map(Some)
             });
-            called.map_err(raised)?
+            shown.map_err(raised)?
+        })
+    }
+
+    /// Calls the function with rows as a table, and with an index if nothing is wanted of it.
+    fn of_rows(&mut self, rows: &Rows) -> Result<Option<Rows>, OpError> {
+        let Self { of, called, .. } = self;
+        let Some(called) = called else {
+            return Ok(None);
+        };
+        let shown = &of.function.shown;
+        attach(|py| {
+            let _inside = called.inside.enter();
+            let table = table(py, rows.batch()).map_err(raised)?;
+            let state = called.state(py).map_err(raised)?;
+            let function = called.function.bind(py);
+            if of.how == Use::Each {
+                let start = rows.covers().map(|covers| covers.start);
+                function.call1((table, start)).map_err(raised)?;
+                return Ok(Some(rows.clone()));
+            }
+            let result = match state {
+                None => function.call1((&table,)),
+                Some(state) => function.call1((&table, state)),
+            };
+            let result = result.map_err(raised)?;
+            match of.how {
+                Use::MapRows(fields) => {
+                    let columns = columns_of(py, &result, fields, rows.batch(), shown)?;
+                    Ok(Some(rows.with_batch(columns)))
+                }
+                _ => Ok(rows.filtered(&flags(result, rows.count() as usize, shown)?)?),
+            }
         })
     }
 }
 
-/// What the function returns of a block in a worker process.
-fn remotely(
-    of: &PythonOperator,
-    remote: &Remote,
-    block: &Block<'_>,
-    wanted: Wanted,
-    out: &mut Out<'_>,
-) -> Result<Buffer, OpError> {
-    let values = block.rows.saturating_sub(1) * block.stride + block.columns.unwrap_or(1);
-    let bytes = if block.rows == 0 {
-        0
-    } else {
-        values * block.dtype.size()
-    };
-    let Some(input) = block.buffer.bytes().get(..bytes) else {
-        let message = format!(
-            "{} was given a block of another shape than its rows",
-            of.function.shown
-        );
-        return Err(OpErrorKind::Failed(Cause::from(message)).into());
-    };
-    let work = Work {
-        input,
-        dtype: block.dtype,
-        rows: block.rows,
-        columns: block.columns,
-        stride: block.stride,
-        wanted: wanted.dtype,
-        wanted_columns: wanted.columns,
-    };
-    let mut result = out.alloc(wanted.dtype, wanted.rows * wanted.columns.unwrap_or(1))?;
-    let raised = |error| failed(Error::Python(error));
-    match remote.call(&work, result.bytes_mut())? {
-        Answer::Done => Ok(out.seal(result)),
-        Answer::Raised(error) => Err(raised(error)),
-        Answer::Shape(dtype, shape) => {
-            let got = Returned::dtype_named(&dtype).map_err(failed)?;
-            let (rows, columns) = Returned::shape(&shape).map_err(failed)?;
-            check(of, got, rows, columns, wanted)?;
-            let message = format!("{} returned {dtype} of another shape", of.function.shown);
-            Err(OpErrorKind::Failed(Cause::from(message)).into())
-        }
-    }
-}
-
-/// What a function returned of `memory`, as memory of the run.
-fn keep(returned: Returned<'_>, memory: &Buffer, out: &mut Out<'_>) -> Result<Buffer, OpError> {
-    if let Some(part) = returned.part_of(memory) {
-        return Ok(part);
-    }
-    if let Some(few) = returned.few() {
-        let mut block = out.alloc(DType::U8, few.len())?;
-        block.bytes_mut().copy_from_slice(few);
-        return Ok(out.seal(block));
-    }
-    returned.adopt().map_err(failed)
-}
-
-/// Whether what came back is what was promised.
-fn check(
-    of: &PythonOperator,
-    got: DType,
-    got_rows: usize,
-    got_columns: Option<usize>,
-    wanted: Wanted,
-) -> Result<(), OpError> {
-    let Wanted {
-        dtype,
-        rows,
-        columns,
-    } = wanted;
-    let flat = got_columns.is_none() && columns == Some(1);
-    if got == dtype && got_rows == rows && (flat || got_columns == columns) {
-        return Ok(());
-    }
-    let shape = |rows: usize, columns: Option<usize>| match columns {
-        Some(columns) => format!("({rows}, {columns})"),
-        None => format!("({rows},)"),
-    };
-    let either = if columns == Some(1) {
-        format!("{} or ", shape(rows, None))
-    } else {
-        String::new()
-    };
-    let message = format!(
-        "{} returned {} of shape {} for {rows} rows, where {dtype} of shape {either}{} was promised; {}",
-        of.function.shown,
-        got,
-        shape(got_rows, got_columns),
-        shape(rows, columns),
-        if of.how == Use::Filter {
-            "return one bool a window"
-        } else {
-            "return that, or state dtype= and width= in isochrony.py"
-        }
-    );
-    Err(OpErrorKind::Failed(Cause::from(message)).into())
+fn raised(error: PyErr) -> OpError {
+    failed(Error::Python(error))
 }
 
 impl Operator for Calling {
@@ -249,7 +246,12 @@ impl Operator for Calling {
         self.stream = port.stream_id().map(unitless);
         let bound = match (of.how, *port, self.stream) {
             (Use::Each, ..) => BoundOp::new([*port]),
-            (Use::Filter, PortType::Frames { .. }, _) => BoundOp::new([*port]).data_dependent(),
+            (Use::MapRows(fields), PortType::Rows { stream, .. }, _) => {
+                BoundOp::new([PortType::Rows { fields, stream }])
+            }
+            (Use::Filter, PortType::Frames { .. } | PortType::Rows { .. }, _) => {
+                BoundOp::new([*port]).data_dependent()
+            }
             (Use::Map(dtype, width), PortType::Frames { window, hop, .. }, Some(stream)) => {
                 BoundOp::new([PortType::Frames {
                     dtype,
@@ -262,10 +264,11 @@ impl Operator for Calling {
             (Use::Map(dtype, _), PortType::Samples { .. }, Some(stream)) => {
                 BoundOp::new([PortType::Samples { dtype, stream }])
             }
-            (Use::Filter, ..) => return Err(of.wrong_input(port, "windows")),
+            (Use::Filter, ..) => return Err(of.wrong_input(port, "windows or rows")),
             _ => return Err(of.wrong_input(port, "samples or windows")),
         };
-        let bound = match of.sequential || of.how == Use::Each {
+        let rows = matches!(port, PortType::Rows { .. });
+        let bound = match of.sequential || of.how == Use::Each || rows {
             true => bound.contract(Contract::Sequential),
             false => bound,
         };
@@ -275,7 +278,7 @@ impl Operator for Calling {
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         match (&*item, self.of.how) {
             (Item::Frames(frames), Use::Filter) => {
-                let wanted = Wanted {
+                let wanted = ReturnType {
                     dtype: DType::Bool,
                     rows: frames.count() as usize,
                     columns: Some(1),
@@ -288,7 +291,7 @@ impl Operator for Calling {
                 }
             }
             (Item::Frames(frames), Use::Map(dtype, width)) => {
-                let wanted = Wanted {
+                let wanted = ReturnType {
                     dtype,
                     rows: frames.count() as usize,
                     columns: Some(width),
@@ -302,7 +305,7 @@ impl Operator for Calling {
                 Ok(Next::Tail)
             }
             (Item::Samples(samples), Use::Map(dtype, _)) => {
-                let wanted = Wanted {
+                let wanted = ReturnType {
                     dtype,
                     rows: samples.len() as usize,
                     columns: None,
@@ -338,11 +341,38 @@ impl Operator for Calling {
                 self.call(&block, start, None, out)?;
                 Ok(Next::Tail)
             }
+            (Item::Rows(rows), _) => Ok(match self.of_rows(rows)? {
+                Some(rows) => {
+                    *item = rows.into();
+                    Next::Tail
+                }
+                None => Next::Taken,
+            }),
             (other, _) => Err(OpErrorKind::WrongItem {
-                expected: "samples or frames",
+                expected: "samples, frames or rows",
                 got: other.kind(),
             }
             .into()),
         }
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(called) = &mut self.called else {
+            return Ok(());
+        };
+        if called.make_state.is_none() && called.on_break.is_none() {
+            return Ok(());
+        }
+        attach(|py| {
+            let _inside = called.inside.enter();
+            called.state = None;
+            match &called.on_break {
+                Some(function) => {
+                    let told = notice(py, why, 0).and_then(|why| function.call1(py, (why,)));
+                    told.map(drop).map_err(raised)
+                }
+                None => Ok(()),
+            }
+        })
     }
 }

@@ -47,7 +47,7 @@ impl NativeControl {
         all.extend(crate::json::object("Control.set", &values)?);
         let plan = plan.plan.clone();
         let control = self.control.clone();
-        py.detach(|| {
+        crate::interpreter::detach(py, || {
             control.set(
                 &plan,
                 all.iter()

@@ -4,7 +4,6 @@
 //! them, order, gaps, times, is the engine's, as for every feed.
 
 use std::fmt;
-use std::sync::Arc;
 
 use isochrony_flow::{Cause, PlanError};
 use isochrony_live::{At, Driver, Listener, Options, Pusher};
@@ -13,13 +12,16 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
 use super::listen::{NativeListener, seconds};
+use super::owner::{Callable, ObjectKeeper};
 use crate::errors::{Error, Raised, Result};
+use crate::interpreter::{attach, detach};
 use crate::memory;
+use crate::numbers::Whole;
 use crate::time::RateArg;
 
 /// A Python object that drives a feed.
 struct PyDriver {
-    object: Arc<Py<PyAny>>,
+    object: Callable,
     saved: Option<Map<String, Value>>,
 }
 
@@ -31,16 +33,21 @@ impl fmt::Debug for PyDriver {
 
 impl Driver for PyDriver {
     fn begin(&self, to: Pusher) -> std::result::Result<(), Cause> {
-        Python::attach(|py| {
+        let object = self.object.get()?;
+        attach(|py| {
             let pusher = Bound::new(py, NativePusher { to })?;
-            self.object.call_method1(py, "begin", (pusher,)).map(drop)
+            object.call_method1(py, "begin", (pusher,)).map(drop)
         })
         .map_err(|error| super::function::cause(Error::Python(error)))
     }
 
     fn stop(&self) {
-        Python::attach(|py| {
-            if let Err(error) = self.object.call_method0(py, "stop") {
+        let Ok(object) = self.object.get() else {
+            // Nobody is left who could stop.
+            return;
+        };
+        attach(|py| {
+            if let Err(error) = object.call_method0(py, "stop") {
                 error.write_unraisable(py, None);
             }
         });
@@ -89,7 +96,7 @@ impl NativePusher {
             return Ok(self.to.offer(buffer.bytes(), at));
         }
         // It may have to wait for a run that needs the interpreter.
-        Ok(py.detach(|| self.to.put(buffer.bytes(), at)))
+        Ok(detach(py, || self.to.put(buffer.bytes(), at)))
     }
 
     /// Counts something that came and was no samples.
@@ -115,6 +122,7 @@ impl NativeListener {
     #[staticmethod]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn driven(
+        py: Python<'_>,
         driver: Py<PyAny>,
         saved: &str,
         dtype: &str,
@@ -122,7 +130,7 @@ impl NativeListener {
         name: String,
         unit: String,
         reorder: f64,
-        buffer: usize,
+        buffer: Whole<usize>,
         step: f64,
         silence: Option<f64>,
     ) -> Result<Self> {
@@ -130,18 +138,20 @@ impl NativeListener {
         options.name = name;
         options.unit = unit;
         options.reorder = seconds("reorder", reorder)?;
-        options.buffer = buffer;
+        options.buffer = buffer.0;
         options.step = seconds("step", step)?;
         options.silence = match silence {
             Some(silence) => Some(seconds("silence", silence)?),
             None => None,
         };
+        let kept = ObjectKeeper::default();
         let driver = PyDriver {
-            object: Arc::new(driver),
+            object: kept.keep(driver),
             saved: Some(super::parameters("listen", saved)?),
         };
         let listener = Listener::driven(driver, &options)?;
-        Ok(Self { listener })
+        let owner = kept.owner(py, [])?;
+        Ok(Self { listener, owner })
     }
 }
 
@@ -151,13 +161,20 @@ pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
 }
 
 /// A feed that a saved plan names, made by Python code again.
-pub(super) fn revive(saved: &Map<String, Value>) -> std::result::Result<Listener, PlanError> {
+pub(super) fn revive(
+    saved: &Map<String, Value>,
+    kept: &ObjectKeeper,
+) -> std::result::Result<Listener, PlanError> {
     let text = serde_json::to_string(saved).unwrap_or_default();
-    Python::attach(|py| -> PyResult<Listener> {
+    attach(|py| -> PyResult<Listener> {
         let revived = py.import("isochrony.live")?.getattr("_revived")?;
         let native = revived.call1((text,))?;
         let native = native.cast::<NativeListener>().map_err(PyErr::from)?;
-        Ok(native.get().listener.clone())
+        let native = native.get();
+        if let Some(owner) = &native.owner {
+            kept.keep_all_of(owner.clone_ref(py));
+        }
+        Ok(native.listener.clone())
     })
     .map_err(|error| PlanError::Unreadable {
         why: error.to_string(),

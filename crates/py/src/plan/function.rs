@@ -6,15 +6,20 @@ use std::sync::Arc;
 
 use isochrony_flow::ops::dtype_in_unit;
 use isochrony_flow::{
-    Cause, Held, Kept, Live, OpError, OpErrorKind, Operator, PlanError, PortType, RunOptions,
-    Spread,
+    Cause, Fields, Held, Kept as KeptOperator, Live, OpError, OpErrorKind, Operator, PlanError,
+    PortType, RunOptions, Spread,
 };
 use isochrony_segment::{Calibration, DType, StreamId};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::call::Calling;
+use super::columns::{fields, named};
+use super::owner::Callable;
+use super::running::RunContext;
+use super::saved::Imports;
 use crate::errors::Error;
+use crate::interpreter::attach;
 use crate::processes::{Processes, Remote, Travelling, Travels};
 
 /// What becomes of what the function returns.
@@ -26,6 +31,8 @@ pub(super) enum Use {
     Map(DType, usize),
     /// Nothing.
     Each,
+    /// Of a table its columns, by name; the rows have these fields.
+    MapRows(Fields),
 }
 
 /// Who calls the function in a run on several workers.
@@ -66,7 +73,7 @@ impl OnWorkers {
 /// A Python function, and how plans name it.
 #[derive(Clone)]
 pub(super) struct Function {
-    pub(super) object: Arc<Py<PyAny>>,
+    pub(super) object: Callable,
     /// As printed.
     pub(super) shown: String,
     /// `module:name`, if it can be imported by that.
@@ -86,15 +93,28 @@ impl Function {
             })
     }
 
-    /// A saved function, imported.
-    pub(super) fn import(saved: &Map<String, Value>) -> Result<Self, PlanError> {
-        let name = saved.get("function").and_then(Value::as_str).unwrap_or("");
-        Python::attach(|py| -> PyResult<Self> {
+    /// A saved function, imported if that is allowed.
+    pub(super) fn import(saved: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
+        Self::import_named(saved, "function", imports)
+    }
+
+    /// The same of one that is saved by another name. No other code imports what a saved plan names.
+    pub(super) fn import_named(
+        saved: &Map<String, Value>,
+        key: &str,
+        imports: &Imports,
+    ) -> Result<Self, PlanError> {
+        let name = saved.get(key).and_then(Value::as_str).unwrap_or("");
+        if !imports.allowed.contains(name) {
+            let why = format!("function {name:?} is not allowed; allow it with allow_functions=");
+            return Err(PlanError::Unreadable { why });
+        }
+        attach(|py| -> PyResult<Self> {
             let functions = py.import("isochrony.functions")?;
             let object = functions.getattr("imported")?.call1((name,))?;
             let shown = functions.getattr("shown")?.call1((&object,))?.extract()?;
             Ok(Self {
-                object: Arc::new(object.unbind()),
+                object: imports.kept.keep(object.unbind()),
                 shown,
                 import: Some(name.into()),
             })
@@ -115,15 +135,20 @@ pub(super) struct PythonOperator {
     pub(super) on_workers: OnWorkers,
     /// It remembers: it is called in order, in one place.
     pub(super) sequential: bool,
+    /// Makes what it remembers, at the beginning of each stretch without a gap.
+    pub(super) state: Option<Function>,
+    /// Called where a stretch ends.
+    pub(super) on_break: Option<Function>,
 }
 
 impl PythonOperator {
     /// How its function travels in a run; or why not.
     fn travels(&self, run: &RunOptions<'_>) -> Travels {
-        let object = &self.function.object;
+        let object = self.function.object.get();
+        let object = object.map_err(|error| error.to_string())?;
         match Processes::of(run) {
-            Some(processes) => processes.travels(object),
-            None => Travelling::of(object, None).map(Arc::new),
+            Some(processes) => processes.travels(&object),
+            None => Travelling::of(&object, None).map(Arc::new),
         }
     }
 
@@ -136,10 +161,12 @@ impl PythonOperator {
             OnWorkers::Threads | OnWorkers::Inline => false,
         };
         // What goes on in the caller's thread goes on in this process, but for what was asked to go on elsewhere.
-        if self.how == Use::Each || !wanted || run.worker.is_none() && !self.sequential {
+        let here = matches!(self.how, Use::Each | Use::MapRows(_));
+        if here || !wanted || run.worker.is_none() && !self.sequential {
             return None;
         }
-        let function = processes.travels(&self.function.object).ok()?;
+        let object = self.function.object.get().ok()?;
+        let function = processes.travels(&object).ok()?;
         let shown = &self.function.shown;
         Some(Remote::new(
             processes,
@@ -151,13 +178,18 @@ impl PythonOperator {
     }
 
     /// A saved one.
-    pub(super) fn revive(saved: &Map<String, Value>, how: &str) -> Result<Kept, PlanError> {
+    pub(super) fn revive(
+        saved: &Map<String, Value>,
+        how: &str,
+        imports: &Imports,
+    ) -> Result<KeptOperator, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let flag = |name| saved.get(name).and_then(Value::as_bool).unwrap_or(false);
         let kind = saved.get("as").and_then(Value::as_str).unwrap_or(how);
         let how = match kind {
             "filter" => Use::Filter,
             "each" => Use::Each,
+            "map_rows" => Use::MapRows(fields(saved.get("fields"))?),
             "map" => {
                 let dtype = saved.get("dtype").and_then(Value::as_str).unwrap_or("");
                 let dtype = DType::parse(dtype).map_err(|why| unreadable(why.to_string()))?;
@@ -167,8 +199,14 @@ impl PythonOperator {
             other => return Err(unreadable(format!("a function used as {other:?}"))),
         };
         let on_workers = saved.get("on_workers").and_then(Value::as_str);
-        Ok(Kept::new(Self {
-            function: Function::import(saved)?,
+        let other = |key| match saved.contains_key(key) {
+            true => Function::import_named(saved, key, imports).map(Some),
+            false => Ok(None),
+        };
+        Ok(KeptOperator::new(Self {
+            function: Function::import(saved, imports)?,
+            state: other("state")?,
+            on_break: other("on_break")?,
             how,
             counts: flag("counts"),
             on_workers: OnWorkers::parse(on_workers.unwrap_or("auto"))?,
@@ -208,13 +246,13 @@ impl Held for PythonOperator {
         let shown = &self.function.shown;
         match self.how {
             Use::Filter => format!("filter(py({shown}))"),
-            Use::Map(..) => format!("map(py({shown}))"),
+            Use::Map(..) | Use::MapRows(_) => format!("map(py({shown}))"),
             Use::Each => format!("each({shown})"),
         }
     }
 
     fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
-        Ok(Box::new(Calling::new(self.clone(), None)))
+        Ok(Box::new(Calling::unbound(self.clone())))
     }
 
     fn make_for(
@@ -222,7 +260,13 @@ impl Held for PythonOperator {
         _: Option<&Live>,
         run: &RunOptions<'_>,
     ) -> Result<Box<dyn Operator>, PlanError> {
-        Ok(Box::new(Calling::new(self.clone(), self.remote(run))))
+        let remote = self.remote(run);
+        let calling = Calling::new(self.clone(), remote, &RunContext::nesting(run));
+        calling
+            .map(|calling| Box::new(calling) as _)
+            .map_err(|error| PlanError::Unreadable {
+                why: error.to_string(),
+            })
     }
 
     fn spread(&self, run: &RunOptions<'_>) -> Spread {
@@ -234,7 +278,11 @@ impl Held for PythonOperator {
                 Ok(function) => format!("remembers, in one worker process; {}", function.words),
                 Err(why) => why,
             }),
-            (_, _, true) => caller("remembers what came before (sequential=True)"),
+            (_, _, true) if self.state.is_none() && self.on_break.is_none() => caller(
+                "remembers what came before, also across gaps (sequential=True without state= or on_break=)",
+            ),
+            (_, _, true) => caller("remembers what came before, and is told of gaps"),
+            (Use::MapRows(_), ..) => caller("is called with rows, in order"),
             (_, OnWorkers::Threads, _) => {
                 Spread::Workers("in the workers' threads: on_workers=\"threads\"".into())
             }
@@ -252,8 +300,17 @@ impl Held for PythonOperator {
             Use::Filter => "filter",
             Use::Map(..) => "map",
             Use::Each => "each",
+            Use::MapRows(_) => "map_rows",
         };
         saved.insert("as".into(), json!(how));
+        if let Use::MapRows(fields) = self.how {
+            saved.insert("fields".into(), named(fields));
+        }
+        for (key, function) in [("state", &self.state), ("on_break", &self.on_break)] {
+            if let Some(function) = function {
+                saved.insert(key.into(), function.saved(self.name())?);
+            }
+        }
         if let Use::Map(dtype, width) = self.how {
             saved.insert("dtype".into(), json!(dtype.name()));
             saved.insert("width".into(), json!(width));

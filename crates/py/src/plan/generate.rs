@@ -1,7 +1,5 @@
 //! `isochrony.generate`: samples that a Python iterator makes.
 
-use std::sync::Arc;
-
 use isochrony_flow::{Cause, Generated, Live, OpError, OpErrorKind, Plan, PlanError, SEGMENT};
 use isochrony_segment::{Calibration, DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Fixed, Rate, TimebaseId};
@@ -10,7 +8,11 @@ use pyo3::types::{PyIterator, PyTuple};
 use serde_json::{Map, Value, json};
 
 use super::function::{Function, failed};
+use super::nesting::Nesting;
+use super::owner::ObjectKeeper;
+use super::saved::Imports;
 use crate::errors::{Error, Raised, Result};
+use crate::interpreter::attach;
 use crate::memory::Returned;
 
 /// What the samples are.
@@ -34,7 +36,10 @@ impl Kind {
             unit,
             start,
         } = self;
-        let stream = Stream::new(function.shown.clone(), TimebaseId(0), rate)
+        // Index and rate say when a sample was taken where a start is stated: two that state the same meet by index.
+        let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
+        let timebase = grid.unwrap_or(TimebaseId::CIVIL);
+        let stream = Stream::new(function.shown.clone(), timebase, rate)
             .with_calibration(Calibration::identity(unit.as_str()))
             .intern();
         let saved = function.saved("generate").ok().map(|name| {
@@ -49,13 +54,19 @@ impl Kind {
         });
         let made = function.object;
         let mut generated = Generated::new(dtype, stream, move || {
-            let begun = Python::attach(|py| -> Result<Py<PyIterator>> {
+            let made = made.get()?;
+            let inside = Nesting::current().inside(&made);
+            let begun = attach(|py| -> Result<Py<PyIterator>> {
+                let _inside = inside.enter();
                 Ok(made.bind(py).call0()?.try_iter()?.unbind())
             });
             let iterator = begun.map_err(failed)?;
             let mut end = 0;
             Ok(Box::new(move || {
-                Python::attach(|py| next(py, &iterator, dtype, stream, &mut end))
+                attach(|py| {
+                    let _inside = inside.enter();
+                    next(py, &iterator, dtype, stream, &mut end)
+                })
             }))
         });
         if let Some(start) = start {
@@ -68,7 +79,10 @@ impl Kind {
     }
 
     /// One that a saved plan names.
-    pub(super) fn revive(saved: &Map<String, Value>) -> std::result::Result<Live, PlanError> {
+    pub(super) fn revive(
+        saved: &Map<String, Value>,
+        imports: &Imports,
+    ) -> std::result::Result<Live, PlanError> {
         let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
         let unreadable = |why: String| PlanError::Unreadable { why };
         let mut named = Map::new();
@@ -89,7 +103,7 @@ impl Kind {
             unit: text("unit").into(),
             start,
         };
-        Ok(kind.live(Function::import(&named)?))
+        Ok(kind.live(Function::import(&named, imports)?))
     }
 }
 
@@ -129,10 +143,15 @@ fn next(
     Ok(Some(segment))
 }
 
-/// A function that makes iterators.
-pub(super) fn function(object: Py<PyAny>, shown: String, import: Option<String>) -> Function {
+/// A function that is given to a plan.
+pub(super) fn function(
+    object: Py<PyAny>,
+    shown: String,
+    import: Option<String>,
+    kept: &ObjectKeeper,
+) -> Function {
     Function {
-        object: Arc::new(object),
+        object: kept.keep(object),
         shown,
         import,
     }

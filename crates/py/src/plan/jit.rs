@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use isochrony_flow::ops::{in_unit, pass_where};
 use isochrony_flow::{
-    Bound as BoundOp, Cause, Frames, Held, Item, Kept, Live, Next, OpError, OpErrorKind, Operator,
-    Out, PlanError, Port, PortType, RunOptions, Spread,
+    Bound as BoundOp, Cause, Frames, Held, Item, Kept as KeptOperator, Live, Next, OpError,
+    OpErrorKind, Operator, Out, PlanError, Port, PortType, RunOptions, Spread,
 };
 use isochrony_segment::{Bool8, DType, StreamId};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::function::{Function, seen, unitless};
-use crate::errors::{Error, Result};
+use super::saved::Imports;
+use crate::errors::{Error, Raised, Result};
 use crate::memory::Compiled;
 
 /// An operator that calls a compiled function.
@@ -38,7 +39,7 @@ impl JitOperator {
         port: &PortType,
         result: Option<(DType, usize)>,
         counts: bool,
-    ) -> Result<Kept> {
+    ) -> Result<KeptOperator> {
         let Some(input) = seen(port, counts).filter(|&(_, width)| width > 0) else {
             return Err(PlanError::InputType {
                 operator: "jit",
@@ -49,8 +50,12 @@ impl JitOperator {
             .into());
         };
         let (dtype, width) = result.unwrap_or((DType::Bool, 1));
-        let compiled = Compiled::new(function.object.bind(py), input.0, dtype, width)?;
-        Ok(Kept::new(Self {
+        let object = function
+            .object
+            .get()
+            .map_err(|error| Raised::new("PlanError", error.code(), error.to_string()))?;
+        let compiled = Compiled::new(object.bind(py), input.0, dtype, width)?;
+        Ok(KeptOperator::new(Self {
             function,
             compiled: Arc::new(compiled),
             input,
@@ -66,7 +71,8 @@ impl JitOperator {
     pub(super) fn revive(
         saved: &Map<String, Value>,
         inputs: &[PortType],
-    ) -> std::result::Result<Kept, PlanError> {
+        imports: &Imports,
+    ) -> std::result::Result<KeptOperator, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
         let result = match text("as") {
@@ -79,15 +85,17 @@ impl JitOperator {
             }
         };
         let counts = saved.get("counts").and_then(Value::as_bool);
-        let function = Function::import(saved)?;
+        let function = Function::import(saved, imports)?;
         let Some(port) = inputs.first() else {
             return Err(unreadable("jit has no input".into()));
         };
-        Python::attach(|py| Self::kept(py, function, port, result, counts.unwrap_or(false)))
-            .map_err(|error| match error {
-                Error::Python(error) => unreadable(error.to_string()),
-                Error::Ours(raised) => unreadable(raised.message().to_owned()),
-            })
+        crate::interpreter::attach(|py| {
+            Self::kept(py, function, port, result, counts.unwrap_or(false))
+        })
+        .map_err(|error| match error {
+            Error::Python(error) => unreadable(error.to_string()),
+            Error::Ours(raised) => unreadable(raised.message().to_owned()),
+        })
     }
 
     fn run(

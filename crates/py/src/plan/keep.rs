@@ -21,7 +21,13 @@ fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Place> {
 #[pymethods]
 impl NativePlan {
     /// Keeps what flows in a signal of an open store: "refuse", "overwrite" or "append" to one that exists.
-    fn sink(&self, store: &Bound<'_, Store>, name: &str, if_exists: &str) -> Result<Self> {
+    fn sink(
+        &self,
+        py: Python<'_>,
+        store: &Bound<'_, Store>,
+        name: &str,
+        if_exists: &str,
+    ) -> Result<Self> {
         let store = &store.get().shared.store;
         if !store.is_writable() {
             let path = store.path().to_owned();
@@ -34,13 +40,13 @@ impl NativePlan {
             _ => IfExists::Refuse,
         };
         let target = ToSignal::new(Place::new(store, name), if_exists);
-        Ok(self.plan.hold(Kept::new(Keep::new(target)), &[])?.into())
+        self.then_held(py, Kept::new(Keep::new(target)))
     }
 
     /// Appends what flows to a signal of an open store.
     fn append(&self, py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Self> {
         let target = ToSignal::new(place(py, signal)?, IfExists::Append);
-        Ok(self.plan.hold(Kept::new(Keep::new(target)), &[])?.into())
+        self.then_held(py, Kept::new(Keep::new(target)))
     }
 
     /// Adds an event to a signal of an open store for each window or range; fields are values, or functions that are
@@ -72,6 +78,6 @@ impl NativePlan {
                 "annotate needs a kind of event; say what was found, as \"burst\"".to_owned();
             return Err(Raised::new("OptionError", "bad_option", message).into());
         }
-        Ok(self.plan.hold(Kept::new(Keep::new(target)), &[])?.into())
+        self.then_held(py, Kept::new(Keep::new(target)))
     }
 }

@@ -6,17 +6,22 @@ use isochrony_flow::{Keep, Kept, Live, Plan, PlanError, SEGMENT};
 use isochrony_live::send::Faults;
 use isochrony_live::{Address, Listener, Options, ToWire};
 use isochrony_segment::DType;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
-use super::{NativePlan, drive};
+use super::owner::Owner;
+use super::{NativePlan, drive, owner};
 use crate::errors::{Raised, Result};
+use crate::numbers::Whole;
 use crate::time::RateArg;
 
 /// A feed that is listened to; `isochrony.Listener` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeListener {
     pub(super) listener: Listener,
+    /// Keeps the object that drives it, if there is one.
+    pub(super) owner: Option<Py<Owner>>,
 }
 
 /// Seconds as a duration.
@@ -31,7 +36,7 @@ pub(super) fn seconds(name: &str, seconds: f64) -> Result<Duration> {
 impl NativeListener {
     /// Listens at an address.
     #[new]
-    #[pyo3(signature = (address, dtype, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, anyone))]
+    #[pyo3(signature = (address, dtype, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, anyone, clock=None))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn new(
         address: &str,
@@ -41,11 +46,12 @@ impl NativeListener {
         unit: String,
         framing: &str,
         reorder: f64,
-        buffer: usize,
-        max_frame: usize,
+        buffer: Whole<usize>,
+        max_frame: Whole<usize>,
         step: f64,
         silence: Option<f64>,
         anyone: bool,
+        clock: Option<PyRef<'_, Self>>,
     ) -> Result<Self> {
         let address: Address = address.parse()?;
         let (dtype, order) = DType::parse(dtype)?;
@@ -55,16 +61,20 @@ impl NativeListener {
         options.unit = unit;
         options.framing = framing.parse()?;
         options.reorder = seconds("reorder", reorder)?;
-        options.buffer = buffer;
-        options.max_frame = max_frame;
+        options.buffer = buffer.0;
+        options.max_frame = max_frame.0;
         options.step = seconds("step", step)?;
         options.silence = match silence {
             Some(silence) => Some(seconds("silence", silence)?),
             None => None,
         };
         options.anyone = anyone;
+        options.clock = clock.map(|other| other.listener.clone());
         let listener = Listener::bind(&address, &options)?;
-        Ok(Self { listener })
+        Ok(Self {
+            listener,
+            owner: None,
+        })
     }
 
     /// Where it listens.
@@ -78,6 +88,12 @@ impl NativeListener {
         self.listener.counts().named()
     }
 
+    /// The unit that the sender says its values have; None if it said nothing of its recording.
+    #[getter]
+    fn sender_unit(&self) -> Option<String> {
+        self.listener.sender_unit()
+    }
+
     /// Items, and seconds from arrival to result: median, 99 of 100, most.
     fn latency(&self) -> (u64, f64, f64, f64) {
         let latency = self.listener.latency();
@@ -88,9 +104,15 @@ impl NativeListener {
 
     /// A plan over it.
     #[pyo3(signature = (segment=None))]
-    fn scan(&self, segment: Option<u64>) -> NativePlan {
+    fn scan(&self, py: Python<'_>, segment: Option<u64>) -> NativePlan {
         let live = Live::new(self.listener.clone());
-        Plan::scan_part(live, None, segment.unwrap_or(SEGMENT)).into()
+        let plan = Plan::scan_part(live, None, segment.unwrap_or(SEGMENT));
+        let owner = self.owner.as_ref().map(|owner| owner.clone_ref(py));
+        NativePlan::owned(plan, owner)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        self.owner.iter().try_for_each(|owner| visit.call(owner))
     }
 }
 
@@ -101,29 +123,33 @@ impl NativePlan {
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn send(
         &self,
+        py: Python<'_>,
         address: &str,
         speed: Option<f64>,
-        frame: Option<usize>,
+        frame: Option<Whole<usize>>,
         loss: f64,
         twice: f64,
         jitter: f64,
-        seed: u64,
+        seed: Whole<u64>,
     ) -> Result<Self> {
         let faults = Faults {
             loss,
             twice,
             jitter: seconds("jitter", jitter)?,
-            seed,
+            seed: seed.0,
         };
-        let target = ToWire::new(address.parse()?, speed, frame, faults)?;
-        Ok(self.plan.hold(Kept::new(Keep::new(target)), &[])?.into())
+        let target = ToWire::new(address.parse()?, speed, frame.map(|frame| frame.0), faults)?;
+        self.then_held(py, Kept::new(Keep::new(target)))
     }
 }
 
 /// A feed that a saved plan names.
-pub(super) fn revive(saved: &Map<String, Value>) -> std::result::Result<Live, PlanError> {
+pub(super) fn revive(
+    saved: &Map<String, Value>,
+    kept: &owner::ObjectKeeper,
+) -> std::result::Result<Live, PlanError> {
     if drive::is_driven(saved) {
-        return Ok(Live::new(drive::revive(saved)?));
+        return Ok(Live::new(drive::revive(saved, kept)?));
     }
     let listener = Listener::resolve(saved);
     let listener = listener.map_err(|error| PlanError::Unreadable {

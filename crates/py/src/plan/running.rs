@@ -13,7 +13,10 @@ use isochrony_flow::{MEMORY, Plan, ProcessReport, Progress, RunError, RunOptions
 use pyo3::prelude::*;
 
 use super::NativeControl;
+use super::nesting::Nesting;
+use super::owner::Owner;
 use crate::errors::Result;
+use crate::interpreter::{self, attach, detach};
 use crate::processes::Processes;
 
 /// Waiting longer than this for the interpreter means that another thread runs Python code, which lets go of it only
@@ -42,15 +45,50 @@ impl Default for Workers {
     }
 }
 
-/// Runs plans as one; also what its worker processes did, which end with it.
-pub(super) fn execute<T: Send>(
+/// What operators of a run that call Python share.
+pub(crate) struct RunContext {
+    processes: Option<Arc<Processes>>,
+    /// The functions that the run is inside of.
+    nesting: Arc<Nesting>,
+}
+
+impl RunContext {
+    fn of(run: &RunOptions<'_>) -> Option<Arc<Self>> {
+        let shared: Arc<dyn Any + Send + Sync> = run.shared?.clone();
+        shared.downcast().ok()
+    }
+
+    /// The worker processes of a run, if it has any.
+    pub(crate) fn processes(run: &RunOptions<'_>) -> Option<Arc<Processes>> {
+        Self::of(run)?.processes.clone()
+    }
+
+    /// The functions that a run is inside of.
+    pub(crate) fn nesting(run: &RunOptions<'_>) -> Arc<Nesting> {
+        Self::of(run).map_or_else(Nesting::current, |context| Arc::clone(&context.nesting))
+    }
+}
+
+/// Runs plans as one; also what its worker processes did, which end with it. `owners` keep what the plans refer to.
+pub(super) fn execute<'a, T: Send>(
     py: Python<'_>,
     plans: &[Plan],
+    owners: impl Iterator<Item = &'a Py<Owner>>,
     asked: Asked<'_>,
     run: impl FnOnce(&[Plan], &RunOptions<'_>) -> std::result::Result<T, RunError> + Send,
 ) -> Result<(T, Vec<ProcessReport>)> {
+    let nesting = Nesting::current();
+    let owners: Vec<&Py<Owner>> = owners.collect();
+    nesting.check(py, owners.iter().copied())?;
+    let objects = Owner::objects_of(py, owners);
+    let Workers(workers, pin, tolerance) = asked.workers;
+    // Workers could not call Python any more.
+    let workers = if interpreter::is_closed() { 1 } else { workers };
+    let ends = interpreter::Run::begin(py, workers > 1)?;
+    let stop = Arc::clone(&ends.stop);
     let looks = Arc::new(Looks {
         progress: asked.progress,
+        nesting: nesting.inside_handler(),
         done: Progress::default(),
         leave_out: AtomicU32::new(0),
         wanted: OnceLock::new(),
@@ -63,17 +101,24 @@ pub(super) fn execute<T: Send>(
     options.optimise = asked.optimise;
     options.watch = Some(&watch);
     options.progress = Some(&looks.done);
-    let Workers(workers, pin, tolerance) = asked.workers;
+    options.interrupt = Some(&stop);
     (options.workers, options.pin, options.tolerance) = (workers, pin, tolerance);
     options.control = asked.control.map(|control| &*control.control);
-    let processes = (options.workers > 1).then(|| Processes::new(options.workers));
-    let shared: Option<Arc<dyn Any + Send + Sync>> = processes.clone().map(|one| one as _);
-    options.shared = shared.as_ref();
-    let (ran, processes) = py.detach(|| {
+    let processes =
+        (options.workers > 1).then(|| Processes::new(options.workers, nesting.of_processes()));
+    let shared: Arc<dyn Any + Send + Sync> = Arc::new(RunContext {
+        processes: processes.clone(),
+        nesting,
+    });
+    options.shared = Some(&shared);
+    let (ran, processes) = detach(py, || {
         let ran = run(plans, &options);
         let ended = processes.map(|processes| processes.close());
+        // From here on it does not keep the interpreter from ending.
+        drop(ends);
         (ran, ended.unwrap_or_default())
     });
+    drop(objects);
     let raised = looks.raised.lock();
     match raised.unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) => Err(error.into()),
@@ -83,6 +128,8 @@ pub(super) fn execute<T: Send>(
 
 struct Looks {
     progress: Option<Py<PyAny>>,
+    /// Runs that progress functions and signal handlers begin are inside of this one.
+    nesting: Arc<Nesting>,
     done: Progress,
     /// Looks to leave out.
     leave_out: AtomicU32,
@@ -103,7 +150,7 @@ impl Looks {
             return true;
         }
         let asked = Instant::now();
-        let looked = Python::attach(|py| -> PyResult<()> {
+        let looked = attach(|py| -> PyResult<()> {
             if asked.elapsed() > BUSY {
                 self.leave_out.store(LEAVE_OUT, Ordering::Relaxed);
             }
@@ -112,6 +159,7 @@ impl Looks {
                 let wanted = self.progress.is_some() || in_main_thread(py)?;
                 let _ = self.wanted.set(wanted);
             }
+            let _inside = self.nesting.enter();
             py.check_signals()?;
             match &self.progress {
                 Some(progress) => {

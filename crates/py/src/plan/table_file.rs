@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use super::NativePlan;
 use super::function::failed;
 use crate::errors::{Error, Raised, Result};
+use crate::interpreter::attach;
 use crate::table::NativeTable;
 
 /// A file of columns: which format, where, and how, as `TableFile` takes it.
@@ -76,7 +77,7 @@ impl Target for TableTarget {
         let empty = RecordBatch::new_empty(batches.schema().clone());
         let options = serde_json::to_string(&self.saved);
         let options = options.map_err(|why| OpErrorKind::Failed(Cause::from(why)))?;
-        let file = Python::attach(|py| -> PyResult<Py<PyAny>> {
+        let file = attach(|py| -> PyResult<Py<PyAny>> {
             let class = py.import("isochrony.table_files")?.getattr("TableFile")?;
             let empty = Bound::new(py, NativeTable::from(empty))?;
             Ok(class.call1((self.name, options, empty))?.unbind())
@@ -103,7 +104,7 @@ struct TableOut {
 impl Writer for TableOut {
     fn write(&mut self, item: &Item) -> std::result::Result<u64, OpError> {
         if let Some(batch) = self.batches.batch(item)? {
-            Python::attach(|py| -> PyResult<()> {
+            attach(|py| -> PyResult<()> {
                 let batch = Bound::new(py, NativeTable::from(batch))?;
                 self.file.call_method1(py, "write", (batch,)).map(drop)
             })
@@ -118,7 +119,7 @@ impl Writer for TableOut {
     }
 
     fn finish(&mut self) -> std::result::Result<(), OpError> {
-        Python::attach(|py| self.file.call_method0(py, "finish")).map_err(raised)?;
+        attach(|py| self.file.call_method0(py, "finish")).map_err(raised)?;
         self.finished = true;
         Ok(())
     }
@@ -127,7 +128,7 @@ impl Writer for TableOut {
 impl Drop for TableOut {
     fn drop(&mut self) {
         if !self.finished {
-            Python::attach(|py| {
+            attach(|py| {
                 if let Err(error) = self.file.call_method0(py, "abandon") {
                     // The run has failed already, and says why.
                     error.write_unraisable(py, None);
@@ -140,19 +141,19 @@ impl Drop for TableOut {
 #[pymethods]
 impl NativePlan {
     /// Keeps what flows in a file of columns; `options` is a JSON object with the path.
-    fn table_file(&self, name: &str, options: &str) -> Result<Self> {
+    fn table_file(&self, py: Python<'_>, name: &str, options: &str) -> Result<Self> {
         let options = super::parameters(name, options)?;
         let kept = TableTarget::kept(name, options)?;
-        Ok(self.plan.hold(kept, &[])?.into())
+        self.then_held(py, kept)
     }
 
     /// Keeps samples in a WAV file; `options` is a JSON object as saved plans have it.
-    fn wav_file(&self, options: &str) -> Result<Self> {
+    fn wav_file(&self, py: Python<'_>, options: &str) -> Result<Self> {
         let options = super::parameters("sink_wav", options)?;
         let kept = isochrony_flow::ToWav::resolve(&options).map_err(|error| {
             let message = error.to_string();
             Error::from(Raised::new("OptionError", "bad_option", message))
         })?;
-        Ok(self.plan.hold(kept, &[])?.into())
+        self.then_held(py, kept)
     }
 }

@@ -13,13 +13,12 @@
 //! end by themselves when this process is gone ([`watch`]). Each is the first of a group, so that what functions start
 //! (commands, pools) ends with it.
 
-mod errand;
 mod process;
+mod remote_call;
 mod travel;
 pub(crate) mod watch;
 mod wire;
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -27,12 +26,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use isochrony_flow::{Cause, OpError, OpErrorKind, ProcessReport, RunOptions};
 use pyo3::prelude::*;
 
-pub(crate) use errand::{Brought, Errand, Stretch, Taken, Wanted};
 pub(crate) use process::Answer;
 use process::{Look, Lost, Process};
+pub(crate) use remote_call::{InputSegment, RemoteCall, RemoteInput, RemoteOutput, RemoteResult};
 pub(crate) use travel::Travelling;
 use travel::{SMALL, Start};
 pub(crate) use wire::Work;
+
+use crate::plan::RunContext;
 
 /// Processes that may die in a run before it ends: more are no accidents.
 const MOST_DEATHS: usize = 8;
@@ -40,6 +41,8 @@ const MOST_DEATHS: usize = 8;
 /// The processes of a run.
 pub(crate) struct Processes {
     workers: usize,
+    /// Added to their environment.
+    added: (String, String),
     start: OnceLock<Result<Start, String>>,
     state: Mutex<State>,
 }
@@ -59,9 +62,11 @@ struct State {
 pub(crate) type Travels = Result<Arc<Travelling>, String>;
 
 impl Processes {
-    pub(crate) fn new(workers: usize) -> Arc<Self> {
+    /// Those of so many workers; what is added to their environment, name and value.
+    pub(crate) fn new(workers: usize, added: (String, String)) -> Arc<Self> {
         Arc::new(Self {
             workers,
+            added,
             start: OnceLock::new(),
             state: Mutex::default(),
         })
@@ -69,8 +74,7 @@ impl Processes {
 
     /// Those of a run, if it has any.
     pub(crate) fn of(run: &RunOptions<'_>) -> Option<Arc<Self>> {
-        let shared: Arc<dyn Any + Send + Sync> = run.shared?.clone();
-        shared.downcast().ok()
+        RunContext::processes(run)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -90,7 +94,9 @@ impl Processes {
 
     fn travels_within(&self, function: &Arc<Py<PyAny>>, most: Option<usize>) -> Travels {
         let shared = |travels: &Travels| travels.clone().inspect(|function| function.share());
-        let start = self.start.get_or_init(|| Start::of(self.workers));
+        let start = self
+            .start
+            .get_or_init(|| Start::of(self.workers, &self.added));
         if let Err(why) = start {
             return Err(format!("cannot travel to a worker process ({why})"));
         }
@@ -112,7 +118,9 @@ impl Processes {
             return Ok(state.idle.swap_remove(at));
         }
         drop(state);
-        let start = self.start.get_or_init(|| Start::of(self.workers));
+        let start = self
+            .start
+            .get_or_init(|| Start::of(self.workers, &self.added));
         let start = start.as_ref().map_err(|why| failed(why.clone()))?;
         Process::start(start, worker).map_err(|error| {
             failed(format!(
@@ -257,7 +265,7 @@ impl Remote {
         match self.worker {
             Some(_) => Ok(()),
             // Signals are looked for in the caller's thread only.
-            None => Python::attach(|py| py.check_signals()).map_err(Lost::Signal),
+            None => crate::interpreter::attach(|py| py.check_signals()).map_err(Lost::Signal),
         }
     }
 
@@ -267,8 +275,8 @@ impl Remote {
     }
 
     /// Has the function called over a tasklet's inputs.
-    pub(crate) fn run(&self, errand: &Errand<'_>) -> Result<Brought, Unanswered> {
-        self.ask(|process, function, look| process.run(function, errand, look))
+    pub(crate) fn run(&self, call: &RemoteCall<'_>) -> Result<RemoteResult, Unanswered> {
+        self.ask(|process, function, look| process.run(function, call, look))
     }
 
     fn ask<T>(

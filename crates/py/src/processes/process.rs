@@ -212,7 +212,7 @@ impl Process {
             pickled,
             ..
         } = raised;
-        Python::attach(|py| {
+        crate::interpreter::attach(|py| {
             let transport = py.import("isochrony.transport")?;
             let rebuilt = transport.getattr("rebuilt")?;
             let error =
@@ -251,13 +251,13 @@ impl Process {
             // Nobody can take away what the process looks into.
             fcntl_add_seals(&memory, SealFlags::SHRINK).map_err(io::Error::from)?;
             self.say(Say::Memory, &[])?;
-            let sent = Python::attach(|py| -> PyResult<()> {
+            let sent = crate::interpreter::attach(|py| -> PyResult<()> {
                 let send = py.import("isochrony.transport")?.getattr("send")?;
                 send.call1((self.over.as_raw_fd(), memory.as_raw_fd()))?;
                 Ok(())
             });
             if let Err(error) = sent {
-                let io = Python::attach(|py| error.value(py).extract_errno());
+                let io = crate::interpreter::attach(|py| error.value(py).extract_errno());
                 return Err(io.map_or_else(|| Lost::Signal(error), Lost::from));
             }
             self.memory = Some(File::from(memory));

@@ -15,13 +15,14 @@ pub(super) struct Start {
 
 impl Start {
     /// What starts one of so many; or why none can be started.
-    pub(super) fn of(workers: usize) -> Result<Self, String> {
+    pub(super) fn of(workers: usize, added: &(String, String)) -> Result<Self, String> {
         type Command = (Vec<String>, Vec<(String, String)>);
-        let asked = Python::attach(|py| -> PyResult<Command> {
+        let asked = crate::interpreter::attach(|py| -> PyResult<Command> {
             let command = py.import("isochrony.transport")?.getattr("command")?;
             command.call1((workers,))?.extract()
         });
-        let (mut arguments, environment) = asked.map_err(|error| error.to_string())?;
+        let (mut arguments, mut environment) = asked.map_err(|error| error.to_string())?;
+        environment.push(added.clone());
         if arguments.is_empty() {
             return Err("no command".into());
         }
@@ -57,7 +58,7 @@ fn travel(
     function: &Py<PyAny>,
     most: Option<usize>,
 ) -> PyResult<(String, Option<Vec<u8>>, String)> {
-    Python::attach(|py| {
+    crate::interpreter::attach(|py| {
         let travel = py.import("isochrony.transport")?.getattr("travel")?;
         travel.call1((function, most))?.extract()
     })

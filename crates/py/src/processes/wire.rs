@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use isochrony_segment::DType;
+use isochrony_segment::{DType, has_free_memory};
 
 /// How long it waits before it looks whether the process is alive and the run goes on.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
@@ -127,9 +127,27 @@ pub(super) fn hear<E: From<io::Error>>(
     let (kind, len) = head.split_at(4);
     let kind = u32::from_ne_bytes(kind.try_into().unwrap_or_default());
     let len = u64::from_ne_bytes(len.try_into().unwrap_or_default());
-    let mut body = vec![0; usize::try_from(len).map_err(|_| garbled())?];
+    let mut body = room_for(len)?;
     exactly(from, &mut body, look)?;
     heard(kind, &body).ok_or_else(|| garbled().into())
+}
+
+/// Zeros for a message of so many bytes, as its sender says.
+fn room_for(len: u64) -> io::Result<Vec<u8>> {
+    let no_memory = || {
+        io::Error::new(
+            io::ErrorKind::OutOfMemory,
+            format!("a message of {len} bytes, for which there is no memory; return less"),
+        )
+    };
+    let size = usize::try_from(len).map_err(|_| no_memory())?;
+    if !has_free_memory(len) {
+        return Err(no_memory());
+    }
+    let mut body = Vec::new();
+    body.try_reserve_exact(size).map_err(|_| no_memory())?;
+    body.resize(size, 0);
+    Ok(body)
 }
 
 fn heard(kind: u32, body: &[u8]) -> Option<Heard> {

@@ -2,37 +2,39 @@
 //!
 //! Python's half wraps a function so that it is given selections and gives back pieces of arrays; this half owns the run.
 //! Workers hold the interpreter while they call Python code, and never while they wait, read, write or run a plan. Functions
-//! may be called in worker processes instead (`away.rs`).
+//! may be called in worker processes instead (`remote.rs`).
 
-mod away;
-mod calls;
-mod planned;
+mod local;
+mod output_buffer;
+mod plan_tasklets;
+mod remote;
 mod report;
-mod room;
 mod scans;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isochrony_tasklets::{Executor, Options, Order, Part, Returned, Tasklet};
+use isochrony_tasklets::{
+    Executor, ExecutorOptions, OrderPolicy, ReturnValue, SignalRange, Tasklet,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::{Error, Raised, Result};
-use crate::plan::NativePlan;
+use crate::plan::{NativePlan, Nesting};
 use crate::processes::Processes;
 use crate::selection::Selection;
 
-use away::{Away, Places};
-use calls::{Called, Ends, Home};
-use planned::Plans;
-use report::Told;
-use scans::Written;
+use local::{EndingError, InputStore, PythonFunction};
+use plan_tasklets::PlanRegistry;
+use remote::{FunctionPlacement, RemoteFunction};
+use report::ReportExtras;
+use scans::WrittenRanges;
 pub(crate) use scans::check_scans;
 
 /// A tasklet as Python describes it.
-pub(crate) struct Described<'py> {
+pub(crate) struct TaskletDescription<'py> {
     name: String,
     function_name: String,
     /// What else makes the function or the plan what it is.
@@ -48,7 +50,7 @@ pub(crate) struct Described<'py> {
     on_workers: String,
 }
 
-impl<'py> FromPyObject<'_, 'py> for Described<'py> {
+impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
     type Error = PyErr;
 
     /// A tuple, which is read in less time than a dict: there are thousands.
@@ -73,8 +75,8 @@ impl<'py> FromPyObject<'_, 'py> for Described<'py> {
 }
 
 /// What functions are called by, and where what they returned is put.
-pub(crate) struct Calls {
-    /// Calls one, as [`calls::called`] does.
+pub(crate) struct Callbacks {
+    /// Calls one, as [`local::PythonFunction`] does.
     call: Py<PyAny>,
     /// Takes in what one returned in a worker process.
     took: Py<PyAny>,
@@ -84,7 +86,7 @@ pub(crate) struct Calls {
 /// How they are run, as Python has checked it.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct ExecutorSettings {
     workers: usize,
     scratch: u64,
     scratch_memory: Option<u64>,
@@ -95,16 +97,16 @@ pub(crate) struct Asked {
     journal: Option<PathBuf>,
 }
 
-impl Asked {
-    fn options(self) -> Options {
-        let mut options = Options::default();
+impl ExecutorSettings {
+    fn options(self) -> ExecutorOptions {
+        let mut options = ExecutorOptions::default();
         options.workers = self.workers;
         options.scratch = self.scratch;
         options.scratch_memory = self.scratch_memory;
         options.order = if self.given {
-            Order::Given
+            OrderPolicy::Given
         } else {
-            Order::Disk
+            OrderPolicy::Disk
         };
         options.prefetch = self.prefetch;
         options.keep_going = self.keep_going;
@@ -118,20 +120,20 @@ impl Asked {
 #[pyfunction]
 pub(crate) fn explain_tasklets(
     py: Python<'_>,
-    tasklets: Vec<Described<'_>>,
-    asked: Asked,
+    tasklets: Vec<TaskletDescription<'_>>,
+    asked: ExecutorSettings,
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
 ) -> Result<String> {
     let results = PyDict::new(py).unbind();
     let (call, took) = calls;
-    let calls = Calls {
+    let calls = Callbacks {
         call,
         took,
         results,
     };
     let made = executor(tasklets, asked, calls)?;
-    let mut text = py.detach(|| made.executor.explain(resume))?;
+    let mut text = crate::interpreter::detach(py, || made.executor.explain(resume))?;
     for place in made.places {
         text += &place;
         text.push('\n');
@@ -144,24 +146,24 @@ pub(crate) fn explain_tasklets(
 #[pyfunction]
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
-    tasklets: Vec<Described<'py>>,
-    asked: Asked,
+    tasklets: Vec<TaskletDescription<'py>>,
+    asked: ExecutorSettings,
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
     results: Py<PyDict>,
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
     let (call, took) = calls;
-    let calls = Calls {
+    let calls = Callbacks {
         call,
         took,
         results,
     };
     let run = executor(tasklets, asked, calls)?;
-    let (done, raised, processes) = py.detach(|| {
+    let (done, raised, processes) = crate::interpreter::detach(py, || {
         let mut raised = None;
         let done = run.executor.run(resume, &mut |so_far| {
-            let looked = Python::attach(|py| -> PyResult<()> {
+            let looked = crate::interpreter::attach(|py| -> PyResult<()> {
                 py.check_signals()?;
                 match &progress {
                     Some(progress) => {
@@ -182,7 +184,7 @@ pub(crate) fn run_tasklets<'py>(
         let processes = run.processes.as_ref().map(|processes| processes.close());
         (done, raised, processes.unwrap_or_default())
     });
-    let told = Told {
+    let told = ReportExtras {
         places: run.places,
         processes,
     };
@@ -195,27 +197,31 @@ pub(crate) fn run_tasklets<'py>(
 }
 
 /// Tasklets that can be run.
-struct Made {
+struct PreparedExecutor {
     executor: Executor,
-    ends: Arc<Ends>,
+    ends: Arc<EndingError>,
     /// Where functions are called, in words.
     places: Vec<String>,
     processes: Option<Arc<Processes>>,
 }
 
-fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<Made> {
+fn executor(
+    tasklets: Vec<TaskletDescription<'_>>,
+    asked: ExecutorSettings,
+    calls: Callbacks,
+) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
     let mut options = asked.options();
     // A function sees Ctrl-C itself in the thread in which it is pressed; a plan has to be told by another.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);
-    let mut executor = Executor::new(options)?.around(known_to_python);
-    let written = Written::new(&tasklets);
-    let ends = Arc::new(Ends::default());
+    let mut executor = Executor::new(options)?.with_thread_wrapper(known_to_python);
+    let written = WrittenRanges::new(&tasklets);
+    let ends = Arc::new(EndingError::default());
     let away = (tasklets.iter()).any(|one| one.on_workers == "processes");
-    let processes = away.then(|| Processes::new(workers));
-    let mut places = Places::default();
-    let mut plans = Plans::new(workers);
+    let processes = away.then(|| Processes::new(workers, Nesting::current().of_processes()));
+    let mut places = FunctionPlacement::default();
+    let mut plans = PlanRegistry::new(workers);
     for one in tasklets {
         let name = one.name.clone();
         let inputs = (one.inputs.iter()).map(|input| {
@@ -223,11 +229,11 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
             Ok((input.signal().timebase(), part(&name, "inputs", input)?))
         });
         let inputs: Vec<_> = inputs.collect::<Result<_>>()?;
-        let homes: Vec<Home> = (one.inputs.iter().map(|input| input.get()))
+        let homes: Vec<InputStore> = (one.inputs.iter().map(|input| input.get()))
             .map(|input| (Arc::clone(&input.shared), input.scratch.clone()))
             .collect();
         let calls = Arc::clone(&calls);
-        let function = one.function.map(|function| Called {
+        let function = one.function.map(|function| PythonFunction {
             function: Arc::new(function),
             objects: one.objects,
             calls: Arc::clone(&calls),
@@ -236,7 +242,7 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
         let travelling = places.of(&one.on_workers, &function, &processes, &one.function_name);
         let mut tasklet = match (travelling, function, one.plan) {
             (Some((processes, travelling)), Some(function), _) => {
-                let away = Away {
+                let away = RemoteFunction {
                     function,
                     processes,
                     travelling,
@@ -252,7 +258,7 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
                     function.call(&homes, context)
                 });
                 match one.on_workers.as_str() {
-                    "inline" => tasklet.in_turn(),
+                    "inline" => tasklet.exclusive(),
                     _ => tasklet,
                 }
             }
@@ -264,7 +270,9 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
                     planned.run(&calls.results, context)
                 })
             }
-            (_, None, None) => Tasklet::new(one.name, one.function_name, |_| Ok(Returned::Nothing)),
+            (_, None, None) => {
+                Tasklet::new(one.name, one.function_name, |_| Ok(ReturnValue::Nothing))
+            }
         }
         .identified(one.identity);
         for (_, input) in inputs {
@@ -275,7 +283,7 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
         }
         executor.add(one.after.into_iter().fold(tasklet, Tasklet::after));
     }
-    Ok(Made {
+    Ok(PreparedExecutor {
         executor,
         ends,
         places: places.lines(),
@@ -285,11 +293,11 @@ fn executor(tasklets: Vec<Described<'_>>, asked: Asked, calls: Calls) -> Result<
 
 /// Makes a thread known to the interpreter for as long as it works: once, and not at each call.
 fn known_to_python(work: &mut (dyn FnMut() + Send)) {
-    Python::attach(|py| py.detach(work));
+    crate::interpreter::attach(|py| crate::interpreter::detach(py, work));
 }
 
 /// A selection as one range of indices.
-fn part(name: &str, which: &str, selection: &Selection) -> Result<Part> {
+fn part(name: &str, which: &str, selection: &Selection) -> Result<SignalRange> {
     let range = match selection.selection.parts() {
         [one] => one.range.clone(),
         several => match selection.selection.index_range() {
@@ -306,8 +314,8 @@ fn part(name: &str, which: &str, selection: &Selection) -> Result<Part> {
         },
     };
     Ok(match &selection.scratch {
-        Some(scratch) => Part::scratch(scratch, range),
-        None => Part::new(&selection.shared.store, selection.signal(), range),
+        Some(scratch) => SignalRange::scratch(scratch, range),
+        None => SignalRange::new(&selection.shared.store, selection.signal(), range),
     })
 }
 

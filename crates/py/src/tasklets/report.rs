@@ -1,7 +1,7 @@
 //! Reports and errors of tasklets as Python objects.
 
 use isochrony_flow::ProcessReport;
-use isochrony_tasklets::{Failure, Report, TaskletError};
+use isochrony_tasklets::{ExecutionFailure, TaskletError, TaskletsReport};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::{Error, Raised};
 
 /// What a report says besides.
-pub(super) struct Told {
+pub(super) struct ReportExtras {
     /// Where functions were called.
     pub(super) places: Vec<String>,
     pub(super) processes: Vec<ProcessReport>,
@@ -35,7 +35,7 @@ pub(super) fn raised(error: TaskletError) -> Error {
     if let TaskletError::Failed { why, .. } = &error
         && let Some(python) = why.downcast_ref::<PyErr>()
     {
-        let (cause, asked_to_end) = Python::attach(|py| {
+        let (cause, asked_to_end) = crate::interpreter::attach(|py| {
             (
                 python.clone_ref(py),
                 !python.is_instance_of::<PyException>(py),
@@ -51,7 +51,7 @@ pub(super) fn raised(error: TaskletError) -> Error {
 }
 
 /// A run that failed as the exception that says so, with its report.
-pub(super) fn failed(py: Python<'_>, failure: Failure, told: &Told) -> Error {
+pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, told: &ReportExtras) -> Error {
     let error = match raised(failure.error) {
         Error::Python(error) => return error.into(),
         ours => PyErr::from(ours),
@@ -68,23 +68,23 @@ pub(super) fn failed(py: Python<'_>, failure: Failure, told: &Told) -> Error {
 /// A report as Python's half makes objects of it.
 pub(super) fn described<'py>(
     py: Python<'py>,
-    report: &Report,
-    told: &Told,
+    report: &TaskletsReport,
+    told: &ReportExtras,
 ) -> PyResult<Bound<'py, PyDict>> {
     let described = PyDict::new(py);
     let tasklets = PyList::empty(py);
     for one in &report.tasklets {
-        let visit = one.visit.map(|visit| {
-            let (start, end) = (visit.start.as_secs_f64(), visit.end.as_secs_f64());
-            (visit.worker, start, end)
+        let timing = one.timing.map(|timing| {
+            let (start, end) = (timing.start.as_secs_f64(), timing.end.as_secs_f64());
+            (timing.worker, start, end)
         });
         tasklets.append((
             &one.name,
             one.state,
-            &one.why,
-            one.place,
-            &one.placed,
-            visit,
+            &one.error,
+            one.step,
+            &one.step_reason,
+            timing,
             &one.json,
         ))?;
     }

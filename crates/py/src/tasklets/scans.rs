@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use isochrony_flow::{Plan, Scanned};
 use isochrony_store::{Signal, Store};
-use isochrony_tasklets::Part;
+use isochrony_tasklets::SignalRange;
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
 
-use super::Described;
+use super::TaskletDescription;
 use crate::errors::{Raised, Result};
 use crate::plan::NativePlan;
 use crate::selection::Selection;
@@ -76,10 +76,10 @@ pub(crate) fn check_scans(
 }
 
 /// What tasklets write, by signal.
-pub(super) struct Written(HashMap<TimebaseId, (Store, Vec<Range<i64>>)>);
+pub(super) struct WrittenRanges(HashMap<TimebaseId, (Store, Vec<Range<i64>>)>);
 
-impl Written {
-    pub(super) fn new(tasklets: &[Described<'_>]) -> Self {
+impl WrittenRanges {
+    pub(super) fn new(tasklets: &[TaskletDescription<'_>]) -> Self {
         let mut written: HashMap<TimebaseId, (Store, Vec<Range<i64>>)> = HashMap::new();
         for output in tasklets.iter().flat_map(|one| &one.outputs) {
             let output = output.get();
@@ -144,7 +144,7 @@ fn unseen(name: &str, signal: &Signal, store: &Store) -> crate::errors::Error {
 }
 
 /// What is to be read of each signal: of several inputs of one, from the first to the last.
-pub(super) fn stated(inputs: &[(TimebaseId, Part)]) -> Vec<(TimebaseId, Range<i64>)> {
+pub(super) fn stated(inputs: &[(TimebaseId, SignalRange)]) -> Vec<(TimebaseId, Range<i64>)> {
     let mut stated: Vec<(TimebaseId, Range<i64>)> = Vec::new();
     for (signal, part) in inputs {
         let range = part.range();

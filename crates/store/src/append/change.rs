@@ -128,15 +128,24 @@ impl<'a> Change<'a> {
                 }
             }
         }
+        let replacements = self.ops.iter().filter_map(Op::replacement);
+        let replacements: Vec<String> = replacements.map(str::to_owned).collect();
+        let mut queued = 0;
         for op in self.ops {
-            if !in_place {
-                views.observe(backend, &op)?;
-            }
             let gap = match &op {
                 Op::Gap { start, end, .. } if *in_place => Some(*start..*end),
                 _ => None,
             };
-            engine.queue(op)?;
+            let replaces = op.replacement().is_some();
+            let observed = match in_place {
+                true => Ok(()),
+                false => views.observe(backend, &op),
+            };
+            if let Err(error) = observed.and_then(|()| engine.queue(op)) {
+                engine.discard_replacements(replacements[queued..].iter().map(String::as_str));
+                return Err(error);
+            }
+            queued += usize::from(replaces);
             if let Some(gap) = gap {
                 backend.held.cut(&gap);
             }

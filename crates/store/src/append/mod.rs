@@ -6,7 +6,7 @@
 //! An append decides everything first, then writes samples, then queues what they mean; a failure in between leaves
 //! bytes that nothing counts. Clocks are kept between appends and made anew from stored rows after any failure.
 
-mod change;
+pub(crate) mod change;
 mod gap;
 mod live;
 mod stamped;
@@ -26,7 +26,7 @@ pub(crate) use change::Change;
 use gap::{check_gap, gap_behind, jump};
 pub(crate) use live::{WriterState, expected, is_late, live_clock};
 use live::{extend_clock, follow_on, live_tail};
-pub(crate) use stamped::{Told, append_stamped};
+pub(crate) use stamped::{StampedSamples, append_stamped};
 
 /// A handle for changing one signal. Clones and further handles of the same signal may be used from several threads.
 ///
@@ -128,9 +128,9 @@ impl SignalWriter {
         next: Option<&Stamp>,
     ) -> Result<Appended, StoreError> {
         self.change("append", |state, writer, change| {
-            let told = Told {
+            let told = StampedSamples {
                 next,
-                ..Told::new(stamp)
+                ..StampedSamples::new(stamp)
             };
             append_stamped(state, writer, change, bytes, told)
         })
@@ -149,10 +149,10 @@ impl SignalWriter {
         samples: i64,
     ) -> Result<Appended, StoreError> {
         self.change("append", |state, writer, change| {
-            let told = Told {
+            let told = StampedSamples {
                 next,
                 recorded: Some(samples),
-                ..Told::new(stamp)
+                ..StampedSamples::new(stamp)
             };
             append_stamped(state, writer, change, bytes, told)
         })
@@ -178,9 +178,12 @@ impl SignalWriter {
     /// As [`append_gap`](Self::append_gap).
     pub fn append_gap_duration(&self, ns: Fixed) -> Result<Gap, StoreError> {
         self.change("append a gap", |state, writer, change| {
-            let clock = live_clock(state, writer)?;
-            let rate = clock.map_or(state.meta.expected_rate().to_f64(), |clock| clock.rate().hz);
-            let samples = (ns.to_f64() * rate / 1e9).round() as i64;
+            let samples = match live_clock(state, writer)? {
+                Some(clock) => clock.samples_in(ns)?,
+                // Nothing is known but the stated rate.
+                None => state.meta.expected_rate().samples_in(ns)?,
+            };
+            let samples = samples.round_i64().unwrap_or(i64::MAX);
             check_gap(state, samples)?;
             if ns <= Fixed::from_int(state.meta.clock.max_gap_ns) {
                 let gap = gap_behind(state, writer, change, samples)?;

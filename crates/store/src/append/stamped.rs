@@ -14,7 +14,7 @@ use crate::state::SignalState;
 
 /// A stamp, and what else is known of the samples that come with it.
 #[derive(Clone, Copy)]
-pub(crate) struct Told<'s> {
+pub(crate) struct StampedSamples<'s> {
     pub(crate) stamp: &'s Stamp,
     /// Stamp of what comes after.
     pub(crate) next: Option<&'s Stamp>,
@@ -24,7 +24,7 @@ pub(crate) struct Told<'s> {
     pub(crate) gap: Option<i64>,
 }
 
-impl<'s> Told<'s> {
+impl<'s> StampedSamples<'s> {
     pub(crate) fn new(stamp: &'s Stamp) -> Self {
         Self {
             stamp,
@@ -41,14 +41,14 @@ pub(crate) fn append_stamped<'a>(
     writer: &mut WriterState,
     change: &mut Change<'a>,
     bytes: &'a [u8],
-    told: Told<'_>,
+    stamped: StampedSamples<'_>,
 ) -> Result<Appended, StoreError> {
-    let Told {
+    let StampedSamples {
         stamp,
         next,
         recorded,
         gap: stated_gap,
-    } = told;
+    } = stamped;
     let id = state.id;
     let samples = sample_count(state, bytes)?;
     let count = samples.unsigned_abs();
@@ -147,11 +147,11 @@ impl SignalWriter {
     ) -> Result<Appended, StoreError> {
         self.change("append behind a gap", |state, writer, change| {
             let gap = Some(gap);
-            let told = Told {
+            let stamped = StampedSamples {
                 gap,
-                ..Told::new(stamp)
+                ..StampedSamples::new(stamp)
             };
-            append_stamped(state, writer, change, bytes, told)
+            append_stamped(state, writer, change, bytes, stamped)
         })
     }
 

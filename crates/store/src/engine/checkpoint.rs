@@ -10,7 +10,8 @@ use super::log::{self, Header, Log};
 use super::manifest::Manifest;
 use super::shared::{Core, Shared};
 use super::slot::{Dirty, Slot, SlotInner};
-use super::tables::{self, Staged};
+use super::small::SmallTables;
+use super::tables::{self, Staged, Stamped};
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
@@ -23,6 +24,9 @@ struct Home {
     slot: Arc<Slot>,
     dirty: Dirty,
     tables: Vec<Staged>,
+    stamps: Vec<Stamped>,
+    /// The rows of tables, if it stays compact.
+    small: Option<SmallTables>,
     crc_rows: u64,
 }
 
@@ -32,6 +36,8 @@ impl Home {
             slot,
             dirty: Dirty::default(),
             tables: Vec::new(),
+            stamps: Vec::new(),
+            small: None,
             crc_rows: 0,
         }
     }
@@ -63,6 +69,9 @@ impl Shared {
             return Err(error);
         }
         let media = &*self.media;
+        if let Some(reserve) = core.reserve.take() {
+            media.remove_file(&reserve).at("remove", &reserve)?;
+        }
         self.flip(core)?;
         for path in std::mem::take(&mut core.trash) {
             // What cannot be removed now, recovery removes.
@@ -95,7 +104,10 @@ impl Shared {
         }
         due.settle(self, Site::CheckpointVolume)?;
         for home in homes.drain(..) {
-            self.moved_home(home);
+            let id = home.slot.lock().id;
+            if self.moved_home(home) {
+                core.unpublished.insert(id);
+            }
         }
         core.folders.clear();
         core.dirty.clear();
@@ -109,24 +121,32 @@ impl Shared {
         let slot = Arc::clone(&home.slot);
         let mut slot = slot.lock();
         home.dirty.shards = std::mem::take(&mut slot.dirty.shards);
-        home.dirty.identity = std::mem::take(&mut slot.dirty.identity);
         for shard in &home.dirty.shards {
             // The committed file, which is not the one that is written to while a replacement is pending.
             let path = layout::shard_file(&slot.folder.join("data"), *shard);
             due.file(path, Site::CheckpointShard);
         }
-        if home.dirty.identity {
-            due.file(slot.folder.join(layout::IDENTITY), Site::CheckpointIdentity);
+        let tables = slot.tables_due(media)?;
+        home.small = tables.small;
+        if home.small.is_none() {
+            // With folders, whose absence then means something.
+            for (table, _) in tables::arrays() {
+                slot.subfolder(media, Path::new(table))?;
+            }
+            if slot.base.small.is_some() {
+                slot.write_identity_beside_data(media)?;
+            }
+        }
+        home.dirty.identity = std::mem::take(&mut slot.dirty.identity);
+        for inside in &home.dirty.identity {
+            due.file(slot.folder.join(inside), Site::CheckpointIdentity);
         }
         home.crc_rows = self.write_checksums(&mut slot, due)?;
         self.sum_tail(&mut slot);
-        let tables = slot.committed_mut().map(|state| state.changed_tables());
-        // With folders, whose absence then means something.
-        for (table, _) in tables::arrays() {
-            slot.subfolder(media, Path::new(table))?;
-        }
-        for table in tables.iter().flatten() {
-            slot.stage_table(media, &tmp, table, sequence, &mut home.tables)?;
+        // Events first: what is lost is told before it becomes a gap.
+        for table in tables.arrays.iter().rev() {
+            let stamped = slot.stage_table(media, &tmp, table, sequence, &mut home.tables)?;
+            home.stamps.push(stamped);
         }
         for table in &home.tables {
             due.file(table.tmp.clone(), Site::Table);
@@ -154,20 +174,30 @@ impl Shared {
         Ok(())
     }
 
-    /// All of one signal is durable outside the log.
-    fn moved_home(&self, home: Home) {
+    /// All of one signal is durable outside the log. Whether arrays came into being that nothing describes yet.
+    fn moved_home(&self, home: Home) -> bool {
         let mut slot = home.slot.lock();
+        let was_compact = slot.base.small.is_some();
         slot.crcs.clear();
         slot.crc_rows = home.crc_rows;
         slot.root(home.dirty.rooting);
         if let Some(state) = slot.committed_mut() {
             Arc::make_mut(state).mark_saved();
         }
+        slot.note_synced_marks();
+        if let Some(stamps) = &mut slot.base.tables {
+            (home.stamps.into_iter()).for_each(|(table, stamp)| stamps.set(table, stamp));
+        }
+        slot.base.small = home.small;
         slot.gaps_unpublished = false;
+        if slot.base.small.is_some() {
+            return false;
+        }
         // A commit that published before could not tell of checksums that were not at home yet.
         let crc = layout::zarr::crc_array(slot.crc_rows);
         let tmp = layout::tmp_folder(&self.root);
         let _ = slot.project(&*self.media, &tmp, "crc", &crc);
+        was_compact
     }
 
     /// Writes committed checksums into the array `crc`; gives its rows.
@@ -261,7 +291,7 @@ impl Shared {
     fn opening(&self, core: &Core, generation: u64) -> Result<Vec<u8>, StoreError> {
         let mut base = Vec::new();
         for (id, slot) in self.all_slots() {
-            let slot = slot.lock();
+            let mut slot = slot.lock();
             if slot.created {
                 continue;
             }
@@ -275,6 +305,16 @@ impl Shared {
                 base.push(Op::End { id, end });
                 base.extend(slot.base.tail_op(id));
             }
+            if !slot.base.data.is_original() {
+                let data = Box::new((*slot.base.data).clone());
+                base.push(Op::Data { id, data });
+            }
+            base.extend(slot.base.mark_ops(id));
+            if slot.base.tables.is_none() {
+                slot.note_tables(&*self.media);
+            }
+            base.extend(slot.base.tables.map(|tables| tables.op(id)));
+            base.extend(slot.base.small.as_ref().map(|small| small.op(id)));
         }
         let header = Header {
             uuid: *self.uuid.as_bytes(),

@@ -70,6 +70,7 @@ impl Shared {
             slot.ensure_folder(media)?;
             slot.cover_pending(media, &self.handles, &self.root)?;
             slot.settle_checksums(media, &self.root)?;
+            slot.leave_marks(media, &self.handles, &self.root, core.sequence + 1)?;
         }
         let mut due = Due::default();
         let made = self.make_all_parents(core, held, &mut due);
@@ -123,6 +124,9 @@ impl Shared {
         let media = &*self.media;
         // What is moved into a folder that is lost is lost with it, and recovery makes folders anew from the log alone.
         slot.subfolder(media, Path::new("data/c"))?;
+        if slot.replaced_data.is_some() {
+            slot.write_identity_beside_data(media)?;
+        }
         let mut due = Due::default();
         slot.names_due(&mut due, Site::BulkIdentity, Site::BulkFolder);
         due.settle(self, Site::BulkVolume)?;
@@ -147,7 +151,9 @@ impl Shared {
         held: &[MutexGuard<'_, SlotInner>],
     ) -> Result<(), StoreError> {
         let living = || held.iter().filter(|slot| !slot.is_stillborn());
-        let sums = |slot: &SlotInner| slot.sums.ready.len();
+        let sums = |slot: &SlotInner| {
+            slot.pending_sums().count() + usize::from(slot.pending_tail().is_some())
+        };
         let count = core.structural.len()
             + living()
                 .map(|slot| slot.ops.len() + sums(slot))
@@ -161,9 +167,12 @@ impl Shared {
             for op in &slot.ops {
                 log::push(&mut record, op);
             }
-            for (&chunk, &crc) in &slot.sums.ready {
+            for (chunk, crc) in slot.pending_sums() {
                 let id = slot.id;
                 log::push(&mut record, &Op::Crc { id, chunk, crc });
+            }
+            if let Some(op) = slot.pending_tail_op() {
+                log::push(&mut record, &op);
             }
         }
         let done = match log::finish(&mut record, core.sequence + 1) {
@@ -202,6 +211,10 @@ impl Shared {
                 fold = true;
                 self.move_replacements(core, slot)?;
             }
+            // What was not moved: a later replacement took its place, or the signal was removed.
+            let tmp = layout::tmp_folder(&self.root);
+            let replacements = slot.ops.iter().filter_map(Op::replacement);
+            core.trash.extend(replacements.map(|name| tmp.join(name)));
             slot.committed();
             if !slot.removed {
                 core.dirty.insert(slot.id);
@@ -260,6 +273,7 @@ impl Shared {
         media.rename(&tmp.join(name), &data).at("replace", &data)?;
         slot.dirty.folders.insert("".into());
         slot.dirty.shards.clear();
+        slot.dirty.identity.remove(layout::IDENTITY);
         slot.uproot(Path::new("data"));
         slot.projected.remove("data");
         Ok(aside)

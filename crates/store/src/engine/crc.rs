@@ -41,6 +41,12 @@ impl Checksums {
         }
     }
 
+    /// The chunk that is being streamed, the bytes of it seen, their checksum.
+    pub(crate) fn streamed(&self) -> Option<(u64, u64, u32)> {
+        self.stream
+            .filter(|(chunk, ..)| !self.recheck.contains(chunk))
+    }
+
     /// Takes in bytes written at byte `start` of the array.
     pub(crate) fn feed(&mut self, flat: Flat, start: u64, mut bytes: &[u8]) {
         let size = flat.chunk_bytes;

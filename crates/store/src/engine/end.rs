@@ -8,6 +8,7 @@ use super::io;
 use super::shared::Shared;
 use crate::error::StoreError;
 use crate::layout;
+use crate::op::Op;
 
 impl Shared {
     /// A name in `tmp/` that nothing ever had.
@@ -17,6 +18,14 @@ impl Shared {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned());
         (name.unwrap_or_default(), path)
+    }
+
+    /// Removes files under construction that no commit will name. Best effort: recovery empties `tmp/`, too.
+    pub(super) fn discard_replacements<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        let folder = layout::tmp_folder(&self.root);
+        for name in names {
+            let _ = self.media.remove_all(&folder.join(name));
+        }
     }
 
     pub(super) fn rollback(&self) {
@@ -40,6 +49,7 @@ impl Shared {
         for id in active {
             let Some(slot) = self.slot(id) else { continue };
             let mut slot = slot.lock();
+            self.discard_replacements(slot.ops.iter().filter_map(Op::replacement));
             slot.rollback();
             self.handles.forget(id);
             self.sources.forget(id);
@@ -79,8 +89,9 @@ impl Shared {
                 return Ok(());
             }
         };
-        if done.is_ok() {
-            // Text in the lock file means a crash.
+        let is_finished = core.unpublished.is_empty() && !self.unfinished.load(Ordering::Acquire);
+        if done.is_ok() && is_finished {
+            // Text in the lock file means a crash, and that the next opening tidies up.
             let _ = core.lock.write("");
         }
         core.lock.release();

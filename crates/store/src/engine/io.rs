@@ -5,10 +5,43 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::StoreError;
-use crate::media::{Access, Media, MediaFile, Site};
+use crate::media::{Access, Media, MediaFile, Refusal, Site};
 
 /// An error of the system with its place.
 pub(crate) fn failed(source: io::Error, action: &'static str, path: &Path) -> StoreError {
+    match Refusal::of(&source) {
+        Some(Refusal::Kind { path, found }) => {
+            let path = path.clone();
+            return StoreError::UnexpectedFile {
+                action,
+                path,
+                found,
+            };
+        }
+        Some(Refusal::TooLong { path, len, limit }) => {
+            return StoreError::OversizedFile {
+                path: path.clone(),
+                have: *len,
+                limit: *limit,
+            };
+        }
+        Some(Refusal::NoMemory { path, len, free }) => {
+            return StoreError::NoMemoryForFile {
+                path: path.clone(),
+                have: *len,
+                free: *free,
+            };
+        }
+        Some(Refusal::Outside { path }) => {
+            let (path, found) = (path.clone(), "a path that leads out of the store");
+            return StoreError::UnexpectedFile {
+                action,
+                path,
+                found,
+            };
+        }
+        None => {}
+    }
     let path = path.to_path_buf();
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -66,4 +99,42 @@ pub(crate) fn fresh_file(media: &dyn Media, path: &Path) -> Result<Arc<dyn Media
 /// rename and loses the earlier one, bring one file's bytes to the other's place.
 pub(crate) fn unique(folder: &Path, kind: &str) -> std::path::PathBuf {
     folder.join(format!("{kind}-{}", uuid::Uuid::new_v4().simple()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+
+    /// An error that is made elsewhere says of a link that it cannot be read, instead of what it is.
+    #[test]
+    fn errors_of_the_system_are_made_in_one_place() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut all = Vec::new();
+        sources(&root, &mut all);
+        for path in all {
+            if path.ends_with("engine/io.rs") || path.ends_with("error/tests.rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("read");
+            for (_, fields) in text.match_indices("StoreError::Io {").map(|(at, name)| {
+                let rest = &text[at + name.len()..];
+                (at, rest.split('}').next().unwrap_or_default())
+            }) {
+                let is_pattern = fields.contains("..");
+                assert!(is_pattern, "{}: use `failed`", path.display());
+            }
+        }
+    }
 }

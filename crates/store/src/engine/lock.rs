@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::io::IoContext;
 use crate::error::StoreError;
 use crate::layout;
-use crate::media::{Media, MediaLock, host_name};
+use crate::media::{Media, MediaLock, host_name, limits};
 
 /// How long to try: a reader that looks whether a writer lives holds the lock for an instant.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -97,20 +97,34 @@ pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError
 }
 
 fn holder(media: &dyn Media, path: &Path) -> String {
-    let bytes = media.read(path).ok().flatten().unwrap_or_default();
+    let bytes = media
+        .read(path, limits::LINE)
+        .ok()
+        .flatten()
+        .unwrap_or_default();
     match serde_json::from_slice::<Holder>(&bytes) {
         Ok(holder) => {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             let age = now.map_or(0, |now| now.as_secs().saturating_sub(holder.since));
-            format!(
-                "process {} on {} for {age} s ({})",
-                holder.pid,
-                one_line(&holder.host),
-                one_line(&holder.command)
-            )
+            let (host, command) = (one_line(&holder.host), one_line(&holder.command));
+            let pid = holder.pid;
+            if holder.boot_id == media.boot_id() && host == host_name() && !is_running(pid) {
+                return format!(
+                    "a process that was started by process {pid}, which has ended ({command})"
+                );
+            }
+            format!("process {pid} on {host} for {age} s ({command})")
         }
         Err(_) => "another process".into(),
     }
+}
+
+/// Whether there is a process of this number. In another container it may have another one, or none.
+fn is_running(pid: u32) -> bool {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 #[cfg(test)]

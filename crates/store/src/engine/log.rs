@@ -20,6 +20,13 @@ use crate::layout::zarr::FORMAT;
 use crate::media::{Access, Media, MediaFile, Site};
 use crate::op::Op;
 
+mod plausible;
+mod unreadable;
+
+use plausible::check;
+pub(crate) use unreadable::Unreadable;
+use unreadable::decode;
+
 const MAGIC: [u8; 8] = *b"ISOREDO\n";
 const RECORD_HEAD: usize = 16;
 /// The file is extended by at least and at most this much ahead.
@@ -49,18 +56,35 @@ pub(crate) struct Opening {
     pub(crate) records_at: usize,
 }
 
-/// Where and why a log cannot be read.
-pub(crate) type Damage = (u64, &'static str);
-
 /// Reads a log's header and base.
-pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Damage> {
+pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Unreadable> {
     if bytes.get(..8) != Some(&MAGIC) {
-        return Err((0, "it is no redo log"));
+        return Err(Unreadable::Damaged(0, "it is no redo log"));
     }
-    let format = u32_at(bytes, 8).ok_or((8, "the header is cut off"))?;
+    let format = u32_at(bytes, 8).ok_or(Unreadable::Damaged(8, "the header is cut off"))?;
     if u64::from(format) > FORMAT {
-        return Err((8, "the log has a newer format"));
+        return Err(Unreadable::Newer {
+            what: "format",
+            got: format.into(),
+            supported: FORMAT,
+        });
     }
+    let (header, at) =
+        parse_header(bytes).map_err(|(at, reason)| Unreadable::Damaged(at, reason))?;
+    let missing = Unreadable::Damaged(at as u64, "the base record is missing or damaged");
+    let (sequence, payload, records_at) = record_at(bytes, at).ok_or(missing)?;
+    let base = decode(payload, at)?;
+    check(&base).map_err(|reason| Unreadable::Damaged(at as u64, reason))?;
+    Ok(Opening {
+        header,
+        base,
+        sequence,
+        records_at,
+    })
+}
+
+/// What a log says of itself, and where its base begins.
+fn parse_header(bytes: &[u8]) -> Result<(Header, usize), (u64, &'static str)> {
     let (Some(len), Some(crc)) = (u32_at(bytes, 12), u32_at(bytes, 16)) else {
         return Err((12, "the header is cut off"));
     };
@@ -71,16 +95,7 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<Opening, Damage> {
         return Err((20, "the header's checksum is wrong"));
     }
     let header = postcard::from_bytes(header).map_err(|_| (20, "the header makes no sense"))?;
-    let at = (20 + len as usize).next_multiple_of(8);
-    let (sequence, payload, records_at) =
-        record_at(bytes, at).ok_or((at as u64, "the base record is missing or damaged"))?;
-    let base = decode(payload).ok_or((at as u64, "the base record's operations make no sense"))?;
-    Ok(Opening {
-        header,
-        base,
-        sequence,
-        records_at,
-    })
+    Ok((header, (20 + len as usize).next_multiple_of(8)))
 }
 
 /// The records of a log from offset `at` on, which must begin one; `sequence` is the one before it.
@@ -118,17 +133,20 @@ impl<'a> Records<'a> {
 }
 
 impl Iterator for Records<'_> {
-    type Item = Result<(u64, Vec<Op>), Damage>;
+    type Item = Result<(u64, Vec<Op>), Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (sequence, payload, next) = record_at(self.bytes, self.at)?;
         if sequence != self.sequence + 1 {
             return None;
         }
-        let Some(ops) = decode(payload) else {
-            // The checksum is right, so these are the bytes that were written: not a torn write.
-            return Some(Err((self.at as u64, "a record's operations make no sense")));
+        let ops = match decode(payload, self.at) {
+            Ok(ops) => ops,
+            Err(error) => return Some(Err(error)),
         };
+        if let Err(reason) = check(&ops) {
+            return Some(Err(Unreadable::Damaged(self.at as u64, reason)));
+        }
         self.at = next;
         self.sequence = sequence;
         Some(Ok((sequence, ops)))
@@ -176,8 +194,10 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     ))
 }
 
-fn decode(payload: &[u8]) -> Option<Vec<Op>> {
-    postcard::from_bytes(payload).ok()
+/// Whether a writer could have recorded these operations; a log with others is damage.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn is_plausible(ops: &[Op]) -> bool {
+    check(ops).is_ok()
 }
 
 /// Begins a record in `buffer`, to be filled with `count` operations by [`push`] and closed by [`finish`].

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::io::{IoContext, replace_file};
 use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
-use crate::media::{Media, Site};
+use crate::media::{Media, Site, limits};
 
 /// What MANIFEST says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ impl Manifest {
     /// Reads a store's MANIFEST; `None` if there is none.
     pub(crate) fn read(media: &dyn Media, root: &Path) -> Result<Option<Self>, StoreError> {
         let path = layout::manifest_file(root);
-        let Some(bytes) = media.read(&path).at("read", &path)? else {
+        let Some(bytes) = media.read(&path, limits::LINE).at("read", &path)? else {
             return Ok(None);
         };
         let manifest = Self::parse(&bytes).map_err(|reason| StoreError::DamagedFile {
@@ -58,6 +58,7 @@ impl Manifest {
         if manifest.format > FORMAT {
             return Err(StoreError::NewerFormat {
                 path,
+                what: "format",
                 got: manifest.format,
                 supported: FORMAT,
             });

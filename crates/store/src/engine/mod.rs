@@ -6,34 +6,43 @@
 //! log; *recovery* replays the log. A *reader* follows the log.
 //!
 //! Memory is bounded: per signal in use its tables (and what the next commit holds of them), at most 64 KiB of samples
-//! awaiting a commit, checksums since the last checkpoint (bounded by the log, which is folded at 64 MiB); 256 open
-//! shard files; 1024 mappings, which are address space only.
+//! awaiting a commit, checksums since the last checkpoint (bounded by the log, which is folded at 64 MiB); open shard
+//! files, an eighth of what the process may have and at most 256, for writing and for reading each, and half as many of
+//! sealed arrays; 1024 mappings, which are address space only.
 
+pub(crate) mod candidate;
 mod catalogue;
 mod checkpoint;
 mod commit;
 pub(crate) mod crc;
 mod due;
 mod end;
+pub(crate) mod evidence;
+pub(crate) mod identity;
 pub(crate) mod io;
 pub(crate) mod lock;
 pub(crate) mod log;
 mod lost;
 pub(crate) mod manifest;
+mod marks;
 pub(crate) mod open;
 pub(crate) mod parts;
 mod place;
+mod proofs;
 mod publish;
 mod read;
 mod reader;
 pub(crate) mod rebuild;
-mod recent;
+pub(crate) mod recent;
 mod recovery;
+mod replace;
 mod samples;
 mod shared;
 mod slot;
-mod source;
-mod tables;
+pub(crate) mod small;
+pub(crate) mod source;
+pub(crate) mod stamps;
+pub(crate) mod tables;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -49,6 +58,7 @@ use crate::error::StoreError;
 use crate::media::Media;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
+use crate::version::DataVersion;
 
 use io::IoContext;
 use read::{Bounds, shard_samples, stored_crc};
@@ -68,6 +78,8 @@ pub enum OpenMode {
     CreateNew,
     /// A store must exist. Samples whose files are gone become gaps, where they would keep it from being recovered.
     GiveUpLost,
+    /// As `CreateIfMissing`; a new store gets this identity.
+    Backup(Uuid),
 }
 
 /// Kind of the events that say which samples were lost.
@@ -97,7 +109,7 @@ impl Engine {
     /// As [`open`](Self::open).
     pub fn open_on(root: &Path, mode: OpenMode, media: Arc<dyn Media>) -> Result<Self, StoreError> {
         let root = std::path::absolute(root).at("look at", root)?;
-        let shared = open::open(&root, mode, media)?;
+        let shared = open::open(&root, mode, &media)?;
         Ok(Self { shared })
     }
 
@@ -147,6 +159,11 @@ impl Engine {
         slot.state(&*self.shared.media).cloned()
     }
 
+    /// Sees to it that numbers below `next` are not given to new signals.
+    pub(crate) fn keep_ids(&self, next: u64) {
+        self.shared.next_id.fetch_max(next, Ordering::AcqRel);
+    }
+
     /// Writes samples from `index` on: past the end of the signal or into a gap. They count once `Op::Valid` (and
     /// `Op::End`) that cover them were queued and committed. One write per shard, no copy beyond 64 KiB per signal.
     ///
@@ -163,14 +180,17 @@ impl Engine {
         if bytes.is_empty() {
             return Ok(());
         }
-        slot.write(
-            &*shared.media,
-            &shared.handles,
-            &shared.root,
-            index,
-            bytes,
-            false,
-        )?;
+        let copies = match shared.handles.overwrites() {
+            true => None,
+            false => shared.copy_before_overwrite(&mut slot, index, bytes.len())?,
+        };
+        let (media, root) = (&*shared.media, &shared.root);
+        if let Err(error) = slot.write(media, &shared.handles, root, index, bytes, false) {
+            if let Some(copies) = copies {
+                shared.take_back_copies(&mut slot, copies);
+            }
+            return Err(error);
+        }
         slot.note_written(index, bytes);
         drop(slot);
         shared.mark_active(id);
@@ -186,18 +206,18 @@ impl Engine {
         shared.check("change a signal")?;
         let id = op.signal();
         match op {
-            Op::Create { .. } | Op::Remove { .. } | Op::Rename { .. } => {
-                self.queue_structural(op)?
+            Op::Create { .. } => {
+                self.queue_structural(op)?;
+                let data = Box::new(DataVersion::of_store(shared.uuid));
+                let slot = shared.existing(id)?;
+                shared.queue_op(&mut slot.lock(), Op::Data { id, data })?;
             }
+            Op::Remove { .. } | Op::Rename { .. } => self.queue_structural(op)?,
             op => {
                 let slot = shared.existing(id)?;
                 let mut slot = slot.lock();
                 refuse_removed(&slot)?;
-                if matches!(op, Op::ReplaceShard { .. } | Op::ReplaceData { .. }) {
-                    shared.handles.forget(id);
-                    shared.sources.forget(id);
-                }
-                slot.queue(&*shared.media, op)?;
+                shared.queue_op(&mut slot, op)?;
             }
         }
         shared.mark_active(id);
@@ -232,6 +252,12 @@ impl Engine {
                 .any(|slot| slot.lock().is_pending())
     }
 
+    /// Whether changes of one signal wait for a commit.
+    #[must_use]
+    pub fn has_pending_in(&self, id: SignalId) -> bool {
+        (self.shared.slot(id)).is_some_and(|slot| slot.lock().is_pending())
+    }
+
     /// Forgets all pending changes.
     ///
     /// # Errors
@@ -250,6 +276,41 @@ impl Engine {
         self.shared.check("checkpoint")?;
         let mut core = self.shared.core();
         self.shared.checkpoint_with(&mut core)
+    }
+
+    /// Brings what other programs read up to date with the last commit.
+    pub(crate) fn publish(&self) {
+        let mut core = self.shared.core();
+        self.shared.publish(&mut core);
+    }
+
+    /// Whether the store was recovered when it was opened: what its last writer left may be behind.
+    pub(crate) fn was_recovered(&self) -> bool {
+        self.shared.recovered.load(Ordering::Acquire)
+    }
+
+    /// Has the next opening recover the store: something could not be brought up to date.
+    pub(crate) fn leave_unfinished(&self) {
+        self.shared.unfinished.store(true, Ordering::Release);
+    }
+
+    /// Has the checkpoint behind the next commit write all tables of a signal anew.
+    ///
+    /// # Errors
+    /// [`StoreError::SignalRemoved`], or what is wrong with the tables.
+    pub(crate) fn rewrite_tables(&self, id: SignalId) -> Result<(), StoreError> {
+        self.shared.check("repair")?;
+        let slot = self.shared.existing(id)?;
+        let mut slot = slot.lock();
+        let state = slot.state(&*self.shared.media)?;
+        Arc::make_mut(state).mark_unsaved();
+        let meta = Box::new((*state.meta).clone());
+        if let Some(state) = slot.committed_mut() {
+            Arc::make_mut(state).mark_unsaved();
+        }
+        drop(slot);
+        // Recovery accepts newer tables only of signals that the log speaks of.
+        self.queue(Op::Meta { id, meta })
     }
 
     /// Forgets pending changes, checkpoints, and lets the next writer in. Dropping does the same, without errors.
@@ -281,10 +342,30 @@ impl Engine {
         Ok(slot.folder.clone())
     }
 
+    /// Whether a signal's tables lie in no files.
+    ///
+    /// # Errors
+    /// [`StoreError::SignalRemoved`].
+    pub fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
+        let slot = self.shared.existing(id)?;
+        let slot = slot.lock();
+        Ok(slot.base.small.is_some())
+    }
+
     /// A fresh name for a file or folder under construction (for `Op::ReplaceShard`, `Op::ReplaceData`), and its path.
     #[must_use]
     pub fn new_tmp(&self) -> (String, PathBuf) {
         self.shared.new_tmp()
+    }
+
+    /// Refuses what only the process may do that opened the store.
+    pub(crate) fn check_process(&self, action: &'static str) -> Result<(), StoreError> {
+        self.shared.check_process(action)
+    }
+
+    /// Removes the files of replacements that will not be queued.
+    pub(crate) fn discard_replacements<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        self.shared.discard_replacements(names);
     }
 
     /// The medium that the store lies on.

@@ -3,26 +3,31 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use uuid::Uuid;
 
-use super::io::IoContext;
-use super::log::{self, Damage, Header, Log, Opening, Records};
+use super::io::{IoContext, replace_file, unique};
+use super::log::{self, Header, Log, Opening, Records, Unreadable};
 use super::manifest::Manifest;
 use super::shared::{Core, Names, Shared};
 use super::slot::{Base, Slot, sync_if_there};
-use super::{OpenMode, lock, rebuild};
+use super::small::SmallTables;
+use super::stamps::Stamps;
+use super::{OpenMode, evidence, lock, rebuild};
 use crate::error::StoreError;
-use crate::layout::{self, zarr::FORMAT};
-use crate::media::{Kind, Media, MediaLock, Site};
+use crate::layout;
+use crate::layout::zarr::{self, FORMAT};
+use crate::media::{Kind, Media, MediaLock, Site, limits};
 use crate::op::{Op, SignalId};
 
 /// Opens a store for writing.
 pub(crate) fn open(
     root: &Path,
     mode: OpenMode,
-    media: Arc<dyn Media>,
+    around: &Arc<dyn Media>,
 ) -> Result<Arc<Shared>, StoreError> {
+    let media = around.rooted(root);
     if is_store(&*media, root)? {
         if mode == OpenMode::CreateNew {
             return Err(StoreError::StoreExists { path: root.into() });
@@ -31,7 +36,7 @@ pub(crate) fn open(
         if matches!(mode, OpenMode::Existing | OpenMode::GiveUpLost) {
             return Err(not_a_store(&*media, root));
         }
-        create(&*media, root, mode)?;
+        create(&**around, &*media, root, mode)?;
     }
     refuse_network(&*media, root)?;
     let (lock, crashed) = lock::acquire(&*media, root)?;
@@ -39,30 +44,33 @@ pub(crate) fn open(
     let manifest = Manifest::read(&*media, root)?.ok_or_else(|| not_a_store(&*media, root))?;
     let log = read_log(&*media, root, &manifest)?;
     let path = layout::log_file(root, manifest.generation);
-    let damaged = |(offset, reason): Damage| StoreError::DamagedFile {
-        path: path.clone(),
-        offset,
-        reason,
-    };
-    let opening = log::parse_opening(&log).map_err(damaged)?;
+    let unreadable = |error: Unreadable| error.error(&path);
+    let opening = log::parse_opening(&log).map_err(unreadable)?;
     check_identity(&opening, &manifest, &path)?;
     let mut records = Records::new(&log, opening.records_at, opening.sequence);
     let mut ops = Vec::new();
     for record in &mut records {
-        ops.extend(record.map_err(damaged)?.1);
+        ops.extend(record.map_err(unreadable)?.1);
     }
     if let Some(offset) = records.damage() {
-        return Err(damaged((
-            offset,
-            "a record is damaged and whole ones follow it",
-        )));
+        let reason = "a record is damaged and whole ones follow it";
+        return Err(unreadable(Unreadable::Damaged(offset, reason)));
     }
     let sequence = records.sequence;
     let dirty = crashed || !ops.is_empty() || opening.header.boot != media.boot_id();
+    let give_up = mode == OpenMode::GiveUpLost;
+    let lost = match dirty {
+        true => evidence::lost_commits(&*media, root, &opening, &ops, sequence)?,
+        false => Vec::new(),
+    };
+    if let Some(first) = lost.first().filter(|_| !give_up) {
+        return Err(first.error(&path));
+    }
     let shared = assemble(root, media, &manifest, &opening, &ops, sequence, lock)?;
     if dirty {
         drop(log);
-        shared.recover(&opening, ops, mode == OpenMode::GiveUpLost)?;
+        shared.recover(&opening, ops, give_up, lost)?;
+        shared.recovered.store(true, Ordering::Release);
     }
     let metadata = root.join("zarr.json");
     if shared
@@ -119,6 +127,7 @@ fn assemble(
         folders: BTreeSet::new(),
         emptied: BTreeSet::new(),
         lock,
+        reserve: None,
     };
     let mut names = Names::default();
     let mut slots = HashMap::new();
@@ -159,27 +168,29 @@ fn assemble(
 pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
     let mut out: Vec<(SignalId, Base)> = Vec::new();
     for op in base {
+        if let Op::Create { id, name, meta } = op {
+            let base = Base {
+                tables: None,
+                small: None,
+                ..Base::new(name, meta)
+            };
+            out.push((*id, base));
+            continue;
+        }
+        // All else follows its signal.
+        let last = out.last_mut().filter(|(last, _)| *last == op.signal());
+        let Some((_, base)) = last else {
+            continue;
+        };
         match op {
-            Op::Create { id, name, meta } => out.push((
-                *id,
-                Base {
-                    name: name.as_str().into(),
-                    meta: Arc::new((**meta).clone()),
-                    end: 0,
-                    tail: None,
-                },
-            )),
-            Op::End { id, end } => {
-                // A length follows its signal.
-                if let Some((_, base)) = out.last_mut().filter(|(last, _)| last == id) {
-                    base.end = (*end).max(0);
-                }
+            Op::End { end, .. } => base.end = (*end).max(0),
+            Op::Crc { chunk, crc, .. } => base.read_tail(*chunk, *crc),
+            Op::Data { data, .. } => base.data = Arc::new((**data).clone()),
+            Op::WriteMark { shard, mark, .. } => {
+                Arc::make_mut(&mut base.data).set_mark(*shard, *mark, true);
             }
-            Op::Crc { id, chunk, crc } => {
-                if let Some((_, base)) = out.last_mut().filter(|(last, _)| last == id) {
-                    base.read_tail(*chunk, *crc);
-                }
-            }
+            Op::Tables { tables, .. } => base.tables = Some(Stamps::new(tables)),
+            Op::SmallTables { tables, .. } => base.small = Some(SmallTables::new(tables.clone())),
             _ => {}
         }
     }
@@ -220,7 +231,7 @@ pub(crate) fn read_log(
 ) -> Result<Vec<u8>, StoreError> {
     let path = layout::log_file(root, manifest.generation);
     media
-        .read(&path)
+        .read(&path, limits::LOG)
         .at("read", &path)?
         .ok_or(StoreError::DamagedFile {
             path,
@@ -257,8 +268,13 @@ fn refuse_network(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
 }
 
 /// Makes an empty store. It is one from the rename of its MANIFEST on; what an interrupted creation leaves is taken over
-/// by the next.
-fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreError> {
+/// by the next. `around` is the medium of the folders above the store.
+fn create(
+    around: &dyn Media,
+    media: &dyn Media,
+    root: &Path,
+    mode: OpenMode,
+) -> Result<(), StoreError> {
     match media.stat(root).at("look at", root)? {
         None => {}
         Some(Kind::Folder) => {
@@ -275,11 +291,12 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
         }
         Some(Kind::File(_)) => return Err(not_a_store(media, root)),
     }
-    let above = existing_above(media, root)?;
-    refuse_inside_store(media, root)?;
-    refuse_network(media, &above)?;
+    let above = existing_above(around, root)?;
+    refuse_inside_store(around, root)?;
+    refuse_network(around, &above)?;
     let engine = layout::engine_folder(root);
-    media.make_folders(&above, &engine).at("create", root)?;
+    around.make_folders(&above, root).at("create", root)?;
+    media.make_folders(root, &engine).at("create", root)?;
     let (lock, _) = lock::acquire(media, root)?;
     if is_store(media, root)? {
         // Another process made it a moment ago.
@@ -288,7 +305,10 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
     for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
         media.make_folder(&folder).at("create", &folder)?;
     }
-    let uuid = Uuid::new_v4();
+    let uuid = match mode {
+        OpenMode::Backup(uuid) => uuid,
+        _ => Uuid::new_v4(),
+    };
     let header = Header {
         uuid: *uuid.as_bytes(),
         generation: 1,
@@ -309,7 +329,7 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
         Some(above.as_path())
     };
     for folder in engine.ancestors().skip(1) {
-        sync_if_there(media, folder, Site::StoreFolder)?;
+        sync_if_there(around, folder, Site::StoreFolder)?;
         if Some(folder) == last {
             break;
         }
@@ -323,6 +343,16 @@ fn create(media: &dyn Media, root: &Path, mode: OpenMode) -> Result<(), StoreErr
     media
         .sync_folder(&engine, Site::ManifestFolder)
         .at("sync", &engine)?;
+    // Best effort: opening the store writes it where it is missing. Before the lock says that nothing is left to do.
+    let group = zarr::store_group(&uuid.to_string(), serde_json::Map::new());
+    let tmp = unique(&layout::tmp_folder(root), "zarr");
+    let _ = replace_file(
+        media,
+        &tmp,
+        &root.join("zarr.json"),
+        &zarr::to_bytes(&group),
+        None,
+    );
     // Not a crash: whoever opens the store next has nothing to recover.
     let cleared = lock.write("");
     lock.release();

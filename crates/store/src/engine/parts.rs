@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::small::SmallTables;
+use super::stamps::Stamps;
 use super::tail::Tail;
 use crate::meta::SignalMeta;
+use crate::version::DataVersion;
 
 /// What a signal was at the last commit, without its tables.
 #[derive(Debug, Clone)]
@@ -15,13 +18,34 @@ pub(crate) struct Base {
     pub(crate) end: i64,
     /// Of the chunk that the end cuts short, where it is known.
     pub(crate) tail: Option<Tail>,
+    pub(crate) data: Arc<DataVersion>,
+    /// What the files of its tables are; `None` if a log of an earlier version does not say.
+    pub(crate) tables: Option<Stamps>,
+    /// The rows of its tables, if it is compact.
+    pub(crate) small: Option<SmallTables>,
+}
+
+impl Base {
+    /// A signal without samples.
+    pub(crate) fn new(name: &str, meta: &SignalMeta) -> Self {
+        Self {
+            name: name.into(),
+            meta: Arc::new(meta.clone()),
+            end: 0,
+            tail: None,
+            data: Arc::default(),
+            tables: Some(Stamps::default()),
+            small: Some(SmallTables::default()),
+        }
+    }
 }
 
 /// Files and folders of a signal that may be lost in a power cut, relative to the signal's folder.
 #[derive(Debug, Default)]
 pub(crate) struct Dirty {
     pub(crate) shards: BTreeSet<u64>,
-    pub(crate) identity: bool,
+    /// Identity files.
+    pub(crate) identity: BTreeSet<&'static str>,
     pub(crate) folders: BTreeSet<PathBuf>,
     /// Names that are durable once those folders are synced.
     pub(crate) rooting: BTreeSet<PathBuf>,
@@ -33,7 +57,7 @@ impl Dirty {
     /// Takes in what is dirty, too, or again: a part that turned out not to be durable.
     pub(crate) fn add(&mut self, other: Self) {
         self.shards.extend(other.shards);
-        self.identity |= other.identity;
+        self.identity.extend(other.identity);
         self.folders.extend(other.folders);
         self.rooting.extend(other.rooting);
         self.parents.extend(other.parents);
@@ -59,6 +83,6 @@ pub(crate) struct Pending {
     pub(crate) bulk: bool,
     /// The operation that contiguous samples may join: no gap and no replacement came since.
     pub(crate) last_samples: Option<usize>,
-    /// Shards written to.
+    /// Shards written to: samples, or a write mark.
     pub(crate) shards: BTreeSet<u64>,
 }

@@ -13,7 +13,7 @@ use super::shared::{Core, Shared};
 use super::slot::SlotInner;
 use crate::error::StoreError;
 use crate::layout::{self, zarr};
-use crate::media::{Kind, Site};
+use crate::media::{Kind, Site, limits};
 use crate::op::SignalId;
 
 impl Shared {
@@ -27,6 +27,8 @@ impl Shared {
         above.retain(|folder| folder.starts_with(&self.root) && *folder != self.root);
         for folder in above.into_iter().rev() {
             if media.stat(folder).at("look at", folder)?.is_some() {
+                // A writer that was killed may have made the folder, and nothing in it.
+                self.write_group(folder);
                 continue;
             }
             media.make_folder(folder).at("create", folder)?;
@@ -48,6 +50,34 @@ impl Shared {
         let tmp = super::io::unique(&layout::tmp_folder(&self.root), "zarr");
         let bytes = zarr::to_bytes(&zarr::group(serde_json::Map::new()));
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
+    }
+
+    /// Describes the groups above all signals anew where a power cut left nothing that could be read.
+    pub(crate) fn restore_groups(&self) {
+        let mut groups = BTreeSet::new();
+        for (_, slot) in self.all_slots() {
+            let folder = slot.lock().folder.clone();
+            let above = folder.ancestors().skip(1).map(Path::to_path_buf);
+            groups.extend(above.take_while(|folder| *folder != self.root));
+        }
+        for folder in groups
+            .iter()
+            .filter(|folder| folder.starts_with(&self.root))
+        {
+            let path = folder.join("zarr.json");
+            let found = self.media.read(&path, limits::METADATA);
+            let is_readable = |bytes: &Vec<u8>| {
+                let json: Result<serde_json::Value, _> = serde_json::from_slice(bytes);
+                json.is_ok_and(|json| json.is_object())
+            };
+            match found {
+                Ok(Some(bytes)) if !is_readable(&bytes) => _ = self.media.remove_file(&path),
+                // What cannot be looked at is for `verify` to name.
+                Err(_) => continue,
+                _ => {}
+            }
+            self.write_group(folder);
+        }
     }
 
     /// Carries out the catalogue changes of a commit.

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use super::io::IoContext;
 use super::shared::Shared;
 use super::slot::SlotInner;
+use super::small;
 use super::tables::{self, TEXT_ARRAY};
-use crate::layout::table::{Geometry, ROWS, TableFile};
 use crate::layout::{self, zarr};
+use crate::media::limits;
+use crate::state::{EVENTS, GAPS, Table};
 
 /// Most time between a commit and its publication, unless publishing takes longer than a tenth of it.
 const LATEST: Duration = Duration::from_millis(800);
@@ -26,14 +28,17 @@ impl Shared {
         let Some(state) = slot.committed_mut().cloned() else {
             return false;
         };
-        let mut done = slot.project(media, &tmp, "", &zarr::signal_group(slot.id, &state.meta));
-        done &= slot.project(
-            media,
-            &tmp,
-            "timebase",
-            &zarr::group(serde_json::Map::new()),
-        );
-        if slot.projected.contains_key(TEXT_ARRAY) || !state.events.is_empty() {
+        let is_compact = slot.base.small.is_some();
+        let small = is_compact.then(|| small::described(&state));
+        let group = zarr::signal_group(slot.id, &state.meta, small);
+        let mut done = slot.project(media, &tmp, "", &group);
+        if !is_compact {
+            let timebase = zarr::group(serde_json::Map::new());
+            done &= slot.project(media, &tmp, "timebase", &timebase);
+        }
+        // Their file may be there without any event, once all of them were removed.
+        let has_events = !state.events.is_empty() || slot.has_file(EVENTS);
+        if slot.projected.contains_key(TEXT_ARRAY) || !is_compact && has_events {
             done &= slot.project(media, &tmp, "events", &zarr::group(serde_json::Map::new()));
         }
         if slot.gaps_unpublished {
@@ -46,14 +51,25 @@ impl Shared {
             }
             slot.gaps_unpublished = false;
         }
-        for (name, columns) in tables::arrays() {
-            if !slot.projected.contains_key(name) {
-                done &= self.project_table(slot, name, columns);
+        for (name, _) in tables::arrays() {
+            // Of a compact signal only the table of gaps is an array, once there are any.
+            let has_gaps = !state.gaps.is_empty() || slot.has_file(GAPS);
+            let is_array = !is_compact || (name == GAPS && has_gaps);
+            if is_array && !slot.projected.contains_key(name) {
+                done &= self.project_table(slot, name, true);
             }
         }
-        // Checksums come home with checkpoints only.
-        let crc = zarr::crc_array(slot.crc_rows);
-        done &= slot.project(media, &tmp, "crc", &crc);
+        // Described whenever their files are written; here for files of which a power cut took the description.
+        for name in [EVENTS, TEXT_ARRAY] {
+            if has_events && !is_compact && !slot.projected.contains_key(name) {
+                done &= self.project_table(slot, name, false);
+            }
+        }
+        if !is_compact {
+            // Checksums come home with checkpoints only.
+            let crc = zarr::crc_array(slot.crc_rows);
+            done &= slot.project(media, &tmp, "crc", &crc);
+        }
         if done && state.meta.codec.is_empty() {
             done &= slot.project(
                 media,
@@ -65,25 +81,26 @@ impl Shared {
         done
     }
 
-    /// Describes a table as it lies on disk.
-    fn project_table(&self, slot: &mut SlotInner, name: &'static str, columns: usize) -> bool {
+    /// Describes a table as it lies on disk; one without a file only if it is an array even so.
+    fn project_table(&self, slot: &mut SlotInner, name: &'static str, is_array: bool) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
-        let path = slot.folder.join(name).join("c/0/0");
-        let row_bytes = 8 * columns as u64;
-        let Ok(found) = media.read(&path).at("read", &path) else {
+        let (chunk, row_bytes) = match name {
+            TEXT_ARRAY => ("c/0", 1),
+            _ => ("c/0/0", 8 * Table::columns_of(name).unwrap_or(1) as u64),
+        };
+        let path = slot.folder.join(name).join(chunk);
+        let Ok(found) = media.read(&path, limits::TABLE).at("read", &path) else {
             return false;
         };
-        let rows = match found.map(|bytes| TableFile::decode(&bytes, row_bytes, &ROWS)) {
+        let rows = match found.map(|bytes| tables::decode(name, &bytes)) {
+            None if !is_array => return true,
             None => 0,
             Some(Ok(table)) => table.rows.len() as u64 / row_bytes,
             Some(Err(_)) => return false,
         };
-        match Geometry::for_rows(row_bytes, rows, &ROWS) {
-            Some(geometry) => {
-                let json = zarr::table_array(name, columns as u64, rows, geometry);
-                slot.project(media, &tmp, name, &json)
-            }
+        match tables::description(name, rows) {
+            Some(json) => slot.project(media, &tmp, name, &json),
             None => false,
         }
     }
@@ -91,7 +108,7 @@ impl Shared {
     /// Writes the metadata of the store itself, keeping attributes that users gave it.
     pub(crate) fn publish_root(&self) {
         let path = self.root.join("zarr.json");
-        let found = self.media.read(&path).ok().flatten();
+        let found = self.media.read(&path, limits::METADATA).ok().flatten();
         let user = found
             .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
             .and_then(|json| json.get("attributes")?.as_object().cloned())

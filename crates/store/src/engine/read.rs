@@ -1,50 +1,82 @@
 //! Reading samples and checksums with the writer; where a range of samples lies.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use isochrony_segment::Buffer;
 
+use super::candidate::ArrayFolder;
 use super::io::IoContext;
-use super::slot::SlotInner;
+use super::proofs::Proofs;
+use super::recent::ShardKey;
+use super::source::{ShardRequest, Sources};
+use super::stamps::Stamps;
 use super::{Engine, refuse_removed};
+use crate::decode::ArraySource;
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
+use crate::layout::shard::ShardHeader;
 use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
+use crate::state::SignalState;
 
 impl Engine {
-    /// Bytes of samples `[start, start + count)`, which must lie in one shard and below the signal's end (pending
-    /// samples included). Zero-copy where the medium can be mapped.
+    /// Bytes of samples `[start, start + count)` as they are now, which must lie in one shard and below the signal's end
+    /// (pending samples included). Zero-copy where the medium can be mapped.
     ///
     /// # Errors
-    /// [`StoreError::MissingSamples`], [`StoreError::DamagedFile`], or what the system says.
+    /// As [`read_as`](Self::read_as).
     pub fn read(&self, id: SignalId, start: i64, count: usize) -> Result<Buffer, StoreError> {
+        self.read_as(&*self.state(id)?, start, count)
+    }
+
+    /// As [`read`](Self::read), the samples that a state of the signal shows.
+    ///
+    /// # Errors
+    /// [`StoreError::SamplesReplaced`], [`StoreError::MissingSamples`], [`StoreError::WrongShard`],
+    /// [`StoreError::DamagedFile`], or what the system says.
+    pub fn read_as(
+        &self,
+        state: &SignalState,
+        start: i64,
+        count: usize,
+    ) -> Result<Buffer, StoreError> {
         let shared = &*self.shared;
-        let slot = shared.existing(id)?;
+        let bounds = Bounds::new(&state.name, state.end, start, count)?;
+        let place = bounds.place(Flat::data(&state.meta), state.meta.dtype.size());
+        let slot = shared.existing(state.id)?;
         let mut slot = slot.lock();
         refuse_removed(&slot)?;
-        let state = slot.state(&*shared.media)?;
-        let bounds = Bounds::new(&state.name, state.end, start, count)?;
-        let meta = state.meta.clone();
-        let decode = |slot: &SlotInner| {
-            let folder = slot.data_folder(&shared.root);
-            let decoders = &shared.sources.decoders;
-            decoders.read(&shared.media, id, &folder, &meta, start, count)
-        };
-        if !meta.codec.is_empty() {
-            return decode(&slot);
+        let key = (state.id, place.shard, state.data.file(place.shard));
+        if let Some(buffer) = shared.sources.mapped(key, place.offset, place.len) {
+            return Ok(buffer);
         }
-        let flat = Flat::data(&meta);
-        let place = bounds.place(flat, meta.dtype.size());
-        let path = || vec![slot.data_shard(&shared.root, place.shard)];
-        let key = (id, place.shard);
-        let found =
-            shared
-                .sources
-                .read(&*shared.media, key, flat, path, place.offset, place.len)?;
-        found.map_or_else(|| decode(&slot), Ok)
+        let now = slot.state(&*shared.media)?.clone();
+        let shown = shown(state, &now, place.shard);
+        let folders = vec![
+            ArrayFolder::own(slot.data_folder(&shared.root)),
+            ArrayFolder::own(slot.folder.join("data")),
+        ];
+        let replacement = slot.replaced.get(&place.shard);
+        let replacement = replacement.map(|tmp| layout::tmp_folder(&shared.root).join(tmp));
+        let known = |chunk: u64| {
+            let crc = slot.crcs.get(&chunk).copied();
+            crc.or_else(|| stored_crc(&*shared.media, &slot.folder, chunk).ok()?)
+        };
+        // What is not committed may have changed what checksums are of.
+        let proofs = slot.ops.is_empty().then(|| Proofs {
+            state: &now,
+            stretches: slot.base.tail_stretch().into_iter().collect(),
+            chunk_crc: &known,
+        });
+        let files = Files {
+            folders,
+            replacement,
+            proofs: proofs.as_ref(),
+        };
+        let read = (shared.sources).read_shown(&shared.media, state, shown, &bounds, files);
+        read.map_err(|error| explain(error, state, &now, &bounds, place.shard))
     }
 
     /// Samples per shard file of a signal's `data`: no buffer of `read` spans a multiple of it.
@@ -62,9 +94,31 @@ impl Engine {
         self.shared.handles.expect_less();
     }
 
-    /// The open file of a flat shard that was read from lately.
-    pub(crate) fn shard_file(&self, id: SignalId, shard: u64) -> Option<Arc<dyn MediaFile>> {
-        self.shared.sources.file((id, shard))
+    /// Samples are overwritten where they lie from here on, also where somebody may still look at them.
+    pub(crate) fn overwrite(&self) {
+        self.shared.handles.overwrite();
+    }
+
+    /// The open file of a flat shard that was read from lately, as a state shows it.
+    pub(crate) fn shard_file(&self, state: &SignalState, shard: u64) -> Option<Arc<dyn MediaFile>> {
+        let version = state.data.file(shard);
+        let media = &*self.shared.media;
+        self.shared.sources.file(media, (state.id, shard, version))
+    }
+
+    /// What the files of a signal's tables are as of the last checkpoint; `None` if the log does not say.
+    ///
+    /// # Errors
+    /// [`StoreError::SignalRemoved`].
+    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
+        let slot = self.shared.existing(id)?;
+        let slot = slot.lock();
+        Ok(slot.base.tables)
+    }
+
+    /// The shards that are open for reading.
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.shared.sources
     }
 
     /// Checksum of a full chunk of `data` as of the last commit, if known.
@@ -126,12 +180,122 @@ impl Bounds {
     }
 }
 
+/// The state whose files a read goes to: those of `now`, unless samples of the shard were replaced or taken away since
+/// `handle`. Sealing and unsealing change files, not samples.
+pub(super) fn shown<'a>(
+    handle: &'a SignalState,
+    now: &'a SignalState,
+    shard: u64,
+) -> &'a SignalState {
+    match now.data.has_content_of(&handle.data, shard) {
+        true => now,
+        false => handle,
+    }
+}
+
+/// The error, or that the samples were replaced since `handle` if that explains it.
+pub(super) fn explain(
+    error: StoreError,
+    handle: &SignalState,
+    now: &SignalState,
+    bounds: &Bounds,
+    shard: u64,
+) -> StoreError {
+    let may_be = matches!(
+        error,
+        StoreError::MissingSamples { .. }
+            | StoreError::WrongShard { .. }
+            | StoreError::Undecodable { .. }
+            | StoreError::DamagedFile { .. }
+    );
+    if !may_be || now.data.has_content_of(&handle.data, shard) {
+        return error;
+    }
+    StoreError::SamplesReplaced {
+        signal: handle.name.to_string(),
+        start: bounds.start,
+        end: bounds.start.saturating_add_unsigned(bounds.count as u64),
+    }
+}
+
+/// Where the samples of a signal may be, and what is known of them.
+pub(super) struct Files<'a> {
+    /// Folders of the array, in the order in which to try.
+    pub(super) folders: Vec<ArrayFolder>,
+    /// A file that may hold the shard until it is put in its place.
+    pub(super) replacement: Option<PathBuf>,
+    pub(super) proofs: Option<&'a Proofs<'a>>,
+}
+
+impl Sources {
+    /// Bytes of samples of `handle` from the files of `shown`, which are the same samples.
+    pub(super) fn read_shown(
+        &self,
+        media: &Arc<dyn Media>,
+        handle: &SignalState,
+        shown: &SignalState,
+        bounds: &Bounds,
+        files: Files<'_>,
+    ) -> Result<Buffer, StoreError> {
+        let Files {
+            folders,
+            replacement,
+            proofs,
+        } = files;
+        let meta = &shown.meta;
+        let flat = Flat::data(meta);
+        let place = bounds.place(flat, meta.dtype.size());
+        let decode = |folders: &[ArrayFolder]| {
+            let there = |array: &&ArrayFolder| matches!(media.stat(&array.path), Ok(Some(_)));
+            let mut unread = None;
+            for folder in folders.iter().filter(there) {
+                let source = ArraySource {
+                    folder,
+                    version: shown.data.array(),
+                };
+                match (self.decoders).read(
+                    media,
+                    shown.id,
+                    &source,
+                    meta,
+                    bounds.start,
+                    bounds.count,
+                ) {
+                    Err(error @ StoreError::WrongShard { .. }) => _ = unread.get_or_insert(error),
+                    other => return other,
+                }
+            }
+            Err(unread.unwrap_or_else(|| StoreError::MissingSamples {
+                path: folders
+                    .first()
+                    .map(|folder| folder.path.clone())
+                    .unwrap_or_default(),
+                have: 0,
+                need: place.offset + place.len as u64,
+            }))
+        };
+        if !meta.codec.is_empty() {
+            return decode(&folders);
+        }
+        let wanted = || ShardRequest {
+            header: ShardHeader {
+                signal: shown.id.0,
+                shard: place.shard,
+                version: shown.data.file(place.shard),
+            },
+            mark: shown.data.mark(place.shard).map(|mark| mark.last),
+            flat,
+            folders: folders.clone(),
+            replacement,
+        };
+        let key: ShardKey = (handle.id, place.shard, handle.data.file(place.shard));
+        let found = self.read(&**media, key, wanted, proofs, (place.offset, place.len))?;
+        found.map_or_else(|| decode(&folders), Ok)
+    }
+}
+
 pub(super) fn shard_samples(meta: &crate::meta::SignalMeta) -> i64 {
-    let samples = meta
-        .chunk_samples
-        .max(1)
-        .saturating_mul(meta.shard_chunks.max(1));
-    i64::try_from(samples).unwrap_or(i64::MAX)
+    meta.shard_samples()
 }
 
 /// A checksum from the array `crc`.

@@ -14,17 +14,25 @@ use super::manifest::Manifest;
 use super::{lock, open};
 use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
-use crate::media::{Media, Site};
+use crate::media::{Media, Site, limits};
 
 /// What is wrong with a store's MANIFEST; `None` if it can be read (or was written by a newer version).
 pub(crate) fn damage(media: &dyn Media, root: &Path) -> Result<Option<String>, StoreError> {
     match Manifest::read(media, root) {
         Ok(Some(_)) | Err(StoreError::NewerFormat { .. }) => Ok(None),
         Ok(None) if generations(media, root).is_empty() => Ok(None),
+        // One that was being created: it is no store before it has a MANIFEST.
+        Ok(None) if is_begun_only(media, root) => Ok(None),
         Ok(None) => Ok(Some("it is missing, but a redo log is there".into())),
         Err(StoreError::DamagedFile { reason, .. }) => Ok(Some(reason.into())),
         Err(error) => Err(error),
     }
+}
+
+/// Whether nothing but the engine's folder is there: the group is described once there is a MANIFEST.
+fn is_begun_only(media: &dyn Media, root: &Path) -> bool {
+    let names = media.list(root).unwrap_or_default();
+    names.iter().all(|name| name == layout::ENGINE)
 }
 
 /// Writes MANIFEST anew if the logs leave no doubt what it said; whether it did.
@@ -81,7 +89,10 @@ struct Candidate {
 impl Candidate {
     fn read(media: &dyn Media, root: &Path, generation: u64) -> Result<Option<Self>, StoreError> {
         let path = layout::log_file(root, generation);
-        let bytes = media.read(&path).at("read", &path)?.unwrap_or_default();
+        let bytes = media
+            .read(&path, limits::LOG)
+            .at("read", &path)?
+            .unwrap_or_default();
         let Ok(opening) = log::parse_opening(&bytes) else {
             return Ok(None);
         };

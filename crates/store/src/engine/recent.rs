@@ -4,9 +4,20 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::op::SignalId;
+use crate::version::FileVersion;
 
-/// A signal and the number of its shard.
-pub(crate) type ShardKey = (SignalId, u64);
+/// A signal, the number of its shard, and which version of it.
+pub(crate) type ShardKey = (SignalId, u64, FileVersion);
+
+/// Most files of shards that one opening of a store keeps open, for reading and for writing each: a small part of what the
+/// process may have (`ulimit -n`), which also needs some for other stores, connections and workers.
+pub(crate) fn open_file_limit() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or(usize::MAX, |limit| {
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    });
+    (limit / 8).clamp(16, 256)
+}
 
 /// Something kept per shard, for those used last.
 #[derive(Debug)]
@@ -60,7 +71,7 @@ impl<T> Recent<T> {
 
     /// Lets go of a signal's shards: their files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
-        self.lock().by_key.retain(|(signal, _), _| *signal != id);
+        self.lock().by_key.retain(|(signal, ..), _| *signal != id);
     }
 
     fn lock(&self) -> MutexGuard<'_, Held<T>> {

@@ -5,16 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::candidate::{FlatHead, wrong, wrong_mark};
 use super::io::{IoContext, failed};
-use super::recent::Recent;
+use super::recent::{Recent, open_file_limit};
 use super::slot::{SMALL_BYTES, SlotInner};
 use crate::error::StoreError;
-use crate::layout::flat::{Flat, IndexKind};
+use crate::layout::flat::IndexKind;
+use crate::layout::shard::HeaderBlock;
 use crate::media::{Access, Media, MediaFile};
 use crate::op::{Op, SignalId};
-
-/// Most shard files that are kept open.
-const OPEN_FILES: usize = 256;
 
 /// A shard file open for writing.
 #[derive(Debug)]
@@ -29,13 +28,16 @@ pub(crate) struct Handles {
     open: Recent<OpenShard>,
     /// Whether samples need not be in the files: those of a scratch signal may lie in memory.
     elsewhere: AtomicBool,
+    /// Whether samples that somebody may still look at are overwritten: those of a scratch signal.
+    overwrites: AtomicBool,
 }
 
 impl Default for Handles {
     fn default() -> Self {
         Self {
-            open: Recent::new(OPEN_FILES),
+            open: Recent::new(open_file_limit()),
             elsewhere: AtomicBool::new(false),
+            overwrites: AtomicBool::new(false),
         }
     }
 }
@@ -50,6 +52,16 @@ impl Handles {
     pub(crate) fn expect_less(&self) {
         self.elsewhere.store(true, Ordering::Relaxed);
     }
+
+    /// From here on samples are overwritten where they lie.
+    pub(crate) fn overwrite(&self) {
+        self.overwrites.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they are.
+    pub(crate) fn overwrites(&self) -> bool {
+        self.overwrites.load(Ordering::Relaxed)
+    }
 }
 
 impl SlotInner {
@@ -63,7 +75,8 @@ impl SlotInner {
         shard: u64,
         repair: bool,
     ) -> Result<Arc<OpenShard>, StoreError> {
-        let key = (self.id, shard);
+        let header = self.shard_header(shard);
+        let key = (self.id, shard, header.version);
         if let Some(open) = handles.open.get(key) {
             return Ok(open);
         }
@@ -74,19 +87,35 @@ impl SlotInner {
         self.root_name(Path::new(&format!("data/c/{shard}")));
         let path = self.data_shard(root, shard);
         let flat = self.flat();
+        let mark = self.data_version().mark(shard).map(|mark| mark.last);
         let whole = !handles.elsewhere.load(Ordering::Relaxed);
         let file = match media.open(&path, Access::Write) {
             Ok(file) => {
-                let mut found = vec![0; Flat::index_len(flat.chunks) as usize];
-                let count = file.read_at(0, &mut found).at("read", &path)?;
+                let head = FlatHead::read(&*file, &flat).at("read", &path)?;
+                match head.header {
+                    HeaderBlock::Header(found) if found != header => {
+                        return Err(wrong(&path, &found, &header));
+                    }
+                    _ => {}
+                }
+                let kind = head.index;
+                // While a log is replayed, marks that were not durable may be missing.
+                if let Some(mark) = mark
+                    && self.held.is_none()
+                    && kind == IndexKind::Flat
+                    && !head.marks.include(mark)
+                {
+                    return Err(wrong_mark(&path, &head.marks, mark));
+                }
                 let have = file.len().at("look at", &path)?;
-                if flat.index_kind(&found[..count]) != IndexKind::Foreign && whole {
+                if kind != IndexKind::Foreign && whole {
                     self.check_shard(media, &path, shard, have)?;
                 }
-                match flat.index_kind(&found[..count]) {
+                match kind {
                     // Also if it looks right: a failed sync may have left it in the page cache alone.
                     IndexKind::Flat | IndexKind::Damaged if repair => {
-                        file.write_at(0, &flat.index()).at("write", &path)?;
+                        let head = flat.marked_head(&header, mark);
+                        file.write_at(0, &head).at("write", &path)?;
                     }
                     IndexKind::Flat => {}
                     IndexKind::Foreign => return Err(StoreError::ForeignShard { path }),
@@ -107,7 +136,8 @@ impl SlotInner {
                 self.subfolder(media, Path::new("data/c"))?;
                 self.dirty.folders.insert("data/c".into());
                 let file = media.open(&path, Access::CreateNew).at("create", &path)?;
-                if let Err(error) = file.write_at(0, &flat.index()) {
+                // It held nothing but gaps, so that the mark is true of a new one, too.
+                if let Err(error) = file.write_at(0, &flat.marked_head(&header, mark)) {
                     // A shard without an index would be taken for damage.
                     let _ = media.remove_file(&path);
                     return Err(failed(error, "write", &path));
@@ -171,7 +201,11 @@ impl SlotInner {
             if within == 0 || media.stat(&path).at("look at", &path)?.is_none() {
                 continue;
             }
-            let open = self.open_shard(media, handles, root, shard, false)?;
+            let open = match self.open_shard(media, handles, root, shard, false) {
+                // Each read of it says so; the others must not wait for that.
+                Err(StoreError::WrongShard { .. }) => continue,
+                other => other?,
+            };
             let need = flat.file_len(within.min(flat.shard_bytes()));
             if open.len.load(Ordering::Relaxed) < need {
                 open.file.set_len(need).at("extend", &path)?;
@@ -215,10 +249,7 @@ impl SlotInner {
         let pending = &mut self.pending;
         pending.small_bytes += bytes.len();
         if pending.bulk || pending.small_bytes > SMALL_BYTES {
-            if !pending.bulk {
-                self.ops.retain(|op| !matches!(op, Op::Samples { .. }));
-            }
-            pending.bulk = true;
+            self.sync_in_place();
             return;
         }
         // Samples keep their place among the other operations: recovery leaves out what a later gap took away.
@@ -239,6 +270,15 @@ impl SlotInner {
             index,
             bytes: bytes.to_vec(),
         });
+    }
+
+    /// The next commit syncs the samples that wait for it where they lie; its record does not hold them.
+    pub(crate) fn sync_in_place(&mut self) {
+        if !self.pending.bulk {
+            self.ops.retain(|op| !matches!(op, Op::Samples { .. }));
+        }
+        self.pending.bulk = true;
+        self.pending.last_samples = None;
     }
 
     /// Computes the checksums of chunks that became full or changed, so that the next commit can tell them.

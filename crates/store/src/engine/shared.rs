@@ -95,6 +95,8 @@ pub(crate) struct Core {
     /// Folders, not of a signal, to sync at the next checkpoint.
     pub(crate) folders: BTreeSet<PathBuf>,
     pub(crate) lock: Box<dyn MediaLock>,
+    /// A file that keeps room for the new log of the next checkpoint, which removes it.
+    pub(crate) reserve: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -115,6 +117,10 @@ pub(crate) struct Shared {
     pub(crate) sources: Sources,
     poison: Mutex<Option<String>>,
     pub(crate) closed: AtomicBool,
+    /// Whether opening the store recovered it.
+    pub(crate) recovered: AtomicBool,
+    /// Whether closing leaves something for the next opening to bring up to date, as if the writer had been killed.
+    pub(crate) unfinished: AtomicBool,
 }
 
 impl Shared {
@@ -144,18 +150,14 @@ impl Shared {
             sources: Sources::default(),
             poison: Mutex::new(None),
             closed: AtomicBool::new(false),
+            recovered: AtomicBool::new(false),
+            unfinished: AtomicBool::new(false),
         }
     }
 
     /// Refuses to do anything that a closed, forked or poisoned writer must not do.
     pub(crate) fn check(&self, action: &'static str) -> Result<(), StoreError> {
-        if self.owner != std::process::id() {
-            return Err(StoreError::Forked {
-                path: self.root.clone(),
-                action,
-                owner: self.owner,
-            });
-        }
+        self.check_process(action)?;
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed {
                 path: self.root.clone(),
@@ -171,6 +173,18 @@ impl Shared {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Refuses what only the process may do that opened the store.
+    pub(crate) fn check_process(&self, action: &'static str) -> Result<(), StoreError> {
+        if self.owner == std::process::id() {
+            return Ok(());
+        }
+        Err(StoreError::Forked {
+            path: self.root.clone(),
+            action,
+            owner: self.owner,
+        })
     }
 
     /// Takes note that it is unknown what is on disk.

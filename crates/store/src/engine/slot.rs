@@ -9,13 +9,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::crc::Checksums;
 use super::io::IoContext;
+use super::stamps::ExpectedTables;
 use super::tables;
+use super::tail::Tail;
+use crate::consistency;
 use crate::error::StoreError;
-use crate::layout::{self, flat::Flat};
+use crate::layout::{self, flat::Flat, shard::ShardHeader};
 use crate::media::{Media, Site};
 use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
+use crate::version::DataVersion;
 
 pub(crate) use super::parts::{Base, Dirty, Pending};
 
@@ -41,9 +45,9 @@ pub(crate) struct SlotInner {
     pub(crate) removed: bool,
     pub(crate) base: Base,
     /// The latest state, pending changes included.
-    state: Option<Arc<SignalState>>,
+    pub(super) state: Option<Arc<SignalState>>,
     /// The state at the last commit, while changes are pending.
-    committed: Option<Arc<SignalState>>,
+    pub(super) committed: Option<Arc<SignalState>>,
     pub(crate) ops: Vec<Op>,
     pub(crate) pending: Pending,
     pub(crate) sums: Checksums,
@@ -64,6 +68,16 @@ pub(crate) struct SlotInner {
     pub(crate) gaps_unpublished: bool,
     /// What need not be in files, while the log is replayed; else the state says that.
     pub(crate) held: Option<held::Held>,
+}
+
+/// Changes of a signal that wait for the commit, as of some moment.
+#[derive(Debug)]
+pub(crate) struct PendingChanges {
+    state: Option<Arc<SignalState>>,
+    committed: Option<Arc<SignalState>>,
+    ops: usize,
+    last_samples: Option<usize>,
+    replaced: BTreeMap<u64, String>,
 }
 
 impl Slot {
@@ -98,12 +112,7 @@ impl Slot {
 
     /// A signal that exists nowhere yet; its folder is made when it is first needed.
     pub(crate) fn created(root: &Path, id: SignalId, name: &str, meta: &SignalMeta) -> Self {
-        let base = Base {
-            name: name.into(),
-            meta: Arc::new(meta.clone()),
-            end: 0,
-            tail: None,
-        };
+        let base = Base::new(name, meta);
         let mut slot = Self::new(id, layout::staged(root, id), base);
         let inner = slot.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
         inner.exists = false;
@@ -122,14 +131,35 @@ impl SlotInner {
     /// The state with pending changes, loaded on first use.
     pub(crate) fn state(&mut self, media: &dyn Media) -> Result<&mut Arc<SignalState>, StoreError> {
         if self.state.is_none() {
-            let raw = tables::read(media, &self.folder, self.id)?;
+            let expected = ExpectedTables::exactly(&self.base);
+            let raw = tables::read(media, &self.folder, self.id, &expected)?;
             let state = raw.state(self.id, &self.base, self.base.end)?;
             raw.check(&state.name, true)?;
+            consistency::check(&state)?;
+            self.base.tables = Some(raw.stamps);
             self.state = Some(Arc::new(state));
         }
         match &mut self.state {
             Some(state) => Ok(state),
             None => unreachable!("set above"),
+        }
+    }
+
+    /// Which bytes the samples are, pending changes included.
+    pub(crate) fn data_version(&self) -> &DataVersion {
+        match &self.state {
+            // While a log is replayed, the state is not that of the moment.
+            Some(state) if self.held.is_none() => &state.data,
+            _ => &self.base.data,
+        }
+    }
+
+    /// What the file of a shard of `data` says of itself, pending changes included.
+    pub(crate) fn shard_header(&self, shard: u64) -> ShardHeader {
+        ShardHeader {
+            signal: self.id.0,
+            shard,
+            version: self.data_version().file(shard),
         }
     }
 
@@ -154,6 +184,7 @@ impl SlotInner {
         self.base.end = state.end;
         self.base.meta = state.meta.clone();
         self.base.name = state.name.clone();
+        self.base.data = state.data.clone();
         self.state = Some(Arc::new(state));
         self.committed = None;
     }
@@ -186,15 +217,58 @@ impl SlotInner {
     pub(crate) fn queue(&mut self, media: &dyn Media, op: Op) -> Result<(), StoreError> {
         self.state(media)?;
         self.note(&op);
+        self.add(op);
+        Ok(())
+    }
+
+    /// Adds the exchange of a shard for a copy of it, whose checksums are the same.
+    pub(crate) fn queue_copy(
+        &mut self,
+        media: &dyn Media,
+        shard: u64,
+        tmp: &str,
+    ) -> Result<(), StoreError> {
+        self.state(media)?;
+        self.note_replaced(shard, tmp);
+        let (id, tmp) = (self.id, tmp.to_owned());
+        self.add(Op::ReplaceShard { id, shard, tmp });
+        Ok(())
+    }
+
+    pub(super) fn add(&mut self, op: Op) {
         let Some(state) = &mut self.state else {
-            return Ok(());
+            return;
         };
         if self.committed.is_none() {
             self.committed = Some(state.clone());
         }
         Arc::make_mut(state).apply(&op);
         self.ops.push(op);
-        Ok(())
+    }
+
+    fn note_replaced(&mut self, shard: u64, tmp: &str) {
+        self.replaced.insert(shard, tmp.to_owned());
+        self.pending.last_samples = None;
+    }
+
+    /// What waits for the commit, without samples: to go back to should the next change fail in the middle.
+    pub(crate) fn pending_changes(&self) -> PendingChanges {
+        PendingChanges {
+            state: self.state.clone(),
+            committed: self.committed.clone(),
+            ops: self.ops.len(),
+            last_samples: self.pending.last_samples,
+            replaced: self.replaced.clone(),
+        }
+    }
+
+    /// Forgets what was queued since.
+    pub(crate) fn restore(&mut self, before: PendingChanges) {
+        self.state = before.state;
+        self.committed = before.committed;
+        self.ops.truncate(before.ops);
+        self.pending.last_samples = before.last_samples;
+        self.replaced = before.replaced;
     }
 
     /// Shows a change that the commit knows of already (those of the catalogue come before all others).
@@ -229,8 +303,7 @@ impl SlotInner {
                 let first = (*shard as i64).saturating_mul(per_shard);
                 let last = (state.end / chunk_samples).min(first.saturating_add(per_shard - 1));
                 (first..=last).for_each(|chunk| self.sums.touch(chunk));
-                self.replaced.insert(*shard, tmp.clone());
-                self.pending.last_samples = None;
+                self.note_replaced(*shard, tmp);
             }
             Op::Crc { chunk, crc, .. } => _ = self.sums.ready.insert(*chunk, *crc),
             Op::ReplaceData { tmp, .. } => {
@@ -242,12 +315,45 @@ impl SlotInner {
         }
     }
 
+    /// The checksum that goes with a commit of pending samples that do not stand in its record.
+    pub(crate) fn pending_tail(&self) -> Option<Tail> {
+        if !self.pending.bulk {
+            return None;
+        }
+        let state = self.state.as_ref()?;
+        let size = state.meta.dtype.size() as u64;
+        let (chunk, seen, crc) = self.sums.streamed()?;
+        let reached = chunk * state.meta.chunk_samples + seen / size;
+        (reached == state.end.cast_unsigned()).then_some(Tail {
+            end: state.end,
+            crc,
+        })
+    }
+
+    /// The operation that says it.
+    pub(crate) fn pending_tail_op(&self) -> Option<Op> {
+        let (tail, state) = (self.pending_tail()?, self.state.as_ref()?);
+        Some(tail.op(self.id, &state.meta))
+    }
+
+    /// Checksums of chunks that the next commit makes full. Others may be finished, too: by an append that goes on, or
+    /// that failed.
+    pub(crate) fn pending_sums(&self) -> impl Iterator<Item = (u64, u32)> {
+        let full = self.state.as_ref().map_or(0, |state| {
+            state.end.max(0).cast_unsigned() / state.meta.chunk_samples.max(1)
+        });
+        (self.sums.ready.range(..full)).map(|(&chunk, &crc)| (chunk, crc))
+    }
+
     /// The commit of all pending changes is durable.
     pub(crate) fn committed(&mut self) {
+        let tail = self.pending_tail();
+        let sums: Vec<(u64, u32)> = self.pending_sums().collect();
         if let Some(state) = &self.state {
             self.base.end = state.end;
             self.base.meta = state.meta.clone();
             self.base.name = state.name.clone();
+            self.base.data = state.data.clone();
         }
         self.gaps_unpublished |= self
             .ops
@@ -258,14 +364,17 @@ impl SlotInner {
         for op in &self.ops {
             self.base.outlive(op);
         }
+        self.base.tail = tail.or(self.base.tail);
         self.ops.clear();
         let shards = std::mem::take(&mut self.pending.shards);
         if !self.pending.bulk {
             self.dirty.shards.extend(shards);
         }
         self.pending = Pending::default();
-        let ready = std::mem::take(&mut self.sums.ready);
-        self.crcs.extend(ready);
+        for &(chunk, _) in &sums {
+            self.sums.ready.remove(&chunk);
+        }
+        self.crcs.extend(sums);
         self.created = false;
     }
 

@@ -1,18 +1,27 @@
 //! Reading samples: mapped shards, shared by all who read, or copies where mapping is not possible.
 #![allow(unsafe_code)] // Mapping files and handing out views into the mappings.
 
-use std::path::Path;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_segment::{Buffer, BufferKind, BufferMut, Owner};
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::io::{IoContext, failed};
-use super::recent::{Recent, ShardKey};
+use super::candidate::{ArrayFolder, FlatHead, wrong_mark};
+use super::io::IoContext;
+use super::proofs::Proofs;
+use super::recent::{Recent, ShardKey, open_file_limit};
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, IndexKind};
+use crate::layout::mark::WriteMark;
+use crate::layout::shard::ShardHeader;
+use crate::layout::shard_file;
 use crate::media::{Access, Media, MediaFile};
 use crate::op::SignalId;
 
@@ -26,9 +35,38 @@ const MAPPED: usize = 1024;
 /// what was cut (SIGBUS); no program can protect a mapping from that.
 pub(crate) struct Mapping {
     raw: MmapRaw,
-    file: Arc<dyn MediaFile>,
+    place: Place,
     len: AtomicU64,
 }
+
+/// Which file a shard was read from. It is opened again when it is needed and was closed: mappings outlive descriptors,
+/// of which a process has few.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    /// Device and number: another file may have the path by now.
+    identity: (u64, u64),
+}
+
+impl Place {
+    fn new(path: &Path, file: &File) -> std::io::Result<Self> {
+        let found = file.metadata()?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            identity: (found.dev(), found.ino()),
+        })
+    }
+
+    /// The file once more; `None` if it is not there any more.
+    fn open(&self, media: &dyn Media) -> Option<Arc<dyn MediaFile>> {
+        let file = media.open(&self.path, Access::Read).ok()?;
+        let found = file.as_os_file()?.metadata().ok()?;
+        ((found.dev(), found.ino()) == self.identity).then_some(file)
+    }
+}
+
+/// An open file of a shard.
+struct OpenFile(Arc<dyn MediaFile>);
 
 impl Owner for Mapping {
     fn kind(&self) -> BufferKind {
@@ -39,7 +77,9 @@ impl Owner for Mapping {
 /// How a shard is read.
 enum Shard {
     Mapped(Arc<Mapping>),
-    /// A medium without mappings: copies.
+    /// Copies, as from a network.
+    Copied(Place),
+    /// A medium without files of the system: copies.
     File(Arc<dyn MediaFile>),
     /// Another program wrote it.
     Foreign,
@@ -56,6 +96,10 @@ pub(crate) struct Sources {
     /// What reads arrays that cannot be mapped.
     pub(crate) decoders: crate::decode::Decoders,
     open: Recent<Shard>,
+    /// Files of those used last.
+    files: Recent<OpenFile>,
+    /// Files that scans opened for themselves, the latest last.
+    scanned: Mutex<VecDeque<(SignalId, Arc<File>)>>,
 }
 
 impl Default for Sources {
@@ -63,41 +107,132 @@ impl Default for Sources {
         Self {
             decoders: crate::decode::Decoders::default(),
             open: Recent::new(MAPPED),
+            files: Recent::new(open_file_limit()),
+            scanned: Mutex::default(),
         }
+    }
+}
+
+/// A shard of a flat array that somebody wants to read.
+pub(crate) struct ShardRequest {
+    /// What the file must say of itself.
+    pub(crate) header: ShardHeader,
+    /// The write mark that it must have, or that of a later commit.
+    pub(crate) mark: Option<WriteMark>,
+    pub(crate) flat: Flat,
+    /// Where the array may be, in the order in which to try.
+    pub(crate) folders: Vec<ArrayFolder>,
+    /// Where a replacement of the shard lies until it is put in its place.
+    pub(crate) replacement: Option<std::path::PathBuf>,
+}
+
+impl ShardRequest {
+    /// Whether the file holds what was committed last.
+    ///
+    /// # Errors
+    /// [`StoreError::WrongShard`] if that is to be read and it does not.
+    fn is_whole(
+        &self,
+        shard: &Shard,
+        file: Option<&dyn MediaFile>,
+        proofs: Option<&Proofs<'_>>,
+        bytes: Range<u64>,
+    ) -> Result<bool, StoreError> {
+        let (Some(proofs), Some(file)) = (proofs, file) else {
+            return Ok(true);
+        };
+        let place = match shard {
+            Shard::Mapped(mapping) => &mapping.place,
+            Shard::Copied(place) => place,
+            Shard::File(_) | Shard::Foreign => return Ok(true),
+        };
+        let missing = proofs.missing(file, &self.flat, self.header.shard);
+        let missing = missing.at("read", &place.path)?;
+        let size = proofs.state.meta.dtype.size() as u64;
+        let at = |index: i64| {
+            let within = (index.cast_unsigned() * size) % self.flat.shard_bytes();
+            self.flat.payload_start + within
+        };
+        // Whatever else was written into the chunk since may be missing, too.
+        let length = proofs.state.meta.chunk_samples.max(1).cast_signed();
+        let is_read = |range: &&Range<i64>| {
+            let first = range.start / length * length;
+            let last = (range.end - 1) / length * length + (length - 1);
+            bytes.start <= at(last) && at(first) < bytes.end
+        };
+        if let Some(&Range { start, end }) = missing.iter().find(is_read) {
+            return Err(StoreError::WrongShard {
+                path: place.path.clone(),
+                got: format!(
+                    "an older version in which some of the samples {start}..{end} are zeros"
+                ),
+                expected: format!("the one in which samples {start}..{end} have their checksum"),
+            });
+        }
+        Ok(missing.is_empty())
     }
 }
 
 impl Sources {
     /// Bytes of `[offset, offset + len)` of a shard's payload. `None` if another program wrote the shard, so that it
-    /// must be decoded. `path` gives the candidates for the file, to be tried in order.
+    /// must be decoded. What is open as `key` already is not looked for.
     pub(crate) fn read(
         &self,
         media: &dyn Media,
         key: ShardKey,
-        flat: Flat,
-        paths: impl FnOnce() -> Vec<std::path::PathBuf>,
-        offset: u64,
-        len: usize,
+        wanted: impl FnOnce() -> ShardRequest,
+        proofs: Option<&Proofs<'_>>,
+        (offset, len): (u64, usize),
     ) -> Result<Option<Buffer>, StoreError> {
-        let shard = match self.open.get(key) {
+        let need = offset + len as u64;
+        let mut known = self.open.get(key);
+        match known.as_deref() {
+            Some(Shard::Mapped(mapping)) => {
+                let file = || self.file_at(media, key, &mapping.place);
+                if let Some(buffer) = mapping.view(offset, len, file) {
+                    return Ok(Some(buffer));
+                }
+                // Too short; or it was closed, moved and grew since. Whoever looks for it tells which.
+                known = None;
+            }
+            Some(Shard::Copied(place)) if self.file_at(media, key, place).is_none() => known = None,
+            _ => {}
+        }
+        let shard = match known {
             Some(shard) => shard,
             None => {
-                let shard = Arc::new(open(media, flat, &paths(), offset + len as u64)?);
-                self.open.put(key, &shard);
+                let wanted = wanted();
+                let (shard, file) = open(media, &wanted, need)?;
+                let shard = Arc::new(shard);
+                if wanted.is_whole(&shard, file.as_deref(), proofs, offset..need)? {
+                    self.open.put(key, &shard);
+                }
+                if let Some(file) = file {
+                    self.files.put(key, &Arc::new(OpenFile(file)));
+                }
                 shard
             }
         };
-        let need = offset + len as u64;
-        match &*shard {
-            Shard::Foreign => Ok(None),
-            Shard::Mapped(mapping) => mapping.view(offset, len).map(Some).ok_or_else(|| {
-                let have = mapping.len.load(Ordering::Relaxed);
-                let path =
-                    std::path::PathBuf::from(format!("shard {} of signal #{}", key.1, key.0.0));
-                StoreError::MissingSamples { path, have, need }
+        let (file, path) = match &*shard {
+            Shard::Foreign => return Ok(None),
+            Shard::Mapped(mapping) => {
+                let file = || self.file_at(media, key, &mapping.place);
+                return mapping.view(offset, len, file).map(Some).ok_or_else(|| {
+                    let have = mapping.len.load(Ordering::Relaxed);
+                    let path = mapping.place.path.clone();
+                    StoreError::MissingSamples { path, have, need }
+                });
+            }
+            Shard::Copied(place) => (self.file_at(media, key, place), place.path.as_path()),
+            Shard::File(file) => (Some(file.clone()), Path::new("shard")),
+        };
+        match file {
+            None => Err(StoreError::MissingSamples {
+                path: path.to_path_buf(),
+                have: 0,
+                need,
             }),
-            Shard::File(file) => {
-                let path = Path::new("shard");
+            Some(file) => {
                 let mut buffer = BufferMut::zeroed(len)?;
                 let have = file.read_at(offset, buffer.bytes_mut()).at("read", path)?;
                 if have < len {
@@ -115,34 +250,80 @@ impl Sources {
     /// Bytes of a shard that is mapped already and long enough.
     pub(crate) fn mapped(&self, key: ShardKey, offset: u64, len: usize) -> Option<Buffer> {
         match &*self.open.get(key)? {
-            Shard::Mapped(mapping) => mapping.view(offset, len),
+            Shard::Mapped(mapping) => mapping.view(offset, len, || {
+                let open = self.files.get(key)?;
+                Some(open.0.clone())
+            }),
             _ => None,
         }
     }
 
     /// The file of a shard that is open and flat.
-    pub(crate) fn file(&self, key: ShardKey) -> Option<Arc<dyn MediaFile>> {
+    pub(crate) fn file(&self, media: &dyn Media, key: ShardKey) -> Option<Arc<dyn MediaFile>> {
         match &*self.open.get(key)? {
-            Shard::Mapped(mapping) => Some(mapping.file.clone()),
+            Shard::Mapped(mapping) => self.file_at(media, key, &mapping.place),
+            Shard::Copied(place) => self.file_at(media, key, place),
             Shard::File(file) => Some(file.clone()),
             Shard::Foreign => None,
         }
     }
 
+    /// The file that a shard was read from, opened again if it was closed since.
+    fn file_at(
+        &self,
+        media: &dyn Media,
+        key: ShardKey,
+        place: &Place,
+    ) -> Option<Arc<dyn MediaFile>> {
+        if let Some(open) = self.files.get(key) {
+            return Some(open.0.clone());
+        }
+        let file = place.open(media)?;
+        self.files.put(key, &Arc::new(OpenFile(file.clone())));
+        Some(file)
+    }
+
+    /// Keeps a file open that a scan of a signal opened for itself; of many scans those opened last. A scan whose file was
+    /// closed opens it again.
+    pub(crate) fn keep_open(&self, id: SignalId, file: &Arc<File>) {
+        let mut scanned = self.scanned();
+        if scanned.len() >= open_file_limit() {
+            scanned.pop_front();
+        }
+        scanned.push_back((id, file.clone()));
+    }
+
+    /// Closes a file that a scan needs no more.
+    pub(crate) fn close(&self, file: &Arc<File>) {
+        self.scanned().retain(|(_, kept)| !Arc::ptr_eq(kept, file));
+    }
+
+    fn scanned(&self) -> MutexGuard<'_, VecDeque<(SignalId, Arc<File>)>> {
+        self.scanned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Forgets a signal's shards: their files were replaced or moved.
     pub(crate) fn forget(&self, id: SignalId) {
+        self.scanned().retain(|(of, _)| *of != id);
+        self.files.forget(id);
         self.decoders.forget(id);
         self.open.forget(id);
     }
 }
 
 impl Mapping {
-    /// A view of committed bytes; `None` if the file is too short for them.
-    fn view(self: &Arc<Self>, offset: u64, len: usize) -> Option<Buffer> {
+    /// A view of committed bytes; `None` if the file is too short for them. `file` gives the file, if it can be had, should
+    /// it have grown since.
+    fn view(
+        self: &Arc<Self>,
+        offset: u64,
+        len: usize,
+        file: impl FnOnce() -> Option<Arc<dyn MediaFile>>,
+    ) -> Option<Buffer> {
         let end = offset.checked_add(len as u64)?;
         if end > self.len.load(Ordering::Relaxed) {
             // The file grew since.
-            self.len.store(self.file.len().ok()?, Ordering::Relaxed);
+            self.len.store(file()?.len().ok()?, Ordering::Relaxed);
             if end > self.len.load(Ordering::Relaxed) {
                 return None;
             }
@@ -163,53 +344,81 @@ impl Mapping {
 
 fn open(
     media: &dyn Media,
-    flat: Flat,
-    paths: &[std::path::PathBuf],
+    wanted: &ShardRequest,
     need: u64,
-) -> Result<Shard, StoreError> {
-    for path in paths {
-        let file = match media.open(path, Access::Read) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(failed(error, "open", path)),
+) -> Result<(Shard, Option<Arc<dyn MediaFile>>), StoreError> {
+    let ShardRequest { header, flat, .. } = wanted;
+    let replacement = wanted.replacement.iter();
+    let places = replacement
+        .map(|path| (ArrayFolder::own(path.clone()), path.clone()))
+        .chain((wanted.folders.iter()).map(|folder| {
+            let path = shard_file(&folder.path, header.shard);
+            (folder.clone(), path)
+        }));
+    let mut first = None;
+    let mut stranger = None;
+    for (folder, path) in places {
+        let found = folder.open(media, &path, header, |file| {
+            Ok(FlatHead::read(file, flat)?.header)
+        });
+        let file = match found {
+            Ok(Some(file)) => file,
+            Ok(None) => {
+                first.get_or_insert(path);
+                continue;
+            }
+            // The one that is wanted may be somewhere else still.
+            Err(error @ (StoreError::WrongShard { .. } | StoreError::DamagedFile { .. })) => {
+                stranger.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error),
         };
-        let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
-        let count = file.read_at(0, &mut index).at("read", path)?;
-        match flat.index_kind(&index[..count]) {
+        let head = FlatHead::read(&*file, flat).at("read", &path)?;
+        match head.index {
             IndexKind::Flat => {}
-            IndexKind::Foreign => return Ok(Shard::Foreign),
+            IndexKind::Foreign => return Ok((Shard::Foreign, None)),
             IndexKind::Damaged => {
                 return Err(StoreError::DamagedFile {
-                    path: path.clone(),
+                    path,
                     offset: 0,
                     reason: "the shard's index is no index",
                 });
             }
         }
-        let len = file.len().at("look at", path)?;
+        if let Some(mark) = wanted.mark
+            && !head.marks.include(mark)
+        {
+            let error = wrong_mark(&path, &head.marks, mark);
+            stranger.get_or_insert(error);
+            continue;
+        }
+        let len = file.len().at("look at", &path)?;
         if len < need {
             return Err(StoreError::MissingSamples {
-                path: path.clone(),
+                path,
                 have: len,
                 need,
             });
         }
-        let network = media.network(path).at("look at", path)?.is_some();
+        let network = media.network_of(&*file).at("look at", &path)?.is_some();
         let whole = usize::try_from(flat.full_len()).ok().filter(|_| !network);
-        let (Some(os), Some(whole)) = (file.as_os_file(), whole) else {
-            return Ok(Shard::File(file));
+        let Some(os) = file.as_os_file() else {
+            return Ok((Shard::File(file), None));
+        };
+        let place = Place::new(&path, os).at("look at", &path)?;
+        let Some(whole) = whole else {
+            return Ok((Shard::Copied(place), Some(file)));
         };
         let raw = MmapOptions::new().len(whole).map_raw_read_only(os);
-        let raw = raw.at("map", path)?;
-        return Ok(Shard::Mapped(Arc::new(Mapping {
-            raw,
-            file,
-            len: AtomicU64::new(len),
-        })));
+        let raw = raw.at("map", &path)?;
+        let len = AtomicU64::new(len);
+        let mapping = Arc::new(Mapping { raw, place, len });
+        return Ok((Shard::Mapped(mapping), Some(file)));
     }
-    Err(StoreError::MissingSamples {
-        path: paths.first().cloned().unwrap_or_default(),
+    Err(stranger.unwrap_or(StoreError::MissingSamples {
+        path: first.unwrap_or_default(),
         have: 0,
         need,
-    })
+    }))
 }

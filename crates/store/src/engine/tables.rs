@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use super::io::{IoContext, failed, fresh_file, unique};
 use super::lost::Missing;
 use super::slot::{Base, SlotInner};
+use super::stamps::{ExpectedTables, Stamps, stamp_of};
 use crate::error::StoreError;
 use crate::layout::table::{Geometry, ROWS, TEXT, TableFile};
 use crate::layout::zarr;
-use crate::media::{Access, Media, Site};
-use crate::op::SignalId;
-use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, Table};
+use crate::media::{Access, Media, Site, limits};
+use crate::op::{SignalId, TableStamp};
+use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, TABLES, Table};
 
 /// The text that the rows of [`EVENTS`] point into. Its file carries the rows, too: two files cannot be replaced in one
 /// step, so only this one is read back, and the array of rows is there for other readers.
@@ -25,23 +26,35 @@ pub(crate) struct Raw {
     gone: Option<PathBuf>,
     /// The last commit that any of them contains.
     pub(crate) sequence: u64,
+    /// What their files are.
+    pub(crate) stamps: Stamps,
 }
 
-/// Reads a signal's tables.
-pub(crate) fn read(media: &dyn Media, folder: &Path, id: SignalId) -> Result<Raw, StoreError> {
+/// Reads a signal's tables. Those that are newer than the last record that is known are not judged.
+pub(crate) fn read(
+    media: &dyn Media,
+    folder: &Path,
+    id: SignalId,
+    expected: &ExpectedTables<'_>,
+) -> Result<Raw, StoreError> {
     let (mut tables, mut missing) = (Vec::new(), Vec::new());
-    let mut sequence = 0;
-    for name in [GAPS, RUNS, POINTS, FIT, EVENTS] {
+    let (mut sequence, mut stamps) = (0, Stamps::default());
+    let mut has_file = false;
+    for name in TABLES {
+        if let Some(small) = expected.small.filter(|_| name != GAPS) {
+            tables.extend(small.get(name).cloned());
+            continue;
+        }
         let columns = Table::columns_of(name).unwrap_or(1);
         let text = name == EVENTS;
         let (row_bytes, choices) = shape(columns, text);
         let path = folder.join(file_of(name));
-        let mut bytes = media.read(&path).at("read", &path)?;
+        let mut bytes = media.read(&path, limits::TABLE).at("read", &path)?;
         if bytes.is_none()
-            && let Some(lost) = Missing::look(media, folder, name, &path)?
+            && let Some(lost) = Missing::look(media, folder, name, &path, expected.rows(name))?
         {
             // A writer may have made it meanwhile: the file is there before anything speaks of it.
-            bytes = media.read(&path).at("read", &path)?;
+            bytes = media.read(&path, limits::TABLE).at("read", &path)?;
             if bytes.is_none() {
                 missing.push(lost);
             }
@@ -49,18 +62,20 @@ pub(crate) fn read(media: &dyn Media, folder: &Path, id: SignalId) -> Result<Raw
         let Some(bytes) = bytes else {
             continue;
         };
+        has_file = true;
         let file = TableFile::decode(&bytes, row_bytes, choices).map_err(|(offset, reason)| {
             StoreError::DamagedFile {
-                path,
+                path: path.clone(),
                 offset,
                 reason,
             }
         })?;
-        if file.signal != id.0 {
-            // Left by a signal that had the folder before; this one's table is empty.
-            continue;
+        let stamp = stamp_of(name, 8 * columns as u64, &file);
+        if file.sequence <= expected.last || file.signal != id.0 {
+            expected.check(id, name, &path, &file, &stamp)?;
         }
         sequence = sequence.max(file.sequence);
+        stamps.set(name, Some(stamp));
         let (rows, text) = if text {
             (file.attachment, file.rows)
         } else {
@@ -73,12 +88,13 @@ pub(crate) fn read(media: &dyn Media, folder: &Path, id: SignalId) -> Result<Raw
             text,
         });
     }
-    let gone = tables.is_empty() && media.stat(folder).at("look at", folder)?.is_none();
+    let gone = !has_file && media.stat(folder).at("look at", folder)?.is_none();
     Ok(Raw {
         tables,
         missing,
         gone: gone.then(|| folder.into()),
         sequence,
+        stamps,
     })
 }
 
@@ -107,6 +123,7 @@ impl Raw {
             (state, _) => state?,
         };
         state.end = base.end;
+        state.data = base.data.clone();
         Ok(state)
     }
 
@@ -143,6 +160,9 @@ pub(crate) struct Staged {
     json: serde_json::Value,
 }
 
+/// Where the file of a table says what it is: a table and its stamp, `None` if it has no file.
+pub(crate) type Stamped = (&'static str, Option<TableStamp>);
+
 impl SlotInner {
     /// Writes a table as of commit `sequence`, durable once its folder is synced.
     pub(crate) fn write_table(
@@ -164,8 +184,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Writes a table as of commit `sequence` to `tmp`, to be synced and then put in place. One that is empty and has no
-    /// file needs none.
+    /// Writes a table as of commit `sequence` to `tmp`, to be synced and then put in place; gives what its file is then.
+    /// One that is empty and has no file needs none.
     pub(crate) fn stage_table(
         &mut self,
         media: &dyn Media,
@@ -173,7 +193,8 @@ impl SlotInner {
         table: &Table,
         sequence: u64,
         staged: &mut Vec<Staged>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Stamped, StoreError> {
+        let row_bytes = 8 * table.columns as u64;
         let mut file = TableFile {
             signal: self.id.0,
             sequence,
@@ -186,15 +207,21 @@ impl SlotInner {
                 attachment: file.rows,
                 ..file
             };
-            staged.extend(self.stage_array(media, tmp, TEXT_ARRAY, 1, &text)?);
+            let array = self.stage_array(media, tmp, TEXT_ARRAY, 1, &text)?;
+            let stamp = (array.is_some()).then(|| stamp_of(EVENTS, row_bytes, &text));
+            staged.extend(array);
             file = TableFile {
                 rows: text.attachment,
                 attachment: Vec::new(),
                 ..text
             };
+            staged.extend(self.stage_array(media, tmp, table.name, table.columns, &file)?);
+            return Ok((EVENTS, stamp));
         }
-        staged.extend(self.stage_array(media, tmp, table.name, table.columns, &file)?);
-        Ok(())
+        let array = self.stage_array(media, tmp, table.name, table.columns, &file)?;
+        let stamp = (array.is_some()).then(|| stamp_of(table.name, row_bytes, &file));
+        staged.extend(array);
+        Ok((table.name, stamp))
     }
 
     fn stage_array(
@@ -272,6 +299,18 @@ impl SlotInner {
         Ok(())
     }
 
+    /// Takes note of what the files of tables are that a log of an earlier version says nothing of. Where they are
+    /// damaged, the next log says nothing either.
+    pub(crate) fn note_tables(&mut self, media: &dyn Media) {
+        let expected = ExpectedTables::exactly(&self.base);
+        let raw = read(media, &self.folder, self.id, &expected);
+        self.base.tables = raw.ok().and_then(|raw| {
+            let state = raw.state(self.id, &self.base, self.base.end).ok()?;
+            raw.check(&state.name, true).ok()?;
+            Some(raw.stamps)
+        });
+    }
+
     /// Replaces a `zarr.json` inside the signal's folder, unless it says the same already. Not durable, and failing is
     /// no error: the next publication or recovery tries again.
     pub(crate) fn project(
@@ -333,7 +372,7 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
 
 /// Every folder that a signal may have and whose names count, inside its own.
 pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
-    let tables = [GAPS, RUNS, POINTS, FIT, EVENTS].map(|name| format!("{name}/c/0"));
+    let tables = TABLES.map(|name| format!("{name}/c/0"));
     let arrays = [
         "data/c".to_owned(),
         "crc/c".to_owned(),
@@ -358,7 +397,24 @@ pub(crate) fn arrays() -> impl Iterator<Item = (&'static str, usize)> {
 /// Where table files of a signal lie, for verification: array, file inside the signal's folder.
 #[must_use]
 pub fn table_files() -> [(&'static str, String); 5] {
-    [GAPS, RUNS, POINTS, FIT, EVENTS].map(|name| (name, file_of(name)))
+    TABLES.map(|name| (name, file_of(name)))
+}
+
+/// Decodes the file of a table, by the folder that it lies in.
+pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<TableFile, (u64, &'static str)> {
+    let columns = Table::columns_of(name).unwrap_or(1);
+    let (row_bytes, choices) = shape(columns, name == TEXT_ARRAY);
+    TableFile::decode(bytes, row_bytes, choices)
+}
+
+/// The `zarr.json` of a table that has `rows`; of [`TEXT_ARRAY`], that has so many bytes. `None` if it cannot have them.
+pub(crate) fn description(name: &'static str, rows: u64) -> Option<serde_json::Value> {
+    if name == TEXT_ARRAY {
+        return Some(zarr::text_array(rows, Geometry::for_rows(1, rows, &TEXT)?));
+    }
+    let columns = Table::columns_of(name)? as u64;
+    let geometry = Geometry::for_rows(8 * columns, rows, &ROWS)?;
+    Some(zarr::table_array(name, columns, rows, geometry))
 }
 
 /// The table of gaps alone: the others of a long signal are not worth building for it.

@@ -5,12 +5,19 @@
 //! which says how far it reaches. It follows what was summed before, so a bit that flips meanwhile is never taken for
 //! right. Later appends leave it true of the samples up to its own end; what changes these ends it.
 //!
+//! A commit of samples that do not stand in its record says it, too, where it is known without reading: else nothing would
+//! tell a shard that was copied before that commit from the right one. There it is an `Op::Crc` of a chunk that the signal's
+//! end cuts short.
+//!
 //! It is a proof of samples and nothing else: no reader needs it, and where none can be made there is none.
 
 use super::Engine;
+use super::candidate::ArrayFolder;
 use super::crc::{Checksums, masked};
+use super::proofs::ChecksummedRange;
 use super::shared::Shared;
 use super::slot::{Base, SlotInner};
+use crate::decode::ArraySource;
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::{Flat, IndexKind};
@@ -27,8 +34,23 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
+    /// What an `Op::Crc` says of a signal that ends at `end`; `None` if it is of a full chunk.
+    pub(crate) fn said(chunk: u64, crc: u32, end: i64, meta: &SignalMeta) -> Option<Self> {
+        let length = meta.chunk_samples.max(1);
+        let reached = end.max(0).cast_unsigned();
+        let is_cut = chunk == reached / length && !reached.is_multiple_of(length);
+        is_cut.then_some(Self { end, crc })
+    }
+
+    /// The operation that says it.
+    pub(crate) fn op(self, id: SignalId, meta: &SignalMeta) -> Op {
+        let chunk = self.end.cast_unsigned() / meta.chunk_samples.max(1);
+        let crc = self.crc;
+        Op::Crc { id, chunk, crc }
+    }
+
     /// What it is after a change: the same, or nothing.
-    fn after(self, op: &Op, meta: &SignalMeta) -> Option<Self> {
+    pub(super) fn after(self, op: &Op, meta: &SignalMeta) -> Option<Self> {
         let first = first_of(self.end, meta);
         let holds = match op {
             Op::Gap { start, end, .. } | Op::Valid { start, end, .. } => {
@@ -46,7 +68,7 @@ impl Tail {
 }
 
 /// First sample of the chunk that `end` cuts short; `end` itself if it cuts none.
-fn first_of(end: i64, meta: &SignalMeta) -> i64 {
+pub(super) fn first_of(end: i64, meta: &SignalMeta) -> i64 {
     let length = i64::try_from(meta.chunk_samples.max(1)).unwrap_or(i64::MAX);
     end.max(0) / length * length
 }
@@ -54,11 +76,15 @@ fn first_of(end: i64, meta: &SignalMeta) -> i64 {
 impl Base {
     /// Takes in what a log's base says behind the signal's length.
     pub(crate) fn read_tail(&mut self, chunk: u64, crc: u32) {
-        let length = self.meta.chunk_samples.max(1);
-        let end = self.end.cast_unsigned();
-        if chunk == end / length && !end.is_multiple_of(length) {
-            self.tail = Some(Tail { end: self.end, crc });
-        }
+        self.tail = Tail::said(chunk, crc, self.end, &self.meta).or(self.tail);
+    }
+
+    /// The samples that the checksum is of.
+    pub(crate) fn tail_stretch(&self) -> Option<ChecksummedRange> {
+        let tail = self.tail?;
+        let range = first_of(tail.end, &self.meta)..tail.end;
+        let crc = tail.crc;
+        Some(ChecksummedRange { range, crc })
     }
 
     /// Forgets the checksum if the change touches what it is of.
@@ -69,12 +95,7 @@ impl Base {
     /// The operation that says it, if the checksum reaches to the signal's end.
     pub(crate) fn tail_op(&self, id: SignalId) -> Option<Op> {
         let tail = self.tail.filter(|tail| tail.end == self.end)?;
-        let chunk = tail.end.cast_unsigned() / self.meta.chunk_samples.max(1);
-        Some(Op::Crc {
-            id,
-            chunk,
-            crc: tail.crc,
-        })
+        Some(tail.op(id, &self.meta))
     }
 
     /// The progress of checksums where the next sample appended goes on with the last chunk.
@@ -138,9 +159,13 @@ impl Shared {
                 return None;
             }
         } else {
-            let (data, meta) = (slot.folder.join("data"), &slot.base.meta);
+            let (folder, meta) = (ArrayFolder::own(slot.folder.join("data")), &slot.base.meta);
+            let source = ArraySource {
+                folder: &folder,
+                version: slot.base.data.array(),
+            };
             let decoders = &self.sources.decoders;
-            let read = decoders.read(&self.media, slot.id, &data, meta, start, count);
+            let read = decoders.read(&self.media, slot.id, &source, meta, start, count);
             bytes.copy_from_slice(read.ok()?.bytes());
         }
         masked(&mut bytes, start, size, &state.gaps);

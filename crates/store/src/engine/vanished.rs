@@ -45,7 +45,9 @@ pub(crate) fn explain(
         | StoreError::DamagedFile { .. }
         | StoreError::DamagedTable { .. }
         | StoreError::MissingTable { .. }
+        | StoreError::WrongTable { .. }
         | StoreError::MissingFolder { .. }
+        | StoreError::WrongShard { .. }
         | StoreError::Undecodable { .. }
         | StoreError::NotAStore { .. }
         | StoreError::Poisoned { .. } => true,
@@ -74,6 +76,12 @@ fn vanished(root: &Path, action: &'static str, reason: &'static str) -> StoreErr
         action,
         reason,
     }
+}
+
+/// Whether an error of the system says that a file or folder is not there: whoever got its path from a state of the store
+/// looks at a newer state before that means anything.
+pub(crate) fn is_missing(error: &StoreError) -> bool {
+    matches!(error, StoreError::Io { source, .. } if is_absence(source))
 }
 
 /// Whether the system says that something is not there, rather than that it fails.

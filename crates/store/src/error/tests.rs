@@ -153,6 +153,7 @@ fn examples() -> Vec<StoreError> {
         },
         StoreError::NewerFormat {
             path: "/a/store".into(),
+            what: "what",
             got: 7,
             supported: 7,
         },
@@ -234,8 +235,58 @@ fn examples() -> Vec<StoreError> {
             end: 9,
             whose: " of name".into(),
         },
+        StoreError::UnexpectedFile {
+            action: "what",
+            path: "/a/store".into(),
+            found: "a symbolic link",
+        },
+        StoreError::OversizedFile {
+            path: "/a/store".into(),
+            have: 9,
+            limit: 7,
+        },
+        StoreError::WrongShard {
+            path: "/a/store/b".into(),
+            got: "shard 1".into(),
+            expected: "shard 2".into(),
+        },
+        StoreError::SamplesReplaced {
+            signal: "name".into(),
+            start: 7,
+            end: 9,
+        },
+        StoreError::SignalOverwritten {
+            name: "name".into(),
+        },
+        StoreError::WrongTable {
+            signal: "name".into(),
+            table: "what",
+            path: "/a/store/b".into(),
+            got: "older".into(),
+            expected: "newer".into(),
+        },
+        StoreError::LostCommit {
+            signal: "name".into(),
+            log: "/a/store".into(),
+            path: "/a/store".into(),
+            start: 7,
+            end: 9,
+        },
+        StoreError::NotABackup {
+            path: "/a/store".into(),
+            store: "/a/store".into(),
+            reason: "what".into(),
+        },
+        StoreError::UnfinishedBackup {
+            path: "/a/store".into(),
+        },
         StoreError::Time(TimeError::Overflow { what: "a test" }),
         StoreError::Segment(SegmentError::OutOfMemory { bytes: 7 }),
+        StoreError::NoMemoryForFile {
+            path: "/a/store".into(),
+            have: 9,
+            free: 7,
+        },
     ]
 }
 
@@ -293,8 +344,18 @@ fn position(error: &StoreError) -> usize {
         StoreError::RefusedCalibration { .. } => 48,
         StoreError::BadProfile { .. } => 49,
         StoreError::ScratchFree { .. } => 50,
-        StoreError::Time(_) => 51,
-        StoreError::Segment(_) => 52,
+        StoreError::UnexpectedFile { .. } => 51,
+        StoreError::OversizedFile { .. } => 52,
+        StoreError::WrongShard { .. } => 53,
+        StoreError::SamplesReplaced { .. } => 54,
+        StoreError::SignalOverwritten { .. } => 55,
+        StoreError::WrongTable { .. } => 56,
+        StoreError::LostCommit { .. } => 57,
+        StoreError::NotABackup { .. } => 58,
+        StoreError::UnfinishedBackup { .. } => 59,
+        StoreError::Time(_) => 60,
+        StoreError::Segment(_) => 61,
+        StoreError::NoMemoryForFile { .. } => 62,
     }
 }
 

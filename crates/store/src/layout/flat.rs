@@ -2,16 +2,27 @@
 //!
 //! ```text
 //! 0                index: per inner chunk its offset and length (u64 each), then the crc32c of that
+//! (multiple of 8)  header: whose shard it is, see [`ShardHeader`]; zeros in files of earlier versions
+//! (behind it)      write marks: which commit wrote into it last, see [`MarkSlots`]; likewise
 //! ..payload_start  zeros
 //! payload_start    inner chunk 0, inner chunk 1, ... each `chunk_bytes` long
 //! ```
 //! The index speaks of all chunks from the first moment on and never changes; the file ends with the last inner chunk
 //! that is in use.
 
+use super::mark::{MarkSlots, SLOTS_LEN, WriteMark};
+use super::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::meta::SignalMeta;
 
-/// First payload byte of shards that are mapped: a multiple of every page size in use.
+/// First payload byte of shards whose index is long: a multiple of it.
 pub const PAYLOAD_START: u64 = 65_536;
+
+/// First payload byte of shards of `data` whose index and header fit in front of it: one block of most file systems, so
+/// that a short signal takes no more.
+pub const SHORT_PAYLOAD_START: u64 = 4_096;
+
+/// Most inner chunks of a shard of `data` whose payload starts there.
+pub const SHORT_INDEX_CHUNKS: u64 = 128;
 
 /// Bytes of an inner chunk of `crc` and of views.
 pub const SIDE_CHUNK_BYTES: u64 = 65_536;
@@ -65,15 +76,18 @@ impl Flat {
         }
     }
 
-    /// The array `data` of a signal.
+    /// The array `data` of a signal. Stores of earlier versions have 256 inner chunks in a shard, and a long head.
     #[must_use]
     pub fn data(meta: &SignalMeta) -> Self {
-        Self::new(
-            meta.chunk_samples
-                .max(1)
-                .saturating_mul(meta.dtype.size() as u64),
-            meta.shard_chunks,
-        )
+        let chunk_bytes = (meta.chunk_samples.max(1)).saturating_mul(meta.dtype.size() as u64);
+        let flat = Self::new(chunk_bytes, meta.shard_chunks);
+        match flat.chunks {
+            ..=SHORT_INDEX_CHUNKS => Self {
+                payload_start: SHORT_PAYLOAD_START,
+                ..flat
+            },
+            _ => flat,
+        }
     }
 
     /// The array `crc` of a signal, or one of its views.
@@ -117,6 +131,77 @@ impl Flat {
         }
         bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
         bytes
+    }
+
+    /// Where the header lies; `None` if the index leaves no room for one.
+    #[must_use]
+    pub const fn header_at(&self) -> Option<u64> {
+        let at = Self::index_len(self.chunks).next_multiple_of(8);
+        if at + HEADER_LEN <= self.payload_start {
+            Some(at)
+        } else {
+            None
+        }
+    }
+
+    /// Bytes of index and header.
+    #[must_use]
+    pub const fn head_len(&self) -> u64 {
+        match self.header_at() {
+            Some(at) => at + HEADER_LEN,
+            None => Self::index_len(self.chunks),
+        }
+    }
+
+    /// Where the write marks lie; `None` if there is no room for them.
+    #[must_use]
+    pub fn marks_at(&self) -> Option<u64> {
+        let at = self.header_at()? + HEADER_LEN;
+        (at + SLOTS_LEN <= self.payload_start).then_some(at)
+    }
+
+    /// Bytes of index, header and write marks.
+    #[must_use]
+    pub fn marked_head_len(&self) -> u64 {
+        self.marks_at().map_or(self.head_len(), |at| at + SLOTS_LEN)
+    }
+
+    /// The write marks in the beginning of a shard file.
+    #[must_use]
+    pub fn marks(&self, start_of_file: &[u8]) -> MarkSlots {
+        let at = self.marks_at().and_then(|at| usize::try_from(at).ok());
+        let bytes = at.and_then(|at| start_of_file.get(at..));
+        bytes.map_or_else(MarkSlots::default, MarkSlots::decode)
+    }
+
+    /// The beginning of a shard file: index and header.
+    #[must_use]
+    pub fn head(&self, header: &ShardHeader) -> Vec<u8> {
+        let mut bytes = self.index();
+        if let Some(at) = self.header_at() {
+            bytes.resize(at as usize, 0);
+            bytes.extend(header.encode());
+        }
+        bytes
+    }
+
+    /// The beginning of a shard file with a write mark.
+    #[must_use]
+    pub fn marked_head(&self, header: &ShardHeader, mark: Option<WriteMark>) -> Vec<u8> {
+        let mut bytes = self.head(header);
+        if let (Some(mark), Some(at)) = (mark, self.marks_at()) {
+            bytes.resize(at as usize, 0);
+            bytes.extend(mark.encode());
+        }
+        bytes
+    }
+
+    /// The header in the beginning of a shard file.
+    #[must_use]
+    pub fn header(&self, start_of_file: &[u8]) -> HeaderBlock {
+        let at = self.header_at().and_then(|at| usize::try_from(at).ok());
+        let bytes = at.and_then(|at| start_of_file.get(at..));
+        bytes.map_or(HeaderBlock::None, HeaderBlock::decode)
     }
 
     /// Compares the beginning of a shard file with what it must be.
@@ -190,6 +275,42 @@ mod tests {
             assert!(flat.payload_start >= Flat::index_len(chunks));
             assert_eq!(flat.payload_start % 65_536, 0);
         }
+    }
+
+    #[test]
+    fn the_header_lies_between_index_and_payload_if_there_is_room() {
+        let header = ShardHeader {
+            signal: 1,
+            shard: 2,
+            version: crate::version::FileVersion::ORIGINAL,
+        };
+        for chunks in [1, 256, 4091, 4092, 4095, 4096] {
+            let flat = Flat::new(64, chunks);
+            let head = flat.head(&header);
+            assert_eq!(head.len() as u64, flat.head_len());
+            assert!(flat.head_len() <= flat.payload_start);
+            assert_eq!(flat.index_kind(&head), IndexKind::Flat);
+            // 4,095 entries end 12 bytes before the payload.
+            let expected = match chunks {
+                4092..=4095 => HeaderBlock::None,
+                _ => HeaderBlock::Header(header),
+            };
+            assert_eq!(flat.header(&head), expected, "{chunks} chunks");
+        }
+    }
+
+    #[test]
+    fn head_of_a_short_shard_of_data_fits_one_block() {
+        let rate = isochrony_time::Rate::from_hz(100).unwrap();
+        let options = crate::CreateOptions::new(isochrony_segment::DType::I16, rate);
+        let mut meta = options.meta("x").unwrap();
+        let flat = Flat::data(&meta);
+        assert_eq!(flat.payload_start, 4096);
+        assert!(flat.head_len() <= flat.payload_start);
+        assert_eq!(flat.file_len(1), 4096 + 65_536);
+        // As in stores of earlier versions.
+        meta.shard_chunks = 256;
+        assert_eq!(Flat::data(&meta).payload_start, 65_536);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! Section 2 of `docs/design.md` is the specification.
 
 pub mod flat;
+pub mod mark;
+pub mod shard;
 pub mod table;
 pub mod zarr;
 
@@ -12,8 +14,10 @@ use crate::op::SignalId;
 
 /// Folder of the engine's own files.
 pub const ENGINE: &str = ".isochrony";
-/// Identity file of a signal, inside its `crc` folder, where no Zarr reader looks for nodes.
-pub const IDENTITY: &str = "crc/.signal";
+/// Identity file of a signal, inside the folder of an array, where no Zarr reader looks for nodes.
+pub const IDENTITY: &str = "data/.signal";
+/// The same for a signal whose array `data` may be replaced as a whole; stores of earlier versions have no other.
+pub const IDENTITY_BESIDE_DATA: &str = "crc/.signal";
 
 /// The engine's own folder.
 #[must_use]

@@ -10,6 +10,7 @@ use super::flat::Flat;
 use super::table::Geometry;
 use crate::meta::{ClockSettings, SignalMeta};
 use crate::op::SignalId;
+use crate::version::FileVersion;
 
 /// Format of the store as a whole.
 pub const FORMAT: u64 = 1;
@@ -40,9 +41,9 @@ pub fn store_group(uuid: &str, user: Map<String, Value>) -> Value {
     group(attributes)
 }
 
-/// A signal's group.
+/// A signal's group; `tables` are those that have no arrays.
 #[must_use]
-pub fn signal_group(id: SignalId, meta: &SignalMeta) -> Value {
+pub fn signal_group(id: SignalId, meta: &SignalMeta, tables: Option<Value>) -> Value {
     let mut own = Map::new();
     own.insert("kind".into(), "signal".into());
     own.insert("format".into(), FORMAT.into());
@@ -55,6 +56,9 @@ pub fn signal_group(id: SignalId, meta: &SignalMeta) -> Value {
         own.insert("offset".into(), float(offset));
     }
     own.insert("clock".into(), clock(&meta.clock));
+    if let Some(tables) = tables {
+        own.insert("tables".into(), tables);
+    }
     let mut attributes = Map::new();
     attributes.insert("isochrony".into(), Value::Object(own));
     if let Ok(Value::Object(user)) = serde_json::from_str(&meta.attributes) {
@@ -98,6 +102,12 @@ pub fn data_array(meta: &SignalMeta, end: i64) -> Value {
     );
     array["fill_value"] = fill;
     array
+}
+
+/// What the metadata of a sealed signal's `data` say of its files, which can be read as those say only.
+#[must_use]
+pub fn data_identity(id: SignalId, version: FileVersion) -> Value {
+    json!({ "kind": "data", "signal": id.0, "version": format!("{:032x}", version.0) })
 }
 
 /// The array `crc` of `chunks` checksums.

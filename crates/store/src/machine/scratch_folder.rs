@@ -23,6 +23,8 @@ pub(super) struct ScratchFolder {
     path: PathBuf,
     /// Locked as long as it is open.
     _held: File,
+    /// The process that made it.
+    owner: u32,
 }
 
 impl ScratchFolder {
@@ -42,7 +44,11 @@ impl ScratchFolder {
                 // Where folders cannot be locked, nobody removes those of others.
                 Err(TryLockError::Error(_)) => {}
             }
-            return Ok(Self { path, _held: held });
+            return Ok(Self {
+                path,
+                _held: held,
+                owner: std::process::id(),
+            });
         }
         Err(io::Error::from(io::ErrorKind::ResourceBusy)).at("make a scratch folder in", within)
     }
@@ -54,7 +60,10 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
+        // A forked child that ends leaves it to its parent.
+        if self.owner == std::process::id() {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
     }
 }
 

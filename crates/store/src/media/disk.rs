@@ -6,9 +6,13 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Access, Kind, Media, MediaFile, MediaLock, Site, Volume, platform};
+use super::forks::NotInherited;
+use super::rooted_paths::{Resolver, RootedPaths};
+use super::{
+    Access, Kind, Media, MediaFile, MediaLock, RootedDisk, Site, Volume, limits, platform,
+};
 
-/// The machine's own file systems.
+/// The machine's own file systems, with links followed as anywhere: for the folders above a store.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskMedia;
 
@@ -16,23 +20,14 @@ pub struct DiskMedia;
 const PART: u64 = 8 << 20;
 
 #[derive(Debug)]
-struct DiskFile(File);
+pub(super) struct DiskFile(pub(super) File);
 
 #[derive(Debug)]
-struct DiskLock(File);
+struct DiskLock(NotInherited);
 
 impl MediaFile for DiskFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut filled = 0;
-        while filled < bytes.len() {
-            match self.0.read_at(&mut bytes[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(filled)
+        read_at(&self.0, offset, bytes)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -67,6 +62,7 @@ impl MediaFile for DiskFile {
 /// The volume of a folder, held open from before the first write: then a sync tells of every error since.
 #[derive(Debug)]
 struct DiskVolume {
+    folders: RootedPaths,
     folder: File,
     device: u64,
 }
@@ -78,7 +74,8 @@ impl Volume for DiskVolume {
     }
 
     fn holds(&self, path: &Path) -> bool {
-        std::fs::metadata(path).is_ok_and(|found| found.dev() == self.device)
+        let found = self.folders.stat(path).ok().flatten();
+        found.is_some_and(|(_, found)| found.st_dev == self.device)
     }
 
     fn sync(&self, _site: Site) -> io::Result<()> {
@@ -88,18 +85,67 @@ impl Volume for DiskVolume {
 
 impl MediaLock for DiskLock {
     fn write(&self, text: &str) -> io::Result<()> {
-        self.0.write_all_at(text.as_bytes(), 0)?;
-        self.0.set_len(text.len() as u64)
+        let file = self.0.file();
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.set_len(text.len() as u64)
     }
 
     fn release(&self) {
-        // Closing alone would leave the lock with a forked child that inherited the descriptor. Failure means that
-        // there is no lock left to release.
-        let _ = self.0.unlock();
+        // Failure means that there is no lock left to release.
+        let _ = self.0.file().unlock();
     }
 }
 
+/// Reads as [`MediaFile::read_at`] does.
+fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+/// The volume that a store's folder lies on.
+pub(super) fn volume(root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
+    if !platform::syncs_volumes(root)? {
+        return Ok(None);
+    }
+    let folder = File::open(root)?;
+    let device = folder.metadata()?.dev();
+    let folders = RootedPaths::new(root, Resolver::Kernel);
+    Ok(Some(Box::new(DiskVolume {
+        folders,
+        folder,
+        device,
+    })))
+}
+
+/// Locks an open file.
+pub(super) fn lock(file: File) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {
+    let held = NotInherited::new(file);
+    let file = held.file();
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let mut text = vec![0; limits::LINE as usize];
+    // Not through another descriptor of the file, which a fork would leave to the child.
+    let length = read_at(file, 0, &mut text)?;
+    let text = String::from_utf8_lossy(&text[..length]).into_owned();
+    Ok(Some((Box::new(DiskLock(held)), text)))
+}
+
 impl Media for DiskMedia {
+    fn rooted(&self, root: &Path) -> Arc<dyn Media> {
+        Arc::new(RootedDisk::new(root, Resolver::Kernel))
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>> {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -157,30 +203,13 @@ impl Media for DiskMedia {
     }
 
     fn volume(&self, root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
-        if !platform::syncs_volumes(root)? {
-            return Ok(None);
-        }
-        let folder = File::open(root)?;
-        let device = folder.metadata()?.dev();
-        Ok(Some(Box::new(DiskVolume { folder, device })))
+        volume(root)
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(error),
-        }
-        let mut text = vec![0; 4096];
-        let length = DiskFile(file.try_clone()?).read_at(0, &mut text)?;
-        let text = String::from_utf8_lossy(&text[..length]).into_owned();
-        Ok(Some((Box::new(DiskLock(file)), text)))
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        lock(options.open(path)?)
     }
 
     fn network(&self, path: &Path) -> io::Result<Option<&'static str>> {
@@ -192,7 +221,7 @@ impl Media for DiskMedia {
     }
 }
 
-fn is_missing(error: &io::Error) -> bool {
+pub(super) fn is_missing(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory

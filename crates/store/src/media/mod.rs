@@ -2,18 +2,36 @@
 //!
 //! Only the durability path goes through [`Media`]: shards, log, MANIFEST, tables, the folders that hold them. Every
 //! sync names its [`Site`], so that a test can switch each one off and show that it is needed.
+//!
+//! A store is opened on a medium that is [rooted](Media::rooted) in its folder: the one door to its files. What a
+//! stranger or an accident may have put there (links out of the store, pipes, devices, files of absurd size) is refused
+//! there, with a [`Refusal`], and nothing of it is opened, followed or written.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use isochrony_segment::{free_memory, has_free_memory};
+
 mod disk;
+#[cfg(target_os = "linux")]
+mod forks;
+#[cfg(not(target_os = "linux"))]
+#[path = "forks_inherited.rs"]
+mod forks;
+pub mod limits;
 mod platform;
+mod refusal;
+mod rooted;
+pub mod rooted_paths;
 pub mod sim;
+mod sparse;
 
 pub use disk::DiskMedia;
 pub(crate) use platform::host_name;
+pub use refusal::Refusal;
+pub use rooted::RootedDisk;
 
 /// This machine's disks.
 #[must_use]
@@ -156,10 +174,21 @@ pub trait Volume: Send + Sync + fmt::Debug {
 
 /// A file system.
 pub trait Media: Send + Sync + fmt::Debug {
+    /// This medium for the files of the store in the folder `root`. `root` itself is resolved as the system does, each
+    /// time. Below it no link is followed, and only regular files and folders are opened or made; everything else,
+    /// and every path that leads out of `root`, is refused, and so is a file with several names if it is to be written.
+    fn rooted(&self, root: &Path) -> Arc<dyn Media>;
     /// Opens a file.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>>;
     /// What is at `path`; `None` if nothing.
     fn stat(&self, path: &Path) -> io::Result<Option<Kind>>;
+    /// As [`stat`](Self::stat), with the bytes that the file system keeps for a file: less where it has holes.
+    fn stat_allocated(&self, path: &Path) -> io::Result<Option<(Kind, u64)>> {
+        Ok(self.stat(path)?.map(|kind| match kind {
+            Kind::File(len) => (kind, len),
+            Kind::Folder => (kind, 0),
+        }))
+    }
     /// Names in a folder, in no order.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
     /// Makes one folder; its parent must exist. `false` if it was there.
@@ -182,6 +211,10 @@ pub trait Media: Send + Sync + fmt::Debug {
     fn lock(&self, path: &Path) -> io::Result<Option<(Box<dyn MediaLock>, String)>>;
     /// Name of the network file system that `path` is on, if it is.
     fn network(&self, path: &Path) -> io::Result<Option<&'static str>>;
+    /// As [`network`](Self::network), for a file that is open, whose path may be gone by now.
+    fn network_of(&self, file: &dyn MediaFile) -> io::Result<Option<&'static str>> {
+        file.as_os_file().map_or(Ok(None), platform::network_of)
+    }
     /// Identity of the running system: changes when it restarts.
     fn boot_id(&self) -> String;
     /// Whether a thread may work on it on its own; a simulation wants every call in a known order.
@@ -189,14 +222,27 @@ pub trait Media: Send + Sync + fmt::Debug {
         true
     }
 
-    /// Reads a whole file; `None` if there is none.
-    fn read(&self, path: &Path) -> io::Result<Option<Vec<u8>>> {
+    /// Reads a whole file of at most `limit` bytes (see [`limits`]), for which there is memory; `None` if there is none.
+    fn read(&self, path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
         let file = match self.open(path, Access::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let mut bytes = vec![0; usize::try_from(file.len()?).map_err(io::Error::other)?];
+        let len = file.len()?;
+        if len > limit {
+            let path = path.to_path_buf();
+            return Err(Refusal::TooLong { path, len, limit }.into());
+        }
+        if !has_free_memory(len) {
+            let path = path.to_path_buf();
+            let free = free_memory();
+            return Err(Refusal::NoMemory { path, len, free }.into());
+        }
+        let mut bytes = Vec::new();
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        bytes.try_reserve_exact(len)?;
+        bytes.resize(len, 0);
         let mut filled = 0;
         while filled < bytes.len() {
             match file.read_at(filled as u64, &mut bytes[filled..])? {
@@ -224,7 +270,29 @@ pub trait Media: Send + Sync + fmt::Debug {
         Ok(missing)
     }
 
-    /// Removes a file, or a folder with all in it; nothing there is fine.
+    /// Copies a file to a new one; inside the kernel, which shares blocks where it can, if the system has the files. Holes
+    /// stay holes then.
+    fn copy(&self, from: &Path, to: &Path) -> io::Result<Arc<dyn MediaFile>> {
+        let source = self.open(from, Access::Read)?;
+        let copy = self.open(to, Access::CreateNew)?;
+        if let (Some(source), Some(copy)) = (source.as_os_file(), copy.as_os_file()) {
+            sparse::copy(source, copy)?;
+        } else {
+            let mut part = vec![0; 64 << 10];
+            let mut at = 0;
+            loop {
+                let count = source.read_at(at, &mut part)?;
+                if count == 0 {
+                    break;
+                }
+                copy.write_at(at, &part[..count])?;
+                at += count as u64;
+            }
+        }
+        Ok(copy)
+    }
+
+    /// Removes a file, or a folder with all in it; nothing there is fine. Of a link only the link is removed.
     fn remove_all(&self, path: &Path) -> io::Result<()> {
         match self.stat(path)? {
             None => Ok(()),

@@ -28,8 +28,18 @@ pub(crate) fn host_name() -> String {
 /// 9p and virtiofs share a host's folder without coherent locks, so they count as network.
 #[cfg(target_os = "linux")]
 pub(super) fn network(path: &Path) -> io::Result<Option<&'static str>> {
-    let magic = rustix::fs::statfs(path)?.f_type as u64 & 0xffff_ffff;
-    Ok(match magic {
+    Ok(network_name(&rustix::fs::statfs(path)?))
+}
+
+/// As [`network`], for an open file.
+#[cfg(target_os = "linux")]
+pub(super) fn network_of(file: &std::fs::File) -> io::Result<Option<&'static str>> {
+    Ok(network_name(&rustix::fs::fstatfs(file)?))
+}
+
+#[cfg(target_os = "linux")]
+fn network_name(volume: &rustix::fs::StatFs) -> Option<&'static str> {
+    match volume.f_type as u64 & 0xffff_ffff {
         0x6969 => Some("NFS"),
         0xff53_4d42 | 0xfe53_4d42 | 0x517b => Some("SMB/CIFS"),
         0x0102_1997 => Some("9p"),
@@ -38,12 +48,18 @@ pub(super) fn network(path: &Path) -> io::Result<Option<&'static str>> {
         0x5346_414f | 0x6b41_4653 => Some("AFS"),
         0x4750_4653 => Some("GPFS"),
         _ => None,
-    })
+    }
 }
 
 /// The network file system that `path` is on, if it is on one: not known here.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn network(_path: &Path) -> io::Result<Option<&'static str>> {
+    Ok(None)
+}
+
+/// As [`network`], for an open file.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn network_of(_file: &std::fs::File) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 

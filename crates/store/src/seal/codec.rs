@@ -135,6 +135,24 @@ impl Codec {
         }
     }
 
+    /// The codec that [`metadata`](Self::metadata) describes.
+    pub(super) fn from_metadata(codec: &Value) -> Option<Self> {
+        let configuration = &codec["configuration"];
+        let codec = match codec["name"].as_str()? {
+            "zstd" => Self::Zstd {
+                level: i32::try_from(configuration["level"].as_i64()?).ok()?,
+            },
+            "blosc" => Self::Blosc {
+                compressor: BloscCompressor::ALL
+                    .into_iter()
+                    .find(|one| configuration["cname"] == one.name())?,
+                level: u8::try_from(configuration["clevel"].as_u64()?).ok()?,
+            },
+            _ => return None,
+        };
+        codec.check().is_ok().then_some(codec)
+    }
+
     /// As `zarr.json` names it.
     pub(super) fn metadata(&self, sample_bytes: usize) -> Value {
         match self {

@@ -19,13 +19,14 @@ use crate::backend::Backend;
 use crate::engine::crc;
 use crate::engine::io::IoContext;
 use crate::error::StoreError;
-use crate::layout::flat::Flat;
+use crate::layout::flat::{Flat, parse_index};
+use crate::layout::shard::{HEADER_LEN, ShardHeader};
 use crate::layout::{shard_file, zarr};
 use crate::media::{Access, Media, MediaFile, Site};
-use crate::meta::SignalMeta;
 use crate::op::Op;
 use crate::state::SignalState;
 use crate::store::Store;
+use crate::version::FileVersion;
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
@@ -96,7 +97,10 @@ impl Store {
         let media = engine.media();
         let (tmp, path) = engine.new_tmp();
         let written = match codec {
-            Some(codec) => write_sealed(media, &path, &state, &samples, codec),
+            Some(codec) => {
+                let version = FileVersion::of_replacement(&tmp);
+                write_sealed(media, &path, &state, &samples, version, codec)
+            }
             None => write_flat(&**media, &path, &state, &samples),
         };
         let queued = written.and_then(|bytes| {
@@ -151,8 +155,10 @@ pub(crate) fn checksums_after_gap(
 }
 
 /// `zarr.json` of a sealed array.
-fn sealed_array(meta: &SignalMeta, end: i64, codec: Codec) -> Value {
-    let mut array = zarr::data_array(meta, end);
+fn sealed_array(state: &SignalState, version: FileVersion, codec: Codec) -> Value {
+    let meta = &state.meta;
+    let mut array = zarr::data_array(meta, state.end);
+    array["attributes"]["isochrony"] = zarr::data_identity(state.id, version);
     let shard = meta.chunk_samples * SHARD_CHUNKS;
     array["chunk_grid"]["configuration"]["chunk_shape"] = json!([shard]);
     let sharding = &mut array["codecs"][0]["configuration"];
@@ -163,19 +169,39 @@ fn sealed_array(meta: &SignalMeta, end: i64, codec: Codec) -> Value {
     array
 }
 
+/// What `zarr.json` of a sealed array must say. Only the file itself knows how hard the samples were compressed, which
+/// makes no difference to who reads them; `found` is what it says now.
+pub(crate) fn described(state: &SignalState, found: Option<&[u8]>) -> Value {
+    let found: Option<Value> = found.and_then(|found| serde_json::from_slice(found).ok());
+    let stated = found
+        .as_ref()
+        .and_then(|found| Codec::from_metadata(&found["codecs"][0]["configuration"]["codecs"][1]));
+    let codec = stated
+        .filter(|codec| codec.name() == state.meta.codec)
+        .or_else(|| state.meta.codec.parse().ok())
+        .unwrap_or_default();
+    let mut array = sealed_array(state, state.data.array(), codec);
+    // Stores of earlier versions do not say whose the array is.
+    if found.is_some_and(|found| found["attributes"]["isochrony"].is_null()) {
+        array["attributes"] = json!({});
+    }
+    array
+}
+
 /// Writes the array into a new folder and syncs it; gives its bytes.
 fn write_sealed(
     media: &Arc<dyn Media>,
     path: &Path,
     state: &SignalState,
     samples: &StoredSamples<'_>,
+    version: FileVersion,
     codec: Codec,
 ) -> Result<u64, StoreError> {
     let undecodable = |reason: String| StoreError::Undecodable {
         path: path.to_path_buf(),
         reason,
     };
-    let metadata = sealed_array(&state.meta, state.end, codec);
+    let metadata = sealed_array(state, version, codec);
     let parsed: ArrayMetadata =
         serde_json::from_value(metadata.clone()).map_err(|error| undecodable(error.to_string()))?;
     let encoder = Arc::new(MemoryStore::new());
@@ -208,8 +234,17 @@ fn write_sealed(
             .get(&key)
             .map_err(|error| undecodable(error.to_string()))?
         {
-            let file = out.open(number, bytes.len() as u64)?;
-            file.write(0, &bytes)?;
+            let header = ShardHeader {
+                signal: state.id.0,
+                shard: number,
+                version,
+            };
+            let (body, index) = behind_header(&bytes)
+                .ok_or_else(|| undecodable("the encoder's index is no index".into()))?;
+            let file = out.open(number, HEADER_LEN + bytes.len() as u64)?;
+            file.write(0, &header.encode())?;
+            file.write(HEADER_LEN, body)?;
+            file.write(HEADER_LEN + body.len() as u64, &index)?;
             file.close()?;
             encoder
                 .erase(&key)
@@ -217,6 +252,24 @@ fn write_sealed(
         }
     }
     out.finish(&metadata)
+}
+
+/// A shard with its index at the end as it is to lie behind a header: its chunks, and the index that finds them there.
+fn behind_header(shard: &[u8]) -> Option<(&[u8], Vec<u8>)> {
+    let index_len = usize::try_from(Flat::index_len(SHARD_CHUNKS)).ok()?;
+    let (body, index) = shard.split_at_checked(shard.len().checked_sub(index_len)?)?;
+    let mut moved = Vec::with_capacity(index.len());
+    for (offset, length) in parse_index(index)? {
+        // Chunks that are left out have neither.
+        let offset = match offset {
+            u64::MAX => u64::MAX,
+            offset => offset.checked_add(HEADER_LEN)?,
+        };
+        moved.extend(offset.to_le_bytes());
+        moved.extend(length.to_le_bytes());
+    }
+    moved.extend(crc32c::crc32c(&moved).to_le_bytes());
+    Some((body, moved))
 }
 
 /// Writes the array flat into a new folder and syncs it; gives its bytes.

@@ -322,7 +322,7 @@ impl Signal {
             let border = (at / shard + 1).saturating_mul(shard);
             let stop = border.min(range.end);
             let count = usize::try_from(stop - at).unwrap_or(usize::MAX);
-            let read = || backend.read(id, at, count);
+            let read = || backend.read(&self.state, at, count);
             let buffer = match &self.lease {
                 Some(lease) => lease.within(&range, read)?,
                 None => read()?,

@@ -15,10 +15,11 @@ use std::sync::Arc;
 
 pub use gaps::{Gap, GapTable};
 pub use rows::{EventTable, FitTable, PointTable, RunTable};
-pub use tables::{EVENTS, FIT, GAPS, POINTS, RUNS, Table};
+pub use tables::{EVENTS, FIT, GAPS, POINTS, RUNS, TABLES, Table};
 
 use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
+use crate::version::DataVersion;
 
 /// Which tables changed since [`SignalState::mark_saved`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,6 +52,8 @@ pub struct SignalState {
     pub fit: FitTable,
     /// Provenance, discontinuities, annotations.
     pub events: EventTable,
+    /// Which bytes the samples are.
+    pub data: Arc<DataVersion>,
     /// Counts changes: two states of one signal with the same number are the same.
     pub seq: u64,
     changed: Changed,
@@ -70,6 +73,7 @@ impl SignalState {
             points: PointTable::default(),
             fit: FitTable::default(),
             events: EventTable::default(),
+            data: Arc::default(),
             seq: 0,
             changed: Changed::default(),
         }
@@ -97,6 +101,12 @@ impl SignalState {
             }
             Op::Gap { start, end, .. } => {
                 if 0 <= *start && start < end {
+                    // A gap behind the end takes nothing away.
+                    if *start < self.end {
+                        let (length, taken) =
+                            (self.meta.shard_samples(), *start..*end.min(&self.end));
+                        Arc::make_mut(&mut self.data).take_away(taken, length);
+                    }
                     self.gaps.set_gap(*start..*end);
                     self.changed.gaps = true;
                 }
@@ -124,15 +134,28 @@ impl SignalState {
                 self.events.reserve(*event);
                 self.changed.events = true;
             }
-            Op::ReplaceData { codec, .. } if *codec != self.meta.codec => {
-                Arc::make_mut(&mut self.meta).codec.clone_from(codec);
+            Op::ReplaceData { tmp, codec, .. } => {
+                Arc::make_mut(&mut self.data).replace_array(tmp);
+                if *codec != self.meta.codec {
+                    Arc::make_mut(&mut self.meta).codec.clone_from(codec);
+                }
             }
+            Op::ReplaceShard { shard, tmp, .. } => {
+                Arc::make_mut(&mut self.data).replace_shard(*shard, tmp);
+            }
+            Op::Data { data, .. } => self.data = Arc::new((**data).clone()),
+            Op::WriteMark {
+                shard,
+                mark,
+                synced,
+                ..
+            } => Arc::make_mut(&mut self.data).set_mark(*shard, *mark, *synced),
             // Whether the signal exists is the catalogue's business; samples, checksums and files are the engine's.
             Op::Remove { .. }
             | Op::Samples { .. }
             | Op::Crc { .. }
-            | Op::ReplaceShard { .. }
-            | Op::ReplaceData { .. } => {}
+            | Op::Tables { .. }
+            | Op::SmallTables { .. } => {}
         }
     }
 

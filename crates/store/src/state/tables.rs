@@ -18,6 +18,8 @@ pub const POINTS: &str = "timebase/points";
 pub const FIT: &str = "timebase/fit";
 /// Folder of the table of events: id, start, end, `text_offset`, `text_length`.
 pub const EVENTS: &str = "events/table";
+/// All tables. Their order is that of their numbers in a log.
+pub const TABLES: [&str; 5] = [GAPS, RUNS, POINTS, FIT, EVENTS];
 
 /// One table: `rows.len()` is a multiple of `columns`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +73,18 @@ impl SignalState {
             events: true,
         };
         self.tables_of(all)
+    }
+
+    /// All tables but that of gaps.
+    #[must_use]
+    pub(crate) fn tables_but_gaps(&self) -> Vec<Table> {
+        self.tables_of(Changed {
+            gaps: false,
+            runs: true,
+            points: true,
+            fit: true,
+            events: true,
+        })
     }
 
     /// The tables that changed since [`mark_saved`](Self::mark_saved).

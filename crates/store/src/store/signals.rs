@@ -81,6 +81,7 @@ impl Store {
                 return Err(StoreError::SignalExists { name: name.into() });
             }
             engine.queue(Op::Remove { id: old })?;
+            self.shared.mark_removed(old);
         }
         let id = engine.new_id();
         let name = name.to_owned();
@@ -131,7 +132,9 @@ impl Store {
             .gate
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        engine.queue(Op::Remove { id })
+        engine.queue(Op::Remove { id })?;
+        self.shared.mark_removed(id);
+        Ok(())
     }
 
     /// A temporary signal that is not listed and vanishes when dropped; see [`Scratch`].

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, Span};
@@ -18,12 +18,20 @@ pub(crate) struct ShardFile {
     pub(crate) path: PathBuf,
 }
 
-/// Finds the files of a signal's samples; keeps the last one.
+/// One that was found, and may have been closed since.
+#[derive(Debug)]
+struct OpenedFile {
+    file: Weak<dyn MediaFile>,
+    path: PathBuf,
+}
+
+/// Finds the files of a signal's samples; remembers the last one. The store keeps it open while it is among those used
+/// last: there may be more scans than a process may have files open.
 #[derive(Debug)]
 pub(crate) struct Files {
     signal: Signal,
     flat: Flat,
-    last: Option<(u64, Option<ShardFile>)>,
+    last: Option<(u64, Option<OpenedFile>)>,
 }
 
 impl Files {
@@ -49,17 +57,26 @@ impl Files {
 
     /// The file of a shard that has the samples of a span; None if it must be decoded.
     pub(crate) fn shard(&mut self, span: &Span) -> Result<Option<ShardFile>, StoreError> {
-        if let Some((shard, file)) = &self.last
+        if let Some((shard, known)) = &self.last
             && *shard == span.shard
         {
-            return Ok(file.clone());
+            match known {
+                None => return Ok(None),
+                Some(known) => {
+                    if let Some(file) = known.file.upgrade() {
+                        let path = known.path.clone();
+                        return Ok(Some(ShardFile { file, path }));
+                    }
+                }
+            }
         }
         let backend = &self.signal.shared().backend;
         let (id, size) = (self.signal.id(), self.signal.dtype().size() as u64);
         let start = span.shard * self.flat.shard_bytes() + span.offset - self.flat.payload_start;
         // Opens the shard and looks at its index; that the samples are there is for who reads them to see.
-        backend.read(id, (start / size).cast_signed(), 1)?;
-        let file = backend.shard_file(id, span.shard)?;
+        let state = self.signal.state();
+        backend.read(state, (start / size).cast_signed(), 1)?;
+        let file = backend.shard_file(state, span.shard)?;
         let file = match file {
             Some(file) => Some(ShardFile {
                 file,
@@ -67,7 +84,11 @@ impl Files {
             }),
             None => None,
         };
-        self.last = Some((span.shard, file.clone()));
+        let known = file.as_ref().map(|shard| OpenedFile {
+            file: Arc::downgrade(&shard.file),
+            path: shard.path.clone(),
+        });
+        self.last = Some((span.shard, known));
         Ok(file)
     }
 }

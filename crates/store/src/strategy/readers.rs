@@ -20,6 +20,7 @@ use super::reading::Reading;
 use super::requests::{Attempt, Requests};
 use super::ring::{self, Ring};
 use super::system::Process;
+use crate::engine::io::failed;
 use crate::error::StoreError;
 use crate::selection::Stretch;
 use crate::signal::Signal;
@@ -75,10 +76,9 @@ impl Readers {
     ) -> Result<Arc<Self>, StoreError> {
         let mut reading = Reading::foresee(signal, parts, strategy);
         let at_once = at_once.max(1);
-        let no_thread = |source| StoreError::Io {
-            action: "begin a thread that reads",
-            path: signal.shared().backend.path().to_owned(),
-            source,
+        let no_thread = |source| {
+            let path = signal.shared().backend.path();
+            failed(source, "begin a thread that reads", path)
         };
         let together = match reading.used {
             Some(Strategy::Readahead) => Together::Twice(Wanted::new(at_once)),

@@ -76,7 +76,7 @@ fn foreseen(
                 let why = "it lies on no disk that could be mapped";
                 return (Some(Strategy::Read), Some(why.into()));
             }
-            if let Ok(Some(network)) = backend.media().network(&shard.path) {
+            if let Ok(Some(network)) = backend.media().network_of(&*shard.file) {
                 let why = format!("files on {network} are not mapped");
                 return (Some(Strategy::Read), Some(why));
             }

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use isochrony_segment::Buffer;
 use rustix::io::Errno;
@@ -176,7 +176,8 @@ pub(super) struct Requests {
     files: Files,
     /// Past the page cache.
     direct: bool,
-    last: Option<(u64, Arc<File>)>,
+    /// The store keeps it open, unless too many scans have one.
+    last: Option<(u64, Weak<File>)>,
 }
 
 impl Requests {
@@ -269,14 +270,26 @@ impl Requests {
         };
         if let Some((number, file)) = &self.last
             && *number == span.shard
+            && let Some(file) = file.upgrade()
         {
-            return Ok(Ok((file.clone(), shard.path)));
+            return Ok(Ok((file, shard.path)));
         }
+        self.close();
         Ok(self.open(&shard).map(|file| {
             let file = Arc::new(file);
-            self.last = Some((span.shard, file.clone()));
+            let signal = self.files.signal();
+            let sources = signal.shared().backend.sources();
+            sources.keep_open(signal.id(), &file);
+            self.last = Some((span.shard, Arc::downgrade(&file)));
             (file, shard.path)
         }))
+    }
+
+    fn close(&mut self) {
+        let last = self.last.take();
+        if let Some(file) = last.and_then(|(_, file)| file.upgrade()) {
+            self.files.signal().shared().backend.sources().close(&file);
+        }
     }
 
     /// Opens a shard once more; says why not.
@@ -287,7 +300,8 @@ impl Requests {
         if !self.direct {
             return (known.try_clone()).map_err(|error| format!("its file: {error}"));
         }
-        match system::open_direct(&shard.path) {
+        let media = self.files.signal().shared().backend.media();
+        match system::open_direct(&*media, &shard.path) {
             Ok(file) if is_same(known, &file) => Ok(file),
             Ok(_) => Err("its file is being replaced".into()),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) => Err(format!(
@@ -295,6 +309,12 @@ impl Requests {
             )),
             Err(error) => Err(format!("the file system refuses O_DIRECT: {error}")),
         }
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

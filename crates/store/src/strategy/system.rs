@@ -11,6 +11,8 @@ use std::sync::Mutex;
 
 use isochrony_segment::{Buffer, BufferKind};
 
+use crate::media::{Access, Media};
+
 /// The process that began something: one that is forked off has none of its threads and no part in its io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process(u32);
@@ -142,16 +144,19 @@ pub(crate) fn page_size() -> usize {
 
 /// Opens a file for reading past the page cache.
 #[cfg(target_os = "linux")]
-pub(super) fn open_direct(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options()
-        .read(true)
-        .custom_flags(libc::O_DIRECT)
-        .open(path)
+pub(super) fn open_direct(media: &dyn Media, path: &Path) -> io::Result<File> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    let file = media.open(path, Access::Read)?;
+    let Some(file) = file.as_os_file() else {
+        return Err(io::Error::from(io::ErrorKind::Unsupported));
+    };
+    // A duplicate shares the flag; nobody else has this opening of the file.
+    fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT)?;
+    file.try_clone()
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn open_direct(_path: &Path) -> io::Result<File> {
+pub(super) fn open_direct(_media: &dyn Media, _path: &Path) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 

@@ -1,12 +1,24 @@
 //! `zarr.json` files against what the engine would write.
+//!
+//! Metadata is published after its commit, so what is only behind is no damage where somebody will bring it up to date:
+//! a writer at work within a second, the next opening for writing after a crash. It is never ahead of the log.
+
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::{Finding, Report, Subject};
+use crate::engine::evidence::Writer;
+use crate::engine::small;
+use crate::engine::tables::{self, TEXT_ARRAY};
 use crate::error::StoreError;
-use crate::layout::zarr;
-use crate::media::Media;
+use crate::layout::{self, zarr};
+use crate::media::{Kind, Media, limits};
+use crate::state::{EVENTS, GAPS};
 use crate::store::Store;
+
+/// Bytes of a row of the table of events.
+const EVENT_BYTES: u64 = 40;
 
 const REBUILD: &str = "other programs may misread the data; `--repair` writes it anew";
 
@@ -44,84 +56,381 @@ pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
     extra.map(|key| format!("there is a field {key:?} that nobody of us wrote"))
 }
 
-/// The arrays of a signal that follow from its state alone: path of the folder below the signal's and contents.
-pub(super) fn expected(subject: &Subject<'_>) -> Vec<(&'static str, Value)> {
-    let state = &subject.state;
-    let chunks = state.end / state.meta.chunk_samples.max(1).cast_signed();
-    let mut files = vec![
-        ("", zarr::signal_group(state.id, &state.meta)),
-        ("crc", zarr::crc_array(chunks.max(0).cast_unsigned())),
-    ];
-    if state.meta.codec.is_empty() {
-        files.push(("data", zarr::data_array(&state.meta, state.end)));
-    }
-    files
+/// A `zarr.json` that a signal must have.
+pub(super) struct ExpectedMetadata {
+    /// The folder that it describes, below the signal's.
+    folder: PathBuf,
+    expected: Value,
+    /// How it may differ until it is published.
+    lag: PublishLag,
 }
 
-/// The metadata of a signal's arrays. What is only behind (a writer publishes within a second) is no damage.
+/// How metadata may differ while a commit is not published yet.
+enum PublishLag {
+    /// Not at all.
+    Never,
+    /// Changes of unit, calibration and attributes are missing.
+    Attributes,
+    /// The array is shorter; what it then says. Its length grows with the signal's, one row for so many samples.
+    Samples(Box<dyn Fn(u64) -> Option<Value>>, i64),
+    /// The table has other rows, and may have another geometry for them.
+    Rows(Box<dyn Fn(u64) -> Option<Value>>),
+}
+
+impl ExpectedMetadata {
+    fn new(folder: impl Into<PathBuf>, expected: Value, lag: PublishLag) -> Self {
+        Self {
+            folder: folder.into(),
+            expected,
+            lag,
+        }
+    }
+
+    /// Of a level of the views, which follow commits at their own pace.
+    pub(super) fn view(folder: PathBuf, expected: Value) -> Self {
+        let of = expected.clone();
+        let lag = match expected["shape"].is_array() {
+            true => PublishLag::Rows(Box::new(move |rows| {
+                let mut described = of.clone();
+                described["shape"][0] = rows.into();
+                Some(described)
+            })),
+            false => PublishLag::Never,
+        };
+        Self::new(folder, expected, lag)
+    }
+
+    pub(super) fn path(&self, subject: &Subject<'_>) -> PathBuf {
+        subject.folder.join(&self.folder).join("zarr.json")
+    }
+
+    pub(super) fn expected(&self) -> &Value {
+        &self.expected
+    }
+
+    /// The same, if only its length differs from what `found` says.
+    fn with_length_of(&self, found: &Value) -> Option<(u64, Value)> {
+        let rows = found["shape"][0].as_u64()?;
+        let at = match &self.lag {
+            PublishLag::Samples(at, _) | PublishLag::Rows(at) => at(rows)?,
+            _ => return None,
+        };
+        compare(found.to_string().as_bytes(), &at)
+            .is_none()
+            .then_some((rows, at))
+    }
+}
+
+/// All that describes a signal to other programs.
+///
+/// # Errors
+/// What the store says that has no such signal any more.
+pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, StoreError> {
+    let state = &subject.state;
+    let is_compact = subject.backend.is_compact(state.id)?;
+    let meta = &state.meta;
+    let chunk = meta.chunk_samples.max(1).cast_signed();
+    let group = || zarr::group(serde_json::Map::new());
+    let own = zarr::signal_group(state.id, meta, is_compact.then(|| small::described(state)));
+    let mut files = vec![ExpectedMetadata::new("", own, PublishLag::Attributes)];
+    if !is_compact {
+        files.push(ExpectedMetadata::new(
+            "timebase",
+            group(),
+            PublishLag::Never,
+        ));
+        files.push(ExpectedMetadata::new(
+            "crc",
+            zarr::crc_array((state.end / chunk).max(0).cast_unsigned()),
+            PublishLag::Samples(Box::new(|rows| Some(zarr::crc_array(rows))), chunk),
+        ));
+    }
+    if meta.codec.is_empty() {
+        let of = (**meta).clone();
+        let at = move |rows: u64| Some(zarr::data_array(&of, i64::try_from(rows).ok()?));
+        files.push(ExpectedMetadata::new(
+            "data",
+            zarr::data_array(meta, state.end),
+            PublishLag::Samples(Box::new(at), 1),
+        ));
+    } else {
+        let found = subject
+            .media
+            .read(&subject.folder.join("data/zarr.json"), limits::METADATA)
+            .ok()
+            .flatten();
+        let sealed = crate::seal::described(state, found.as_deref());
+        files.push(ExpectedMetadata::new("data", sealed, PublishLag::Never));
+    }
+    for (name, _) in tables::arrays() {
+        let file = format!("{name}/c/0/0");
+        // Of a compact signal only the table of gaps is an array, once there are any.
+        let has_gaps = || {
+            let lies_there = subject.media.stat(&subject.folder.join(&file));
+            !state.gaps.is_empty() || matches!(lies_there, Ok(Some(_)))
+        };
+        let is_array = !is_compact || (name == GAPS && has_gaps());
+        files.extend(
+            is_array
+                .then(|| table(subject, name, &file, name))
+                .flatten(),
+        );
+    }
+    let text = subject.folder.join(TEXT_ARRAY).join("c/0");
+    if matches!(subject.media.stat(&text), Ok(Some(Kind::File(_)))) {
+        files.push(ExpectedMetadata::new("events", group(), PublishLag::Never));
+        // As many rows as the text carries: that file is the one that counts.
+        let carried = subject.media.read(&text, limits::TABLE).ok().flatten();
+        let carried = carried.and_then(|bytes| tables::decode(TEXT_ARRAY, &bytes).ok());
+        files.extend(carried.and_then(|text| {
+            let at = |rows| tables::description(EVENTS, rows);
+            let rows = at(text.attachment.len() as u64 / EVENT_BYTES)?;
+            Some(ExpectedMetadata::new(
+                EVENTS,
+                rows,
+                PublishLag::Rows(Box::new(at)),
+            ))
+        }));
+        files.extend(table(
+            subject,
+            TEXT_ARRAY,
+            &format!("{TEXT_ARRAY}/c/0"),
+            TEXT_ARRAY,
+        ));
+    }
+    Ok(files)
+}
+
+/// The description of a table's array, as its file lies there; none if the file cannot be read, which is found elsewhere.
+fn table(
+    subject: &Subject<'_>,
+    folder: &str,
+    file: &str,
+    name: &'static str,
+) -> Option<ExpectedMetadata> {
+    let bytes = subject
+        .media
+        .read(&subject.folder.join(file), limits::TABLE)
+        .ok()?;
+    let row_bytes = match name {
+        TEXT_ARRAY => 1,
+        _ => 8 * crate::state::Table::columns_of(name)? as u64,
+    };
+    let rows = match bytes {
+        Some(bytes) => tables::decode(name, &bytes).ok()?.rows.len() as u64 / row_bytes,
+        None => 0,
+    };
+    let at = move |rows| tables::description(name, rows);
+    let expected = at(rows)?;
+    Some(ExpectedMetadata::new(
+        folder,
+        expected,
+        PublishLag::Rows(Box::new(at)),
+    ))
+}
+
+/// The metadata of a signal's arrays.
 pub(super) fn signal(subject: &mut Subject<'_>) -> Result<(), StoreError> {
-    for (array, expected) in expected(subject) {
-        let path = subject.folder.join(array).join("zarr.json");
-        let found = subject.media.read(&path);
-        let Ok(Some(bytes)) = found else {
+    for description in expected(subject)? {
+        judge(subject, &description)?;
+    }
+    events(subject)
+}
+
+/// Compares one file with what it must say.
+pub(super) fn judge(
+    subject: &mut Subject<'_>,
+    description: &ExpectedMetadata,
+) -> Result<(), StoreError> {
+    let path = description.path(subject);
+    let settled = subject.round.writer == Writer::Closed;
+    let Ok(Some(bytes)) = subject.media.read(&path, limits::METADATA) else {
+        // What came since the last checkpoint may not have been published yet.
+        let due = match subject.round.writer {
+            Writer::Closed => true,
+            Writer::Alive => subject.round.base.contains_key(&subject.state.id),
+            Writer::Crashed => false,
+        };
+        if due {
             let what = format!("{} is missing", path.display());
             subject.add("missing_metadata", path, None, what, REBUILD, true);
-            continue;
-        };
-        if let Some(difference) = compare(&bytes, &expected) {
-            if !is_behind(&bytes, &expected) {
-                let what = format!("{} was changed: {difference}", path.display());
-                subject.add("foreign_metadata", path, None, what, REBUILD, true);
-            } else if array == "data" && !being_written(subject) {
-                let what = format!("{} is behind: {difference}", path.display());
-                subject.add("stale_metadata", path, None, what, REBUILD, true);
-            }
         }
+        return Ok(());
+    };
+    let Some(difference) = compare(&bytes, &description.expected) else {
+        return Ok(());
+    };
+    let found: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let length = description.with_length_of(&found);
+    let behind = match (&description.lag, &length) {
+        (PublishLag::Samples(..), Some((rows, _))) => {
+            *rows < description.expected["shape"][0].as_u64().unwrap_or(0)
+        }
+        (PublishLag::Rows(_), Some(_)) => true,
+        _ => false,
+    };
+    if !settled && is_explained(subject, description, &found, length.map(|(rows, _)| rows))? {
+        return Ok(());
+    }
+    let (code, what) = match behind {
+        true => (
+            "stale_metadata",
+            format!("{} is behind: {difference}", path.display()),
+        ),
+        false => (
+            "foreign_metadata",
+            format!("{} was changed: {difference}", path.display()),
+        ),
+    };
+    subject.add(code, path, None, what, REBUILD, true);
+    Ok(())
+}
+
+/// Whether a difference is that of a commit that is not published yet, or of one that came since the signal was looked at.
+fn is_explained(
+    subject: &Subject<'_>,
+    description: &ExpectedMetadata,
+    found: &Value,
+    length: Option<u64>,
+) -> Result<bool, StoreError> {
+    let id = subject.state.id;
+    match (&description.lag, length) {
+        (PublishLag::Never, _) | (PublishLag::Samples(..) | PublishLag::Rows(_), None) => Ok(false),
+        (PublishLag::Attributes, _) => {
+            let (got, want) = (&found["attributes"], &description.expected["attributes"]);
+            let same = |key: &str| got["isochrony"][key] == want["isochrony"][key];
+            let fixed = ["kind", "format", "id", "dtype"].into_iter().all(same);
+            Ok(fixed && found["node_type"] == "group" && found["zarr_format"] == 3)
+        }
+        (PublishLag::Rows(_), Some(_)) => Ok(true),
+        (PublishLag::Samples(_, samples), Some(rows)) => {
+            let rows = i64::try_from(rows).unwrap_or(i64::MAX);
+            let least = match subject.round.writer {
+                Writer::Alive => subject.round.base.get(&id).map_or(0, |end| end / samples),
+                _ => 0,
+            };
+            let mut end = subject.state.end;
+            if rows > end / samples && subject.round.writer == Writer::Alive {
+                subject.backend.refresh()?;
+                end = subject.backend.state(id)?.end;
+            }
+            Ok((least..=end / samples).contains(&rows))
+        }
+    }
+}
+
+/// The rows of events that other programs read against those that we do.
+fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
+    let read = |file: &str, name: &str| {
+        let bytes = subject
+            .media
+            .read(&subject.folder.join(file), limits::TABLE)
+            .ok()??;
+        tables::decode(name, &bytes).ok()
+    };
+    let Some(text) = read(&format!("{TEXT_ARRAY}/c/0"), TEXT_ARRAY) else {
+        return Ok(());
+    };
+    let path = subject.folder.join(EVENTS).join("c/0/0");
+    let what = match read(&format!("{EVENTS}/c/0/0"), EVENTS) {
+        Some(rows) if rows.rows == text.attachment => return Ok(()),
+        // One is written after the other.
+        Some(rows) if rows.sequence != text.sequence && subject.round.writer != Writer::Closed => {
+            return Ok(());
+        }
+        None if text.attachment.is_empty() || subject.round.writer != Writer::Closed => {
+            return Ok(());
+        }
+        Some(rows) => format!(
+            "{} has {} rows, and not those that {TEXT_ARRAY} holds ({})",
+            path.display(),
+            rows.rows.len() / 40,
+            text.attachment.len() / 40
+        ),
+        None => format!("{} is missing or cannot be read", path.display()),
+    };
+    let mend = "other programs see other events than isochrony; `--repair` writes the table anew";
+    subject.add("stale_events", path, None, what, mend, true);
+    Ok(())
+}
+
+/// The store's own group, and the plain groups between it and its signals.
+pub(super) fn groups(
+    store: &Store,
+    media: &dyn Media,
+    folders: &[PathBuf],
+    writer: Writer,
+    report: &mut Report,
+) -> Result<(), StoreError> {
+    let root = store.path();
+    let group = |path: &Path, expected: &Value| {
+        let found = group(media, path, expected);
+        // One that was killed may not have come to write it; the next opening for writing does.
+        found.filter(|_| writer != Writer::Crashed || !matches!(media.stat(path), Ok(None)))
+    };
+    let uuid = store.uuid()?;
+    let own = zarr::store_group(&uuid, serde_json::Map::new());
+    report.findings.extend(group(&root.join("zarr.json"), &own));
+    let engine = layout::engine_folder(root);
+    let mut above: Vec<&Path> = folders
+        .iter()
+        .flat_map(|folder| folder.ancestors().skip(1))
+        .filter(|folder| folder.starts_with(root) && *folder != root)
+        // A killed writer may have left a signal in staging, which is no group.
+        .filter(|folder| !folder.starts_with(&engine))
+        .collect();
+    above.sort_unstable();
+    above.dedup();
+    let plain = zarr::group(serde_json::Map::new());
+    for folder in above {
+        let found = group(&folder.join("zarr.json"), &plain);
+        report.findings.extend(found);
     }
     Ok(())
 }
 
-/// Whether a writer, this process or another, will bring the metadata up to date within a second.
-pub(super) fn being_written(subject: &Subject<'_>) -> bool {
-    let root = subject.backend.path();
-    subject.backend.is_writable()
-        || crate::engine::lock::is_held(&*subject.media, root).unwrap_or(true)
+fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
+    let (code, what) = match media.read(path, limits::METADATA) {
+        Ok(Some(bytes)) => (
+            "foreign_metadata",
+            format!(
+                "{} was changed: {}",
+                path.display(),
+                compare(&bytes, expected)?
+            ),
+        ),
+        Ok(None) => ("missing_metadata", format!("{} is missing", path.display())),
+        Err(error) => (
+            "missing_metadata",
+            format!("{} cannot be read: {error}", path.display()),
+        ),
+    };
+    Some(Finding {
+        code,
+        signal: None,
+        range: None,
+        civil: None,
+        what,
+        mend: REBUILD.into(),
+        repairable: true,
+        path: path.into(),
+    })
 }
 
-/// Whether the only difference is a length that is too short.
-fn is_behind(bytes: &[u8], expected: &Value) -> bool {
-    let Ok(mut found) = serde_json::from_slice::<Value>(bytes) else {
-        return false;
-    };
-    let shorter = match (found["shape"][0].as_u64(), expected["shape"][0].as_u64()) {
-        (Some(found), Some(expected)) => found < expected,
-        _ => false,
-    };
-    if shorter {
-        found["shape"] = expected["shape"].clone();
+/// The bytes of a group as it must be, with what attributes users gave it.
+pub(super) fn mended_group(
+    store: &Store,
+    media: &dyn Media,
+    path: &Path,
+) -> Result<Value, StoreError> {
+    let found = media.read(path, limits::METADATA).ok().flatten();
+    let user = found
+        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
+        .and_then(|json| json.get("attributes")?.as_object().cloned())
+        .unwrap_or_default();
+    if path == store.path().join("zarr.json") {
+        return Ok(zarr::store_group(&store.uuid()?, user));
     }
-    shorter && compare(found.to_string().as_bytes(), expected).is_none()
-}
-
-/// The store's own group.
-pub(super) fn store(store: &Store, media: &dyn Media, report: &mut Report) {
-    let path = store.path().join("zarr.json");
-    let Ok(uuid) = store.uuid() else { return };
-    let expected = zarr::store_group(&uuid, serde_json::Map::new());
-    let difference = match media.read(&path) {
-        Ok(Some(bytes)) => compare(&bytes, &expected),
-        _ => Some("it is missing".into()),
-    };
-    if let Some(difference) = difference {
-        report.findings.push(Finding {
-            code: "foreign_metadata",
-            signal: None,
-            range: None,
-            civil: None,
-            what: format!("{}: {difference}", path.display()),
-            mend: REBUILD.into(),
-            repairable: true,
-            path,
-        });
-    }
+    let user = user.into_iter().filter(|(key, _)| key != "isochrony");
+    Ok(zarr::group(user.collect()))
 }

@@ -8,10 +8,13 @@
 //! turns samples that no longer exist into gaps, with an event that says so. It never changes a sample: where a
 //! checksum does not match, only a copy of the file helps.
 
+mod lost;
 pub(crate) mod metadata;
+mod note;
 mod repair;
+mod rounds;
 mod samples;
-mod tables;
+pub(crate) mod tables;
 mod views;
 
 use std::ops::Range;
@@ -21,20 +24,18 @@ use std::sync::Arc;
 use isochrony_time::Fixed;
 
 use crate::backend::Backend;
-use crate::engine::io::IoContext;
-use crate::engine::open::is_store;
-use crate::engine::{rebuild, table_files, vanished};
+use crate::engine::{rebuild, table_files};
 use crate::error::StoreError;
-use crate::layout::{ENGINE, IDENTITY, manifest_file, parse_identity};
-use crate::media::{Kind, Media};
-use crate::names::Pattern;
-use crate::op::SignalId;
+use crate::layout::manifest_file;
+use crate::media::Media;
 use crate::options::Mode;
 use crate::signal::Signal;
 use crate::state::SignalState;
 use crate::store::Store;
 
-pub use repair::repair;
+pub use lost::Loss;
+pub use repair::{repair, repair_on};
+use rounds::VerifyPass;
 
 /// What to look at.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -78,6 +79,8 @@ pub struct Report {
     /// Samples that were read but have no checksum to be compared with, so nobody can tell whether they are as they were
     /// written. Those appended since the last checkpoint are among them; closing a store checkpoints it.
     pub unchecked: u64,
+    /// What a repair gave up: samples that became a gap, since nothing holds them any more.
+    pub lost: Vec<Loss>,
 }
 
 impl Report {
@@ -97,7 +100,8 @@ pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report,
         Ok(store) => store.verify(options),
         Err(error) => {
             let path = path.as_ref();
-            let finding = match (manifest(&*crate::media::disk(), path)?, error) {
+            let media = crate::media::disk().rooted(path);
+            let finding = match (manifest(&*media, path)?, error) {
                 (Some(finding), _) => finding,
                 (None, error @ StoreError::NotAStore { .. }) => return Err(error),
                 (None, error) => from_error(&error, path.to_path_buf(), None),
@@ -144,11 +148,20 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
             path.clone(),
             "make it readable, or restore it from a copy, and verify again: nothing is known of what is in it",
         ),
-        StoreError::DamagedFile { path, .. } | StoreError::Undecodable { path, .. } => (
+        StoreError::UnexpectedFile { path, .. } => (
+            path.clone(),
+            "move it away and restore what was there from a copy; nothing is known of what was in it",
+        ),
+        StoreError::DamagedFile { path, .. }
+        | StoreError::OversizedFile { path, .. }
+        | StoreError::Undecodable { path, .. } => (
             path.clone(),
             "restore the file from a copy; nothing else holds what it said",
         ),
-        StoreError::MissingTable { path, .. } => (path.clone(), tables::MEND),
+        StoreError::MissingTable { path, .. } | StoreError::WrongTable { path, .. } => {
+            (path.clone(), tables::MEND)
+        }
+        StoreError::LostCommit { path, .. } => (path.clone(), lost::MEND),
         StoreError::MissingFolder { path, .. } => (
             path.clone(),
             "copy it back from another copy of the store; nothing else holds what was in it",
@@ -181,6 +194,7 @@ struct Subject<'a> {
     signal: Signal,
     state: Arc<SignalState>,
     folder: PathBuf,
+    round: &'a VerifyPass,
     report: &'a mut Report,
 }
 
@@ -207,6 +221,26 @@ impl Subject<'_> {
         });
     }
 
+    /// A finding without civil times, where they cannot be trusted.
+    fn add_untimed(
+        &mut self,
+        code: &'static str,
+        (path, range): (PathBuf, Option<Range<i64>>),
+        what: String,
+        mend: &str,
+    ) {
+        self.report.findings.push(Finding {
+            code,
+            path,
+            signal: Some(self.state.name.to_string()),
+            range,
+            civil: None,
+            what,
+            mend: mend.to_owned(),
+            repairable: false,
+        });
+    }
+
     fn civil(&self, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
         if range.is_empty() {
             return None;
@@ -218,146 +252,6 @@ impl Subject<'_> {
     fn fail(&mut self, error: &StoreError) {
         let finding = from_error(error, self.folder.clone(), Some(&self.state.name));
         self.report.findings.push(finding);
-    }
-}
-
-impl Store {
-    /// Looks for damage. Nothing is changed; a store that is being written may be looked at, too.
-    ///
-    /// # Errors
-    /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. What is wrong with the
-    /// store is in the report.
-    pub fn verify(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
-        let report = self.look(options)?;
-        // Files that are missing because the store is gone are no damage, and not to be repaired.
-        vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
-        Ok(report)
-    }
-
-    fn look(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
-        let pattern = options.signals.as_deref().map(Pattern::new).transpose()?;
-        let shared = self.shared();
-        let backend = &shared.backend;
-        let media = backend.media();
-        let mut report = Report::default();
-        for (id, name) in backend.catalogue()? {
-            if pattern
-                .as_ref()
-                .is_some_and(|pattern| !pattern.matches(&name))
-            {
-                continue;
-            }
-            report.signals += 1;
-            if let Err(error) = self.verify_signal(id, options, Arc::clone(&media), &mut report) {
-                let folder = backend
-                    .signal_path(id)
-                    .unwrap_or_else(|_| self.path().join(&name));
-                let path = match &error {
-                    StoreError::DamagedTable { table, .. } => table_path(&folder, table),
-                    _ => folder,
-                };
-                report.findings.push(from_error(&error, path, Some(&name)));
-            }
-        }
-        if pattern.is_none() {
-            metadata::store(self, &*media, &mut report);
-            let orphans = self.orphans(&*media, &mut report);
-            shared.backend.explain("verify", orphans)?;
-        }
-        Ok(report)
-    }
-
-    fn verify_signal(
-        &self,
-        id: SignalId,
-        options: &VerifyOptions,
-        media: Arc<dyn Media>,
-        report: &mut Report,
-    ) -> Result<(), StoreError> {
-        let shared = self.shared();
-        let signal = Signal::load(shared, id)?;
-        let before = report.findings.len();
-        let mut subject = Subject {
-            backend: &shared.backend,
-            media,
-            state: Arc::clone(signal.state()),
-            folder: shared.backend.signal_path(id)?,
-            signal,
-            report,
-        };
-        metadata::signal(&mut subject)?;
-        if !tables::tables(&mut subject)? {
-            // Samples in gaps that are not known any more would be judged, and their checksums recorded.
-            return Ok(());
-        }
-        samples::shards(&mut subject)?;
-        if options.deep {
-            samples::checksums(&mut subject)?;
-        }
-        // Views of samples that are lost or not what they were would differ, too; rebuilding them would hide that.
-        let sound = !subject.report.findings[before..]
-            .iter()
-            .any(|finding| finding.range.is_some());
-        if sound {
-            views::views(&mut subject, &shared.views, options.deep)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Folders that look like signals but that no commit knows.
-    fn orphans(&self, media: &dyn Media, report: &mut Report) -> Result<(), StoreError> {
-        let backend = &self.shared().backend;
-        let mut known = std::collections::HashSet::new();
-        for (id, _) in backend.catalogue()? {
-            known.insert(backend.signal_path(id)?);
-        }
-        let root = std::path::absolute(self.path()).at("look at", self.path())?;
-        let mut open = vec![root.clone()];
-        while let Some(folder) = open.pop() {
-            for name in media.list(&folder).at("list", &folder)? {
-                let path = folder.join(&name);
-                if name == ENGINE
-                    || known.contains(&path)
-                    || !matches!(media.stat(&path), Ok(Some(Kind::Folder)))
-                {
-                    continue;
-                }
-                let identity = media.read(&path.join(IDENTITY)).ok().flatten();
-                let looks = identity.as_deref().and_then(parse_identity).is_some()
-                    || media
-                        .read(&path.join("zarr.json"))
-                        .ok()
-                        .flatten()
-                        .is_some_and(|bytes| metadata::is_signal(&bytes));
-                if is_store(media, &path)? {
-                    report.findings.push(Finding {
-                        code: "nested_store",
-                        signal: None,
-                        range: None,
-                        civil: None,
-                        what: format!("{} is another store inside this one", path.display()),
-                        mend: "move it away: it is neither verified nor shown with this one".into(),
-                        repairable: false,
-                        path,
-                    });
-                } else if looks {
-                    report.findings.push(Finding {
-                        code: "orphan_signal",
-                        signal: path.strip_prefix(&root).ok().map(|name| name.display().to_string()),
-                        range: None,
-                        civil: None,
-                        what: format!("{} looks like a signal, but no commit knows of it", path.display()),
-                        mend: "if it was copied here, import it or copy the whole store; else move it away".into(),
-                        repairable: false,
-                        path,
-                    });
-                } else {
-                    open.push(path);
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,21 +1,28 @@
 //! Mending what can be mended without guessing.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use super::metadata::ExpectedMetadata;
+use super::rounds::VerifyPass;
 use super::samples::{self, Sum, check, check_tail};
-use super::{Finding, Report, Subject, VerifyOptions, manifest, metadata};
+use super::{Finding, Report, Subject, VerifyOptions, lost, manifest, metadata, note};
 use crate::engine::io::{IoContext, replace_file};
 use crate::engine::{SAMPLES_LOST, rebuild};
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
+use crate::layout::mark::{MarkSlots, WriteMark};
+use crate::layout::shard::{HeaderBlock, ShardHeader};
 use crate::layout::{tmp_folder, zarr};
-use crate::media::{Access, Site};
+use crate::media::{Access, Media, Site};
 use crate::op::Op;
 use crate::options::Mode;
 use crate::signal::Signal;
+use crate::state::SignalState;
 use crate::store::Store;
 
 /// Repairs the store at `path`, even one that does not open: a MANIFEST that is damaged or lost is written anew from the
@@ -28,20 +35,34 @@ pub fn repair(
     path: impl AsRef<Path>,
     options: &VerifyOptions,
 ) -> Result<(Report, Report), StoreError> {
-    let path = &std::path::absolute(&path).at("look at", path.as_ref())?;
-    let media = crate::media::disk();
+    repair_on(path.as_ref(), options, crate::media::disk())
+}
+
+/// Repairs a store on any medium.
+///
+/// # Errors
+/// As [`repair`].
+pub fn repair_on(
+    path: &Path,
+    options: &VerifyOptions,
+    around: Arc<dyn Media>,
+) -> Result<(Report, Report), StoreError> {
+    let path = &std::path::absolute(path).at("look at", path)?;
+    let media = around.rooted(path);
     let lost = manifest(&*media, path)?;
     if lost.as_ref().is_some_and(|finding| finding.repairable) {
         rebuild::rebuild(&*media, path)?;
     }
-    let (mut before, after) = match Store::open(path, Mode::ReadWrite) {
+    let (mut before, after) = match Store::open_on(path, Mode::ReadWrite, Arc::clone(&around)) {
         Ok(store) => {
-            let reports = store.repair(options)?;
-            store.close()?;
-            reports
+            let (before, mut after) = store.repair_unfinished(options)?;
+            finish(&store, path, &mut after);
+            (before, after)
         }
-        // A log that waits to be replayed into a file that is gone.
-        Err(StoreError::MissingSamples { .. }) => give_up_lost(path, options)?,
+        // A log that waits to be replayed into a file that is gone, or that lost a commit.
+        Err(StoreError::MissingSamples { .. } | StoreError::LostCommit { .. }) => {
+            give_up_lost(path, options, around)?
+        }
         Err(error) if is_damage(&error) => {
             let report = Report {
                 findings: vec![super::from_error(&error, path.clone(), None)],
@@ -57,20 +78,102 @@ pub fn repair(
     Ok((before, after))
 }
 
-/// Recovers a store from which files are gone that the last writer wrote to, and repairs it.
-fn give_up_lost(path: &Path, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
-    let before = super::verify(path, options)?;
-    let store = Store::open_giving_up_lost(path)?;
+/// Recovers a store of which files or commits are gone that the last writer left, and repairs it.
+fn give_up_lost(
+    path: &Path,
+    options: &VerifyOptions,
+    around: Arc<dyn Media>,
+) -> Result<(Report, Report), StoreError> {
+    let reader = Store::open_on(path, Mode::Read, Arc::clone(&around))?;
+    let before = reader.verify(options)?;
+    let media = around.rooted(path);
+    let known = lost::reported(&reader)?;
+    drop(reader);
+    note::write(&*media, path, &known)?;
+    // On a full disk nothing becomes a gap, and the next repair begins as this one did.
+    let store = Store::open_giving_up_lost(path, around)?;
+    let (lost, reported) = (lost::since(&store, &known), lost::known(&store));
+    let mut after = match rest_of_repair(&store, &before, options) {
+        Ok(after) => after,
+        Err(error) => {
+            // What recovery gave up is reported now, what the rest may have given up by the next repair.
+            let mut after = Report {
+                findings: vec![unfinished(&error, path)],
+                lost,
+                ..Report::default()
+            };
+            // Without doubt about the rest, nothing of which is committed, there is nothing else to report.
+            let rolled_back = store.shared().rollback();
+            let closed = store.close();
+            let noted = match rolled_back {
+                Ok(()) => note::remove(&*media, path),
+                Err(_) => note::replace(&*media, path, &reported),
+            };
+            for done in [closed, noted] {
+                let failure = done.err();
+                after
+                    .findings
+                    .extend(failure.map(|error| unfinished(&error, path)));
+            }
+            return Ok((before, after));
+        }
+    };
+    finish(&store, path, &mut after);
+    Ok((before, after))
+}
+
+/// What recovery leaves to do.
+fn rest_of_repair(
+    store: &Store,
+    before: &Report,
+    options: &VerifyOptions,
+) -> Result<Report, StoreError> {
     let shared = store.shared();
-    // Recovery knows nothing of views: they still show what is a gap by now.
+    // Recovery knows nothing of views: they still show what is a gap by now. What it did not give up, since the log does not
+    // speak of it, becomes one below.
     for finding in &before.findings {
-        if let ("missing_shard" | "truncated_shard", Some(name)) = (finding.code, &finding.signal) {
+        if let ("missing_shard" | "truncated_shard" | "lost_commit", Some(name)) =
+            (finding.code, &finding.signal)
+            && is_given_up(store, name, finding)?
+        {
             shared.views.rebuild(&shared.backend, store.id_of(name)?)?;
         }
+        if finding.code == "lost_commit" {
+            store.mend(finding)?;
+        }
     }
-    let (_, after) = store.repair(options)?;
-    store.close()?;
-    Ok((before, after))
+    Ok(store.repair_unfinished(options)?.1)
+}
+
+/// Whether what a finding names is a gap.
+fn is_given_up(store: &Store, name: &str, finding: &Finding) -> Result<bool, StoreError> {
+    let signal = store.signal(name)?;
+    Ok((finding.range.as_ref())
+        .is_none_or(|range| signal.gaps().missing_within(range.clone()) == range.end - range.start))
+}
+
+/// Closes a repaired store. What was given up is told also if that fails.
+fn finish(store: &Store, path: &Path, after: &mut Report) {
+    let media = store.shared().backend.media();
+    // The note goes last: whoever is killed before leaves the next repair to report what was lost.
+    for done in [store.close(), note::remove(&*media, path)] {
+        if let Err(error) = done {
+            after.findings.push(unfinished(&error, path));
+        }
+    }
+}
+
+/// What kept a repair from being finished after it had changed something.
+fn unfinished(error: &StoreError, path: &Path) -> Finding {
+    Finding {
+        mend: "what is said to be repaired stays so; mend this, and repair again".into(),
+        ..super::from_error(error, path.into(), None)
+    }
+}
+
+/// Whether mending it makes samples a gap.
+fn gives_up(finding: &Finding) -> bool {
+    finding.repairable && matches!(finding.code, "missing_shard" | "truncated_shard")
 }
 
 /// Whether an error of opening says what is wrong with the store, rather than with the attempt.
@@ -80,7 +183,12 @@ fn is_damage(error: &StoreError) -> bool {
         StoreError::DamagedFile { .. }
             | StoreError::DamagedTable { .. }
             | StoreError::MissingTable { .. }
+            | StoreError::WrongTable { .. }
+            | StoreError::WrongShard { .. }
             | StoreError::MissingFolder { .. }
+            | StoreError::UnexpectedFile { .. }
+            | StoreError::OversizedFile { .. }
+            | StoreError::LostCommit { .. }
     )
 }
 
@@ -89,19 +197,53 @@ impl Store {
     ///
     /// Rebuilt are metadata, views, checksums that are missing (also of samples that count as
     /// [`unchecked`](Report::unchecked)) and shard indices; samples whose file is gone become
-    /// gaps, each with an event of the kind `samples_lost`. No sample is changed.
+    /// gaps, each with an event of the kind `samples_lost`, and are told in [`lost`](Report::lost) of the second report.
+    /// No sample is changed.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`], and what commits may say.
     pub fn repair(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
+        let (before, mut after) = self.repair_unfinished(options)?;
+        let media = self.shared().backend.media();
+        if let Err(error) = note::remove(&*media, self.path()) {
+            after.findings.push(unfinished(&error, self.path()));
+        }
+        Ok((before, after))
+    }
+
+    /// As [`repair`](Self::repair); its note stays.
+    fn repair_unfinished(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
         let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
-        let before = self.verify(options)?;
+        engine.publish();
+        let before = self.verify_settled(options)?;
+        let known = lost::reported(self)?;
+        if before.findings.iter().any(gives_up) {
+            let media = self.shared().backend.media();
+            note::write(&*media, self.path(), &known)?;
+        }
         for finding in before.findings.iter().filter(|finding| finding.repairable) {
             self.mend(finding)?;
         }
         self.commit(true)?;
-        // Only now are lost samples a gap: a file that is whole again would hide that they are lost.
+        // From here on what was given up is a gap, and told whatever happens.
+        let lost = lost::since(self, &known);
+        let mut after = match self.complete(&before, options) {
+            Ok(report) => report,
+            Err(error) if lost.is_empty() => return Err(error),
+            Err(error) => Report {
+                findings: vec![unfinished(&error, self.path())],
+                ..Report::default()
+            },
+        };
+        after.lost = lost;
+        Ok((before, after))
+    }
+
+    /// What a repair does once lost samples are a gap, and what it leaves.
+    fn complete(&self, before: &Report, options: &VerifyOptions) -> Result<Report, StoreError> {
+        let engine = self.shared().backend.engine("repair")?;
+        // Only now: a file that is whole again would hide that samples are lost.
         for finding in before.findings.iter().filter(|finding| finding.repairable) {
             if finding.code == "truncated_shard" {
                 self.lengthen(finding)?;
@@ -109,38 +251,49 @@ impl Store {
         }
         engine.sum_tails();
         engine.checkpoint()?;
-        Ok((before, self.verify(options)?))
+        self.verify_settled(options)
     }
 
     fn mend(&self, finding: &Finding) -> Result<(), StoreError> {
         let shared = self.shared();
         let engine = shared.backend.engine("repair")?;
         let Some(name) = &finding.signal else {
-            let user = Map::new();
-            let group = zarr::store_group(&self.uuid()?, user);
+            let media = shared.backend.media();
+            let group = metadata::mended_group(self, &*media, &finding.path)?;
             return self.write_metadata(&finding.path, &group);
         };
         let id = self.id_of(name)?;
         let signal = Signal::load(shared, id)?;
         let mut report = Report::default();
+        let round = VerifyPass::settled();
         let subject = Subject {
             backend: &shared.backend,
             media: shared.backend.media(),
             state: signal.state().clone(),
             folder: shared.backend.signal_path(id)?,
             signal,
+            round: &round,
             report: &mut report,
         };
         match (finding.code, &finding.range) {
             ("missing_metadata" | "foreign_metadata" | "stale_metadata", _) => {
-                for (array, value) in metadata::expected(&subject) {
-                    let path = subject.folder.join(array).join("zarr.json");
+                let mut described = metadata::expected(&subject)?;
+                let views = shared.views.descriptions(&shared.backend, id)?;
+                let views = views.into_iter();
+                described.extend(views.map(|(folder, json)| ExpectedMetadata::view(folder, json)));
+                for description in described {
+                    let path = description.path(&subject);
                     if path == finding.path {
-                        self.write_metadata(&path, &value)?;
+                        self.write_metadata(&path, description.expected())?;
                     }
                 }
                 Ok(())
             }
+            ("lost_commit", None) => {
+                let ops = checksums_at_gaps(&subject)?;
+                ops.into_iter().try_for_each(|op| engine.queue(op))
+            }
+            ("stale_events", _) => engine.rewrite_tables(id),
             ("stale_views", _) => shared.views.rebuild(&shared.backend, id),
             ("missing_checksum", Some(range)) => {
                 let ops = missing_checksums(&subject, range)?;
@@ -157,6 +310,11 @@ impl Store {
 
     fn write_metadata(&self, path: &std::path::Path, value: &Value) -> Result<(), StoreError> {
         let media = self.shared().backend.media();
+        // A repair that was interrupted may have taken the folder away, to build anew what was in it.
+        if let Some(folder) = path.parent() {
+            let made = media.make_folders(self.path(), folder);
+            made.at("create", folder)?;
+        }
         let tmp = tmp_folder(self.path()).join("zarr-repair");
         replace_file(&*media, &tmp, path, &zarr::to_bytes(value), None)
     }
@@ -202,7 +360,9 @@ impl Store {
         }
         // Cut within its head, it holds no sample, and nothing speaks against the only index that there is.
         if have < flat.payload_start {
-            file.write_at(0, &flat.index()).at("write", path)?;
+            let (head, mark) = head(signal.state(), first);
+            let head = flat.marked_head(&head, mark);
+            file.write_at(0, &head).at("write", path)?;
         }
         file.set_len(need).at("extend", path)?;
         file.sync(Site::ReplacementFile).at("sync", path)
@@ -223,7 +383,7 @@ impl Store {
             .at("open", &finding.path)?;
         let (length, size) = (meta.chunk_samples.cast_signed(), meta.dtype.size());
         let mut bytes = vec![0; flat.chunk_bytes as usize];
-        let mut proved = 0;
+        let (mut proved, mut unproved) = (0, 0);
         for first in (range.start..range.end).step_by(length.cast_unsigned() as usize) {
             let offset = flat.payload_start + (first - range.start).cast_unsigned() * size as u64;
             let part = &mut bytes[..length.min(range.end - first).cast_unsigned() as usize * size];
@@ -232,15 +392,26 @@ impl Store {
             match check_any(subject, first, part)? {
                 Sum::Right => proved += 1,
                 Sum::Wrong(..) => return Ok(()),
-                Sum::Missing(_) | Sum::Empty => {}
+                Sum::Missing(_) => unproved += 1,
+                Sum::Empty => {}
             }
         }
-        // Where no chunk has a checksum, the rest of the shard's head tells: zeros up to the payload.
-        let mut head = vec![0; (flat.payload_start - Flat::index_len(flat.chunks)) as usize];
-        file.read_at(Flat::index_len(flat.chunks), &mut head)
-            .at("read", &finding.path)?;
-        if proved > 0 || head.iter().all(|byte| *byte == 0) {
-            file.write_at(0, &flat.index()).at("write", &finding.path)?;
+        // Where no chunk has a checksum, the rest of the shard's head tells: whose it is, and zeros up to the payload.
+        let mut head = vec![0; flat.payload_start as usize];
+        file.read_at(0, &mut head).at("read", &finding.path)?;
+        let marks = flat.marks(&head);
+        let rest = match flat.header(&head) {
+            HeaderBlock::Header(_) if marks != MarkSlots::default() => flat.marked_head_len(),
+            HeaderBlock::Header(_) => flat.head_len(),
+            _ => Flat::index_len(flat.chunks),
+        };
+        if proved > 0 || head[rest as usize..].iter().all(|byte| *byte == 0) {
+            let (head, mark) = self::head(&subject.state, range.start);
+            // A mark that is missing may tell of samples that are.
+            let is_proved = unproved == 0 && proved > 0;
+            let mark = mark.filter(|mark| is_proved && !marks.include(*mark));
+            let head = flat.marked_head(&head, mark);
+            file.write_at(0, &head).at("write", &finding.path)?;
             file.sync(Site::ReplacementFile).at("sync", &finding.path)?;
         }
         Ok(())
@@ -293,6 +464,17 @@ impl Store {
     }
 }
 
+/// Header and write mark of the flat shard that holds sample `index`.
+fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
+    let shard = (index / state.meta.shard_samples()).cast_unsigned();
+    let header = ShardHeader {
+        signal: state.id.0,
+        shard,
+        version: state.data.file(shard),
+    };
+    (header, state.data.mark(shard).map(|mark| mark.last))
+}
+
 /// Compares a chunk, full or cut short by the signal's end, with its checksum.
 fn check_any(subject: &Subject<'_>, first: i64, bytes: &mut [u8]) -> Result<Sum, StoreError> {
     let meta = &subject.state.meta;
@@ -322,6 +504,29 @@ fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op
                 chunk: chunk.cast_unsigned(),
                 crc,
             });
+        }
+    }
+    Ok(ops)
+}
+
+/// Operations that record the checksums of chunks with a gap in them anew. A lost commit may have made or filled that gap
+/// without its checksums.
+fn checksums_at_gaps(subject: &Subject<'_>) -> Result<Vec<Op>, StoreError> {
+    let state = &subject.state;
+    let length = state.meta.chunk_samples.max(1).cast_signed();
+    let size = state.meta.dtype.size();
+    let full = state.end / length;
+    let edges = state.gaps.iter().flat_map(|gap| [gap.start, gap.end() - 1]);
+    let chunks: BTreeSet<i64> = edges.map(|index| index / length).collect();
+    let mut bytes = vec![0; length.cast_unsigned() as usize * size];
+    let mut ops = Vec::new();
+    for chunk in chunks.into_iter().filter(|chunk| *chunk < full) {
+        bytes.fill(0);
+        samples::read_valid(subject, chunk * length..(chunk + 1) * length, &mut bytes)?;
+        let chunk = chunk.cast_unsigned();
+        if let Sum::Wrong(_, crc) = check(subject, chunk, &mut bytes)? {
+            let id = state.id;
+            ops.push(Op::Crc { id, chunk, crc });
         }
     }
     Ok(ops)

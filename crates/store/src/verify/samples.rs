@@ -3,15 +3,16 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use super::Subject;
+use super::{Finding, Subject, from_error};
 use crate::engine::crc;
+use crate::engine::io::failed;
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::layout::shard_file;
 use crate::media::{Access, Kind};
 
 /// Where a shard of a signal lies and which samples it must hold.
-pub(super) struct Expected {
+pub(super) struct ExpectedShard {
     pub(super) path: PathBuf,
     /// Its part of the index axis.
     pub(super) range: Range<i64>,
@@ -23,7 +24,7 @@ const LOST: &str =
     "restore the file from a copy; or let `--repair` mark the lost samples as a gap, with an event";
 
 /// The shards that hold at least one sample.
-pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<Expected>, StoreError> {
+pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedShard>, StoreError> {
     let state = &subject.state;
     let length = sealed_shard(subject)
         .unwrap_or(subject.backend.shard_samples(state.id)?)
@@ -48,7 +49,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<Expected>, StoreErro
         };
         if last > range.start {
             let shard = shard.cast_unsigned();
-            shards.push(Expected {
+            shards.push(ExpectedShard {
                 path: path_of(subject, shard)?,
                 used: ((last - range.start) * size).cast_unsigned(),
                 range: range.clone(),
@@ -86,7 +87,7 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let is_flat = subject.state.meta.codec.is_empty();
     let size = subject.state.meta.dtype.size() as u64;
     for expected in expected(subject)? {
-        let Expected {
+        let ExpectedShard {
             path, range, used, ..
         } = expected;
         let length = match subject.media.stat(&path) {
@@ -102,11 +103,7 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
                 continue;
             }
             Err(source) => {
-                subject.fail(&StoreError::Io {
-                    action: "look at",
-                    path,
-                    source,
-                });
+                subject.fail(&failed(source, "look at", &path));
                 continue;
             }
         };
@@ -154,11 +151,7 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
                 subject.add("damaged_index", path, Some(range), what, mend, true);
             }
             Ok(IndexKind::Flat) => {}
-            Err(source) => subject.fail(&StoreError::Io {
-                action: "read",
-                path,
-                source,
-            }),
+            Err(source) => subject.fail(&failed(source, "read", &path)),
         }
     }
     Ok(())
@@ -225,8 +218,11 @@ pub(super) fn check_tail(
 }
 
 /// Chunks against their checksums, and whether all can be read. Chunks of files that are missing, cut off or
-/// without an index were named before and are left out.
-pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
+/// without an index were named before and are left out. With `only`, those alone that have a sample in it.
+pub(super) fn checksums(
+    subject: &mut Subject<'_>,
+    only: Option<&[Range<i64>]>,
+) -> Result<(), StoreError> {
     let known: Vec<Range<i64>> = subject
         .report
         .findings
@@ -245,6 +241,7 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let size = state.meta.dtype.size();
     let mut bytes = vec![0; length.cast_unsigned() as usize * size];
     let mut missing: Option<Range<i64>> = None;
+    let mut unreadable: Option<Finding> = None;
     let mut at = 0;
     while at < state.end {
         crate::interrupt::look("compare checksums")?;
@@ -259,10 +256,11 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
         let range = at..(at + length).min(state.end);
         let chunk = (at / length).cast_unsigned();
         at = range.end;
-        if known
-            .iter()
-            .any(|known| known.start < range.end && range.start < known.end)
-        {
+        let in_any = |ranges: &[Range<i64>]| {
+            let mut ranges = ranges.iter();
+            ranges.any(|part| part.start < range.end && range.start < part.end)
+        };
+        if in_any(&known) || only.is_some_and(|only| !in_any(only)) {
             continue;
         }
         let part = &mut bytes[..(range.end - range.start).cast_unsigned() as usize * size];
@@ -292,7 +290,15 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
             (range.end - range.start - missing).cast_unsigned()
         };
         let (sum, known) = if range.end - range.start == length {
-            (check(subject, chunk, part)?, range)
+            match check(subject, chunk, part) {
+                Ok(sum) => (sum, range),
+                Err(error) if is_of_file(&error) => {
+                    subject.report.unchecked += valid(range.clone());
+                    add_unreadable(subject, &mut unreadable, &error, range);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
         } else {
             let (sum, end) = check_tail(subject, range.start, part)?;
             subject.report.unchecked += valid(end..range.end);
@@ -326,7 +332,44 @@ pub(super) fn checksums(subject: &mut Subject<'_>) -> Result<(), StoreError> {
         }
     }
     add_missing(subject, missing);
+    subject.report.findings.extend(unreadable);
     Ok(())
+}
+
+/// Whether an error says what is wrong with a file, rather than with the store or with looking at it.
+fn is_of_file(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Io { .. }
+            | StoreError::UnexpectedFile { .. }
+            | StoreError::OversizedFile { .. }
+            | StoreError::DamagedFile { .. }
+    )
+}
+
+/// Notes a chunk whose checksum cannot be read: with its range, so that later looks are at the same chunks. Chunks that
+/// follow each other become one finding.
+fn add_unreadable(
+    subject: &mut Subject<'_>,
+    last: &mut Option<Finding>,
+    error: &StoreError,
+    range: Range<i64>,
+) {
+    let name = subject.state.name.to_string();
+    let mut finding = from_error(error, subject.folder.join("crc"), Some(&name));
+    let whole = match last.take() {
+        Some(last) if last.path == finding.path => {
+            let start = last.range.map_or(range.start, |range| range.start);
+            start..range.end
+        }
+        other => {
+            subject.report.findings.extend(other);
+            range
+        }
+    };
+    finding.civil = subject.civil(&whole);
+    finding.range = Some(whole);
+    *last = Some(finding);
 }
 
 fn add_missing(subject: &mut Subject<'_>, range: Option<Range<i64>>) {
@@ -365,7 +408,7 @@ pub(super) fn read_valid(
             None => range.end,
         };
         let count = (stop - at).cast_unsigned() as usize;
-        let buffer = subject.backend.read(subject.state.id, at, count)?;
+        let buffer = subject.backend.read(&subject.state, at, count)?;
         let from = (at - range.start).cast_unsigned() as usize * size;
         bytes[from..from + count * size].copy_from_slice(buffer.bytes());
         at = stop;

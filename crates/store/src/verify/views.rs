@@ -1,7 +1,9 @@
 //! Views against samples.
 
-use super::Subject;
+use super::{Subject, from_error, metadata};
+use crate::engine::evidence::Writer;
 use crate::error::StoreError;
+use crate::views::files::FOLDER;
 use crate::views::keeper::Keeper;
 
 const REBUILD: &str = "plots may show something else than the samples; `--repair` builds them anew";
@@ -12,11 +14,22 @@ pub(super) fn views(
     keeper: &Keeper,
     deep: bool,
 ) -> Result<(), StoreError> {
+    for (folder, expected) in keeper.descriptions(subject.backend, subject.state.id)? {
+        metadata::judge(subject, &metadata::ExpectedMetadata::view(folder, expected))?;
+    }
     let backend = subject.backend;
-    let found = keeper.examine(backend, subject.state.id, deep)?;
-    if let Some(what) = found {
-        let path = subject.folder.join("views");
-        subject.add("stale_views", path, None, what, REBUILD, true);
+    let settled = subject.round.writer == Writer::Closed;
+    let folder = subject.folder.join(FOLDER);
+    match keeper.examine(backend, subject.state.id, deep, settled) {
+        Ok(None) => {}
+        Ok(Some(what)) => subject.add("stale_views", folder, None, what, REBUILD, true),
+        // Of the views' folder in any case, so that later looks are as deep.
+        Err(error @ (StoreError::UnexpectedFile { .. } | StoreError::OversizedFile { .. })) => {
+            let name = subject.state.name.to_string();
+            let finding = from_error(&error, folder, Some(&name));
+            subject.report.findings.push(finding);
+        }
+        Err(error) => return Err(error),
     }
     Ok(())
 }

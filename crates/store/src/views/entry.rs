@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Builder;
 use super::files::Files;
-use super::record::{Record, add};
+use super::record::{Identity, Record, add};
 use super::stored::StoredSamples;
 use crate::StoreError;
 use crate::backend::Backend;
@@ -153,11 +153,11 @@ impl Entry {
             self.touched.clear();
         }
         if self.fed >= SYNC_EVERY {
-            return self.sync(state.end, boot);
+            return self.sync(state, boot);
         }
         let due = publish && self.published.elapsed() >= PUBLISH_EVERY;
         if due || !self.record.pending.is_empty() {
-            self.publish(state.end, boot)?;
+            self.publish(state, boot)?;
         }
         Ok(())
     }
@@ -170,14 +170,16 @@ impl Entry {
     }
 
     /// Tells other processes how far rows reach.
-    pub(super) fn publish(&mut self, end: i64, boot: &str) -> Result<(), StoreError> {
+    pub(super) fn publish(&mut self, state: &SignalState, boot: &str) -> Result<(), StoreError> {
         let Some(builder) = &self.builder else {
             return Ok(());
         };
+        let built = builder.built().min(state.end);
         let record = Record {
-            built: builder.built().min(end),
+            built,
             boot: boot.to_owned(),
             pending: Vec::new(),
+            of: Some(Identity::new(state, built)),
             ..self.record.clone()
         };
         self.published = Instant::now();
@@ -189,20 +191,31 @@ impl Entry {
         Ok(())
     }
 
+    /// Says of which samples the rows are, where samples behind them changed.
+    pub(super) fn note_samples(&mut self, state: &SignalState) -> Result<(), StoreError> {
+        let now = Identity::new(state, self.record.built);
+        if self.record.built > 0 && self.record.of.is_some_and(|of| of != now) {
+            self.record.of = Some(now);
+            self.record.save(&self.files, true)?;
+        }
+        Ok(())
+    }
+
     /// Makes all rows durable.
-    pub(super) fn sync(&mut self, end: i64, boot: &str) -> Result<(), StoreError> {
+    pub(super) fn sync(&mut self, state: &SignalState, boot: &str) -> Result<(), StoreError> {
         let Some(builder) = &mut self.builder else {
             return Ok(());
         };
         builder.flush(&mut self.files)?;
         self.fed = 0;
-        let built = builder.built().min(end);
+        let built = builder.built().min(state.end);
         let record = Record {
             built,
             synced: built,
             boot: boot.to_owned(),
             pending: Vec::new(),
             stale: Vec::new(),
+            of: Some(Identity::new(state, built)),
         };
         if record != self.record && (record.built > 0 || self.record.built > 0) {
             self.files.sync()?;

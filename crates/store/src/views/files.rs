@@ -19,7 +19,7 @@ use crate::StoreError;
 use crate::engine::io::IoContext;
 use crate::layout::flat::{Flat, Span};
 use crate::layout::zarr;
-use crate::media::{Access, Kind, Media, Site};
+use crate::media::{Access, Kind, Media, Site, limits};
 
 /// Name of the folder inside a signal's.
 pub(crate) const FOLDER: &str = "views";
@@ -242,6 +242,25 @@ impl Files {
         Ok(())
     }
 
+    /// What `zarr.json` must say of every level that is stored when everything up to `built` is, by folder below that
+    /// of views.
+    pub(crate) fn descriptions(&self, built: i64) -> Vec<(PathBuf, serde_json::Value)> {
+        let mut all = Vec::new();
+        for level in 0..LEVELS {
+            let rows = rows_stored(self.dtype, level, built);
+            if rows == 0 {
+                break;
+            }
+            let group = PathBuf::from(bucket(self.dtype, level).to_string());
+            all.push((group, zarr::group(serde_json::Map::new())));
+            all.extend(Array::BOTH.map(|array| {
+                let folder = array.folder(self.dtype, level);
+                (folder, array.metadata(self.dtype, rows))
+            }));
+        }
+        all
+    }
+
     /// Writes `zarr.json` of every level that is stored when everything up to `built` is.
     pub(crate) fn project(&self, built: i64) -> Result<(), StoreError> {
         for level in 0..LEVELS {
@@ -275,7 +294,13 @@ impl Files {
 
     /// Replaces a small file without a sync, unless it holds these bytes already.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-        if self.media.read(path).at("read", path)?.as_deref() == Some(bytes) {
+        if self
+            .media
+            .read(path, limits::METADATA)
+            .at("read", path)?
+            .as_deref()
+            == Some(bytes)
+        {
             return Ok(());
         }
         let tmp = path.with_extension("json.__tmp");

@@ -4,32 +4,31 @@
 //! rows follow. It stands beside the engine, uses only what the engine offers everyone, and can fail without harm:
 //! what it does not know is computed from samples.
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use super::Builder;
 use super::entry::Entry;
-use super::files::Files;
+use super::files::{FOLDER, Files};
 use super::record::{Record, add};
-use super::stored::{StoredSamples, difference};
-use super::{Builder, Source};
 use crate::StoreError;
 use crate::backend::Backend;
+use crate::engine::Engine;
 use crate::media::Media;
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
 /// Views of all signals of a store.
 pub(crate) struct Keeper {
-    media: Arc<dyn Media>,
-    boot: String,
+    pub(super) media: Arc<dyn Media>,
+    pub(super) boot: String,
     entries: Mutex<HashMap<SignalId, Arc<Mutex<Entry>>>>,
     /// Signals that changed since the last commit, or whose record is behind: what commits have to look at.
     active: Mutex<Vec<SignalId>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -49,7 +48,7 @@ impl Keeper {
             &backend.signal_path(state.id)?,
             state.meta.dtype,
         );
-        let record = Record::load(&files)?;
+        let record = Record::load(&files, state)?;
         Ok(Entry {
             files,
             record,
@@ -62,12 +61,21 @@ impl Keeper {
         })
     }
 
-    fn entry(&self, backend: &Backend, id: SignalId) -> Result<Arc<Mutex<Entry>>, StoreError> {
+    pub(super) fn entry(
+        &self,
+        backend: &Backend,
+        id: SignalId,
+    ) -> Result<Arc<Mutex<Entry>>, StoreError> {
         if let Some(entry) = lock(&self.entries).get(&id) {
             return Ok(Arc::clone(entry));
         }
         let entry = Arc::new(Mutex::new(self.load(backend, &*backend.state(id)?)?));
         Ok(Arc::clone(lock(&self.entries).entry(id).or_insert(entry)))
+    }
+
+    /// Forgets a signal that is gone.
+    pub(crate) fn forget(&self, id: SignalId) {
+        lock(&self.entries).remove(&id);
     }
 
     /// Takes note that a signal changes.
@@ -185,13 +193,29 @@ impl Keeper {
         lock(&self.active).extend(active);
     }
 
-    /// Pending changes were forgotten.
-    pub(crate) fn after_rollback(&self) {
+    /// Signals with rows or a record in memory that have pending changes.
+    pub(crate) fn pending(&self, engine: &Engine) -> BTreeSet<SignalId> {
+        let entries = lock(&self.entries);
+        let ids = entries.keys().copied();
+        ids.filter(|id| engine.has_pending_in(*id)).collect()
+    }
+
+    /// Changes of the signals in `pending` were forgotten, some of which were about to be created.
+    pub(crate) fn after_rollback(&self, backend: &Backend, pending: &BTreeSet<SignalId>) {
         // Rows of samples that are gone lie behind the end and do not count; the record names nothing beyond what was
         // committed. Starting from it again is the simplest way to be right.
-        for (_, entry) in self.all() {
+        for id in pending {
+            if matches!(backend.state(*id), Err(StoreError::SignalRemoved { .. })) {
+                lock(&self.entries).remove(id);
+                continue;
+            }
+            let Some(entry) = lock(&self.entries).get(id).cloned() else {
+                continue;
+            };
             let entry = &mut *lock(&entry);
             let touched = std::mem::take(&mut entry.touched);
+            // The record may not say yet which rows of committed samples there are: they are built again.
+            entry.failed |= entry.is_behind();
             if entry.builder.take().is_some() {
                 for range in touched {
                     entry.record.add_stale(range);
@@ -208,10 +232,31 @@ impl Keeper {
                 continue;
             };
             entry.files.moved(&path);
-            if entry.builder.is_some() || !entry.record.pending.is_empty() {
+            if entry.builder.is_some() || entry.failed || !entry.record.pending.is_empty() {
                 entry.builder(backend, &state, &self.boot)?;
                 entry.refresh(backend, &state)?;
-                entry.sync(state.end, &self.boot)?;
+                entry.sync(&state, &self.boot)?;
+            } else if entry.touched.is_empty() {
+                entry.note_samples(&state)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds the rows of signals anew that have rows in files and no record: there was no room to write it. What fails for
+    /// another reason than a full disk is left to `verify`: views are a cache.
+    pub(crate) fn restore_records(&self, backend: &Backend) -> Result<(), StoreError> {
+        for (id, _) in backend.catalogue()? {
+            let Ok(folder) = backend.signal_path(id) else {
+                continue;
+            };
+            let restored = match Record::missing(&*self.media, &folder.join(FOLDER)) {
+                Ok(Some(_)) => self.rebuild(backend, id),
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error @ StoreError::DiskFull { .. }) = restored {
+                return Err(error);
             }
         }
         Ok(())
@@ -226,86 +271,6 @@ impl Keeper {
         entry.files.remove()?;
         entry.record = Record::default();
         entry.builder(backend, &state, &self.boot)?;
-        entry.sync(state.end, &self.boot)
-    }
-
-    /// Looks for rows that do not say what the samples say; reads all samples if `deep`.
-    pub(crate) fn examine(
-        &self,
-        backend: &Backend,
-        id: SignalId,
-        deep: bool,
-    ) -> Result<Option<String>, StoreError> {
-        self.with_source(backend, id, |source, state| {
-            let files = Files::new(
-                Arc::clone(&self.media),
-                &backend.signal_path(id)?,
-                source.dtype,
-            );
-            let record = Record::load(&files)?;
-            if record.built > state.end {
-                let (built, end) = (record.built, state.end);
-                return Ok(Some(format!(
-                    "rows are said to reach to sample {built}, but the signal ends at {end}"
-                )));
-            }
-            let empty = |range: Range<i64>| {
-                state.gaps.missing_within(range.clone()) == range.end - range.start
-            };
-            if let Some(path) = files.missing(source.built, empty)? {
-                return Ok(Some(format!("{} is missing or too short", path.display())));
-            }
-            if !deep || source.built == 0 {
-                return Ok(None);
-            }
-            difference(source)
-        })
-    }
-
-    /// Calls `read` with rows and samples of a signal, both as the open store shows them now.
-    pub(crate) fn with_source<R>(
-        &self,
-        backend: &Backend,
-        id: SignalId,
-        read: impl FnOnce(&Source<'_>, &SignalState) -> Result<R, StoreError>,
-    ) -> Result<R, StoreError> {
-        let state = backend.state(id)?;
-        let samples = StoredSamples::new(backend, &state)?;
-        let dtype = state.meta.dtype;
-        if !backend.is_writable() {
-            let files = Files::new(Arc::clone(&self.media), &backend.signal_path(id)?, dtype);
-            let built = Record::load(&files)?.sound(&self.boot).min(state.end);
-            return read(
-                &Source {
-                    dtype,
-                    built,
-                    rows: &files,
-                    samples: &samples,
-                },
-                &state,
-            );
-        }
-        let entry = self.entry(backend, id)?;
-        let entry = &mut *lock(&entry);
-        entry.files.moved(&backend.signal_path(id)?);
-        if !entry.touched.is_empty() {
-            // Rows are about to show what is not committed and may never be.
-            entry.before_commit(&self.boot)?;
-            entry.renew(backend, &state, &self.boot)?;
-        }
-        let built = match &entry.builder {
-            Some(builder) => builder.built(),
-            None => entry.record.sound(&self.boot),
-        };
-        let built = built.min(state.end);
-        read(
-            &Source {
-                dtype,
-                built,
-                rows: &entry.files,
-                samples: &samples,
-            },
-            &state,
-        )
+        entry.sync(&state, &self.boot)
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod files;
 pub(crate) mod keeper;
 mod level;
 mod levels;
+mod reading;
 pub(crate) mod record;
 mod render;
 mod row;

@@ -1,12 +1,15 @@
 //! How far the rows of a signal can be believed: attributes of `views/zarr.json`.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Map, Value, json};
 
 use super::files::Files;
 use crate::StoreError;
 use crate::engine::io::{IoContext, replace_file};
 use crate::layout::zarr;
-use crate::media::Site;
+use crate::media::{Media, Site, limits};
+use crate::state::SignalState;
 
 const VERSION: u64 = 1;
 /// More ranges than these are kept as the one that contains them.
@@ -28,16 +31,78 @@ pub(crate) struct Record {
     pub(crate) pending: Vec<(i64, i64)>,
     /// Samples in these ranges may have changed since their rows were synced.
     pub(crate) stale: Vec<(i64, i64)>,
+    /// Whose rows they are, and of which of its samples; `None` in records of earlier versions.
+    pub(crate) of: Option<Identity>,
+}
+
+/// Samples that rows were made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The signal.
+    pub(crate) signal: u64,
+    /// Changes when samples below `built` are replaced, taken away or filled in.
+    pub(crate) data: u32,
+}
+
+impl Identity {
+    /// Of the samples `..built` of a signal, as a state shows them.
+    pub(crate) fn new(state: &SignalState, built: i64) -> Self {
+        let shards = built
+            .max(0)
+            .cast_unsigned()
+            .div_ceil(state.meta.shard_samples().cast_unsigned());
+        let missing = state.gaps.missing_within(0..built.min(state.end));
+        let data = state.data.content_of_first(shards);
+        Self {
+            signal: state.id.0,
+            data: crc32c::crc32c_append(data, &missing.to_le_bytes()),
+        }
+    }
 }
 
 impl Record {
-    /// The record of these files; the default one, which trusts nothing, if there is none or it is not understood.
-    pub(crate) fn load(files: &Files) -> Result<Self, StoreError> {
-        let path = files.folder().join("zarr.json");
-        let bytes = files.media().read(&path).at("read", &path)?;
-        Ok(bytes
-            .and_then(|bytes| Self::parse(&bytes))
+    /// The record of these files; the default one, which trusts nothing, if there is none, it is not understood, or it is
+    /// not of these samples.
+    pub(crate) fn load(files: &Files, state: &SignalState) -> Result<Self, StoreError> {
+        let record = Self::read(files)?;
+        Ok(record
+            .filter(|record| record.is_of(state))
             .unwrap_or_default())
+    }
+
+    /// The record of these files, whosever they are.
+    pub(crate) fn read(files: &Files) -> Result<Option<Self>, StoreError> {
+        let path = files.folder().join("zarr.json");
+        let bytes = files
+            .media()
+            .read(&path, limits::METADATA)
+            .at("read", &path)?;
+        Ok(bytes.and_then(|bytes| Self::parse(&bytes)))
+    }
+
+    /// Whether the rows can be those of a signal in this state. Where samples are about to change, the record itself says
+    /// which rows not to believe.
+    pub(crate) fn is_of(&self, state: &SignalState) -> bool {
+        let Some(of) = self.of else { return true };
+        let now = Identity::new(state, self.built);
+        of == now || (of.signal == now.signal && !self.pending.is_empty())
+    }
+
+    /// The path of the record in a folder of views, if rows are there and it is not: other programs then find no group.
+    pub(crate) fn missing(media: &dyn Media, folder: &Path) -> Result<Option<PathBuf>, StoreError> {
+        if media.stat(folder).at("look at", folder)?.is_none() {
+            return Ok(None);
+        }
+        let path = folder.join("zarr.json");
+        let bytes = media.read(&path, limits::METADATA).at("read", &path)?;
+        let is_group = |bytes: &[u8]| {
+            let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+            value["zarr_format"] == 3 && value["node_type"] == "group"
+        };
+        let found = bytes.filter(|bytes| Self::parse(bytes).is_some() && is_group(bytes));
+        let rows = media.list(folder).at("list", folder)?;
+        let rows = rows.iter().any(|name| name.parse::<u64>().is_ok());
+        Ok((rows && found.is_none()).then_some(path))
     }
 
     /// Reads the bytes of `views/zarr.json`.
@@ -64,6 +129,13 @@ impl Record {
                 .iter()
                 .map(pair)
                 .collect::<Option<_>>()?,
+            of: match (own.get("signal"), own.get("data")) {
+                (None, None) => None,
+                (signal, data) => Some(Identity {
+                    signal: signal?.as_u64()?,
+                    data: u32::try_from(data?.as_u64()?).ok()?,
+                }),
+            },
         })
     }
 
@@ -91,10 +163,14 @@ impl Record {
     /// The bytes of `views/zarr.json`.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut attributes = Map::new();
-        let own = json!({
+        let mut own = json!({
             "kind": "views", "version": VERSION, "built": self.built, "synced": self.synced,
             "boot": self.boot, "pending": self.pending, "stale": self.stale,
         });
+        if let Some(of) = &self.of {
+            own["signal"] = of.signal.into();
+            own["data"] = of.data.into();
+        }
         attributes.insert("isochrony".into(), own);
         zarr::to_bytes(&zarr::group(attributes))
     }
@@ -153,6 +229,7 @@ mod tests {
             built: 1024,
             synced: 512,
             boot: "b".into(),
+            of: Some(Identity { signal: 7, data: 9 }),
             ..Record::default()
         };
         record.add_stale((5, 9));
@@ -164,6 +241,37 @@ mod tests {
         assert_eq!(record.trusted("b"), (1024, &[][..]));
         assert_eq!(record.trusted("c"), (512, &[(5, 12), (100, 200)][..]));
         assert_eq!((record.sound("b"), record.sound("c")), (1024, 5));
+    }
+
+    #[test]
+    fn is_believed_of_its_own_signal_and_samples_only() {
+        use crate::op::{Op, SignalId};
+        let meta = crate::options::CreateOptions::new(
+            isochrony_segment::DType::I16,
+            isochrony_time::Rate::from_hz(100).unwrap(),
+        );
+        let state = |id: u64| SignalState::new(SignalId(id), "x", meta.meta("x").unwrap());
+        let id = SignalId(1);
+        let mut now = state(1);
+        now.apply(&Op::End { id, end: 5000 });
+        let mut record = Record {
+            built: 4096,
+            of: Some(Identity::new(&now, 4096)),
+            ..Record::default()
+        };
+        assert!(record.is_of(&now) && !record.is_of(&state(2)));
+        now.apply(&Op::End { id, end: 9000 });
+        assert!(record.is_of(&now));
+        now.apply(&Op::Gap {
+            id,
+            start: 5,
+            end: 9,
+        });
+        assert!(!record.is_of(&now));
+        record.pending.push((0, 10));
+        assert!(record.is_of(&now) && !record.is_of(&state(2)));
+        record.of = None;
+        assert!(record.is_of(&state(2)));
     }
 
     #[test]

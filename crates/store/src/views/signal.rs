@@ -263,7 +263,7 @@ impl Decimated {
         let stretches = shared
             .views
             .with_source(&shared.backend, signal.id(), |source, _| {
-                decimate(source, self.level, measure, range)
+                decimate(source, self.level, measure, range.clone())
             })?;
         let dtype = measure.dtype(signal.dtype());
         let segment = |stretch: super::Stretch| {

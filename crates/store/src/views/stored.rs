@@ -42,7 +42,7 @@ impl Samples for StoredSamples<'_> {
             let most = interrupt::PIECE / self.state.meta.dtype.size() as i64;
             let border = (at / self.shard + 1).saturating_mul(self.shard);
             let stop = stop.min(border).min((at / most + 1).saturating_mul(most));
-            let buffer = self.backend.read(self.state.id, at, (stop - at) as usize)?;
+            let buffer = self.backend.read(self.state, at, (stop - at) as usize)?;
             piece(at, buffer.bytes())?;
             at = stop;
         }

@@ -211,7 +211,7 @@ pub(crate) fn difference(have: &Model, want: &Model) -> Option<String> {
 
 /// Copies a file of the medium; for tests that look at bytes.
 pub(crate) fn bytes_at(media: &Arc<dyn Media>, path: &Path) -> Vec<u8> {
-    media.read(path).unwrap().unwrap_or_default()
+    media.read(path, u64::MAX).unwrap().unwrap_or_default()
 }
 
 /// All files below a folder.

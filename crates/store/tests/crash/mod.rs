@@ -220,6 +220,13 @@ impl Work {
         let end = start + length;
         engine.queue(Op::Gap { id, start, end })?;
         engine.queue(Op::End { id, end })?;
+        let run = RunRow {
+            id: 0,
+            start: 0,
+            end,
+            reason: RunReason::First,
+        };
+        engine.queue(Op::Run { id, run })?;
         content.samples.resize(end as usize, None);
         Ok(())
     }
@@ -287,7 +294,10 @@ impl Work {
             path: path.clone(),
             source,
         };
-        let bytes = media.read(&old).map_err(place)?.unwrap_or_default();
+        let bytes = media
+            .read(&old, u64::MAX)
+            .map_err(place)?
+            .unwrap_or_default();
         let file = media.open(&path, Access::CreateNew).map_err(place)?;
         file.write_at(0, &bytes).map_err(place)?;
         let start = from + self.dice.below((to - from) as u64) as i64;
@@ -295,7 +305,7 @@ impl Work {
         let mut samples = self.model[name].samples.clone();
         for (at, value) in (start..).zip(self.values(count)) {
             if samples[at as usize].is_some() {
-                let offset = 65_536 + 2 * (at - from) as u64;
+                let offset = 4096 + 2 * (at - from) as u64;
                 file.write_at(offset, &value.to_le_bytes()).map_err(place)?;
                 samples[at as usize] = Some(value);
             }
@@ -320,7 +330,7 @@ impl Work {
         media.make_folder(&path.join("c")).map_err(place)?;
         for shard in 0..shards {
             let old = engine.data_shard_path(id, shard)?;
-            if let Some(bytes) = media.read(&old).map_err(place)? {
+            if let Some(bytes) = media.read(&old, u64::MAX).map_err(place)? {
                 let new = layout::shard_file(&path, shard);
                 let file = media.open(&new, Access::CreateNew).map_err(place)?;
                 file.write_at(0, &bytes).map_err(place)?;

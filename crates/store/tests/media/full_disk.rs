@@ -179,3 +179,46 @@ fn an_append_that_failed_is_in_no_part_of_a_later_commit() {
         assert_eq!(Case::samples(&stored, "a"), [ramp(100), others].concat());
     }
 }
+
+#[test]
+fn a_write_for_which_there_is_no_room_leaves_no_copy_of_its_shard() {
+    let case = case();
+    let before = Case::samples(&case.store, "a");
+    case.medium.fill_after(0);
+    assert_full(case.store.writer("a").unwrap().write(5, &[-7i16; 10]));
+    let left = std::fs::read_dir(case.path.join(".isochrony/tmp")).unwrap();
+    assert_eq!(left.count(), 0);
+    case.medium.make_room();
+    assert_eq!(Case::samples(&case.close(), "a"), before);
+}
+
+#[test]
+fn a_fill_for_which_there_is_no_room_leaves_no_copy_of_a_shard() {
+    let case = case();
+    let writer = case.store.writer("a").unwrap();
+    // The first shard ends between the marked samples.
+    let border = 1i64 << 23;
+    writer.append(&ramp((1 << 23) + 100)).unwrap();
+    case.store.commit(true).unwrap();
+    writer.mark_invalid(border - 8..border + 8).unwrap();
+    case.store.commit(true).unwrap();
+    for calls in 0..2 {
+        case.medium.fill_after(calls);
+        assert_full(writer.fill(border - 8, &[-7i16; 16]));
+        case.medium.make_room();
+        let left = std::fs::read_dir(case.path.join(".isochrony/tmp")).unwrap();
+        assert_eq!(left.count(), 0, "{calls}");
+        assert!(!case.store.has_pending(), "{calls}");
+        case.store.commit(true).unwrap();
+    }
+    writer.fill(border - 8, &[-7i16; 16]).unwrap();
+    case.store.commit(true).unwrap();
+    let stored = case.close();
+    let signal = stored.signal("a").unwrap();
+    let selection = signal.select(border - 9..border + 9).unwrap();
+    let segments = selection
+        .segments()
+        .map(|part| part.unwrap().to_vec::<i16>().unwrap());
+    let shown = segments.collect::<Vec<_>>().concat();
+    assert_eq!(shown[1..17], [-7; 16]);
+}

@@ -3,4 +3,6 @@
 mod full_disk;
 mod medium;
 mod network;
+mod sealed;
 mod stale;
+mod verification;

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use isochrony_store::media::{self, Access, Kind, Media, MediaFile, MediaLock, Site, Volume};
 
@@ -16,6 +16,18 @@ pub(crate) struct Medium {
     boot: &'static str,
     refuses_locks: bool,
     room: Arc<Room>,
+    opened: Arc<AtomicU64>,
+    hook: Arc<Mutex<Option<Hook>>>,
+    refuses_replacements: Arc<AtomicBool>,
+}
+
+/// Something that happens once, when a file is opened whose path ends so.
+struct Hook(&'static str, Box<dyn FnOnce() + Send>);
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Hook").field(&self.0).finish()
+    }
 }
 
 /// How many more calls get space: files that are made or get longer, and folders that are made. What lies within a file
@@ -40,6 +52,9 @@ impl Medium {
             boot: "this boot",
             refuses_locks: false,
             room: Arc::new(Room(AtomicI64::new(i64::MAX))),
+            opened: Arc::default(),
+            hook: Arc::default(),
+            refuses_replacements: Arc::default(),
         }
     }
 
@@ -61,6 +76,21 @@ impl Medium {
     /// From now on the disk is full after so many calls.
     pub(crate) fn fill_after(&self, calls: i64) {
         self.room.0.store(calls, Ordering::Relaxed);
+    }
+
+    /// How many files were opened.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+
+    /// Does something just before a file is opened whose path ends in `suffix`, once.
+    pub(crate) fn before_open(&self, suffix: &'static str, act: impl FnOnce() + Send + 'static) {
+        *self.hook.lock().unwrap() = Some(Hook(suffix, Box::new(act)));
+    }
+
+    /// From now on no shard can be moved to its place.
+    pub(crate) fn refuse_replacements(&self) {
+        self.refuses_replacements.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn make_room(&self) {
@@ -107,7 +137,26 @@ impl MediaFile for MediumFile {
 }
 
 impl Media for Medium {
+    fn rooted(&self, root: &Path) -> Arc<dyn Media> {
+        Arc::new(Self {
+            disk: self.disk.rooted(root),
+            room: self.room.clone(),
+            opened: self.opened.clone(),
+            hook: self.hook.clone(),
+            refuses_replacements: self.refuses_replacements.clone(),
+            ..*self
+        })
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        let hook = {
+            let mut hook = self.hook.lock().unwrap();
+            hook.take_if(|Hook(suffix, _)| path.ends_with(suffix))
+        };
+        if let Some(Hook(_, act)) = hook {
+            act();
+        }
         if matches!(access, Access::Create | Access::CreateNew) && !path.exists() {
             self.room.take()?;
         }
@@ -133,6 +182,10 @@ impl Media for Medium {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let is_shard = to.parent().is_some_and(|folder| folder.ends_with("data/c"));
+        if is_shard && self.refuses_replacements.load(Ordering::Relaxed) {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        }
         self.disk.rename(from, to)
     }
 
@@ -142,6 +195,13 @@ impl Media for Medium {
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         self.disk.remove_folder(path)
+    }
+
+    /// On a full disk the copy is there, in part.
+    fn copy(&self, from: &Path, to: &Path) -> io::Result<Arc<dyn MediaFile>> {
+        let file = self.disk.copy(from, to)?;
+        self.room.take()?;
+        Ok(file)
     }
 
     fn sync_folder(&self, path: &Path, site: Site) -> io::Result<()> {
@@ -160,6 +220,10 @@ impl Media for Medium {
     }
 
     fn network(&self, _path: &Path) -> io::Result<Option<&'static str>> {
+        Ok(self.network)
+    }
+
+    fn network_of(&self, _file: &dyn MediaFile) -> io::Result<Option<&'static str>> {
         Ok(self.network)
     }
 

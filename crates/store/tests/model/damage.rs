@@ -13,7 +13,7 @@ use crate::steps::Pair;
 /// Samples of an inner chunk of 16 bits at 1 kHz.
 const CHUNK: i64 = 32_768;
 /// Bytes before the first sample of a shard.
-const HEAD: u64 = 65_536;
+const HEAD: u64 = 4096;
 const DEEP: VerifyOptions = VerifyOptions {
     signals: None,
     deep: true,
@@ -81,7 +81,8 @@ impl Pair {
             }
             Damage::CutShard(part) if plain.sample_count() > 0 && !plain.sealed => {
                 let last = plain.stretches().last().map_or(0, |stretch| stretch.end);
-                let kept = last * part / 1000;
+                // A multiple of ten, as all gaps are: what is filled in later is as far from both ends as times are apart.
+                let kept = last * part / 10_000 * 10;
                 let file = OpenOptions::new().write(true).open(&shard).unwrap();
                 file.set_len(HEAD + 2 * kept.cast_unsigned()).unwrap();
                 self.names_and_repairs("truncated_shard", &shard);

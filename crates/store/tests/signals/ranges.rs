@@ -114,6 +114,23 @@ fn events_are_found_by_range_and_ids_never_come_back() {
 }
 
 #[test]
+fn a_kind_of_event_with_control_characters_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+    let writer = store.create("x", &options(10)).unwrap();
+    writer.append(&[1i16; 10]).unwrap();
+    for kind in ["red\u{1b}[31m", "two\nlines", "\0"] {
+        let refused = writer.add_event(kind, 0..1, &serde_json::Map::new());
+        let error = refused.unwrap_err();
+        assert_eq!(error.code(), "invalid_option");
+        assert!(!error.to_string().contains(char::is_control), "{error:?}");
+    }
+    writer
+        .add_event("läuft", 0..1, &serde_json::Map::new())
+        .unwrap();
+}
+
+#[test]
 fn the_id_of_an_only_event_that_was_removed_does_not_come_back() {
     let (_folder, store) = new_store();
     let writer = store.create("x", &options(10)).unwrap();

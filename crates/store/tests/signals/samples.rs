@@ -168,3 +168,28 @@ fn a_signal_without_samples_answers_questions() {
     assert!(none.values.iter().all(|value| value.is_nan()));
     assert_eq!(signal.true_rate().unwrap(), None);
 }
+
+/// Names in the folder of files under construction.
+fn under_construction(path: &std::path::Path) -> Vec<std::ffi::OsString> {
+    let names = std::fs::read_dir(path.join(".isochrony/tmp")).unwrap();
+    names.map(|entry| entry.unwrap().file_name()).collect()
+}
+
+#[test]
+fn a_write_that_is_given_up_leaves_no_copy_of_its_shard() {
+    let (_folder, store) = new_store();
+    let writer = store.create("a", &options(100)).unwrap();
+    writer.append(&[1i16; 1000]).unwrap();
+    store.commit(true).unwrap();
+    let path = store.path().to_path_buf();
+    // Two of them: the second copies the first one's copy.
+    writer.write(5, &[7i16; 10]).unwrap();
+    writer.write(8, &[8i16; 10]).unwrap();
+    assert_eq!(under_construction(&path).len(), 2);
+    store.commit(true).unwrap();
+    assert!(under_construction(&path).is_empty(), "committing left one");
+    writer.write(5, &[9i16; 10]).unwrap();
+    writer.write(8, &[9i16; 10]).unwrap();
+    store.close().unwrap();
+    assert!(under_construction(&path).is_empty(), "closing left one");
+}

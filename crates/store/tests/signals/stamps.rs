@@ -122,6 +122,30 @@ fn a_gap_beyond_max_gap_takes_one_chunk_and_keeps_its_duration() {
 }
 
 #[test]
+fn a_nanosecond_more_is_a_sample_more_at_a_learned_rate_however_long_the_gap() {
+    let (_folder, store) = new_store();
+    let day = 86_400 * SECOND;
+    let mut fast = options(1_000_000_000);
+    fast.max_gap_ns = 1_000 * day;
+    let lengths = [0, 1, 2, 3].map(|more| {
+        let writer = store.create(&format!("x{more}"), &fast).unwrap();
+        // Ten parts in a million slow: a clock that has learned so much.
+        for k in 0..100 {
+            let stamp = Stamp::new(at(k * 10_000_100), Fixed::from_int(1000));
+            writer.append_at(&[1i16; 10_000], &stamp).unwrap();
+            writer.append_gap(9_990_000).unwrap();
+        }
+        let gap = writer.append_gap_duration(Fixed::from_int(400 * day + more));
+        gap.unwrap().length
+    });
+    let nominal = 400 * day;
+    let learned = nominal - lengths[0];
+    // Stamps of a second, to the microsecond, tell the rate to two parts in a million.
+    assert!((learned - nominal / 100_000).abs() < nominal / 500_000);
+    assert_eq!(lengths.map(|length| length - lengths[0]), [0, 1, 2, 3]);
+}
+
+#[test]
 fn a_stated_gap_takes_its_index_and_ends_at_the_stamp_whatever_part_of_a_sample_it_lasts() {
     let (folder, store) = new_store();
     let writer = store.create("x", &options(1)).unwrap();

@@ -1,6 +1,9 @@
 //! Damage of every kind is named, and what can be mended is.
 
+mod commits;
 mod lost;
+mod metadata;
+mod replaced;
 mod samples;
 mod tables;
 mod tail;
@@ -20,7 +23,9 @@ const DEEP: VerifyOptions = VerifyOptions {
 
 /// Samples of one inner chunk and of one shard, at this rate and type.
 const CHUNK: i64 = 32_768;
-const SHARD: i64 = CHUNK * 256;
+const SHARD: i64 = CHUNK * 128;
+/// Bytes in front of the samples in a shard.
+const HEAD: u64 = 4096;
 
 struct Case {
     _folder: tempfile::TempDir,
@@ -218,7 +223,7 @@ fn what_is_not_a_store_is_an_error_not_a_report() {
 #[test]
 fn looks_only_at_the_signals_asked_for() {
     let case = case();
-    flip(&case.file("data/c/0"), 65_536 + 17);
+    flip(&case.file("data/c/0"), HEAD + 17);
     let options = VerifyOptions {
         signals: Some("other/*".into()),
         deep: true,

@@ -38,7 +38,7 @@ impl Case {
 fn names_a_flipped_bit_of_a_signal_of_five_samples() {
     let case = short();
     assert_eq!(case.counts(), (10, 0));
-    flip(&case.file("data/c/0"), 65_536 + 9);
+    flip(&case.file("data/c/0"), HEAD + 9);
     let finding = case.only();
     assert_eq!(finding.code, "flipped_bits");
     assert_eq!(finding.range, Some(0..5));
@@ -52,7 +52,7 @@ fn names_a_flipped_bit_behind_the_last_full_chunk() {
     case.append(&[7; 5]).close_committed();
     let end = SHARD * 3 / 2 + 5;
     assert_eq!(case.counts(), (2 * end as u64, 0));
-    flip(&case.file("data/c/1"), 65_536 + SHARD as u64 + 9);
+    flip(&case.file("data/c/1"), HEAD + SHARD as u64 + 9);
     let finding = case.only();
     assert_eq!(finding.code, "flipped_bits");
     assert_eq!(finding.range, Some(end - 5..end));
@@ -65,9 +65,9 @@ fn samples_appended_since_the_last_checkpoint_are_unchecked_and_said_so() {
     assert_eq!(case.counts(), (10, 2));
     assert_eq!(store.verify(&DEEP).expect("verified").unchecked, 2);
     // What was summed before still is checked; the rest cannot be.
-    flip(&case.file("data/c/0"), 65_536 + 12);
+    flip(&case.file("data/c/0"), HEAD + 12);
     assert_eq!(case.counts(), (10, 2));
-    flip(&case.file("data/c/0"), 65_536 + 3);
+    flip(&case.file("data/c/0"), HEAD + 3);
     assert_eq!(case.only().range, Some(0..5));
     store.close().expect("closed");
 }
@@ -75,7 +75,7 @@ fn samples_appended_since_the_last_checkpoint_are_unchecked_and_said_so() {
 #[test]
 fn a_bit_that_flipped_before_more_was_appended_is_still_named() {
     let case = short();
-    flip(&case.file("data/c/0"), 65_536 + 3);
+    flip(&case.file("data/c/0"), HEAD + 3);
     case.append(&[6, 7]).close_committed();
     assert_eq!(case.only().range, Some(0..7));
     // The chunk becomes a full one.
@@ -103,9 +103,9 @@ fn marking_filling_and_sealing_keep_the_end_checked() {
     store.unseal("n/s").expect("unsealed");
     store.close().expect("closed");
     assert_eq!(case.counts(), (10, 0));
-    flip(&case.file("data/c/0"), 65_536 + 2);
+    flip(&case.file("data/c/0"), HEAD + 2);
     assert_eq!(case.counts(), (10, 0));
-    flip(&case.file("data/c/0"), 65_536);
+    flip(&case.file("data/c/0"), HEAD);
     assert_eq!(case.only().code, "flipped_bits");
 }
 

@@ -15,14 +15,18 @@ fn filling(
             context.write(output, 5, &[7; 5])?;
             context.write(output, 0, &[7; 5])?;
         }
-        Ok(Returned::Value(1.into()))
+        Ok(ReturnValue::Value(1.into()))
     });
     outputs.iter().fold(fill, |fill, output| {
-        fill.writes(Part::new(store, &store.signal(output).unwrap(), 0..10))
+        fill.writes(SignalRange::new(
+            store,
+            &store.signal(output).unwrap(),
+            0..10,
+        ))
     })
 }
 
-fn executor(options: Options, tasklets: impl IntoIterator<Item = Tasklet>) -> Executor {
+fn executor(options: ExecutorOptions, tasklets: impl IntoIterator<Item = Tasklet>) -> Executor {
     let mut executor = Executor::new(options).unwrap();
     tasklets
         .into_iter()
@@ -99,7 +103,7 @@ fn nothing_is_planned_from_a_journal_that_another_run_writes() {
         let refused = run(&again.lock().unwrap(), false).unwrap_err();
         // Not that its output is there: that is the other run's, which goes on.
         assert_eq!(refused.error.code(), "journal_in_use");
-        Ok(Returned::Nothing)
+        Ok(ReturnValue::Nothing)
     });
     run(&executor(with(1, 0), [first, second.after("first")]), false).unwrap();
 }
@@ -110,7 +114,7 @@ fn resume_is_promised_where_something_is_noted_and_what_is_not_is_said() {
     let fails = || Tasklet::new("fails", "f", |_| Err("no luck".into()));
     let said = run(&executor(with(1, 0), [fails()]), false).unwrap_err();
     assert!(!said.to_string().contains("resume"), "{said}");
-    let unkept = |name: &str| Tasklet::new(name, "f", |_| Ok(Returned::Unkept));
+    let unkept = |name: &str| Tasklet::new(name, "f", |_| Ok(ReturnValue::NotSerializable));
     let mut options = with(1, 0);
     options.journal = Some(folder.path().join("journal"));
     let tasklets = [fails(), unkept("first"), unkept("second")];
@@ -134,7 +138,7 @@ fn json_is_kept_letter_by_letter() {
     for state in ["done", "kept"] {
         let mut options = with(1, 0);
         options.journal = Some(folder.path().join("journal"));
-        let gives = Tasklet::new("gives", "f", move |_| Ok(Returned::Json(text.into())));
+        let gives = Tasklet::new("gives", "f", move |_| Ok(ReturnValue::Json(text.into())));
         let report = run(&executor(options, [gives]), true).unwrap();
         assert_eq!(report.tasklets[0].state, state);
         assert_eq!(report.tasklets[0].json.as_deref(), Some(text));
@@ -166,11 +170,11 @@ fn a_panic_outside_of_tasklets_ends_the_run() {
     let (says, hears) = std::sync::mpsc::channel();
     let worker = std::thread::spawn(move || {
         let executor = Executor::new(with(3, 0)).unwrap();
-        let mut executor = executor.around(|work| {
+        let mut executor = executor.with_thread_wrapper(|work| {
             work();
             panic!("as a test");
         });
-        executor.add(Tasklet::new("t", "f", |_| Ok(Returned::Nothing)));
+        executor.add(Tasklet::new("t", "f", |_| Ok(ReturnValue::Nothing)));
         let run = std::panic::AssertUnwindSafe(|| run(&executor, false).is_ok());
         let ended = std::panic::catch_unwind(run);
         says.send(ended.is_err()).unwrap();

@@ -29,7 +29,7 @@ fn a_failure_costs_what_needs_it_and_resuming_does_only_that() {
             .iter()
             .find(|one| one.name == name)
             .unwrap()
-            .why
+            .error
             .clone()
             .unwrap()
     };
@@ -88,7 +88,7 @@ fn a_failure_stops_the_rest_if_that_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let store = recorded(&folder.path().join("a.iso"));
     let mut options = with(1, 1 << 30);
-    (options.keep_going, options.order) = (false, Order::Given);
+    (options.keep_going, options.order) = (false, OrderPolicy::Given);
     let (executor, _room) = adder(&store, options, |name| match name {
         "square a 3" => Err("no luck".into()),
         _ => Ok(()),
@@ -139,16 +139,16 @@ fn what_changed_is_run_again_with_what_needs_it_and_it_is_said() {
     let sum = store.signal("sum").unwrap();
     let log = Log::default();
     let made = |function: &str| {
-        let mut executor = Executor::new(Options::default()).unwrap();
+        let mut executor = Executor::new(ExecutorOptions::default()).unwrap();
         for part in 0..3 {
             let log = log.clone();
             let function = if part == 0 { function } else { "fill" };
             let fill = Tasklet::new(format!("fill {part}"), function, move |context| {
                 log.lock().unwrap().push(context.name().to_owned());
                 context.write(0, 0, &[part; 500])?;
-                Ok(Returned::Nothing)
+                Ok(ReturnValue::Nothing)
             });
-            let fill = fill.writes(Part::new(&store, &sum, range(part.into())));
+            let fill = fill.writes(SignalRange::new(&store, &sum, range(part.into())));
             executor.add(if part == 2 {
                 fill.after("fill 0")
             } else {

@@ -12,7 +12,7 @@ use super::*;
 const CHILD: &str = "ISOCHRONY_TASKLETS_CHILD";
 const LIMIT: &str = "ISOCHRONY_TASKLETS_LIMIT";
 
-fn child_options() -> Options {
+fn child_options() -> ExecutorOptions {
     let mut options = with(2, 1 << 14);
     options.keep_every = Duration::from_millis(15);
     options

@@ -15,7 +15,10 @@ use std::time::Duration;
 
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Scratch, Signal, Store};
-use isochrony_tasklets::{Executor, Failure, Options, Order, Part, Report, Returned, Tasklet};
+use isochrony_tasklets::{
+    ExecutionFailure, Executor, ExecutorOptions, OrderPolicy, ReturnValue, SignalRange, Tasklet,
+    TaskletsReport,
+};
 use isochrony_time::Rate;
 
 const PART: i64 = 500;
@@ -60,7 +63,7 @@ type Log = Arc<Mutex<Vec<String>>>;
 /// Squares of both recordings to scratch, their sums to the output: as the FFT Adder. `before` is called in each tasklet.
 fn adder(
     store: &Store,
-    options: Options,
+    options: ExecutorOptions,
     before: impl Fn(&str) -> Result<(), String> + Clone + Send + Sync + 'static,
 ) -> (Executor, Vec<Scratch>) {
     let mut executor = Executor::new(options).unwrap();
@@ -79,12 +82,12 @@ fn adder(
                 // In two pieces, the later one first.
                 context.write(0, middle as i64, &squares[middle..])?;
                 context.write(0, 0, &squares[..middle])?;
-                Ok(Returned::Nothing)
+                Ok(ReturnValue::Nothing)
             });
             executor.add(
                 square
-                    .reads(Part::new(store, &signal, range(part)))
-                    .writes(Part::scratch(&scratch, range(part))),
+                    .reads(SignalRange::new(store, &signal, range(part)))
+                    .writes(SignalRange::scratch(&scratch, range(part))),
             );
         }
         room.push(scratch);
@@ -100,12 +103,12 @@ fn adder(
             );
             let sums: Vec<i32> = a.iter().zip(&b).map(|(a, b)| a.wrapping_add(*b)).collect();
             context.write(0, 0, &sums)?;
-            Ok(Returned::Value(sums[0].into()))
+            Ok(ReturnValue::Value(sums[0].into()))
         });
         let add = add
-            .reads(Part::scratch(&room[0], range(part)))
-            .reads(Part::scratch(&room[1], range(part)));
-        executor.add(add.writes(Part::new(store, &sum, range(part))));
+            .reads(SignalRange::scratch(&room[0], range(part)))
+            .reads(SignalRange::scratch(&room[1], range(part)));
+        executor.add(add.writes(SignalRange::new(store, &sum, range(part))));
     }
     (executor, room)
 }
@@ -129,17 +132,17 @@ fn check_sums(signal: &Signal) {
     assert!(signal.gaps().is_empty());
 }
 
-fn with(workers: usize, scratch: u64) -> Options {
-    let mut options = Options::default();
+fn with(workers: usize, scratch: u64) -> ExecutorOptions {
+    let mut options = ExecutorOptions::default();
     (options.workers, options.scratch) = (workers, scratch);
     options
 }
 
-fn run(executor: &Executor, resume: bool) -> Result<Report, Box<Failure>> {
+fn run(executor: &Executor, resume: bool) -> Result<TaskletsReport, Box<ExecutionFailure>> {
     executor.run(resume, &mut |_| true)
 }
 
-fn count(report: &Report, state: &str) -> usize {
+fn count(report: &TaskletsReport, state: &str) -> usize {
     report
         .tasklets
         .iter()
@@ -206,14 +209,22 @@ fn what_the_run_writes_is_read_where_it_is_written_whatever_handle_was_given() {
     let mut executor = Executor::new(with(2, 0)).unwrap();
     let read = Tasklet::new("read", "f", |context| {
         let samples = context.input(0)?.counts(-1i32)?;
-        Ok(Returned::Value(samples[9].into()))
+        Ok(ReturnValue::Value(samples[9].into()))
     });
-    executor.add(read.reads(Part::new(&reader, &reader.signal("sum").unwrap(), 0..10)));
+    executor.add(read.reads(SignalRange::new(
+        &reader,
+        &reader.signal("sum").unwrap(),
+        0..10,
+    )));
     let write = Tasklet::new("write", "f", |context| {
         context.write(0, 0, &[7; 10])?;
-        Ok(Returned::Nothing)
+        Ok(ReturnValue::Nothing)
     });
-    executor.add(write.writes(Part::new(&store, &store.signal("sum").unwrap(), 0..10)));
+    executor.add(write.writes(SignalRange::new(
+        &store,
+        &store.signal("sum").unwrap(),
+        0..10,
+    )));
     let report = run(&executor, false).unwrap();
     assert_eq!(report.tasklets[0].value(), Some(7.into()));
 }
@@ -231,9 +242,13 @@ fn two_runs_at_once_that_write_the_same_signals_do_not_disturb_each_other() {
                 assert_eq!(refused.error.code(), "journal_in_use");
             }
             context.write(0, 0, &[7; 10])?;
-            Ok(Returned::Nothing)
+            Ok(ReturnValue::Nothing)
         });
-        executor.add(fill.writes(Part::new(store, &store.signal("sum").unwrap(), 0..10)));
+        executor.add(fill.writes(SignalRange::new(
+            store,
+            &store.signal("sum").unwrap(),
+            0..10,
+        )));
         executor
     };
     let inner = fill("inner", &store, None);

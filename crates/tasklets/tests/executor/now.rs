@@ -12,14 +12,14 @@ fn looking(name: &str, store: &Store, signal: &str, seen: &Seen) -> Tasklet {
         let samples = context.input(0)?.counts(-1i32)?;
         let name = context.name().to_owned();
         seen.lock().unwrap().push((name, samples));
-        Ok(Returned::Nothing)
+        Ok(ReturnValue::Nothing)
     })
-    .reads(Part::new(store, &signal, range))
+    .reads(SignalRange::new(store, &signal, range))
 }
 
 fn given(tasklets: impl IntoIterator<Item = Tasklet>) -> Executor {
     let mut options = with(1, 0);
-    (options.order, options.prefetch) = (Order::Given, 0);
+    (options.order, options.prefetch) = (OrderPolicy::Given, 0);
     let mut executor = Executor::new(options).unwrap();
     tasklets.into_iter().for_each(|one| executor.add(one));
     executor
@@ -88,12 +88,12 @@ fn after_a_tasklet_shows_what_it_did_without_saying_so() {
     let writer = store.writer("g").unwrap();
     let first = Tasklet::new("first", "fill", move |_| {
         writer.fill(2, &[3, 4])?;
-        Ok(Returned::Nothing)
+        Ok(ReturnValue::Nothing)
     });
     let whole = store.clone();
     let commits = Tasklet::new("commits", "commit", move |_| {
         whole.commit(true)?;
-        Ok(Returned::Nothing)
+        Ok(ReturnValue::Nothing)
     });
     let tasklets = [
         looking("before", &store, "g", &seen),
@@ -126,7 +126,7 @@ fn what_is_sealed_and_checkpointed_meanwhile_is_read_as_before() {
             seals.commit(true)?;
             seals.checkpoint()?;
         }
-        Ok(Returned::Nothing)
+        Ok(ReturnValue::Nothing)
     });
     let tasklets = [first, looking("a", &other, "a", &seen).after("seals")];
     run(&given(tasklets), false).unwrap();

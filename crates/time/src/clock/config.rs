@@ -49,9 +49,11 @@ pub struct ClockConfig {
     /// `None`, the default: the greater of half a sample period and 2.5
     /// resolutions plus fifteen standard deviations of the measured jitter, plus
     /// what the rate's uncertainty amounts to since the last stamp. Until the
-    /// jitter has been measured (some 14 stamps), and unless stamps keep to the
-    /// ticks of the rate, also 5 ms or 2.5 periods, whichever is less. A stated
-    /// value is used as it is, unless stamps are too coarse for it.
+    /// jitter has been measured (some 14 stamps): half a period and the
+    /// resolution, plus what a crystal may be off. Stamps above 1.7 kHz that are
+    /// finer than 100 us must then also be off by whole samples, up to 2.5
+    /// periods, since computers write them late. A stated value is used as it is,
+    /// unless stamps are too coarse for it.
     pub gap_slip_ns: Option<f64>,
     /// Longest gap that takes its full length on the index axis. Default 30 days.
     pub max_gap_ns: Fixed,

@@ -38,6 +38,24 @@ pub(crate) struct Slope {
     pub(crate) half: f64,
 }
 
+/// Samples that may be missing although a stamp was taken to follow on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HiddenGap {
+    /// The longest gap that the disagreement allows, ns.
+    pub(crate) reach: f64,
+    /// Below this no sample can be missing, ns.
+    pub(crate) least: f64,
+}
+
+/// Where a gap may hide: the step between two stamps, in the coordinates of [`Obs`].
+#[derive(Clone, Copy, Debug)]
+struct Suspect {
+    gap: HiddenGap,
+    x: f64,
+    y: f64,
+    width: f64,
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FitLine {
     /// `y = offset + slope * x`.
@@ -69,6 +87,8 @@ pub(crate) struct Fit {
     y_range: (f64, f64),
     width: f64,
     pub(crate) last: Obs,
+    /// The largest gap that may hide between two stamps.
+    suspect: Option<Suspect>,
 }
 
 /// Weighted centred sums.
@@ -107,6 +127,8 @@ impl Sums {
 impl Fit {
     /// Stamps that a fit keeps whole, to rebuild while scatter is being learned.
     const EARLY: usize = 24;
+    /// Stamps whose slope tells a gap between two of them from a rate.
+    const TELLING: f64 = 6.0;
     /// Weight of the anchor, in stamps: it is no stamp, it is where the line starts.
     const ANCHOR: f64 = 1e9;
 
@@ -136,6 +158,37 @@ impl Fit {
             y_range: (f64::INFINITY, f64::NEG_INFINITY),
             width: first.width,
             last: first,
+            suspect: None,
+        }
+    }
+
+    /// Note that a gap may hide before `obs`, which is added next.
+    pub(crate) fn suspect(&mut self, gap: HiddenGap, obs: &Obs) {
+        if self.suspect.is_none_or(|known| known.gap.reach < gap.reach) {
+            self.suspect = Some(Suspect {
+                gap,
+                x: obs.x - self.last.x,
+                y: obs.centre() - self.last.centre(),
+                width: obs.width.max(self.last.width),
+            });
+        }
+    }
+
+    /// How far a gap that may hide puts times off, ns: 0 once later stamps have
+    /// shown the rate that explains the disagreement.
+    fn hidden(&self, slope: Slope) -> f64 {
+        let Some(suspect) = &self.suspect else {
+            return 0.0;
+        };
+        if self.sums.n < Self::TELLING {
+            return suspect.gap.reach;
+        }
+        let unexplained = (suspect.y - slope.value * suspect.x).abs();
+        let reach = unexplained + suspect.width + slope.half * suspect.x;
+        if reach >= suspect.gap.least {
+            reach.min(suspect.gap.reach)
+        } else {
+            0.0
         }
     }
 
@@ -251,7 +304,7 @@ impl Fit {
         FitLine {
             offset,
             slope,
-            uncertainty: uncertainty + raised,
+            uncertainty: uncertainty + raised + self.hidden(slope),
             residual,
         }
     }
@@ -299,7 +352,7 @@ impl Fit {
     /// Whether fine stamps all sit on the reference to a nanosecond: they are its
     /// ticks, as digitisers with disciplined clocks write them, and the metric is
     /// then what they say, not the middle of their last digit.
-    fn nominal(&self, scatter: Scatter) -> bool {
+    pub(crate) fn nominal(&self, scatter: Scatter) -> bool {
         let (low, high) = self.y_range;
         let free = self.anchor.is_none() && !self.coarse(scatter);
         free && high - low <= 1.0 && low.abs() <= 1.0

@@ -27,6 +27,8 @@ impl Jitter {
     const MEMORY: usize = 64;
     /// Differences needed before the scatter is believed.
     const ENOUGH: usize = 12;
+    /// Differences that small jitter is hardly ever seen in by chance.
+    const FEW: usize = 2;
     /// No stamp is better than this, ns: rounding of what lies before us.
     const FLOOR_NS: f64 = 1.0;
 
@@ -87,10 +89,20 @@ impl Jitter {
         self.ring.len() >= Self::ENOUGH
     }
 
+    /// The worst scatter so far, once there is more than a chance; ns.
+    pub(crate) fn seen(&self) -> Option<f64> {
+        (self.ring.len() >= Self::FEW).then_some(self.worst.max(Self::FLOOR_NS))
+    }
+
+    /// Whether stamps have scattered by more than their resolution.
+    pub(crate) fn exceeds(&self, resolution: f64) -> bool {
+        self.worst > resolution + Self::FLOOR_NS
+    }
+
     /// Whether rounding to the resolution alone explains every difference: it
     /// moves a stamp against the middle of its neighbours by less than one
     /// resolution, which the normalisation divides by the root of 1.5.
-    fn only_rounding(&self, resolution: f64) -> bool {
+    pub(crate) fn only_rounding(&self, resolution: f64) -> bool {
         self.worst <= 0.82 * resolution
     }
 

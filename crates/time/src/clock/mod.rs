@@ -140,6 +140,12 @@ impl Clock {
         placement: &Placement,
     ) -> Result<Point, TimeError> {
         stamp.centre()?;
+        let hidden = match (placement, &self.state) {
+            (Placement::Contiguous, Some(run)) if index == run.end => {
+                self.hidden_gap(run, stamp)?
+            }
+            _ => None,
+        };
         let bad = |reason| TimeError::BadPlacement {
             placement: placement.name(),
             index,
@@ -219,7 +225,7 @@ impl Clock {
             }
             (Placement::Contiguous, Some(run)) => {
                 run.stretch
-                    .take(stamped, &mut self.learned, &mut run.closed)?;
+                    .take(stamped, hidden, &mut self.learned, &mut run.closed)?;
                 run.note(end, civil);
             }
         }
@@ -285,6 +291,21 @@ impl Clock {
             uncertainty_ppm: half * 1e6,
             points: self.learned.running.points,
         }
+    }
+
+    /// How many samples a duration in nanoseconds holds at the running rate.
+    ///
+    /// # Errors
+    /// [`TimeError::Overflow`] beyond the range of [`Fixed`].
+    pub fn samples_in(&self, ns: Fixed) -> Result<Fixed, TimeError> {
+        let nominal = self.config.reference().samples_in(ns)?;
+        let slope = self.slope().value;
+        // The product with a rate as a float would lose samples of long durations. The correction is at most a
+        // hundredth of it, and a float holds that to a fraction of a sample; the nominal part is exact.
+        let correction = Fixed::from_f64_nearest(-nominal.to_f64() * slope / (1.0 + slope))?;
+        nominal.checked_add(correction).ok_or(TimeError::Overflow {
+            what: "duration in samples",
+        })
     }
 
     fn slope(&self) -> Slope {

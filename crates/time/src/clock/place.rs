@@ -13,9 +13,13 @@
 //! lost then either, since a backward stamp opens a run and the return is a gap.
 //! Only below 2.5 periods it must then be a whole number of samples, as losses
 //! are and late stamps are not.
+//!
+//! Early in a signal, before scatter and rate are known, half a sample beyond the
+//! stamps' resolution is a gap as well: a rate that nobody has measured does not
+//! explain lost samples away.
 
 use super::config::{COARSE_NS, COVER, GUESS_NS, LATENCY_NS, PRIOR_SIGMA, ROOM, WANDER};
-use super::fit::Slope;
+use super::fit::{HiddenGap, Slope};
 use super::{Clock, Placement, RunState, Stamp};
 use crate::{Fixed, TimeError, civil};
 
@@ -28,11 +32,16 @@ const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
 /// Resolutions that a stamp may be off by without anything having happened.
 const SPAN: f64 = 2.5;
-/// Periods by which early stamps may be off, and below which one stamp alone
-/// must say that whole samples are missing.
+/// Periods below which one stamp alone must say that whole samples are missing,
+/// once the scatter of stamps is known.
 const EARLY: f64 = 2.5;
 /// Stamps finer than this share of a period can tell one sample from none.
 const FINE: f64 = 0.2;
+/// Samples since the last stamp over which even a poor crystal gains or loses no
+/// more than two.
+const SHORT: f64 = 2.0 / (COVER * PRIOR_SIGMA);
+/// Times the worst scatter of a few stamps that later ones may be off.
+const SEEN: f64 = 30.0;
 
 impl Clock {
     /// Where `samples` samples stamped `stamp` belong; changes nothing.
@@ -48,19 +57,21 @@ impl Clock {
         samples: u64,
         next: Option<&Stamp>,
     ) -> Result<Placement, TimeError> {
-        let centre = stamp.centre()?;
+        stamp.centre()?;
         let Some(run) = &self.state else {
             return Ok(Placement::First);
         };
         let expected = run.stretch.predict(run.end, &self.learned)?;
-        let off = minus(centre, expected)?;
+        let off = minus(run.stretch.time_of(stamp, &self.learned)?, expected)?;
         let slip = self.slip(run, stamp, 0);
         let far = off.to_f64();
         let follows = if far.abs() <= slip {
             !self.early_step(run, stamp, samples, next, far)?
                 && !self.on_tick(run, stamp, samples, next, far)?
+        } else if far.abs() <= self.early_latency(run, stamp) {
+            !self.on_tick(run, stamp, samples, next, far)?
         } else {
-            next.is_none() && !stamp.leap && !self.whole(run, stamp, far)
+            next.is_none() && !stamp.leap && !self.early() && !self.whole(run, stamp, far)
         };
         if follows {
             return Ok(Placement::Contiguous);
@@ -86,7 +97,7 @@ impl Clock {
         let samples = if off > self.config.max_gap_ns {
             None
         } else {
-            Some(self.samples_in(off)?)
+            Some(self.gap_samples(off)?)
         };
         Ok(Placement::Gap {
             samples,
@@ -108,8 +119,13 @@ impl Clock {
         let Some(next) = next.filter(|_| self.learned.running.points == 1) else {
             return Ok(false);
         };
+        let mut tight = self.tolerance(run, stamp);
+        if !self.is_short(run, 0) {
+            // Over a long time a crystal within its limits moves by this much, too.
+            tight = tight.max((EARLY * self.period()).min(LATENCY_NS));
+        }
         // Half as much again, for jitter that is not known yet.
-        let tight = 1.5 * self.tolerance(run, stamp);
+        tight *= 1.5;
         if off.abs() <= tight {
             return Ok(false);
         }
@@ -133,16 +149,23 @@ impl Clock {
         off: f64,
     ) -> Result<bool, TimeError> {
         let (resolution, period) = (resolution(run, stamp), self.period());
-        let early = self.config.gap_slip_ns.is_none() && !self.learned.jitter.known();
+        let early = self.early();
         // Where jitter cannot reach half a period, only a wrong rate could deceive,
-        // and that the next stamp tells.
+        // and that the next stamp tells. Over a short time not even a rate does.
         let share = match next {
+            _ if self.is_short(run, 0) && !self.learned.jitter.exceeds(resolution) => FINE,
             Some(_) if 6.0 * GUESS_NS <= period => FINE,
             Some(_) => 0.01,
             None => 0.001,
         };
         let fine = resolution <= share * period;
-        let slack = 1.5 * resolution + 2.0;
+        // Two stamps are each rounded; a line through more may lie half a width off.
+        let widths = if run.points == 1 { 1.0 } else { 1.5 };
+        let mut slack = widths * resolution + 2.0;
+        if self.is_short(run, 0) {
+            let drift = self.drift(run, stamp, 0) + PRIOR_SIGMA * off.abs();
+            slack += drift.min(0.01 * period);
+        }
         if !(early && fine) || off.abs() < 0.5 * period || strays(off, period) > slack {
             return Ok(false);
         }
@@ -172,7 +195,8 @@ impl Clock {
         let overflow = TimeError::Overflow { what: "index" };
         let after = run.end.checked_add_unsigned(samples).ok_or(overflow)?;
         let expected = run.stretch.predict(after, &self.learned)?;
-        Ok(minus(next.centre()?, expected)?.to_f64())
+        let next = run.stretch.time_of(next, &self.learned)?;
+        Ok(minus(next, expected)?.to_f64())
     }
 
     /// What the stamp after this one reveals, if anything.
@@ -212,12 +236,69 @@ impl Clock {
             // Two stamps make a rate, but a gap between them would make it too.
             half = half.max(COVER * PRIOR_SIGMA);
         }
+        if self.early() && self.is_short(run, ahead) {
+            half = half.min(PRIOR_SIGMA);
+        }
         if let Some(steady) = self.steady(run, stamp) {
             half = half.min(steady);
         }
-        let last = run.stretch.fit.last.x;
-        let elapsed = run.stretch.x_of(run.end) - last + ahead as f64 * self.period();
-        (half + WANDER) * elapsed
+        (half + WANDER) * self.elapsed(run, ahead)
+    }
+
+    /// Nominal time from the last stamp to `ahead` samples after the end, ns.
+    fn elapsed(&self, run: &RunState, ahead: u64) -> f64 {
+        run.stretch.x_of(run.end) - run.stretch.fit.last.x + ahead as f64 * self.period()
+    }
+
+    /// Whether a wrong nominal rate can hide two samples at most since the last stamp.
+    fn is_short(&self, run: &RunState, ahead: u64) -> bool {
+        self.elapsed(run, ahead) <= SHORT * self.period()
+    }
+
+    /// Whether the scatter of stamps is still to be learned, and nothing stated
+    /// stands in for it.
+    fn early(&self) -> bool {
+        self.config.gap_slip_ns.is_none() && !self.learned.jitter.known()
+    }
+
+    /// How far early stamps of many digits may be off because a busy system wrote
+    /// them late, ns. 0 where their resolution says all that is to be expected,
+    /// and where such latencies do not reach half a sample.
+    fn early_latency(&self, run: &RunState, stamp: &Stamp) -> f64 {
+        let (resolution, period) = (resolution(run, stamp), self.period());
+        let exact = resolution >= GUESS_NS || self.steady(run, stamp).is_some();
+        if !self.early() || exact || 6.0 * GUESS_NS <= period {
+            return 0.0;
+        }
+        let latency = match self.learned.jitter.seen() {
+            Some(worst) => (SEEN * worst).min(EARLY * period),
+            None => EARLY * period,
+        };
+        SPAN * resolution + latency + self.drift(run, stamp, 0)
+    }
+
+    /// The gap that a stamp which follows on may hide, if it disagrees by more than
+    /// its resolution explains and a sample or more could be missing.
+    pub(super) fn hidden_gap(
+        &self,
+        run: &RunState,
+        stamp: &Stamp,
+    ) -> Result<Option<HiddenGap>, TimeError> {
+        let (width, period) = (resolution(run, stamp), self.period());
+        if self.config.gap_slip_ns.is_some() || !self.is_short(run, 0) {
+            return Ok(None);
+        }
+        let expected = run.stretch.predict(run.end, &self.learned)?;
+        let time = run.stretch.time_of(stamp, &self.learned)?;
+        let off = minus(time, expected)?.to_f64().abs();
+        let drift = self.drift(run, stamp, 0);
+        let explained = if self.early() {
+            off <= 0.25 * period || width > period && off <= width
+        } else {
+            off <= 0.75 * width + drift || !self.learned.jitter.only_rounding(width)
+        };
+        let (reach, least) = (off + width.min(period) + drift, 0.75 * period);
+        Ok((!explained && reach >= least).then_some(HiddenGap { reach, least }))
     }
 
     /// The part of the slip that does not grow with time.
@@ -226,10 +307,25 @@ impl Clock {
         let period = self.period();
         match self.config.gap_slip_ns {
             Some(slip) => slip.max(SPAN * resolution(run, stamp)),
-            None if self.learned.jitter.known() || self.steady(run, stamp).is_some() => {
-                scatter.max(0.5 * period)
+            None if self.steady(run, stamp).is_some() => scatter.max(0.5 * period),
+            None if self.learned.jitter.known() => {
+                let resolution = resolution(run, stamp);
+                let learned = scatter.max(0.5 * period);
+                if resolution <= period && self.learned.jitter.only_rounding(resolution) {
+                    learned.min(0.5 * period + resolution)
+                } else {
+                    learned
+                }
             }
-            None => scatter.max((EARLY * period).min(LATENCY_NS).max(0.5 * period)),
+            None => {
+                // Rounding that is wider than a sample hides jitter of samples.
+                let resolution = resolution(run, stamp);
+                if resolution > period {
+                    scatter
+                } else {
+                    0.5 * period + resolution
+                }
+            }
         }
     }
 
@@ -263,16 +359,10 @@ impl Clock {
     }
 
     /// A gap's length in samples at the running rate, at least one.
-    fn samples_in(&self, gap: Fixed) -> Result<u64, TimeError> {
-        let nominal = self.config.reference().samples_in(gap)?;
-        let slope = self.slope().value;
-        // The correction is small, so a float holds it; the nominal part is exact.
-        let correction = Fixed::from_f64_nearest(-nominal.to_f64() * slope / (1.0 + slope))?;
-        let samples = nominal.checked_add(correction).map(Fixed::round);
-        let overflow = TimeError::Overflow {
+    fn gap_samples(&self, gap: Fixed) -> Result<u64, TimeError> {
+        u64::try_from(self.samples_in(gap)?.round().max(1)).map_err(|_| TimeError::Overflow {
             what: "gap in samples",
-        };
-        u64::try_from(samples.ok_or(overflow.clone())?.max(1)).map_err(|_| overflow)
+        })
     }
 }
 

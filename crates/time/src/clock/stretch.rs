@@ -1,7 +1,8 @@
 //! [`Stretch`]: the gap-free end of a run, its open piece and what closes it.
 
+use super::Stamp;
 use super::config::WANDER;
-use super::fit::{Fit, FitLine, Obs, Scatter, Slope};
+use super::fit::{Fit, FitLine, HiddenGap, Obs, Scatter, Slope};
 use super::learned::Learned;
 use crate::{Fixed, Piece, Rate, RunId, TimeError};
 
@@ -95,6 +96,19 @@ impl Stretch {
         self.civil(index, y)
     }
 
+    /// What a stamp says of its sample's time, to be compared with [`predict`](Self::predict): the middle of its last
+    /// digit, but the stamp itself where the line, too, goes through the stamps and not through their middles. Half a
+    /// resolution between the two would make a gap a sample too long where stamps are as coarse as the samples.
+    pub(crate) fn time_of(&self, stamp: &Stamp, learned: &Learned) -> Result<Fixed, TimeError> {
+        let width = self.fit.last.width;
+        let as_written =
+            stamp.resolution.to_f64() <= width && self.fit.nominal(learned.scatter(width));
+        if as_written {
+            return Ok(stamp.civil);
+        }
+        stamp.centre()
+    }
+
     /// The present slope: the running one, or the corridor's where it is sharper.
     pub(crate) fn rate(&self, learned: &Learned) -> Slope {
         let width = self.fit.last.width;
@@ -117,6 +131,7 @@ impl Stretch {
     pub(crate) fn take(
         &mut self,
         stamp: Stamped,
+        hidden: Option<HiddenGap>,
         learned: &mut Learned,
         closed: &mut Vec<Piece>,
     ) -> Result<(), TimeError> {
@@ -130,6 +145,9 @@ impl Stretch {
             y,
             width,
         };
+        if let Some(gap) = hidden {
+            self.fit.suspect(gap, &obs);
+        }
         learned.jitter.add(obs.x, obs.centre());
         self.range = (self.range.0.min(y), self.range.1.max(y));
         let range = self.range.1 - self.range.0;

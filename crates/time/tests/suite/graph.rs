@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use isochrony_time::{
-    Derived, Empirical, Fixed, Graph, Metric, Piece, Range, Rate, RunId, Time, TimeError, Timebase,
-    TimebaseId, TimebaseKind,
+    Derived, Empirical, Exact, Fixed, Graph, Metric, Piece, Range, Rate, RunId, Time, TimeError,
+    Timebase, TimebaseId, TimebaseKind,
 };
+
+use num_rational::BigRational;
+use proptest::prelude::*;
 
 const START: i64 = 1_267_401_600_000_000_000;
 const S: i64 = 1_000_000_000;
@@ -249,4 +252,121 @@ fn a_range_of_indices_ends_where_its_last_sample_does() {
     // 19 s before the step, 7 s behind it: no stretch of civil time.
     let error = civil(1600, 1800, a).unwrap_err();
     assert!(matches!(error, TimeError::ReversedRange { .. }), "{error}");
+}
+
+fn rational(value: Fixed) -> BigRational {
+    BigRational::new(value.to_bits().into(), (1u64 << 32).into())
+}
+
+fn parts(value: &Exact) -> BigRational {
+    let (num, den) = value.parts();
+    BigRational::new(num.parse().unwrap(), den.parse().unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// The oracle composes the same maps with rationals of any size.
+    #[test]
+    fn a_chain_of_derived_timebases_is_rounded_once(
+        maps in prop::collection::vec((1i64..1_000_000_000_000, 1u64..1_000_000_000_000, -1_000_000i64..1_000_000), 1..7),
+        value in -1_000_000i64..1_000_000,
+    ) {
+        let mut graph = Graph::new();
+        let mut ids = vec![graph.add(unit("0")).unwrap()];
+        let mut exact = BigRational::from_integer(value.into());
+        for (k, &(num, den, offset)) in maps.iter().enumerate() {
+            let next = graph.add(unit(&format!("{}", k + 1))).unwrap();
+            let map = Derived::new(num, den, Fixed::from_int(offset)).unwrap();
+            graph.connect(ids[k], next, Metric::Derived(map)).unwrap();
+            exact = exact * BigRational::new(num.into(), den.into()) + BigRational::from_integer(offset.into());
+            ids.push(next);
+        }
+        let (first, last) = (ids[0], *ids.last().unwrap());
+        let there = graph.convert_exact(Time::exact(value.into(), first), last).unwrap();
+        prop_assert_eq!(parts(&there.value), exact.clone());
+        let back = graph.convert_exact(there, first).unwrap();
+        prop_assert_eq!(back.value, Exact::from(value));
+        if let Ok(rounded) = graph.convert(Time::new(value, first), last) {
+            let off = rational(rounded.value) - exact;
+            let step = BigRational::new(1.into(), (1u64 << 33).into());
+            prop_assert!(off <= step && -off <= step);
+        }
+    }
+}
+
+#[test]
+fn bounds_of_ranges_stay_ratios_until_an_index_is_chosen() {
+    for ratio in [(1, 48), (1, 7), (3, 11), (48_000, 44_100)] {
+        let mut graph = Graph::new();
+        let index = graph.add(index_base("x")).unwrap();
+        let blocks = graph.add(unit("blocks")).unwrap();
+        let map = Derived::new(ratio.0, ratio.1, Fixed::ZERO).unwrap();
+        graph.connect(index, blocks, Metric::Derived(map)).unwrap();
+        for tile in 0..480i64 {
+            let at = |i: i64| {
+                let value = Exact::from_ratio(&(i * ratio.0).to_string(), &ratio.1.to_string());
+                Time::exact(value.unwrap(), blocks)
+            };
+            let tiles = Range::new(at(100 * tile), at(100 * tile + 100)).unwrap();
+            let there = tiles.convert(&graph, index).unwrap();
+            let ends = (there.start.value.ceil_i64(), there.end.value.ceil_i64());
+            assert_eq!(
+                ends,
+                (Some(100 * tile), Some(100 * tile + 100)),
+                "{ratio:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_unit_far_coarser_than_a_time_keeps_it() {
+    let mut graph = Graph::new();
+    let days = graph.add(unit("days")).unwrap();
+    let map = Derived::new(1, 86_400 * S as u64, Fixed::ZERO).unwrap();
+    graph
+        .connect(TimebaseId::CIVIL, days, Metric::Derived(map))
+        .unwrap();
+    let microsecond = Time::civil(1000);
+    let there = graph.convert_exact(microsecond.into(), days).unwrap();
+    assert_eq!(
+        there.value.parts(),
+        ("1".to_owned(), "86400000000".to_owned())
+    );
+    let back = graph.convert_exact(there, TimebaseId::CIVIL).unwrap();
+    assert_eq!(back.rounded().unwrap().value, Fixed::from_int(1000));
+}
+
+#[test]
+fn frames_at_sample_times_are_whole_samples_in_every_piece_of_a_fit() {
+    // 30000/1001 frames a second beside 48 kHz: sample times are thirds of nanoseconds, and the second piece begins
+    // at a rounded one.
+    let rate = Rate::from_hz(48_000).unwrap();
+    let first = Piece {
+        end: Some(1000),
+        ..Piece::nominal(RunId(0), 0, at(0.0), rate)
+    };
+    let civil = first.civil_at(Fixed::from_int(1000)).unwrap();
+    let second = Piece {
+        end: Some(2_000_000),
+        ..Piece::nominal(RunId(0), 1000, civil, rate)
+    };
+    let mut graph = Graph::new();
+    let a = graph.add(index_base("a")).unwrap();
+    let frames = graph.add(unit("frames")).unwrap();
+    let metric = Empirical::from_runs(vec![first, second]).unwrap();
+    graph
+        .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(metric)))
+        .unwrap();
+    let map = Derived::from_rate("30000/1001".parse().unwrap(), at(0.0)).unwrap();
+    graph
+        .connect(frames, TimebaseId::CIVIL, Metric::Derived(map))
+        .unwrap();
+    for frame in (0..1000i64).step_by(5) {
+        let there = graph
+            .convert_exact(Time::exact(frame.into(), frames), a)
+            .unwrap();
+        assert_eq!(there.value, Exact::from(frame / 5 * 8008), "frame {frame}");
+    }
 }

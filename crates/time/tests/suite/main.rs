@@ -12,4 +12,5 @@ mod mean_rate;
 mod placement;
 mod ratio;
 mod runs;
+mod short_gaps;
 mod values;

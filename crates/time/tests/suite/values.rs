@@ -293,3 +293,68 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_leap_second_is_read_only_where_there_can_be_one() {
+    for (text, seconds) in [
+        ("2016-12-31T23:59:60Z", 1_483_228_800),
+        ("2015-07-01T01:59:60+02:00", 1_435_708_800),
+        ("2016-12-31T16:59:60-07:00", 1_483_228_800),
+    ] {
+        assert_eq!(
+            civil::parse(text).unwrap(),
+            Fixed::from_int(seconds * civil::NS_PER_S)
+        );
+    }
+    for text in [
+        "2016-06-15T12:00:60",
+        "2016-12-31T23:58:60",
+        "2016-12-31T22:59:60Z",
+        "2016-03-31T23:59:60Z",
+        "2016-12-31T23:59:60+01:00",
+        "20160615T120060Z",
+    ] {
+        let error = civil::parse(text).unwrap_err().to_string();
+        assert!(error.contains("leap second"), "{text}: {error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// The oracle: the shortest decimal of the float as a ratio of big integers.
+    #[test]
+    fn seconds_are_the_decimals_that_they_are_written_as(
+        digits in 1u64..10_000_000,
+        places in 0u32..12,
+        rate in 1u64..3_000_000,
+        den in 1u64..2000,
+        hop in 1u64..5000,
+    ) {
+        let text = format!("{digits}e-{places}");
+        let seconds: f64 = text.parse().unwrap();
+        let exact = BigRational::new((digits * rate).into(), (u128::from(den) * u128::from(hop) * 10u128.pow(places)).into());
+        let count = Rate::new(rate, den).unwrap().samples_in_seconds(seconds).unwrap().per(hop);
+        let whole = |value: BigRational| u64::try_from(value.to_integer()).unwrap();
+        let half = BigRational::new(1.into(), 2.into());
+        prop_assert_eq!(count.floor(), Some(whole(exact.floor())));
+        prop_assert_eq!(count.ceil(), Some(whole(exact.ceil())));
+        prop_assert_eq!(count.round(), Some(whole((exact + half).floor())));
+    }
+}
+
+#[test]
+fn durations_of_any_size_are_counted_or_refused() {
+    let rate = Rate::from_hz(100).unwrap();
+    let tiny = rate.samples_in_seconds(5e-324).unwrap();
+    assert_eq!(
+        (tiny.floor(), tiny.ceil(), tiny.round()),
+        (Some(0), Some(1), Some(0))
+    );
+    let none = rate.samples_in_seconds(0.0).unwrap();
+    assert_eq!((none.floor(), none.ceil()), (Some(0), Some(0)));
+    assert_eq!(rate.samples_in_seconds(1e30).unwrap().floor(), None);
+    for bad in [1e300, f64::NAN, f64::INFINITY, -0.5] {
+        assert!(rate.samples_in_seconds(bad).is_err(), "{bad}");
+    }
+}

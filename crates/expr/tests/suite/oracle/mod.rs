@@ -245,6 +245,7 @@ fn one_operand(name: &str, x: Num, result: DType) -> Num {
         _ => {
             let v = x.to(result).re;
             let value = match name {
+                "rint" => v.round_ties_even(),
                 "sqrt" => v.sqrt(),
                 "exp" => v.exp(),
                 "log" => v.ln(),

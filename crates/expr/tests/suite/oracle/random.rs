@@ -71,7 +71,7 @@ fn allowed(op: Op, ops: Ops, kinds: &[&str]) -> bool {
             | Unary::Tanh,
         ) => !exact && !complex,
         Op::Unary(Unary::Angle) => !exact,
-        Op::Unary(Unary::Round) => !complex,
+        Op::Unary(Unary::Round | Unary::Rint) => !complex,
         // Of integers only with a constant.
         Op::Binary(Binary::Pow) => !exact && float && !complex,
         Op::Binary(Binary::Arctan2 | Binary::Hypot) => !exact,

@@ -1,5 +1,7 @@
 //! Who meets whom: what of the inputs' items goes to the operator next.
 
+use std::ops::Range;
+
 use isochrony_segment::SigSeg;
 use smallvec::SmallVec;
 
@@ -19,27 +21,41 @@ impl FanIn {
 
     /// The item that begins first, whole; the lower input first, once no other input can give an earlier one.
     pub(super) fn pop_first(&mut self) -> Option<Matched> {
-        let bounds = || self.queues.iter().map(Queue::bound);
-        let least = bounds().min()?;
-        let port = bounds().position(|bound| bound == least)?;
+        let (port, _) = self.first()?;
         let item = self.take_front(port)?;
         Some(SmallVec::from_iter([(port as Port, item)]))
+    }
+
+    /// The first input with the least bound, and that bound.
+    fn first(&self) -> Option<(usize, i64)> {
+        if let Some(bounds) = &self.bounds {
+            return Some(bounds.first());
+        }
+        let bounds = self.queues.iter().map(Queue::bound).enumerate();
+        bounds.min_by_key(|&(_, bound)| bound)
+    }
+
+    /// The least bound of some inputs; `i64::MAX` of none.
+    fn least_of(&self, inputs: Range<usize>) -> i64 {
+        match &self.bounds {
+            Some(bounds) => bounds.least_of(inputs),
+            None => {
+                let bounds = self.queues[inputs].iter().map(Queue::bound);
+                bounds.min().unwrap_or(i64::MAX)
+            }
+        }
     }
 
     /// What begins first, of what begins together that of the lower input, once no other input can give an earlier
     /// one. As much of an item as comes before all others': so the order does not depend on how inputs are cut.
     pub(super) fn pop_earliest(&mut self) -> Result<Option<Matched>, OpError> {
-        let bounds = || self.queues.iter().map(Queue::bound);
-        let Some(least) = bounds().min() else {
-            return Ok(None);
-        };
-        let Some(port) = bounds().position(|bound| bound == least) else {
+        let Some((port, least)) = self.first() else {
             return Ok(None);
         };
         // What begins before the others, or with those that come after it.
-        let others = bounds().enumerate().filter(|&(other, _)| other != port);
-        let limit = others.map(|(other, bound)| bound.saturating_add(i64::from(other > port)));
-        let limit = limit.min().unwrap_or(i64::MAX);
+        let before = self.least_of(0..port);
+        let behind = self.least_of(port + 1..self.queues.len());
+        let limit = before.min(behind.saturating_add(1));
         // A stretch is announced between the items before it and behind it, not where one of them happens to be cut.
         let limit = limit.min(self.stretches.begins_behind(least).unwrap_or(i64::MAX));
         let Some(front) = self.take_front(port) else {

@@ -5,6 +5,7 @@
 //! diamond, one branch of which removes what the other keeps, never hangs.
 
 mod back;
+mod bounds;
 mod looped;
 mod matching;
 mod parts;
@@ -20,6 +21,7 @@ pub(crate) use looped::BACK;
 
 use crate::exec::marks::Mark;
 use crate::{Align, Break, Clock, Item, OpError, OpErrorKind, Port};
+use bounds::{Bounds, MANY};
 use looped::Round;
 use parts::units;
 use stretches::Stretches;
@@ -72,6 +74,9 @@ impl Queue {
 pub(crate) struct FanIn {
     align: Align,
     queues: Vec<Queue>,
+    /// Of many inputs whose items go on in the order of their indices. Times of a clock may change, so of inputs that meet by
+    /// time there are none.
+    bounds: Option<Bounds>,
     stretches: Stretches,
     /// Of a loop.
     round: Round,
@@ -95,9 +100,12 @@ impl FanIn {
             from,
             clock: clock.filter(|_| matches!(align, Align::Civil | Align::Resampled)),
         };
+        let queues: Vec<Queue> = from.into_iter().map(queue).collect();
+        let ordered = matches!(align, Align::Time | Align::Begin);
         Self {
             align,
-            queues: from.into_iter().map(queue).collect(),
+            bounds: (ordered && queues.len() >= MANY).then(|| Bounds::new(queues.len())),
+            queues,
             stretches: Stretches::default(),
             round: Round::default(),
             held: Vec::new(),
@@ -116,6 +124,18 @@ impl FanIn {
             queue.progress = queue.progress.max(queue.on_axis(range.start));
         }
         queue.items.push_back(item);
+        self.bound_changed(usize::from(port));
+    }
+
+    /// What waits at an input, or how far it is, has changed.
+    fn bound_changed(&mut self, port: usize) {
+        if let Some(bounds) = &mut self.bounds {
+            bounds.set(port, self.queues[port].bound());
+        }
+    }
+
+    fn all_bounds_changed(&mut self) {
+        (0..self.queues.len()).for_each(|port| self.bound_changed(port));
     }
 
     pub(crate) fn mark(&mut self, port: Port, mark: &Mark) {
@@ -127,6 +147,7 @@ impl FanIn {
             // Told in another way.
             Mark::Back => {}
         }
+        self.bound_changed(usize::from(port));
     }
 
     /// Nothing comes any more of what the inputs read now.
@@ -134,6 +155,7 @@ impl FanIn {
         self.queues
             .iter_mut()
             .for_each(|queue| queue.progress = i64::MAX);
+        self.all_bounds_changed();
     }
 
     /// Forgets what waits, and how far the inputs were.
@@ -142,6 +164,7 @@ impl FanIn {
             self.released += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
             queue.progress = i64::MIN;
         }
+        self.all_bounds_changed();
         self.stretches.forget();
         self.round = Round::default();
     }
@@ -163,6 +186,9 @@ impl FanIn {
 
     /// Index before which nothing is to come or waits.
     pub(crate) fn bound(&self) -> i64 {
+        if let Some(bounds) = &self.bounds {
+            return bounds.first().1;
+        }
         // What is fed back has no progress of its own.
         let inputs = &self.queues[..if self.is_loop() { 1 } else { self.queues.len() }];
         inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
@@ -213,6 +239,7 @@ impl FanIn {
     fn take_front(&mut self, port: usize) -> Option<Item> {
         let item = self.queues[port].items.pop_front()?;
         self.released += item.bytes();
+        self.bound_changed(port);
         Some(item)
     }
 
@@ -220,6 +247,7 @@ impl FanIn {
     fn put_back(&mut self, port: usize, rest: Item) {
         self.released = self.released.saturating_sub(rest.bytes());
         self.queues[port].items.push_front(rest);
+        self.bound_changed(port);
     }
 
     pub(crate) fn starved(&self, name: &str, queued: u64, cap: u64) -> OpError {

@@ -31,7 +31,7 @@ fn rank(why: &Break) -> (u8, i64, i64) {
         Break::Clock { old, new } => (3, -i64::from(old.0), -i64::from(new.0)),
         Break::Gap(range) => (2, range.start.saturating_neg(), range.end),
         Break::Dropped(range) => (1, range.start.saturating_neg(), range.end),
-        Break::Removed => (0, 0, 0),
+        Break::Removed | Break::Back => (0, 0, 0),
     }
 }
 

@@ -10,8 +10,8 @@ use crate::counts::add;
 use crate::listener::session::Frame;
 use crate::receive::Framing;
 
-/// Segments that are kept to be used again.
-const SEGMENTS: usize = 64;
+/// Most bytes of segments that are kept to be used again.
+const REUSABLE_BYTES: usize = 64 << 20;
 
 /// Samples of a segment that is being filled.
 pub(super) struct Filling {
@@ -97,7 +97,8 @@ impl Live {
         let segment = values.and_then(|values| {
             SigSeg::new(values, filling.start, inner.options.dtype, inner.stream).ok()
         });
-        if self.memory.len() < SEGMENTS {
+        let kept: usize = self.memory.iter().map(Buffer::len).sum();
+        if self.memory.is_empty() || kept + filling.memory.len() <= REUSABLE_BYTES {
             self.memory.push(filling.memory);
         }
         if let Some(segment) = segment {

@@ -5,6 +5,7 @@
 //! than the last record that was read, in which case the reader reads on first.
 
 mod samples;
+mod state;
 mod view;
 
 use std::path::{Path, PathBuf};
@@ -18,12 +19,12 @@ use crate::engine::manifest::Manifest;
 use crate::engine::open::{is_store, not_a_store};
 use crate::engine::slot::Base;
 use crate::engine::source::Sources;
-use crate::engine::{Engine, OpenMode, lock, log, tables, vanished};
+use crate::engine::tail::Tail;
+use crate::engine::{Engine, OpenMode, identity, lock, log, vanished};
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::Media;
 use crate::op::{Op, SignalId};
-use crate::state::SignalState;
 
 use view::{Known, View};
 
@@ -57,6 +58,7 @@ impl Reader {
     /// As [`open`](Self::open).
     pub fn open_on(root: &Path, media: Arc<dyn Media>) -> Result<Self, StoreError> {
         let root = std::path::absolute(root).at("look at", root)?;
+        let media = media.rooted(&root);
         if !is_store(&*media, &root)? {
             return Err(not_a_store(&*media, &root));
         }
@@ -171,31 +173,35 @@ impl Reader {
         match &op {
             Op::Create { name, meta, .. } => {
                 view.names.insert(id, name);
-                view.signals.entry(id).or_insert_with(|| {
-                    Known::new(Base {
-                        name: name.as_str().into(),
-                        meta: Arc::new((**meta).clone()),
-                        end: 0,
-                        tail: None,
-                    })
-                });
+                let known = || Known::new(Base::new(name, meta));
+                view.signals.entry(id).or_insert_with(known);
             }
             Op::Remove { .. } => {
                 view.names.remove(id);
                 view.signals.remove(&id);
                 self.sources.forget(id);
             }
-            Op::Rename { to, .. } => view.names.insert(id, to),
+            Op::Rename { to, .. } => {
+                let old = view.names.by_id.get(&id).cloned();
+                if let Some(known) = view.signals.get_mut(&id) {
+                    known.former.extend(old);
+                }
+                view.names.insert(id, to);
+            }
             _ => {}
         }
         let Some(known) = view.signals.get_mut(&id) else {
             return;
         };
         known.base.outlive(&op);
+        known.take_in_proof(&op);
         match &op {
             Op::Samples { .. } => return,
             Op::Crc { chunk, crc, .. } => {
-                known.crcs.insert(*chunk, *crc);
+                match Tail::said(*chunk, *crc, known.end, &known.base.meta) {
+                    Some(tail) => known.base.tail = Some(tail),
+                    None => _ = known.crcs.insert(*chunk, *crc),
+                }
                 return;
             }
             Op::End { end, .. } => known.end = *end,
@@ -264,73 +270,12 @@ impl Reader {
         self.lock().names.by_name.get(name).copied()
     }
 
-    /// State of a signal as of the last refresh; loaded from its tables on first use. If the writer has brought the
-    /// tables further meanwhile, this refreshes the whole store first.
+    /// Whether a signal's tables lie in no files, as of the last checkpoint seen.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], [`StoreError::NeedsRecovery`], or what is wrong with the tables.
-    pub fn state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
-        let mut view = self.lock();
-        let began = Instant::now();
-        // Whether nobody wrote, so that what is missing does not come.
-        let mut idle = false;
-        loop {
-            let sequence = view.sequence;
-            let place = self.folder(&view, id)?;
-            let known = view.known(id)?;
-            if let Some(state) = &known.state {
-                return Ok(state.clone());
-            }
-            let staged = layout::staged(&self.root, id);
-            let folder = [place.clone(), staged]
-                .into_iter()
-                .find(|place| self.is_of(place, id));
-            if let Some(folder) = &folder {
-                let raw = tables::read(&*self.media, folder, id);
-                // The folder may have gone while its tables were read, which then look empty.
-                if self.is_of(folder, id) {
-                    let mut raw = raw?;
-                    if raw.sequence <= sequence {
-                        let mut state = raw.state(id, &known.base, known.longest())?;
-                        let untouched = known.ops.is_empty();
-                        for op in &known.ops {
-                            state.apply(op);
-                            raw.watch(&state);
-                        }
-                        raw.check(&state.name, untouched)?;
-                        known.ops = Vec::new();
-                        let state = Arc::new(state);
-                        known.state = Some(state.clone());
-                        return Ok(state);
-                    }
-                    if self.stale {
-                        return Err(StoreError::NeedsRecovery {
-                            path: self.root.clone(),
-                        });
-                    }
-                }
-            }
-            if self.stale || idle || began.elapsed() > PATIENCE {
-                let identity = place.join(layout::IDENTITY);
-                self.media.read(&identity).at("read", &identity)?;
-                return Err(match folder {
-                    None => StoreError::MissingFolder {
-                        signal: known.base.name.to_string(),
-                        path: place,
-                    },
-                    Some(path) => StoreError::DamagedFile {
-                        path,
-                        offset: 0,
-                        reason: "the signal's tables are newer than the log",
-                    },
-                });
-            }
-            // Who may not lock cannot tell, and waits.
-            idle = matches!(self.media.lock(&layout::lock_file(&self.root)), Ok(Some(_)));
-            if !self.refresh_view(&mut view)? && !idle {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
+    /// [`StoreError::SignalRemoved`].
+    pub fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
+        Ok(self.lock().known(id)?.base.small.is_some())
     }
 
     /// Sequence number of the last commit seen.
@@ -346,10 +291,24 @@ impl Reader {
         }
     }
 
+    /// Where a signal's folder may be while a writer moves it, or was killed before it did.
+    fn folders(&self, view: &View, id: SignalId) -> Result<Vec<PathBuf>, StoreError> {
+        let mut folders = vec![self.folder(view, id)?, layout::staged(&self.root, id)];
+        if let Some(known) = view.signals.get(&id) {
+            let former = known.former.iter().rev();
+            folders.extend(former.map(|name| layout::signal_folder(&self.root, name)));
+        }
+        Ok(folders)
+    }
+
+    /// Where a signal's folder is now, by its identity.
+    fn folder_now(&self, view: &View, id: SignalId) -> Result<Option<PathBuf>, StoreError> {
+        let mut folders = self.folders(view, id)?.into_iter();
+        Ok(folders.find(|folder| self.is_of(folder, id)))
+    }
+
     fn is_of(&self, folder: &Path, id: SignalId) -> bool {
-        let found = self.media.read(&folder.join(layout::IDENTITY));
-        let found = found.ok().flatten();
-        found.and_then(|bytes| layout::parse_identity(&bytes)) == Some(id)
+        identity::is_of(&*self.media, folder, id)
     }
 
     fn lock(&self) -> MutexGuard<'_, View> {

@@ -7,38 +7,76 @@ use std::time::{Duration, Instant};
 use isochrony_segment::Buffer;
 
 use super::view::View;
-use super::{PATIENCE, Reader};
-use crate::engine::{Bounds, shard_samples, stored_crc};
+use super::{PATIENCE, Reader, removed};
+use crate::engine::candidate::ArrayFolder;
+use crate::engine::proofs::Proofs;
+use crate::engine::read::{Files, explain, shown};
+use crate::engine::source::Sources;
+use crate::engine::stamps::Stamps;
+use crate::engine::{Bounds, shard_samples, stored_crc, vanished};
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat};
 use crate::media::MediaFile;
 use crate::op::SignalId;
+use crate::state::SignalState;
 
 impl Reader {
-    /// As [`Engine::read`].
+    /// As [`Engine::read`], the samples as of the last refresh.
     ///
     /// # Errors
     /// As there.
     pub fn read(&self, id: SignalId, start: i64, count: usize) -> Result<Buffer, StoreError> {
+        self.read_as(&*self.state(id)?, start, count)
+    }
+
+    /// As [`Engine::read_as`]. If the writer has moved on, so that files are not where they were, this follows it, which
+    /// changes nothing that `state` shows.
+    ///
+    /// # Errors
+    /// As there, and [`StoreError::SignalOverwritten`], [`StoreError::SignalRemoved`].
+    pub fn read_as(
+        &self,
+        state: &SignalState,
+        start: i64,
+        count: usize,
+    ) -> Result<Buffer, StoreError> {
+        let bounds = Bounds::new(&state.name, state.end, start, count)?;
+        let place = bounds.place(Flat::data(&state.meta), state.meta.dtype.size());
+        // The usual case, which names no file and allocates nothing: the shard is mapped already.
+        let key = (state.id, place.shard, state.data.file(place.shard));
+        if let Some(buffer) = self.sources.mapped(key, place.offset, place.len) {
+            return Ok(buffer);
+        }
         let mut view = self.lock();
         let began = Instant::now();
-        let mut moved = false;
+        // Failures since the last commit that was taken in.
+        let mut attempts = 0;
+        // Whether nobody wrote, so that nothing is about to change.
+        let mut is_idle = false;
         loop {
-            match self.read_from(&mut view, id, start, count) {
-                // A file on its way from one place to another.
-                Err(StoreError::MissingSamples { have: 0, .. })
-                    if !self.stale && began.elapsed() < PATIENCE / 10 =>
-                {
-                    self.sources.forget(id);
-                    self.refresh_view(&mut view)?;
+            let error = match self.read_from(&mut view, state, &bounds, place.shard) {
+                Ok(buffer) => return Ok(buffer),
+                Err(error) => error,
+            };
+            attempts += 1;
+            // What was committed since may have replaced files, or be about to.
+            let again = match &error {
+                StoreError::MissingSamples { have: 0, .. } | StoreError::WrongShard { .. } => true,
+                StoreError::MissingSamples { .. }
+                | StoreError::Undecodable { .. }
+                | StoreError::DamagedFile { .. } => attempts < 3,
+                error => vanished::is_missing(error),
+            };
+            if self.stale || !again || began.elapsed() > PATIENCE / 10 {
+                return Err(error);
+            }
+            match self.refresh_view(&mut view)? {
+                true => attempts = 0,
+                false if is_idle => return Err(error),
+                false => {
+                    is_idle = !self.is_written().unwrap_or(true);
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // What was committed since may have replaced the file, as sealing does: the samples are the same.
-                Err(error) if !moved && !self.stale => match self.refresh_view(&mut view) {
-                    Ok(true) => moved = true,
-                    _ => return Err(error),
-                },
-                other => return other,
             }
         }
     }
@@ -46,74 +84,72 @@ impl Reader {
     fn read_from(
         &self,
         view: &mut View,
-        id: SignalId,
-        start: i64,
-        count: usize,
+        handle: &SignalState,
+        bounds: &Bounds,
+        shard: u64,
     ) -> Result<Buffer, StoreError> {
-        if let Some(buffer) = self.read_mapped(view, id, start, count)? {
-            return Ok(buffer);
-        }
-        let folder = self.folder(view, id)?;
-        let staged = layout::staged(&self.root, id);
-        let known = view.known(id)?;
-        let meta = known.base.meta.clone();
-        let bounds = Bounds::new(&known.base.name, known.end, start, count)?;
+        let id = handle.id;
         let tmp = layout::tmp_folder(&self.root);
-        // A replacement is at its place or, until then, in `tmp/`; so is a new signal's folder.
-        let arrays: Vec<PathBuf> = (known.replaced_data.iter().map(|name| tmp.join(name)))
-            .chain([folder.join("data"), staged.join("data")])
-            .collect();
-        let decode = || {
-            let there = |array: &&PathBuf| matches!(self.media.stat(array), Ok(Some(_)));
-            let array = arrays.iter().find(there).unwrap_or(&arrays[0]);
-            let decoders = &self.sources.decoders;
-            decoders.read(&self.media, id, array, &meta, start, count)
+        let staged = ArrayFolder::of_signal(layout::staged(&self.root, id));
+        let now = match view.signals.contains_key(&id) {
+            true => match self.state_in(view, id) {
+                Err(StoreError::SignalRemoved { .. }) => None,
+                state => Some(state?),
+            },
+            false => None,
         };
-        if !meta.codec.is_empty() {
-            return decode();
-        }
-        let flat = Flat::data(&meta);
-        let place = bounds.place(flat, meta.dtype.size());
-        let paths = || {
-            let replaced = known.replaced.get(&place.shard);
-            replaced
-                .map(|name| tmp.join(name))
-                .into_iter()
-                .chain(
-                    arrays
-                        .iter()
-                        .map(|array| layout::shard_file(array, place.shard)),
-                )
-                .collect()
+        let Some(now) = now else {
+            // Its files may be there still: a writer may have been killed before it removed them.
+            let place = layout::signal_folder(&self.root, &handle.name);
+            let folders = vec![ArrayFolder::of_signal(place), staged];
+            let files = Files {
+                folders,
+                replacement: None,
+                proofs: None,
+            };
+            let read = (self.sources).read_shown(&self.media, handle, handle, bounds, files);
+            return read.map_err(|_| gone(view, handle));
         };
-        let key = (id, place.shard);
-        let found = (self.sources).read(&*self.media, key, flat, paths, place.offset, place.len)?;
-        found.map_or_else(decode, Ok)
-    }
-
-    /// The usual case, which names no file and allocates nothing: the shard is flat, and mapped already.
-    fn read_mapped(
-        &self,
-        view: &mut View,
-        id: SignalId,
-        start: i64,
-        count: usize,
-    ) -> Result<Option<Buffer>, StoreError> {
+        let shown = shown(handle, &now, shard);
+        let places = self.folders(view, id)?;
         let known = view.known(id)?;
-        let meta = &known.base.meta;
-        if !meta.codec.is_empty() {
-            return Ok(None);
-        }
-        let bounds = Bounds::new(&known.base.name, known.end, start, count)?;
-        let place = bounds.place(Flat::data(meta), meta.dtype.size());
-        Ok(self
-            .sources
-            .mapped((id, place.shard), place.offset, place.len))
+        // A replacement is at its place or, until then, in `tmp/`; so is a new signal's folder.
+        let replaced = known.replaced_data.iter();
+        let folders = replaced
+            .map(|name| ArrayFolder::own(tmp.join(name)))
+            .chain(places.iter().cloned().map(ArrayFolder::of_signal))
+            .collect();
+        let replacement = known.replaced.get(&shard).map(|name| tmp.join(name));
+        let stretches = known.base.tail_stretch().into_iter();
+        let stretches = stretches.chain(known.newest.clone()).collect();
+        let chunk_crc = |chunk: u64| {
+            let folder = || places.iter().find(|folder| self.is_of(folder, id));
+            let stored = || stored_crc(&*self.media, folder()?, chunk).ok()?;
+            known.crcs.get(&chunk).copied().or_else(stored)
+        };
+        let proofs = Proofs {
+            state: &now,
+            stretches,
+            chunk_crc: &chunk_crc,
+        };
+        let files = Files {
+            folders,
+            replacement,
+            proofs: Some(&proofs),
+        };
+        let read = (self.sources).read_shown(&self.media, handle, shown, bounds, files);
+        read.map_err(|error| explain(error, handle, &now, bounds, shard))
     }
 
     /// As [`Engine::shard_file`].
-    pub(crate) fn shard_file(&self, id: SignalId, shard: u64) -> Option<Arc<dyn MediaFile>> {
-        self.sources.file((id, shard))
+    pub(crate) fn shard_file(&self, state: &SignalState, shard: u64) -> Option<Arc<dyn MediaFile>> {
+        let version = state.data.file(shard);
+        self.sources.file(&*self.media, (state.id, shard, version))
+    }
+
+    /// As [`Engine::sources`].
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
     }
 
     /// As [`Engine::shard_samples`].
@@ -130,10 +166,20 @@ impl Reader {
     /// As there.
     pub fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
         let mut view = self.lock();
-        let folder = self.folder(&view, id)?;
-        match view.known(id)?.crcs.get(&chunk) {
-            Some(crc) => Ok(Some(*crc)),
-            None => stored_crc(&*self.media, &folder, chunk),
+        let began = Instant::now();
+        loop {
+            if let Some(crc) = view.known(id)?.crcs.get(&chunk) {
+                return Ok(Some(*crc));
+            }
+            let folder = self.place(&view, id)?;
+            let crc = stored_crc(&*self.media, &folder, chunk);
+            // Else the folder went, or another signal's came, before the file was opened.
+            if self.is_of(&folder, id) || self.stale || began.elapsed() > PATIENCE / 10 {
+                return crc;
+            }
+            if !self.refresh_view(&mut view)? {
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 
@@ -144,6 +190,14 @@ impl Reader {
     pub fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
         let tail = self.lock().known(id)?.base.tail;
         Ok(tail.map(|tail| (tail.end, tail.crc)))
+    }
+
+    /// As [`Engine::table_stamps`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
+        Ok(self.lock().known(id)?.base.tables)
     }
 
     /// As [`Engine::data_shard_path`].
@@ -162,6 +216,26 @@ impl Reader {
     /// # Errors
     /// [`StoreError::SignalRemoved`].
     pub fn signal_path(&self, id: SignalId) -> Result<PathBuf, StoreError> {
-        self.folder(&self.lock(), id)
+        self.place(&self.lock(), id)
+    }
+
+    /// Where a signal's folder is, or should be.
+    fn place(&self, view: &View, id: SignalId) -> Result<PathBuf, StoreError> {
+        match self.folder_now(view, id)? {
+            Some(folder) => Ok(folder),
+            None => self.folder(view, id),
+        }
+    }
+}
+
+/// Says that a signal is gone, or that another has its name.
+fn gone(view: &View, handle: &SignalState) -> StoreError {
+    let name = handle.name.to_string();
+    if view.names.by_name.contains_key(&name) {
+        return StoreError::SignalOverwritten { name };
+    }
+    match name.is_empty() {
+        true => removed(handle.id),
+        false => StoreError::SignalRemoved { name },
     }
 }

@@ -12,11 +12,12 @@ use crate::engine::io::{IoContext, failed};
 use crate::engine::log::{self, Records};
 use crate::engine::manifest::Manifest;
 use crate::engine::open::{bases, check_identity, not_a_store, read_log};
+use crate::engine::proofs::ChecksummedRange;
 use crate::engine::shared::Names;
 use crate::engine::slot::Base;
 use crate::error::StoreError;
 use crate::layout;
-use crate::media::{Access, Media, MediaFile};
+use crate::media::{Access, Media, MediaFile, limits};
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
@@ -33,6 +34,10 @@ pub(super) struct Known {
     pub(super) replaced: BTreeMap<u64, String>,
     pub(super) replaced_data: Option<String>,
     pub(super) crcs: BTreeMap<u64, u32>,
+    /// The last samples that a record holds itself.
+    pub(super) newest: Option<ChecksummedRange>,
+    /// Names that it had since the log's base: a writer may have been killed before it moved the folder.
+    pub(super) former: Vec<String>,
 }
 
 impl Known {
@@ -45,6 +50,8 @@ impl Known {
             replaced: BTreeMap::new(),
             replaced_data: None,
             crcs: BTreeMap::new(),
+            newest: None,
+            former: Vec::new(),
         }
     }
 }
@@ -58,11 +65,54 @@ pub(super) struct View {
     /// Offset of the next record.
     pub(super) at: u64,
     pub(super) sequence: u64,
+    /// Sequence of the log's base.
+    pub(super) base_sequence: u64,
     pub(super) names: Names,
     pub(super) signals: HashMap<SignalId, Known>,
 }
 
 impl Known {
+    /// Takes note of what proves that files hold the newest samples.
+    pub(super) fn take_in_proof(&mut self, op: &Op) {
+        match op {
+            Op::Samples { index, bytes, .. } => {
+                let size = self.base.meta.dtype.size();
+                let count = (bytes.len() / size) as i64;
+                let end = index.saturating_add(count);
+                // What lies in chunks before the last one is full, and has a checksum.
+                let length = self.base.meta.chunk_samples.max(1).cast_signed();
+                let start = ((end - 1) / length * length).clamp(*index, end);
+                // Of samples that go on within the chunk all are proven: the last ones may be zeros, as those that are missing.
+                let before = self.newest.as_ref().filter(|newest| {
+                    newest.range.end == *index && newest.range.start >= (end - 1) / length * length
+                });
+                let (start, crc) = match before {
+                    Some(newest) => (newest.range.start, crc32c::crc32c_append(newest.crc, bytes)),
+                    None => {
+                        let own = &bytes[(start - index) as usize * size..];
+                        (start, crc32c::crc32c(own))
+                    }
+                };
+                let range = start..end;
+                if self
+                    .newest
+                    .as_ref()
+                    .is_none_or(|newest| newest.range.end <= range.end)
+                {
+                    self.newest = Some(ChecksummedRange { range, crc });
+                }
+            }
+            Op::Gap { start, end, .. } => {
+                let is_apart = |newest: &ChecksummedRange| {
+                    *end <= newest.range.start || newest.range.end <= *start
+                };
+                self.newest = self.newest.take().filter(is_apart);
+            }
+            Op::ReplaceShard { .. } | Op::ReplaceData { .. } => self.newest = None,
+            _ => {}
+        }
+    }
+
     /// Largest length that any operation so far gives.
     pub(super) fn longest(&self) -> i64 {
         let ends = self.ops.iter().filter_map(|op| match op {
@@ -88,12 +138,7 @@ impl View {
                 }
                 other => other?,
             };
-            let damaged = |(offset, reason)| StoreError::DamagedFile {
-                path: path.clone(),
-                offset,
-                reason,
-            };
-            let opening = log::parse_opening(&bytes).map_err(damaged)?;
+            let opening = log::parse_opening(&bytes).map_err(|error| error.error(&path))?;
             check_identity(&opening, &manifest, &path)?;
             let file = match media.open(&path, Access::Read) {
                 Ok(file) => file,
@@ -112,6 +157,7 @@ impl View {
                 log_path: path,
                 at: opening.records_at as u64,
                 sequence: opening.sequence,
+                base_sequence: opening.sequence,
                 names,
                 signals,
             };
@@ -130,7 +176,7 @@ impl View {
             return Ok(false);
         }
         let path = layout::log_file(root, manifest.generation);
-        let Some(bytes) = media.read(&path).at("read", &path)? else {
+        let Some(bytes) = media.read(&path, limits::LOG).at("read", &path)? else {
             return Ok(false);
         };
         let Ok(opening) = log::parse_opening(&bytes) else {
@@ -152,9 +198,12 @@ impl View {
                 known.replaced.clear();
                 known.replaced_data = None;
                 known.crcs.clear();
+                known.newest = None;
+                known.former.clear();
             }
         }
         self.generation = manifest.generation;
+        self.base_sequence = opening.sequence;
         self.log = file;
         self.log_path = path;
         self.at = opening.records_at as u64;
@@ -174,11 +223,7 @@ impl View {
                 self.at += records.at as u64;
                 Ok(Some(ops))
             }
-            Some(Err((_, reason))) => Err(StoreError::DamagedFile {
-                path: self.log_path.clone(),
-                offset: self.at,
-                reason,
-            }),
+            Some(Err(error)) => Err(error.beginning_at(self.at).error(&self.log_path)),
         }
     }
 

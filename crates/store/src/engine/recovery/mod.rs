@@ -12,12 +12,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::engine::io::IoContext;
+use crate::consistency;
+use crate::engine::evidence::LostCommit;
+use crate::engine::identity;
+use crate::engine::io::{IoContext, fresh_file, unique};
 use crate::engine::log::Opening;
 use crate::engine::shared::{Core, Shared};
-use crate::engine::slot::held::Held;
+use crate::engine::slot::held::{GivenUp, Held, filled_since};
 use crate::engine::slot::{Slot, SlotInner};
+use crate::engine::small;
+use crate::engine::stamps::ExpectedTables;
 use crate::engine::tables;
+use crate::engine::tail::Tail;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::Kind;
@@ -27,15 +33,27 @@ use crate::state::SignalState;
 use kept::kept_samples;
 use plan::Plan;
 
+/// Room for the new log and MANIFEST, and more for each signal that the log's base names.
+const RESERVED_BYTES: usize = 256 << 10;
+const RESERVED_PER_SIGNAL: usize = (2 << 10) + small::MOST_BYTES;
+
 impl Shared {
-    /// Replays `ops` over the store and checkpoints it. Samples whose files are gone are an error, or become gaps.
+    /// Replays `ops` over the store and checkpoints it. Samples whose files are gone are an error, or become gaps, as
+    /// those of `lost` commits do.
     pub(crate) fn recover(
         &self,
         opening: &Opening,
         ops: Vec<Op>,
         give_up_lost: bool,
+        lost: Vec<LostCommit>,
     ) -> Result<(), StoreError> {
-        let plan = Plan::new(opening, &ops);
+        let mut plan = Plan::new(opening, &ops);
+        plan.touched.extend(lost.iter().map(|lost| lost.id));
+        for commit in &lost {
+            // A repair that was interrupted may have made the gap.
+            let longest = plan.longest.entry(commit.id).or_default();
+            *longest = commit.range.end.max(*longest);
+        }
         let mut core = self.core();
         let core = &mut *core;
         for id in &plan.created {
@@ -50,7 +68,7 @@ impl Shared {
             }
         }
         self.find_folders(core, &plan, &ops)?;
-        self.replay(core, &plan, &ops, give_up_lost)?;
+        let reserve = self.replay(core, &plan, &ops, give_up_lost, &lost)?;
         drop(ops);
         self.place_folders(core, &plan)?;
         for (id, slot) in self.all_slots() {
@@ -59,8 +77,10 @@ impl Shared {
             }
         }
         self.note_leftovers(core)?;
+        core.reserve = reserve;
         self.checkpoint_with(core)?;
         self.publish_root();
+        self.restore_groups();
         for (id, slot) in self.all_slots() {
             if !plan.touched.contains(&id) {
                 let mut slot = slot.lock();
@@ -136,8 +156,7 @@ impl Shared {
     }
 
     fn identity_at(&self, folder: &Path) -> Option<SignalId> {
-        let bytes = self.media.read(&folder.join(layout::IDENTITY)).ok()??;
-        layout::parse_identity(&bytes)
+        identity::read(&*self.media, folder).ok()?
     }
 
     fn replay(
@@ -146,8 +165,13 @@ impl Shared {
         plan: &Plan,
         ops: &[Op],
         give_up_lost: bool,
-    ) -> Result<(), StoreError> {
+        lost: &[LostCommit],
+    ) -> Result<Option<PathBuf>, StoreError> {
+        let mut reserve = None;
         let mut by_signal: BTreeMap<SignalId, Vec<usize>> = BTreeMap::new();
+        for commit in lost {
+            by_signal.entry(commit.id).or_default();
+        }
         for (position, op) in ops.iter().enumerate() {
             by_signal.entry(op.signal()).or_default().push(position);
         }
@@ -155,8 +179,29 @@ impl Shared {
             let Some(slot) = self.slot(id) else { continue };
             let mut slot = slot.lock();
             slot.ensure_folder(&*self.media)?;
-            let mut raw = tables::read(&*self.media, &slot.folder, id)?;
+            let base = slot.base.clone();
+            let is_lost = lost.iter().any(|lost| lost.id == id);
+            // A lost commit may have written its tables.
+            let last = if is_lost { u64::MAX } else { core.sequence };
+            let expected = ExpectedTables::since(&base, plan.base_sequence, last);
+            let mut raw = tables::read(&*self.media, &slot.folder, id, &expected)?;
+            if raw.sequence > core.sequence && !is_lost {
+                return Err(StoreError::DamagedFile {
+                    path: slot.folder.clone(),
+                    offset: 0,
+                    reason: "the signal's tables are newer than the log",
+                });
+            }
+            if is_lost {
+                // Tables of a lost commit are evidence until the new log is live: none gets a lower number before.
+                core.sequence = core.sequence.max(raw.sequence);
+            }
+            slot.base.tables = Some(raw.stamps);
             let mut state = raw.state(id, &slot.base, plan.longest(id))?;
+            let newest = lost
+                .iter()
+                .any(|lost| lost.id == id)
+                .then(|| state.gaps.clone());
             if raw.sequence > plan.base_sequence {
                 // Renamed into place by a writer that was killed before it synced the folder, and then nothing that is
                 // replayed may change it any more.
@@ -166,7 +211,7 @@ impl Shared {
             let in_log = kept.values().flatten().cloned();
             let own = positions.iter().map(|position| &ops[*position]);
             slot.held = Some(Held::new(&state, own, in_log));
-            let given_up = match give_up_lost {
+            let mut given_up = match give_up_lost {
                 true => slot.give_up(&*self.media, &self.root)?,
                 false => Vec::new(),
             };
@@ -181,13 +226,32 @@ impl Shared {
                 raw.watch(&state);
             }
             slot.held = None;
-            given_up.iter().for_each(|lost| lost.apply(id, &mut state));
+            for commit in lost.iter().filter(|lost| lost.id == id) {
+                // Replaying what the log has takes away what the lost commit filled.
+                let filled = newest
+                    .iter()
+                    .flat_map(|gaps| filled_since(gaps, &state.gaps));
+                given_up.extend(filled.map(GivenUp::lost_commit));
+                given_up.push(GivenUp::lost_commit(commit.range.clone()));
+            }
+            if !given_up.is_empty() && reserve.is_none() {
+                reserve = Some(self.reserve_room()?);
+            }
+            for lost in &given_up {
+                lost.apply(id, &mut state, core.generation);
+            }
+            if is_lost || !given_up.is_empty() {
+                // Samples of the last chunk may be a gap now.
+                slot.base.tail = None;
+            }
             raw.check(&state.name, false)?;
+            consistency::check(&state)?;
             let grew = state.end != slot.base.end;
             let old_last = slot.shard_of(slot.base.end);
             slot.set_state(state);
             self.trim_tail(&mut slot)?;
             if slot.base.meta.codec.is_empty() {
+                slot.renew_marks(&*self.media, &self.root)?;
                 let mut shards = slot.dirty.shards.clone();
                 shards.extend(grew.then_some(old_last));
                 let end = slot.base.end;
@@ -204,7 +268,20 @@ impl Shared {
             core.dirty.insert(id);
             core.unpublished.insert(id);
         }
-        Ok(())
+        Ok(reserve)
+    }
+
+    /// Takes the room that the rest of the checkpoint needs. What is lost must not become a gap in tables that a full
+    /// disk then keeps from counting: nobody would be told of it.
+    fn reserve_room(&self) -> Result<PathBuf, StoreError> {
+        let path = unique(&layout::tmp_folder(&self.root), "reserve");
+        let bytes = vec![0; RESERVED_BYTES + self.all_slots().len() * RESERVED_PER_SIGNAL];
+        let file = fresh_file(&*self.media, &path)?;
+        let written = file.write_at(0, &bytes).at("write", &path);
+        if written.is_err() {
+            let _ = self.media.remove_file(&path);
+        }
+        written.map(|()| path)
     }
 
     fn redo(
@@ -219,9 +296,15 @@ impl Shared {
         let Redo { plan, position, .. } = *at;
         state.apply(op);
         slot.base.outlive(op);
+        slot.base.data = state.data.clone();
         match op {
             Op::Samples { index, bytes, .. } => self.redo_samples(slot, at, *index, bytes)?,
-            Op::Crc { chunk, crc, .. } => _ = slot.crcs.insert(*chunk, *crc),
+            Op::Crc { chunk, crc, .. } => {
+                match Tail::said(*chunk, *crc, state.end, &slot.base.meta) {
+                    Some(tail) => slot.base.tail = Some(tail),
+                    None => _ = slot.crcs.insert(*chunk, *crc),
+                }
+            }
             Op::ReplaceShard { id, shard, tmp } if !plan.superseded(*id, *shard, position) => {
                 let from = layout::tmp_folder(&self.root).join(tmp);
                 if media.stat(&from).at("look at", &from)?.is_some() {

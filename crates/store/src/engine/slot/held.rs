@@ -13,7 +13,7 @@ use crate::engine::io::IoContext;
 use crate::engine::shard_samples;
 use crate::error::StoreError;
 use crate::media::{Kind, Media};
-use crate::op::{EventRow, Op, SignalId};
+use crate::op::{EventRow, Op, RunRow, SignalId};
 use crate::state::{GapTable, SignalState};
 
 /// Which samples need not be in a file, while a log is replayed.
@@ -77,24 +77,68 @@ pub(crate) struct GivenUp {
 }
 
 impl GivenUp {
+    /// What a commit held of which the log has nothing any more.
+    pub(crate) fn lost_commit(range: Range<i64>) -> Self {
+        Self {
+            parts: Vec::from_iter((!range.is_empty()).then(|| range.clone())),
+            range,
+            file: "log".into(),
+            reason: "lost_commit",
+        }
+    }
+
     /// Applies it to a state, as the last thing that happens to it.
-    pub(crate) fn apply(&self, id: SignalId, state: &mut SignalState) {
+    ///
+    /// Each generation of the log says it once: an interrupted recovery from it may have left the event.
+    pub(crate) fn apply(&self, id: SignalId, state: &mut SignalState, generation: u64) {
         let mut samples = 0;
+        if self.range.end > state.end {
+            let end = self.range.end;
+            if let Some(run) = state.runs.last().filter(|run| run.end == state.end) {
+                let run = RunRow { end, ..run };
+                state.apply(&Op::Run { id, run });
+            }
+            state.apply(&Op::End { id, end });
+        }
         for part in &self.parts {
             samples += part.end - part.start;
             let (start, end) = (part.start, part.end);
             state.apply(&Op::Gap { id, start, end });
         }
-        let fields = json!({"reason": self.reason, "samples": samples, "file": self.file});
+        let fields = json!({"reason": self.reason, "samples": samples, "file": self.file,
+            "log": generation})
+        .to_string();
+        let is_told = (state.events.iter()).any(|event| {
+            event.kind == super::super::SAMPLES_LOST
+                && (event.start, event.end) == (self.range.start, self.range.end)
+                && event.fields == fields
+        });
+        if is_told {
+            return;
+        }
         let event = EventRow {
             id: state.events.next_id(),
             start: self.range.start,
             end: self.range.end,
             kind: super::super::SAMPLES_LOST.into(),
-            fields: fields.to_string(),
+            fields,
         };
         state.apply(&Op::Event { id, event });
     }
+}
+
+/// Samples that were valid by the gaps of `newer` and are not by those of `older`.
+pub(crate) fn filled_since(newer: &GapTable, older: &GapTable) -> Vec<Range<i64>> {
+    let mut filled = Vec::new();
+    for gap in older.iter() {
+        let mut at = gap.start;
+        for still in newer.within(gap.range()) {
+            filled.extend((at < still.start).then_some(at..still.start));
+            at = still.end();
+        }
+        filled.extend((at < gap.end()).then_some(at..gap.end()));
+    }
+    filled
 }
 
 impl SlotInner {

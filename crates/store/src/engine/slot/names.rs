@@ -37,20 +37,42 @@ impl SlotInner {
             self.dirty.parents.insert(parent.to_path_buf());
         }
         media.make_folder(&self.folder).at("create", &self.folder)?;
-        self.subfolder(media, Path::new("crc"))?;
-        self.dirty.folders.insert(PathBuf::from("crc"));
-        self.write_identity(media)?;
+        self.write_identity_in(media, layout::IDENTITY)?;
         self.exists = true;
         Ok(())
     }
 
-    /// Writes the identity file, over an old one with the same text if there is one.
+    /// Writes the identity files, over old ones with the same text if there are any.
     pub(crate) fn write_identity(&mut self, media: &dyn Media) -> Result<(), StoreError> {
-        let path = self.folder.join(layout::IDENTITY);
+        let crc = self.folder.join("crc");
+        match media.stat(&crc).at("look at", &crc)? {
+            Some(_) => self.write_identity_in(media, layout::IDENTITY_BESIDE_DATA),
+            None => self.write_identity_in(media, layout::IDENTITY),
+        }
+    }
+
+    /// Writes the identity file that stays where it is when the array `data` is replaced.
+    pub(crate) fn write_identity_beside_data(
+        &mut self,
+        media: &dyn Media,
+    ) -> Result<(), StoreError> {
+        self.write_identity_in(media, layout::IDENTITY_BESIDE_DATA)
+    }
+
+    fn write_identity_in(
+        &mut self,
+        media: &dyn Media,
+        inside: &'static str,
+    ) -> Result<(), StoreError> {
+        let path = self.folder.join(inside);
+        if let Some(array) = Path::new(inside).parent() {
+            self.subfolder(media, array)?;
+            self.dirty.folders.insert(array.to_path_buf());
+        }
         let file = media.open(&path, Access::Create).at("open", &path)?;
         file.write_at(0, layout::identity(self.id).as_bytes())
             .at("write", &path)?;
-        self.dirty.identity = true;
+        self.dirty.identity.insert(inside);
         Ok(())
     }
 
@@ -91,8 +113,8 @@ impl SlotInner {
 
     /// The identity file and all folders with new names, to make durable.
     pub(crate) fn names_due(&self, due: &mut Due, identity: Site, folder: Site) {
-        if self.dirty.identity {
-            due.file(self.folder.join(layout::IDENTITY), identity);
+        for inside in &self.dirty.identity {
+            due.file(self.folder.join(inside), identity);
         }
         for inside in &self.dirty.folders {
             due.folder(self.folder.join(inside), folder);
@@ -104,7 +126,7 @@ impl SlotInner {
 
     /// They are durable.
     pub(crate) fn names_synced(&mut self) {
-        self.dirty.identity = false;
+        self.dirty.identity.clear();
         self.dirty.folders.clear();
         self.dirty.parents.clear();
         let rooting = std::mem::take(&mut self.dirty.rooting);

@@ -11,6 +11,8 @@ pub struct Faults {
     pub ignore: Option<Site>,
     /// The n-th sync from now on fails, counted from 0.
     pub fail_sync: Option<u64>,
+    /// This change of the medium, counted from 0 over the life of the medium, is not made, and fails with an I/O error.
+    pub fail_at: Option<u64>,
     /// From this change on, and for so many, every call that needs space fails.
     pub full: Option<(u64, u64)>,
 }

@@ -15,6 +15,7 @@ mod faults;
 mod names;
 mod node;
 mod power;
+mod process;
 mod volume;
 
 use std::collections::BTreeSet;
@@ -22,13 +23,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Access, Kind, Media, MediaFile, MediaLock, Site, Volume};
+use super::{Access, Kind, Media, MediaFile, MediaLock, Site, Volume, limits};
 pub use faults::{Dice, Faults};
 use names::NameOp;
 use node::{FileOp, Node};
+use process::Process;
 use volume::{SimLock, SimVolume};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Sim {
     seed: u64,
     boot: u64,
@@ -49,6 +51,9 @@ struct Sim {
 pub struct SimMedia {
     sim: Arc<Mutex<Sim>>,
     boot: u64,
+    /// The folder below which no link is followed, and nothing else is to be seen.
+    root: Option<PathBuf>,
+    process: Arc<Process>,
 }
 
 impl SimMedia {
@@ -71,13 +76,74 @@ impl SimMedia {
         Self {
             sim: Arc::new(Mutex::new(sim)),
             boot: 0,
+            root: None,
+            process: Arc::default(),
         }
+    }
+
+    /// As another process sees it that is killed before the given change, counted from 0 over the life of the medium;
+    /// `None`: never. What the others do is not affected.
+    #[must_use]
+    pub fn process(&self, ends_at: Option<u64>) -> Self {
+        Self {
+            process: Arc::new(Process::ending(ends_at)),
+            ..self.clone()
+        }
+    }
+
+    /// As another process sees it, before whose given call, counted from 0, others do something.
+    #[must_use]
+    pub fn interrupted(&self, call: u64, by: impl FnOnce() + Send + 'static) -> Self {
+        Self {
+            process: Arc::new(Process::interrupted(call, Box::new(by))),
+            ..self.clone()
+        }
+    }
+
+    /// Whether the process made so many calls that it was interrupted.
+    #[must_use]
+    pub fn was_interrupted(&self) -> bool {
+        self.process.was_interrupted()
+    }
+
+    /// A copy of the file system as it is now, of which no file is open: what happens to one leaves the other as it is.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let mut sim = self.any().clone();
+        sim.locked.clear();
+        Self {
+            sim: Arc::new(Mutex::new(sim)),
+            boot: self.boot,
+            root: self.root.clone(),
+            process: Arc::default(),
+        }
+    }
+
+    /// Makes everything durable that is there.
+    pub fn settle(&self) {
+        let mut sim = self.any();
+        for node in &mut sim.nodes {
+            if let Node::File(file) = node {
+                file.sync();
+            }
+        }
+        sim.sync_all_names();
     }
 
     /// As the trait object that the engine takes.
     #[must_use]
     pub fn media(&self) -> Arc<dyn Media> {
         Arc::new(self.clone())
+    }
+
+    /// Makes a symbolic link.
+    ///
+    /// # Errors
+    /// What a call of the system would say.
+    pub fn link(&self, path: &Path, target: &Path) -> io::Result<()> {
+        let note = || format!("link {}", path.display());
+        let node = Node::Link(target.to_path_buf());
+        self.change(true, note, |sim| sim.add(None, path, node).map(drop))
     }
 
     /// Sets what shall go wrong.
@@ -119,6 +185,8 @@ impl SimMedia {
         Self {
             sim: self.sim.clone(),
             boot: sim.boot,
+            root: self.root.clone(),
+            process: Arc::default(),
         }
     }
 
@@ -133,7 +201,18 @@ impl SimMedia {
         Self {
             sim: self.sim.clone(),
             boot: sim.boot,
+            root: self.root.clone(),
+            process: Arc::default(),
         }
+    }
+
+    fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
+    }
+
+    /// The node at a path, if there is one.
+    fn find(&self, path: &Path) -> io::Result<Option<usize>> {
+        self.sim()?.find(self.root(), path, true)
     }
 
     fn any(&self) -> MutexGuard<'_, Sim> {
@@ -142,6 +221,7 @@ impl SimMedia {
 
     /// The file system, if this handle's process still runs.
     fn sim(&self) -> io::Result<MutexGuard<'_, Sim>> {
+        self.process.call();
         let sim = self.any();
         if sim.running && sim.boot == self.boot {
             Ok(sim)
@@ -159,6 +239,7 @@ impl SimMedia {
     ) -> io::Result<T> {
         let mut sim = self.sim()?;
         let number = sim.changes;
+        self.process.check(number)?;
         sim.changes += 1;
         if let Some(trace) = &mut sim.trace {
             trace.push(format!("{number} {}", note()));
@@ -166,6 +247,9 @@ impl SimMedia {
         let full = sim.faults.full;
         if needs_space && full.is_some_and(|(from, count)| (from..from + count).contains(&number)) {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        if sim.faults.fail_at == Some(number) {
+            return Err(io::Error::other("input/output error (simulated)"));
         }
         if sim.faults.cut_at != Some(number) {
             return act(&mut sim);
@@ -264,8 +348,15 @@ impl Sim {
 }
 
 impl Media for SimMedia {
+    fn rooted(&self, root: &Path) -> Arc<dyn Media> {
+        Arc::new(Self {
+            root: Some(root.to_path_buf()),
+            ..self.clone()
+        })
+    }
+
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>> {
-        let found = self.sim()?.find(path)?;
+        let found = self.find(path)?;
         let node = match (found, access) {
             (Some(_), Access::CreateNew) => {
                 return Err(io::Error::from(io::ErrorKind::AlreadyExists));
@@ -279,7 +370,9 @@ impl Media for SimMedia {
             }
             (None, Access::Create | Access::CreateNew) => {
                 let note = || format!("create {}", path.display());
-                self.change(true, note, |sim| sim.add(path, Node::file_node()))?
+                self.change(true, note, |sim| {
+                    sim.add(self.root(), path, Node::file_node())
+                })?
             }
         };
         Ok(Arc::new(SimFile {
@@ -289,49 +382,53 @@ impl Media for SimMedia {
     }
 
     fn stat(&self, path: &Path) -> io::Result<Option<Kind>> {
-        let sim = self.sim()?;
-        Ok(sim.find(path)?.map(|node| match &sim.nodes[node] {
-            Node::File(file) => Kind::File(file.live.len() as u64),
-            Node::Folder { .. } => Kind::Folder,
-        }))
+        let Some(node) = self.find(path)? else {
+            return Ok(None);
+        };
+        Ok(match &self.sim()?.nodes[node] {
+            Node::File(file) => Some(Kind::File(file.live.len() as u64)),
+            Node::Folder { .. } => Some(Kind::Folder),
+            // Nothing is where it leads to.
+            Node::Link(_) => None,
+        })
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
         let sim = self.sim()?;
-        let node = sim.existing(folder)?;
+        let node = sim.existing(self.root(), folder)?;
         Ok(sim.nodes[node].entries()?.keys().cloned().collect())
     }
 
     fn make_folder(&self, path: &Path) -> io::Result<bool> {
-        let found = self.sim()?.find(path)?;
+        let found = self.find(path)?;
         if let Some(node) = found {
             self.sim()?.nodes[node].entries()?;
             return Ok(false);
         }
         let note = || format!("make folder {}", path.display());
-        self.change(true, note, |sim| sim.add(path, Node::folder()))?;
+        self.change(true, note, |sim| sim.add(self.root(), path, Node::folder()))?;
         Ok(true)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let note = || format!("rename {} {}", from.display(), to.display());
-        self.change(false, note, |sim| sim.rename(from, to))
+        self.change(false, note, |sim| sim.rename(self.root(), from, to))
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let note = || format!("remove {}", path.display());
-        self.change(false, note, |sim| sim.remove(path, false))
+        self.change(false, note, |sim| sim.remove(self.root(), path, false))
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         let note = || format!("remove folder {}", path.display());
-        self.change(false, note, |sim| sim.remove(path, true))
+        self.change(false, note, |sim| sim.remove(self.root(), path, true))
     }
 
     fn sync_folder(&self, path: &Path, site: Site) -> io::Result<()> {
         let note = || format!("sync folder {} {site:?}", path.display());
         self.change(false, note, |sim| {
-            let folder = sim.existing(path)?;
+            let folder = sim.existing(self.root(), path)?;
             sim.nodes[folder].entries()?;
             if sim.sync_fails() {
                 return Err(io::Error::other("input/output error (simulated)"));
@@ -354,7 +451,7 @@ impl Media for SimMedia {
         }
         self.open(path, Access::Create)?;
         self.sim()?.locked.insert(path.to_path_buf());
-        let text = self.read(path)?.unwrap_or_default();
+        let text = self.read(path, limits::LINE)?.unwrap_or_default();
         let lock = SimLock {
             media: self.clone(),
             path: path.to_path_buf(),
@@ -365,8 +462,23 @@ impl Media for SimMedia {
         )))
     }
 
-    fn network(&self, _path: &Path) -> io::Result<Option<&'static str>> {
-        Ok(None)
+    fn network(&self, path: &Path) -> io::Result<Option<&'static str>> {
+        match self.stat(path)? {
+            Some(_) => Ok(None),
+            None => Err(io::Error::from(io::ErrorKind::NotFound)),
+        }
+    }
+
+    fn remove_all(&self, path: &Path) -> io::Result<()> {
+        let found = self.sim()?.find(self.root(), path, false)?;
+        let Some(node) = found else { return Ok(()) };
+        if !matches!(self.sim()?.nodes[node], Node::Folder { .. }) {
+            return self.remove_file(path);
+        }
+        for name in self.list(path)? {
+            self.remove_all(&path.join(name))?;
+        }
+        self.remove_folder(path)
     }
 
     fn boot_id(&self) -> String {

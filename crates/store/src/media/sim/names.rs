@@ -1,10 +1,11 @@
 //! The simulation's tree of names.
 
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use super::Sim;
 use super::node::Node;
+use crate::media::Refusal;
 
 /// A change of names. It is durable once every folder that it names was synced after it.
 #[derive(Debug, Clone)]
@@ -39,50 +40,93 @@ pub(super) enum World {
 }
 
 impl Sim {
-    /// The node at a path, if there is one.
-    pub(super) fn find(&self, path: &Path) -> io::Result<Option<usize>> {
+    /// The node at a path, if there is one. Links are followed, the last component's if `follow`; not below `root`,
+    /// where they are refused, as is everything outside of it.
+    pub(super) fn find(
+        &self,
+        root: Option<&Path>,
+        path: &Path,
+        follow: bool,
+    ) -> io::Result<Option<usize>> {
+        if root.is_some_and(|root| !path.starts_with(root)) {
+            return Err(Refusal::Outside { path: path.into() }.into());
+        }
+        let mut walked = PathBuf::from("/");
         let mut at = 0;
-        for component in path.components() {
+        let mut components = path.components().peekable();
+        while let Some(component) = components.next() {
             let Component::Normal(name) = component else {
                 continue;
             };
             let Node::Folder { live, .. } = &self.nodes[at] else {
                 return Ok(None);
             };
+            walked.push(name);
             match live.get(&*name.to_string_lossy()) {
                 Some(node) => at = *node,
+                None => return Ok(None),
+            }
+            let Node::Link(target) = &self.nodes[at] else {
+                continue;
+            };
+            if components.peek().is_none() && !follow {
+                continue;
+            }
+            if root.is_some_and(|root| walked != root && walked.starts_with(root)) {
+                let found = "a symbolic link";
+                return Err(Refusal::Kind {
+                    path: walked,
+                    found,
+                }
+                .into());
+            }
+            match self.find(None, target, true)? {
+                Some(node) => at = node,
                 None => return Ok(None),
             }
         }
         Ok(Some(at))
     }
 
-    pub(super) fn existing(&self, path: &Path) -> io::Result<usize> {
-        self.find(path)?
+    pub(super) fn existing(&self, root: Option<&Path>, path: &Path) -> io::Result<usize> {
+        self.find(root, path, true)?
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
-    fn split(&self, path: &Path) -> io::Result<(usize, String)> {
+    fn split(&self, root: Option<&Path>, path: &Path) -> io::Result<(usize, String)> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let name = path.file_name().ok_or_else(invalid)?;
-        let folder = self.existing(path.parent().ok_or_else(invalid)?)?;
+        let folder = self.existing(root, path.parent().ok_or_else(invalid)?)?;
         self.nodes[folder].entries()?;
         Ok((folder, name.to_string_lossy().into_owned()))
     }
 
-    pub(super) fn add(&mut self, path: &Path, node: Node) -> io::Result<usize> {
-        let (folder, name) = self.split(path)?;
+    pub(super) fn add(
+        &mut self,
+        root: Option<&Path>,
+        path: &Path,
+        node: Node,
+    ) -> io::Result<usize> {
+        let (folder, name) = self.split(root, path)?;
         self.nodes.push(node);
         let node = self.nodes.len() - 1;
         self.change_names(NameChange::Add { folder, name, node }, vec![folder])?;
         Ok(node)
     }
 
-    pub(super) fn remove(&mut self, path: &Path, is_folder: bool) -> io::Result<()> {
-        let (folder, name) = self.split(path)?;
-        let node = self.existing(path)?;
+    pub(super) fn remove(
+        &mut self,
+        root: Option<&Path>,
+        path: &Path,
+        is_folder: bool,
+    ) -> io::Result<()> {
+        let (folder, name) = self.split(root, path)?;
+        let node = self.find(root, path, false)?;
+        let node = node.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         match (&self.nodes[node], is_folder) {
-            (Node::File(_), true) => return Err(io::Error::from(io::ErrorKind::NotADirectory)),
+            (Node::File(_) | Node::Link(_), true) => {
+                return Err(io::Error::from(io::ErrorKind::NotADirectory));
+            }
             (Node::Folder { .. }, false) => {
                 return Err(io::Error::from(io::ErrorKind::IsADirectory));
             }
@@ -94,9 +138,10 @@ impl Sim {
         self.change_names(NameChange::Remove { folder, name }, vec![folder])
     }
 
-    pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
-        self.existing(from)?;
-        let (from, to) = (self.split(from)?, self.split(to)?);
+    pub(super) fn rename(&mut self, root: Option<&Path>, from: &Path, to: &Path) -> io::Result<()> {
+        let there = self.find(root, from, false)?;
+        there.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let (from, to) = (self.split(root, from)?, self.split(root, to)?);
         let mut waits_for = vec![from.0, to.0];
         waits_for.dedup();
         self.change_names(NameChange::Rename { from, to }, waits_for)
@@ -140,7 +185,9 @@ impl Sim {
         match (&mut self.nodes[folder], world) {
             (Node::Folder { live, .. }, World::Live) => Ok(live),
             (Node::Folder { durable, .. }, World::Durable) => Ok(durable),
-            (Node::File(_), _) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+            (Node::File(_) | Node::Link(_), _) => {
+                Err(io::Error::from(io::ErrorKind::NotADirectory))
+            }
         }
     }
 

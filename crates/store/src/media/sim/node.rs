@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 
 use super::Dice;
 
@@ -12,7 +13,7 @@ pub(super) enum FileOp {
     SetLen(u64),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FileNode {
     /// What system calls see.
     pub(super) live: Vec<u8>,
@@ -22,13 +23,14 @@ pub(super) struct FileNode {
     pub(super) pending: Vec<FileOp>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Node {
     File(FileNode),
     Folder {
         live: BTreeMap<String, usize>,
         durable: BTreeMap<String, usize>,
     },
+    Link(PathBuf),
 }
 
 impl Node {
@@ -46,21 +48,21 @@ impl Node {
     pub(super) fn file(&self) -> io::Result<&FileNode> {
         match self {
             Self::File(file) => Ok(file),
-            Self::Folder { .. } => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            _ => Err(io::Error::from(io::ErrorKind::IsADirectory)),
         }
     }
 
     pub(super) fn file_mut(&mut self) -> io::Result<&mut FileNode> {
         match self {
             Self::File(file) => Ok(file),
-            Self::Folder { .. } => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+            _ => Err(io::Error::from(io::ErrorKind::IsADirectory)),
         }
     }
 
     pub(super) fn entries(&self) -> io::Result<&BTreeMap<String, usize>> {
         match self {
             Self::Folder { live, .. } => Ok(live),
-            Self::File(_) => Err(io::Error::from(io::ErrorKind::NotADirectory)),
+            _ => Err(io::Error::from(io::ErrorKind::NotADirectory)),
         }
     }
 }

@@ -23,6 +23,7 @@ impl Sim {
             match node {
                 Node::File(file) => file.cut(&mut dice, keep_bytes),
                 Node::Folder { live, durable } => live.clone_from(durable),
+                Node::Link(_) => {}
             }
         }
         self.dice = dice;

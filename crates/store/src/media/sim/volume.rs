@@ -54,8 +54,8 @@ pub(super) struct SimLock {
 impl MediaLock for SimLock {
     fn write(&self, text: &str) -> io::Result<()> {
         let file = self.media.open(&self.path, Access::Create)?;
-        file.set_len(0)?;
-        file.write_at(0, text.as_bytes())
+        file.write_at(0, text.as_bytes())?;
+        file.set_len(text.len() as u64)
     }
 
     fn release(&self) {

@@ -1,0 +1,180 @@
+//! Operators at the boundary of a replica: [`TrimOverlap`] drops results that belong to a neighbouring task, and
+//! [`RecordOutput`] records what leaves by an exit.
+//!
+//! They make a task look like a whole execution to the operators between them.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{
+    Bound, Break, Contract, Held, Item, Live, Next, OpError, OpErrorKind, Operator, Out, PlanError,
+    Port, PortType,
+};
+
+/// What leaves a subgraph at an exit.
+#[derive(Debug)]
+pub(super) enum ExitEvent {
+    Item(Item),
+    /// A valid range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
+    Stretch {
+        anchor: i64,
+        why: Option<Break>,
+    },
+    /// Progress mark: nothing that begins before this index follows.
+    Upto(i64),
+}
+
+/// What the current task has given at one exit. Used by one thread; shared by the replica and its recording operator.
+#[derive(Debug, Default, Clone)]
+pub(super) struct OutputLog(Arc<Mutex<RecordedOutput>>);
+
+#[derive(Debug, Default)]
+struct RecordedOutput {
+    events: Vec<ExitEvent>,
+    /// The largest progress mark so far.
+    upto: Option<i64>,
+}
+
+impl OutputLog {
+    fn lock(&self) -> MutexGuard<'_, RecordedOutput> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a task; no item of its output begins before `upto`.
+    pub(super) fn begin(&self, upto: i64) {
+        let (events, upto) = (vec![ExitEvent::Upto(upto)], Some(upto));
+        *self.lock() = RecordedOutput { events, upto };
+    }
+
+    /// Takes all events.
+    pub(super) fn take(&self) -> Vec<ExitEvent> {
+        std::mem::take(&mut self.lock().events)
+    }
+
+    /// The largest progress mark of the task.
+    pub(super) fn upto(&self) -> Option<i64> {
+        self.lock().upto
+    }
+}
+
+/// The operator at an exit: records items, breaks and progress marks.
+pub(super) struct RecordOutput(pub(super) OutputLog);
+
+impl Held for RecordOutput {
+    fn name(&self) -> &'static str {
+        "hand_over"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Self(self.0.clone())))
+    }
+}
+
+impl Operator for RecordOutput {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        self.0.lock().events.push(ExitEvent::Item(item.take()));
+        Ok(Next::Taken)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        let mut logged = self.0.lock();
+        // Samples read before the portion give marks before its beginning.
+        logged.upto = logged.upto.max(Some(upto));
+        // Of consecutive marks only the last is needed.
+        match logged.events.last_mut() {
+            Some(ExitEvent::Upto(last)) => *last = upto.max(*last),
+            _ => logged.events.push(ExitEvent::Upto(upto)),
+        }
+        upto
+    }
+
+    fn begins(&mut self, anchor: i64, why: Option<&Break>) {
+        // The empty break at the end of a task only resets operators; it is not part of the output.
+        let over = matches!(why, Some(Break::Dropped(range)) if range.is_empty());
+        if !over {
+            let why = why.cloned();
+            self.0
+                .lock()
+                .events
+                .push(ExitEvent::Stretch { anchor, why });
+        }
+    }
+}
+
+/// The range of input indices that passes in the current task. Used by one thread and set before each task.
+#[derive(Debug, Default, Clone)]
+pub(super) struct TrimRange(Arc<Mutex<Range<i64>>>);
+
+impl TrimRange {
+    pub(super) fn set(&self, range: Range<i64>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = range;
+    }
+
+    fn get(&self) -> Range<i64> {
+        let range = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        range.clone()
+    }
+}
+
+/// The trimming operator: passes samples inside of a range, and windows that begin in it.
+#[derive(Debug)]
+pub(super) struct TrimOverlap(pub(super) TrimRange);
+
+impl Held for TrimOverlap {
+    fn name(&self) -> &'static str {
+        "trim"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Self(self.0.clone())))
+    }
+}
+
+impl Operator for TrimOverlap {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let kept = self.0.get();
+        match item {
+            Item::Samples(samples) => {
+                let range = samples.range();
+                let (from, to) = (range.start.max(kept.start), range.end.min(kept.end));
+                if from >= to {
+                    return Ok(Next::Taken);
+                }
+                if (from, to) != (range.start, range.end) {
+                    *samples = samples.subseg(from..to)?;
+                }
+            }
+            Item::Frames(frames) => {
+                // The number of windows that begin before an index.
+                let before = |index: i64| {
+                    let into = index.max(frames.start()).abs_diff(frames.start());
+                    into.div_ceil(frames.hop()).min(frames.count())
+                };
+                let part = before(kept.start)..before(kept.end);
+                if part == (0..frames.count()) {
+                    return Ok(Next::Tail);
+                }
+                let Some(some) = frames.sub(part) else {
+                    return Ok(Next::Taken);
+                };
+                *frames = some;
+            }
+            other => {
+                return Err(OpErrorKind::WrongItem {
+                    expected: "samples or windows",
+                    got: other.kind(),
+                }
+                .into());
+            }
+        }
+        Ok(Next::Tail)
+    }
+}

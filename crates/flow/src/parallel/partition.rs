@@ -1,0 +1,223 @@
+//! Partitions the recordings of a subgraph into the inputs of tasks, and lists these in advance for read-ahead.
+//!
+//! One recording is cut as its snapshot says ([`Snapshot::portion_after`]). Several that are read together are cut at the
+//! same indices: from the first sample that any of them has, a fixed number of samples further. A cut also lies wherever a
+//! part of any of them begins, since a task reads at most one part of each recording. A recording may have a gap where a task
+//! begins, or no samples in the whole task. The task then gets the anchor of that recording's last valid range, because
+//! operators behind a fan-in count from the latest anchor of all inputs.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::task_queue::Partitioner;
+use crate::{Indexed, Portion, Snapshot, Within};
+
+/// The input of a task.
+#[derive(Debug, Clone)]
+pub(super) struct TaskInput {
+    /// The indices whose results the task gives.
+    pub(super) range: Range<i64>,
+    /// What each recording of the subgraph has in that range, in the order of the scans.
+    pub(super) reads: Vec<Within>,
+}
+
+/// Divides the recordings of a subgraph into task inputs.
+#[derive(Clone)]
+pub(super) struct RecordingPartitioner {
+    /// The recordings, and the number of samples in a segment of each.
+    pub(super) reads: Vec<(Arc<dyn Snapshot>, u64)>,
+    pub(super) samples: u64,
+    /// Estimated bytes of a task's output.
+    pub(super) bytes: u64,
+}
+
+impl Partitioner for RecordingPartitioner {
+    type Part = TaskInput;
+
+    fn part_after(&self, last: Option<&TaskInput>) -> Option<TaskInput> {
+        let [(snapshot, grain)] = &self.reads[..] else {
+            return self.part_of_several(last);
+        };
+        let last = last.and_then(|last| last.reads.first()?.portion.as_ref());
+        let portion = snapshot.portion_after(last, self.samples, *grain)?;
+        Some(TaskInput {
+            range: portion.range.clone(),
+            reads: vec![Within {
+                portion: Some(portion),
+                anchor: None,
+            }],
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl RecordingPartitioner {
+    /// The recordings by their indices.
+    fn indexed(&self) -> impl Iterator<Item = (&dyn Indexed, u64)> {
+        let reads = self.reads.iter();
+        reads.filter_map(|(snapshot, grain)| Some((snapshot.indexed()?, *grain)))
+    }
+
+    /// The next input of several recordings that are read together.
+    fn part_of_several(&self, last: Option<&TaskInput>) -> Option<TaskInput> {
+        let from = last.map_or(i64::MIN, |last| last.range.end);
+        let firsts = self.indexed().filter_map(|(one, _)| one.sample_from(from));
+        let first = firsts.min()?;
+        let wanted = first.saturating_add_unsigned(self.samples.max(1));
+        // Cut on a segment border of the first recording that continues there, as in one pass.
+        let mut grains = self
+            .indexed()
+            .filter(|(one, _)| one.sample_from(wanted - 1) == Some(wanted - 1));
+        let end = grains.next();
+        let end = end.map_or(wanted, |(one, grain)| one.on_grain(wanted, grain));
+        let parts = self.indexed().filter_map(|(one, _)| one.part_behind(first));
+        let end = parts.fold(end, i64::min).max(first + 1);
+        let range = last.map_or(first, |last| last.range.end)..end;
+        Some(TaskInput {
+            reads: self.indexed().map(|(one, _)| one.within(&range)).collect(),
+            range,
+        })
+    }
+}
+
+struct TaskCursor {
+    partitioner: RecordingPartitioner,
+    last: Option<TaskInput>,
+    /// Inputs from the first that some recording has not passed yet.
+    inputs: VecDeque<TaskInput>,
+    first: u64,
+    /// For each recording, the number of its next task.
+    next: Vec<u64>,
+}
+
+impl TaskCursor {
+    fn next(&mut self, recording: usize) -> Option<Option<Portion>> {
+        let at = (self.next[recording] - self.first) as usize;
+        while self.inputs.len() <= at {
+            let input = self.partitioner.part_after(self.last.as_ref())?;
+            self.last = Some(input.clone());
+            self.inputs.push_back(input);
+        }
+        let portion = self.inputs[at].reads[recording].portion.clone();
+        self.next[recording] += 1;
+        self.discard_passed();
+        Some(portion)
+    }
+
+    /// Discards inputs that all recordings have passed.
+    fn discard_passed(&mut self) {
+        let least = self.next.iter().copied().min().unwrap_or(u64::MAX);
+        while self.first < least && self.inputs.pop_front().is_some() {
+            self.first += 1;
+        }
+    }
+}
+
+/// The portions of one recording in task order, for read-ahead. None: the task reads nothing of it.
+///
+/// The iterators of one subgraph share a cursor, so that each border is looked up once; inputs are kept until the slowest
+/// iterator has passed them.
+pub(super) struct UpcomingPortions {
+    cursor: Arc<Mutex<TaskCursor>>,
+    recording: usize,
+}
+
+impl UpcomingPortions {
+    /// One iterator for each recording.
+    pub(super) fn of(partitioner: &RecordingPartitioner) -> impl Iterator<Item = Self> + use<> {
+        let recordings = partitioner.reads.len();
+        let cursor = Arc::new(Mutex::new(TaskCursor {
+            partitioner: partitioner.clone(),
+            last: None,
+            inputs: VecDeque::new(),
+            first: 0,
+            next: vec![0; recordings],
+        }));
+        // Made together, since an iterator that did not exist yet would not hold inputs back.
+        let all: Vec<Self> = (0..recordings)
+            .map(|recording| Self {
+                cursor: cursor.clone(),
+                recording,
+            })
+            .collect();
+        all.into_iter()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TaskCursor> {
+        self.cursor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Iterator for UpcomingPortions {
+    type Item = Option<Portion>;
+
+    fn next(&mut self) -> Option<Option<Portion>> {
+        self.lock().next(self.recording)
+    }
+}
+
+impl Drop for UpcomingPortions {
+    fn drop(&mut self) {
+        let mut state = self.lock();
+        state.next[self.recording] = u64::MAX;
+        state.discard_passed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use isochrony_segment::{SigSeg, Stream};
+    use isochrony_time::{Rate, TimebaseId};
+
+    use super::*;
+    use crate::{Recording, Segments};
+
+    /// Channels with these stretches, cut into tasks of about so many samples.
+    fn channels(channels: &[&[Range<i64>]], samples: u64) -> RecordingPartitioner {
+        let rate = Rate::new(100, 1).unwrap();
+        let stream = Stream::new("p", TimebaseId(0), rate).intern();
+        let segment = |range: &Range<i64>| {
+            let zeros = vec![0_i16; range.clone().count()];
+            SigSeg::from_slice(&zeros, range.start, stream).unwrap()
+        };
+        let reads = channels.iter().map(|stretches| {
+            let segments = Segments::new(stretches.iter().map(segment)).unwrap();
+            (segments.snapshot(None).unwrap().unwrap(), 7)
+        });
+        RecordingPartitioner {
+            reads: reads.collect(),
+            samples,
+            bytes: 0,
+        }
+    }
+
+    #[test]
+    fn each_recording_is_told_of_the_tasks_that_are_handed_out_and_what_all_passed_is_forgotten() {
+        let partitioner = channels(&[&[0..100, 130..400], &[20..300, 310..390]], 30);
+        let mut inputs = Vec::new();
+        while let Some(input) = partitioner.part_after(inputs.last()) {
+            inputs.push(input);
+        }
+        assert!(inputs.len() > 10);
+        let mut ahead: Vec<UpcomingPortions> = UpcomingPortions::of(&partitioner).collect();
+        for (number, input) in inputs.iter().enumerate() {
+            for (recording, ahead) in ahead.iter_mut().enumerate() {
+                let upcoming = ahead.next().unwrap();
+                assert_eq!(upcoming, input.reads[recording].portion, "{number}");
+            }
+            assert!(ahead[0].lock().inputs.is_empty());
+        }
+        assert_eq!(ahead[0].next(), None);
+        // One that reads nothing ahead keeps nothing for itself.
+        let mut ahead: Vec<UpcomingPortions> = UpcomingPortions::of(&partitioner).collect();
+        drop(ahead.pop());
+        assert_eq!(ahead[0].by_ref().count(), inputs.len());
+        assert!(ahead[0].lock().inputs.is_empty());
+    }
+}

@@ -1,0 +1,391 @@
+//! Hands out tasks in read order and returns their results in the same order. Works as a bounded reorder buffer: at most
+//! `window` tasks per subgraph are in flight or buffered.
+//!
+//! Buffered results also count against a share of the memory budget. The oldest task is always handed out, whatever the
+//! bounds say, so there is no deadlock. Of several subgraphs the one with the fewest tasks in its queue is served first. One
+//! mutex suffices, since a task takes milliseconds.
+//!
+//! When a task is refused memory, it is returned and retried later; buffered results are discarded and recomputed, workers
+//! release what they do not need, and fewer tasks run at a time, in the end one. The consumer (the caller's thread) gets
+//! memory in the same way. So no thread waits for memory while it holds some, and a task that fits alone completes.
+//!
+//! This module does not know what a task computes, so that a model checker can try all interleavings
+//! (`tests/loom_order.rs`).
+
+use std::thread::Thread;
+use std::time::Duration;
+
+use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use super::task_queue::{NextResult, Partitioner, SlotState, Task, TaskQueue, TaskResult};
+
+/// How long the consumer waits for a result before it returns to check for interrupts.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How many poll intervals the consumer waits for workers to become idle when it needs their memory.
+const MAX_POLLS: u32 = 250;
+/// Completed tasks after which the concurrency limit rises by one.
+const COMPLETIONS_PER_INCREASE: u64 = 16;
+/// How often a task that ran alone is retried: the consumer may have used memory meanwhile.
+const MAX_LONE_RETRIES: u32 = 2;
+
+/// A worker's registration with the scheduler.
+#[derive(Debug, Default)]
+pub(super) struct Registration {
+    /// The release round in which the worker last released memory.
+    release_round: u64,
+    /// Whether the worker is counted in `workers`.
+    registered: bool,
+}
+
+struct State<Part, G: TaskResult> {
+    queues: Vec<TaskQueue<Part, G>>,
+    stopped: bool,
+    /// A worker ended unexpectedly; its task will not complete.
+    worker_lost: bool,
+    consumer: Option<Thread>,
+    /// Most tasks in flight. Falls when memory is short, rises after `COMPLETIONS_PER_INCREASE` tasks.
+    concurrency_limit: usize,
+    /// Tasks completed since the limit last changed.
+    completions: u64,
+    /// Consecutive times that a task was refused memory although it ran alone.
+    lone_retries: u32,
+    /// Nothing is handed out, because the consumer needs memory.
+    paused: bool,
+    /// Registered workers, and those of them that have released memory in this round.
+    workers: usize,
+    released: usize,
+    release_round: u64,
+}
+
+impl<Part, G: TaskResult> State<Part, G> {
+    fn in_flight(&self) -> usize {
+        self.queues.iter().map(TaskQueue::in_flight).sum()
+    }
+
+    /// Lowers the limit, discards buffered results and begins a round in which every worker releases memory.
+    fn reduce_concurrency(&mut self, concurrency_limit: usize) {
+        self.concurrency_limit = concurrency_limit.max(1);
+        self.completions = 0;
+        self.release_round += 1;
+        self.released = 0;
+        self.queues.iter_mut().for_each(TaskQueue::discard_finished);
+    }
+}
+
+/// A scheduler of tasks with one reorder buffer per subgraph.
+pub(super) struct ReorderScheduler<C: Partitioner, G: TaskResult> {
+    state: Mutex<State<C::Part, G>>,
+    /// Signalled when a task may be available.
+    work_available: Condvar,
+    /// Signalled when a task completes or a worker has released memory.
+    progress: Condvar,
+    partitioners: Vec<C>,
+    window: usize,
+    memory: u64,
+}
+
+impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
+    /// `window`: most tasks of a subgraph in flight or buffered; `memory`: buffered bytes, including estimates for tasks in
+    /// flight, above which only the oldest task is handed out.
+    pub(super) fn new(partitioners: Vec<C>, window: usize, memory: u64) -> Self {
+        let queues = partitioners.iter().map(|_| TaskQueue::new()).collect();
+        Self {
+            state: Mutex::new(State {
+                queues,
+                stopped: false,
+                worker_lost: false,
+                consumer: None,
+                concurrency_limit: usize::MAX,
+                completions: 0,
+                lone_retries: 0,
+                paused: false,
+                workers: 0,
+                released: 0,
+                release_round: 0,
+            }),
+            work_available: Condvar::new(),
+            progress: Condvar::new(),
+            partitioners,
+            window,
+            memory,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<C::Part, G>> {
+        // The only call under the lock that may panic is `part_after`, which changes no state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a task; None when there are no more. `release_memory` is called when memory is short and frees what the
+    /// worker does not need.
+    pub(super) fn next_task(
+        &self,
+        registration: &mut Registration,
+        mut release_memory: impl FnMut(),
+    ) -> Option<Task<C::Part>> {
+        let mut state = self.lock();
+        if !std::mem::replace(&mut registration.registered, true) {
+            state.workers += 1;
+            registration.release_round = state.release_round;
+            state.released += 1;
+        }
+        loop {
+            if registration.release_round != state.release_round {
+                registration.release_round = state.release_round;
+                drop(state);
+                release_memory();
+                state = self.lock();
+                // The lock was released: a new round may have begun.
+                state.released += usize::from(registration.release_round == state.release_round);
+                self.progress.notify_all();
+                self.work_available.notify_all();
+                continue;
+            }
+            // Buffered results may still be discarded and retried, so a queue with slots is not finished.
+            if state.stopped || state.queues.iter().all(TaskQueue::is_finished) {
+                return None;
+            }
+            let Some(at) = self.choose_queue(&state) else {
+                state = self
+                    .work_available
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let alone = self.would_run_alone(&state);
+            let queue = &mut state.queues[at];
+            if let Some(slot) = queue.next_retry() {
+                let first = queue.handed_out - queue.slots.len() as u64;
+                queue.slots[slot].1 = SlotState::InFlight;
+                return Some(Task {
+                    subgraph: at,
+                    number: first + slot as u64,
+                    part: queue.slots[slot].0.clone(),
+                    alone,
+                });
+            }
+            match self.partitioners[at].part_after(queue.last_part.as_ref()) {
+                Some(part) => {
+                    let number = queue.handed_out;
+                    queue.handed_out += 1;
+                    queue.slots.push_back((part.clone(), SlotState::InFlight));
+                    queue.last_part = Some(part.clone());
+                    return Some(Task {
+                        subgraph: at,
+                        number,
+                        part,
+                        alone,
+                    });
+                }
+                None => {
+                    queue.exhausted = true;
+                    self.work_available.notify_all();
+                    self.notify_consumer(&state);
+                }
+            }
+        }
+    }
+
+    /// The queue from which a task may be handed out: the one with the fewest slots.
+    fn choose_queue(&self, state: &State<C::Part, G>) -> Option<usize> {
+        let in_flight = state.in_flight();
+        if state.paused || in_flight >= state.concurrency_limit {
+            return None;
+        }
+        let queues = state.queues.iter().zip(&self.partitioners);
+        let waiting: u64 = queues
+            .map(|(queue, partitioner)| queue.expected_bytes(partitioner.bytes()))
+            .sum();
+        let open = state.queues.iter().enumerate().filter(|(_, queue)| {
+            let retry = queue.next_retry();
+            if queue.exhausted && retry.is_none() {
+                return false;
+            }
+            // Whether this would be the oldest task of the queue, new or retried.
+            let oldest = queue.slots.is_empty() || retry == Some(0);
+            let room =
+                (retry.is_some() || queue.slots.len() < self.window) && waiting < self.memory;
+            match state.concurrency_limit {
+                // Only once the consumer has used up all results and every worker has released memory.
+                1 => oldest && queue.consumer_waits && state.released >= state.workers,
+                _ => room || oldest,
+            }
+        });
+        open.min_by_key(|(_, queue)| queue.slots.len())
+            .map(|(at, _)| at)
+    }
+
+    /// Whether a task handed out now has the whole budget but for what the consumer holds and the results of failed tasks,
+    /// which are never discarded.
+    fn would_run_alone(&self, state: &State<C::Part, G>) -> bool {
+        state.concurrency_limit == 1
+            && state.in_flight() == 0
+            && !state.queues.iter().any(TaskQueue::has_discardable)
+    }
+
+    /// Returns a task that was refused memory, to be retried with fewer in flight; false if it has been retried alone too often.
+    pub(super) fn retry_later(&self, task: &Task<C::Part>) -> bool {
+        let mut state = self.lock();
+        state.lone_retries += u32::from(task.alone);
+        if state.lone_retries > MAX_LONE_RETRIES {
+            return false;
+        }
+        self.set_slot(&mut state, task, SlotState::Retry);
+        let others = state.in_flight();
+        state.reduce_concurrency(others);
+        self.work_available.notify_all();
+        self.progress.notify_all();
+        true
+    }
+
+    /// Stores the result of a task. No task after a failed one is handed out.
+    pub(super) fn complete(&self, task: &Task<C::Part>, result: G) {
+        let mut state = self.lock();
+        let queue = &mut state.queues[task.subgraph];
+        let first = queue.handed_out - queue.slots.len() as u64;
+        queue.buffered_bytes += result.bytes();
+        queue.exhausted |= result.has_failed();
+        self.set_slot(&mut state, task, SlotState::Finished(result));
+        state.lone_retries = 0;
+        if state.concurrency_limit < usize::MAX {
+            state.completions += 1;
+            if state.completions >= COMPLETIONS_PER_INCREASE {
+                (state.concurrency_limit, state.completions) = (state.concurrency_limit + 1, 0);
+            }
+            self.work_available.notify_all();
+            self.progress.notify_all();
+        }
+        if task.number == first {
+            self.notify_consumer(&state);
+        }
+    }
+
+    fn set_slot(&self, state: &mut State<C::Part, G>, task: &Task<C::Part>, slot: SlotState<G>) {
+        let queue = &mut state.queues[task.subgraph];
+        let first = queue.handed_out - queue.slots.len() as u64;
+        if let Some(queue) = queue.slots.get_mut((task.number - first) as usize) {
+            queue.1 = slot;
+        }
+    }
+
+    fn notify_consumer(&self, state: &State<C::Part, G>) {
+        self.progress.notify_all();
+        if let Some(consumer) = &state.consumer {
+            consumer.unpark();
+        }
+    }
+
+    /// The next result of a subgraph; waits for it for one poll interval.
+    pub(super) fn next_result(&self, subgraph: usize) -> NextResult<G> {
+        let mut state = self.lock();
+        let mut waited = false;
+        loop {
+            let (worker_lost, short) = (state.worker_lost, state.concurrency_limit == 1);
+            let queue = &mut state.queues[subgraph];
+            if let Some((part, error)) = queue.failure.take() {
+                if G::is_relevant(&error) {
+                    return NextResult::Failed(Some(error));
+                }
+                // All exits behind the failed operator have been closed since: retry the task without them.
+                queue.slots.push_front((part, SlotState::Retry));
+                queue.exhausted = false;
+                self.work_available.notify_all();
+            }
+            if queue.slots.is_empty() && queue.exhausted {
+                return NextResult::End;
+            }
+            if let Some((_, SlotState::Finished(_))) = queue.slots.front()
+                && let Some((part, SlotState::Finished(mut result))) = queue.slots.pop_front()
+            {
+                queue.buffered_bytes -= result.bytes();
+                queue.failure = result.take_error().map(|error| (part, error));
+                queue.consumer_waits = false;
+                self.work_available.notify_all();
+                return NextResult::Ready(result);
+            }
+            queue.consumer_waits = true;
+            if short {
+                self.work_available.notify_all();
+            }
+            if worker_lost {
+                return NextResult::Failed(None);
+            }
+            if waited || state.stopped {
+                return NextResult::Pending;
+            }
+            (state, _) = self
+                .progress
+                .wait_timeout(state, POLL_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner);
+            waited = true;
+        }
+    }
+
+    /// Frees memory for the consumer: workers finish or give up their tasks and buffered results are discarded. Nothing is
+    /// handed out until [`resume`](Self::resume). Waits a few seconds at most, because a worker may itself wait for
+    /// something that the consumer holds, such as the interpreter's lock.
+    pub(super) fn reclaim_memory(&self) {
+        let mut state = self.lock();
+        state.paused = true;
+        state.reduce_concurrency(1);
+        self.work_available.notify_all();
+        for _ in 0..MAX_POLLS {
+            let idle = state.in_flight() == 0 && state.released >= state.workers;
+            if idle || state.stopped || state.worker_lost {
+                break;
+            }
+            (state, _) = self
+                .progress
+                .wait_timeout(state, POLL_INTERVAL)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+            .queues
+            .iter_mut()
+            .for_each(TaskQueue::discard_finished);
+    }
+
+    /// Hands out tasks again.
+    pub(super) fn resume(&self) {
+        self.lock().paused = false;
+        self.work_available.notify_all();
+    }
+
+    /// Removes a worker that has ended in order.
+    pub(super) fn unregister(&self, registration: &Registration) {
+        let mut state = self.lock();
+        state.workers -= usize::from(registration.registered);
+        state.released -= usize::from(
+            registration.registered && registration.release_round == state.release_round,
+        )
+        .min(state.released);
+        self.progress.notify_all();
+        self.work_available.notify_all();
+    }
+
+    /// Sets the thread to unpark when a result is available.
+    pub(super) fn set_consumer(&self, consumer: &Thread) {
+        self.lock().consumer = Some(consumer.clone());
+    }
+
+    /// Stops: no more tasks are handed out.
+    pub(super) fn stop(&self) {
+        self.lock().stopped = true;
+        self.work_available.notify_all();
+        self.progress.notify_all();
+    }
+
+    /// Records that a worker ended in the middle of a task, whose result will never arrive.
+    pub(super) fn report_lost_worker(&self) {
+        let mut state = self.lock();
+        state.worker_lost = true;
+        self.notify_consumer(&state);
+    }
+
+    /// Takes the errors whose preceding results have all been consumed.
+    pub(super) fn take_failures(&self) -> Vec<G::Error> {
+        let mut state = self.lock();
+        let failed = state.queues.iter_mut();
+        let failed = failed.filter_map(|queue| Some(queue.failure.take()?.1));
+        failed.filter(G::is_relevant).collect()
+    }
+}

@@ -1,0 +1,131 @@
+//! The reorder buffer of one subgraph: a slot for each task from the oldest unconsumed one on, and the traits that the
+//! scheduler needs of tasks.
+//!
+//! Compiled on its own by the model check in `tests/loom_order.rs`, so it imports nothing from the crate.
+
+use std::collections::VecDeque;
+
+/// Divides the input of a subgraph into parts, one for each task.
+pub(super) trait Partitioner {
+    /// The input of one task.
+    type Part: Clone;
+
+    /// The part that follows `last`, or the first part.
+    fn part_after(&self, last: Option<&Self::Part>) -> Option<Self::Part>;
+
+    /// Estimated bytes of one task's result.
+    fn bytes(&self) -> u64;
+}
+
+/// The result of a task.
+pub(super) trait TaskResult {
+    /// The error with which the task ended after this result.
+    type Error;
+
+    fn bytes(&self) -> u64;
+
+    fn has_failed(&self) -> bool;
+
+    /// Whether the error still affects the execution once all results before it have been consumed.
+    fn is_relevant(_: &Self::Error) -> bool {
+        true
+    }
+
+    fn take_error(&mut self) -> Option<Self::Error>;
+}
+
+/// One part of a subgraph's input, to be processed by a worker.
+#[derive(Debug, Clone)]
+pub(super) struct Task<Part> {
+    pub(super) subgraph: usize,
+    pub(super) number: u64,
+    pub(super) part: Part,
+    /// No other task is in flight and nothing is buffered: if memory is refused now, waiting does not help.
+    pub(super) alone: bool,
+}
+
+/// The answer to a request for the next result.
+#[derive(Debug)]
+pub(super) enum NextResult<G: TaskResult> {
+    Ready(G),
+    Pending,
+    /// A task failed and nothing follows. None: a worker ended unexpectedly.
+    Failed(Option<G::Error>),
+    End,
+}
+
+/// The state of a task that was handed out.
+pub(super) enum SlotState<G> {
+    InFlight,
+    Finished(G),
+    /// To be processed again, because there was no memory for the task or for its result.
+    Retry,
+}
+
+/// The tasks of a subgraph and their buffered results.
+pub(super) struct TaskQueue<Part, G: TaskResult> {
+    pub(super) last_part: Option<Part>,
+    /// All parts have been handed out at least once.
+    pub(super) exhausted: bool,
+    pub(super) handed_out: u64,
+    /// Slots from the oldest unconsumed task on.
+    pub(super) slots: VecDeque<(Part, SlotState<G>)>,
+    /// The part consumed last and the error it ended with. Nothing follows as long as the error is relevant.
+    pub(super) failure: Option<(Part, G::Error)>,
+    pub(super) buffered_bytes: u64,
+    /// The consumer has asked for a result that was not there.
+    pub(super) consumer_waits: bool,
+}
+
+impl<Part, G: TaskResult> TaskQueue<Part, G> {
+    pub(super) fn new() -> Self {
+        Self {
+            last_part: None,
+            exhausted: false,
+            handed_out: 0,
+            slots: VecDeque::new(),
+            failure: None,
+            buffered_bytes: 0,
+            consumer_waits: false,
+        }
+    }
+
+    /// Whether all tasks have been processed and consumed.
+    pub(super) fn is_finished(&self) -> bool {
+        self.exhausted && self.slots.is_empty() && self.failure.is_none()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        let is = |(_, slot): &&(Part, SlotState<G>)| matches!(slot, SlotState::InFlight);
+        self.slots.iter().filter(is).count()
+    }
+
+    /// Buffered bytes plus `each` for every task in flight.
+    pub(super) fn expected_bytes(&self, each: u64) -> u64 {
+        self.buffered_bytes + self.in_flight() as u64 * each
+    }
+
+    /// Whether there are buffered results that may be discarded.
+    pub(super) fn has_discardable(&self) -> bool {
+        let is = |(_, slot): &(Part, SlotState<G>)| matches!(slot, SlotState::Finished(result) if !result.has_failed() && result.bytes() > 0);
+        self.slots.iter().any(is)
+    }
+
+    /// The slot of the oldest task to be retried.
+    pub(super) fn next_retry(&self) -> Option<usize> {
+        let is = |(_, slot): &(Part, SlotState<G>)| matches!(slot, SlotState::Retry);
+        self.slots.iter().position(is)
+    }
+
+    /// Discards buffered results; their tasks are retried. Failed tasks stay, because the execution ends with them.
+    pub(super) fn discard_finished(&mut self) {
+        for (_, slot) in &mut self.slots {
+            if let SlotState::Finished(result) = slot
+                && !result.has_failed()
+            {
+                self.buffered_bytes -= result.bytes();
+                *slot = SlotState::Retry;
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Limits on memory whose size comes from a parameter: tables of operators, and results that are gathered.
+//!
+//! Such a size is checked before anything of it is allocated ([`Workspace::check`]), against what this machine has. When
+//! a plan runs it is checked again, against the `memory` of that run ([`Workspace::check_against`]). So a window that is
+//! a thousand times too long is an error that names it, and never ends the process.
+
+use isochrony_segment::{free_memory, has_free_memory};
+
+use crate::PlanError;
+
+/// Tables of up to so many bytes are not held against a run's `memory`: every operator has some.
+const UNCOUNTED: u64 = 64 << 20;
+
+/// Memory that an operator takes for its tables, and the parameter that it follows from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workspace {
+    parameter: &'static str,
+    value: u64,
+    bytes: u64,
+}
+
+impl Workspace {
+    /// `each` bytes for each of `value`, if this machine has as many.
+    ///
+    /// Checked, but not reserved: libraries allocate by themselves, and end the process where they cannot.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLarge`].
+    pub fn check(
+        operator: &'static str,
+        parameter: &'static str,
+        value: u64,
+        each: u64,
+    ) -> Result<Self, PlanError> {
+        let bytes = value.saturating_mul(each);
+        let too_large = |limit, limited_by| PlanError::TooLarge {
+            operator,
+            node: None,
+            parameter,
+            value,
+            bytes,
+            limit,
+            limited_by,
+        };
+        if !has_free_memory(bytes) {
+            return Err(too_large(
+                free_memory(),
+                "of this machine's memory are free",
+            ));
+        }
+        if bytes > UNCOUNTED && !is_given(bytes) {
+            let limited_by = "of this machine's memory are free, and the system limits this process to less (ulimit -v)";
+            return Err(too_large(free_memory(), limited_by));
+        }
+        Ok(Self {
+            parameter,
+            value,
+            bytes,
+        })
+    }
+
+    /// Checks that a run with so much `memory` has room for it.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLarge`].
+    pub(crate) fn check_against(
+        &self,
+        memory: u64,
+        operator: &'static str,
+        node: usize,
+    ) -> Result<(), PlanError> {
+        if self.bytes <= memory.max(UNCOUNTED) {
+            return Ok(());
+        }
+        Err(PlanError::TooLarge {
+            operator,
+            node: Some(node),
+            parameter: self.parameter,
+            value: self.value,
+            bytes: self.bytes,
+            limit: memory,
+            limited_by: "is what memory= gives the run",
+        })
+    }
+}
+
+/// Whether the system gives this process so many bytes of address space in one piece. Nothing is written to them.
+fn is_given(bytes: u64) -> bool {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_machine_has_is_refused_with_the_parameter() {
+        let error = Workspace::check("power", "window", 1 << 50, 64).unwrap_err();
+        assert_eq!(error.code(), "too_large");
+        let text = error.to_string();
+        assert!(
+            text.starts_with("power: window=1125899906842624 needs 72057594037927936 bytes"),
+            "{text}"
+        );
+        // Nor do sizes wrap around.
+        assert!(Workspace::check("power", "window", u64::MAX, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn small_tables_run_with_little_memory_and_large_ones_need_as_much() {
+        let small = Workspace::check("power", "window", 4096, 64).unwrap();
+        assert_eq!(small.check_against(1024, "power", 2), Ok(()));
+        let large = Workspace::check("power", "window", 1 << 21, 64).unwrap();
+        assert_eq!(large.check_against(128 << 20, "power", 2), Ok(()));
+        let error = large.check_against(100 << 20, "power", 2).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "power (node 2): window=2097152 needs 134217728 bytes of tables, but 104857600 bytes is what memory= gives the run; \
+             make window smaller, or raise memory="
+        );
+    }
+}

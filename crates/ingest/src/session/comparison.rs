@@ -1,0 +1,150 @@
+//! A source that was imported before and has changed since: what of it is stored is compared with what comes, and only
+//! the rest is taken.
+//!
+//! A source's samples come in the order in which they came then, so they are compared one after the other with the
+//! samples stored from the source's first index on, however they are cut into blocks now. Samples that agree in value,
+//! and where they have a stamp in time, are not stored again.
+
+use isochrony_time::{Fixed, Stamp};
+
+use super::sources::Part;
+use super::target::Target;
+use super::{Block, Session};
+use crate::IngestError;
+
+/// How far a source has been compared with what is stored of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceComparison {
+    /// Index of the stored sample that comes next.
+    index: i64,
+    /// Stored samples that are not compared yet.
+    left: i64,
+    /// Samples that agreed.
+    same: i64,
+}
+
+impl Session {
+    /// How many samples at the beginning of a block are stored from the same source; they are counted as its part.
+    pub(super) fn count_stored(
+        &mut self,
+        source: u64,
+        block: &Block<'_>,
+    ) -> Result<usize, IngestError> {
+        let key = (source, block.signal.to_owned());
+        let mut compared = match self.comparisons.get(&key) {
+            Some(compared) => *compared,
+            None => self.begin_comparison(block)?,
+        };
+        let mut same = 0;
+        if compared.left > 0
+            && let Some(target) = self.targets.get(block.signal)
+        {
+            let size = block.spec.dtype.size();
+            let samples = block.bytes.len() / size;
+            let most = usize::try_from(compared.left).map_or(samples, |left| left.min(samples));
+            let index;
+            (same, index) =
+                target.same_from(compared.index, &block.bytes[..most * size], block.stamp)?;
+            compared.left -= same as i64;
+            compared.same += same as i64;
+            if same < most {
+                if block.stamp.is_none() && compared.same > 0 {
+                    return Err(IngestError::Rewritten {
+                        signal: block.signal.into(),
+                        samples: compared.same,
+                    });
+                }
+                compared.left = 0;
+            }
+            if same > 0
+                && let Some(source) = self.sources.get_mut(&source)
+            {
+                let part = source.parts.entry(block.signal.into());
+                part.or_insert_with(|| Part::at(compared.index))
+                    .count(same as i64, index);
+            }
+            compared.index = index;
+        }
+        self.comparisons.insert(key, compared);
+        Ok(same)
+    }
+
+    /// What is stored of a source that was known when it came.
+    fn begin_comparison(&mut self, block: &Block<'_>) -> Result<SourceComparison, IngestError> {
+        let known = self.known.as_ref();
+        let mut compared = SourceComparison {
+            index: 0,
+            left: 0,
+            same: 0,
+        };
+        if known.is_some_and(|known| known.get(block.source).is_some()) {
+            let known = self.take_known(block.signal)?;
+            if let Some(before) = known.get(block.source) {
+                compared.index = before.index;
+                compared.left = before.samples;
+            }
+            self.keep_known(block.signal, known);
+        }
+        Ok(compared)
+    }
+}
+
+impl Target {
+    /// How many of these samples are the valid ones stored from `index` on, and the index behind those; none if the
+    /// first was taken at another time than `stamp` says.
+    fn same_from(
+        &self,
+        index: i64,
+        bytes: &[u8],
+        stamp: Option<Stamp>,
+    ) -> Result<(usize, i64), IngestError> {
+        let signal = self.signal()?;
+        let size = self.dtype().size();
+        let (mut rest, mut at, mut first) = (bytes, index, true);
+        let end = signal.end_index();
+        if index < 0 || index >= end {
+            return Ok((0, index));
+        }
+        'stored: for segment in signal.select(index..end)?.segments() {
+            let segment = segment?;
+            if std::mem::take(&mut first) && !self.is_taken_at(segment.start(), stamp)? {
+                break;
+            }
+            at = segment.start();
+            for buffer in segment.buffers() {
+                let stored = buffer.bytes();
+                let common = stored.len().min(rest.len());
+                let same = stored[..common]
+                    .chunks_exact(size)
+                    .zip(rest.chunks_exact(size))
+                    .take_while(|(stored, given)| stored == given)
+                    .count();
+                at += same as i64;
+                rest = &rest[same * size..];
+                if rest.is_empty() || same * size < common {
+                    break 'stored;
+                }
+            }
+        }
+        Ok(((bytes.len() - rest.len()) / size, at))
+    }
+
+    /// Whether a stored sample's time is what a stamp says, within half a sample and the stamp's resolution.
+    fn is_taken_at(&self, index: i64, stamp: Option<Stamp>) -> Result<bool, IngestError> {
+        let Some(stamp) = stamp else {
+            return Ok(true);
+        };
+        let Ok(time) = self.signal()?.time_of(index) else {
+            return Ok(false);
+        };
+        let slack = self.duration(1)?.floor_i64().unwrap_or(i64::MAX) / 2;
+        let slack = Fixed::from_int(slack);
+        let from = stamp.civil.checked_sub(slack);
+        let to = stamp.civil.checked_add(stamp.resolution);
+        let to = to.and_then(|to| to.checked_add(slack));
+        let Some((from, to)) = from.zip(to) else {
+            return Ok(false);
+        };
+        Ok((from..=to).contains(&time.value))
+    }
+}

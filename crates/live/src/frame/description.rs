@@ -1,0 +1,272 @@
+//! What a sender says of the recording that its frames are of: a frame of version 2 whose samples are this text.
+//!
+//! Its samples are `u1`, or `i1` where those of the recording are `u1`, and it has index 0. A receiver that does not know
+//! it sees a frame of another dtype, counts that as malformed and goes on. The samples are [`TAG`] and one JSON object:
+//!
+//! | key | |
+//! |---|---|
+//! | `rate` | `[numerator, denominator]`, Hz |
+//! | `unit` | of values; left out if unknown |
+//! | `scale`, `offset` | of `value = count * scale + offset`, decimal numbers as text; left out where counts are values |
+//! | `times` | `"all"`: a frame without a time has samples that have none |
+//! | `attributes` | the user's, as an object |
+//!
+//! Keys that are not known are ignored. It comes before the first samples and again before the end; over UDP, where it
+//! may be lost, also in between. What a session says first of itself is believed.
+
+use isochrony_segment::{Calibration, DType};
+use isochrony_time::Rate;
+use serde_json::{Map, Value, json};
+
+use super::{FrameError, Header};
+
+/// How the samples of such a frame begin.
+pub const TAG: [u8; 8] = *b"ISODESC\x01";
+/// Most bytes of the samples: with a header they fit a datagram.
+pub const MAX_DESCRIPTION: usize = 60_000;
+/// Most levels of lists and objects in an attribute.
+const MAX_DEPTH: usize = 32;
+/// Most bytes of a unit.
+const MAX_UNIT: usize = 256;
+
+/// What a sender says of its recording.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SenderDescription {
+    /// Nominal rate of the samples.
+    pub rate: Rate,
+    /// From samples to values, and the unit of these.
+    pub calibration: Calibration,
+    /// Samples of frames without a time have none.
+    pub knows_all_times: bool,
+    /// The user's attributes.
+    pub attributes: Map<String, Value>,
+}
+
+impl SenderDescription {
+    /// The dtype of a frame that describes samples of another one.
+    #[must_use]
+    pub fn carrier(dtype: DType) -> DType {
+        match dtype {
+            DType::U8 => DType::I8,
+            _ => DType::U8,
+        }
+    }
+
+    /// Whether a frame's samples are a description of samples of a dtype.
+    #[must_use]
+    pub fn is_in(header: &Header, samples: &[u8], dtype: DType) -> bool {
+        header.dtype == Self::carrier(dtype) && samples.starts_with(&TAG)
+    }
+
+    /// Appends the frame that describes samples of a dtype, of a session, to `out`. Attributes are left out where the
+    /// text would be longer than `most` bytes with them, and a unit that no description may have always.
+    pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
+        let mut said = Map::new();
+        said.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));
+        let unit = self.calibration.unit();
+        if !unit.is_empty() && is_unit(unit) {
+            said.insert("unit".into(), json!(unit));
+        }
+        if !self.calibration.is_identity() {
+            let text = |number: f64| json!(number.to_string());
+            said.insert("scale".into(), text(self.calibration.scale()));
+            said.insert("offset".into(), text(self.calibration.offset()));
+        }
+        if self.knows_all_times {
+            said.insert("times".into(), json!("all"));
+        }
+        let mut with_attributes = said.clone();
+        with_attributes.insert("attributes".into(), json!(self.attributes));
+        let text = |said: &Map<String, Value>| {
+            let mut text = TAG.to_vec();
+            text.extend(json!(said).to_string().into_bytes());
+            text
+        };
+        let long = text(&with_attributes);
+        let fits = is_storable(&self.attributes) && long.len() <= most.min(MAX_DESCRIPTION);
+        let fits = fits && !self.attributes.is_empty();
+        let samples = if fits { long } else { text(&said) };
+        Header::new(Self::carrier(dtype), session, 0).write(&samples, out);
+    }
+
+    /// What the samples of such a frame say.
+    ///
+    /// # Errors
+    /// [`FrameError::Field`]: they are too long, no such text, or say what no recording has.
+    pub fn parse(samples: &[u8]) -> Result<Self, FrameError> {
+        let wrong = |field| FrameError::Field {
+            field,
+            got: samples.len() as u64,
+        };
+        let text = samples.strip_prefix(&TAG);
+        let text = text.filter(|_| samples.len() <= MAX_DESCRIPTION);
+        let said: Map<String, Value> = text
+            .and_then(|text| serde_json::from_slice(text).ok())
+            .ok_or(wrong("description"))?;
+        let rate: [u64; 2] = said
+            .get("rate")
+            .and_then(|rate| serde_json::from_value(rate.clone()).ok())
+            .ok_or(wrong("rate of a description"))?;
+        let rate = Rate::new(rate[0], rate[1]).map_err(|_| wrong("rate of a description"))?;
+        let unit = match said.get("unit") {
+            None => "",
+            Some(Value::String(unit)) if is_unit(unit) => unit,
+            Some(_) => return Err(wrong("unit of a description")),
+        };
+        let number = |key: &str, absent: f64| match said.get(key) {
+            None => Some(absent),
+            Some(Value::String(text)) => text.parse().ok(),
+            Some(_) => None,
+        };
+        let calibration = number("scale", 1.0)
+            .zip(number("offset", 0.0))
+            .and_then(|(scale, offset)| Calibration::new(scale, offset, unit).ok())
+            .ok_or(wrong("calibration of a description"))?;
+        let attributes = match said.get("attributes") {
+            None => Map::new(),
+            Some(Value::Object(attributes)) if is_storable(attributes) => attributes.clone(),
+            Some(_) => return Err(wrong("attributes of a description")),
+        };
+        Ok(Self {
+            rate,
+            calibration,
+            knows_all_times: said.get("times").is_some_and(|times| times == "all"),
+            attributes,
+        })
+    }
+}
+
+fn is_unit(text: &str) -> bool {
+    text.len() <= MAX_UNIT && !text.contains(char::is_control)
+}
+
+/// Whether every store takes them: one key is its own, and what is nested deeply is read by few programs.
+fn is_storable(attributes: &Map<String, Value>) -> bool {
+    let is_flat = |value: &Value| depth(value) <= MAX_DEPTH;
+    !attributes.contains_key("isochrony") && attributes.values().all(is_flat)
+}
+
+/// Levels of lists and objects; text that is nested deeper than 128 is not parsed.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
+        Value::Object(values) => 1 + values.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn described() -> SenderDescription {
+        SenderDescription {
+            rate: Rate::new(200, 3).unwrap(),
+            calibration: Calibration::new(1.1e-7, -0.25, "µPa").unwrap(),
+            knows_all_times: true,
+            attributes: json!({"place": "roof", "list": [1, {"deep": null}]})
+                .as_object()
+                .unwrap()
+                .clone(),
+        }
+    }
+
+    fn frame_of(one: &SenderDescription, dtype: DType, most: usize) -> Vec<u8> {
+        let mut frame = Vec::new();
+        one.write(dtype, 9, most, &mut frame);
+        frame
+    }
+
+    #[test]
+    fn bytes_are_as_documented() {
+        let frame = frame_of(&described(), DType::U8, MAX_DESCRIPTION);
+        let (header, samples) = Header::parse(&frame).unwrap();
+        assert_eq!(
+            (header.dtype, header.session, header.first),
+            (DType::I8, 9, 0)
+        );
+        let text = "ISODESC\x01{\"rate\":[200,3],\"unit\":\"µPa\",\"scale\":\"0.00000011\",\"offset\":\"-0.25\",\"times\":\"all\",\
+                    \"attributes\":{\"place\":\"roof\",\"list\":[1,{\"deep\":null}]}}";
+        assert_eq!(std::str::from_utf8(samples).unwrap(), text);
+        assert!(SenderDescription::is_in(&header, samples, DType::U8));
+        assert!(!SenderDescription::is_in(&header, samples, DType::I16));
+    }
+
+    #[test]
+    fn attributes_that_do_not_fit_are_left_out() {
+        let frame = frame_of(&described(), DType::I16, 100);
+        let (_, samples) = Header::parse(&frame).unwrap();
+        let read = SenderDescription::parse(samples).unwrap();
+        assert_eq!(read.calibration, described().calibration);
+        assert!(read.attributes.is_empty());
+    }
+
+    #[test]
+    fn what_no_recording_has_is_refused() {
+        let long = "x".repeat(300);
+        let huge = format!(
+            r#"{{"rate":[1,1],"attributes":{{"a":"{}"}}}}"#,
+            "x".repeat(MAX_DESCRIPTION)
+        );
+        let deep = |levels| {
+            let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+            format!(r#"{{"rate":[1,1],"attributes":{{"a":{open}{close}}}}}"#)
+        };
+        let texts = [
+            "".into(),
+            "[]".into(),
+            "{}".into(),
+            r#"{"rate":[0,1]}"#.into(),
+            r#"{"rate":[1,0]}"#.into(),
+            r#"{"rate":[1]}"#.into(),
+            r#"{"rate":"100"}"#.into(),
+            r#"{"rate":[1,1],"unit":7}"#.into(),
+            format!(r#"{{"rate":[1,1],"unit":"{long}"}}"#),
+            r#"{"rate":[1,1],"unit":"a\u001b[2J"}"#.into(),
+            r#"{"rate":[1,1],"scale":"0"}"#.into(),
+            r#"{"rate":[1,1],"scale":"nan"}"#.into(),
+            r#"{"rate":[1,1],"scale":2}"#.into(),
+            r#"{"rate":[1,1],"offset":"inf"}"#.into(),
+            r#"{"rate":[1,1],"attributes":[]}"#.into(),
+            r#"{"rate":[1,1],"attributes":{"isochrony":{}}}"#.into(),
+            huge,
+            deep(33),
+            deep(9999),
+        ];
+        for text in texts {
+            let text: String = text;
+            let samples = [&TAG[..], text.as_bytes()].concat();
+            let parsed = SenderDescription::parse(&samples);
+            assert!(parsed.is_err(), "{text}: {parsed:?}");
+        }
+        assert!(SenderDescription::parse(b"{\"rate\":[1,1]}").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(
+            num in 1u64..1 << 40, den in 1u64..1 << 20, scale in any::<f64>(), offset in any::<f64>(),
+            unit in "[^\\p{Cc}]{0,60}", knows_all_times in any::<bool>(), words in prop::collection::btree_map("[a-h]{1,9}", ".*", 0..5),
+        ) {
+            let calibration = Calibration::new(scale, offset, unit.as_str());
+            let one = SenderDescription {
+                rate: Rate::new(num, den).unwrap(),
+                calibration: calibration.unwrap_or_else(|_| Calibration::identity(unit)),
+                knows_all_times,
+                attributes: words.into_iter().map(|(key, word)| (key, json!(word))).collect(),
+            };
+            for dtype in [DType::U8, DType::I8, DType::F32] {
+                let frame = frame_of(&one, dtype, MAX_DESCRIPTION);
+                let (header, samples) = Header::parse(&frame).unwrap();
+                prop_assert!(SenderDescription::is_in(&header, samples, dtype));
+                prop_assert_eq!(SenderDescription::parse(samples), Ok(one.clone()));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = SenderDescription::parse(&[&TAG[..], &bytes].concat());
+        }
+    }
+}

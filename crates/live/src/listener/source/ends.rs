@@ -1,0 +1,92 @@
+//! A feed's recording as a whole: its description, the gaps before and behind all samples, and whether it is over.
+
+use std::sync::atomic;
+use std::time::Duration;
+
+use super::{Live, Samples, add};
+use crate::frame::SenderDescription;
+use crate::receive::Packet;
+
+/// A longer gap at an end, in seconds, is never believed: a hundred years.
+const LONGEST: f64 = 3.2e9;
+
+impl Live {
+    /// Takes what a session says of its recording.
+    pub(super) fn describe(&mut self, session: u32, said: SenderDescription, packet: Packet) {
+        let inner = &self.listener.0;
+        let enough = inner.copies_to_believe();
+        if !inner.descriptions.say(session, said, enough) {
+            add(&inner.counters.malformed_frames, 1);
+        }
+        self.queue.recycle(packet.bytes);
+    }
+
+    /// Whether a gap may be so long.
+    fn is_gap(&self, samples: u64) -> bool {
+        samples > 0 && samples as f64 <= LONGEST * self.listener.0.options.rate.to_f64()
+    }
+
+    /// Before the first samples, at a feed index: a gap with which the session begins is one of the recording.
+    pub(super) fn tell_gap_before(&mut self, first: u64, start: i64, gap: u64) {
+        if first == 0 && self.sessions == 0 && self.is_gap(gap) {
+            let described = &self.listener.0.descriptions;
+            described.set_gaps(|gaps| gaps.before = start.saturating_sub_unsigned(gap)..start);
+        }
+    }
+
+    /// The sender says that nothing follows.
+    pub(super) fn take_end(&mut self, one: &Samples) {
+        // What was never recorded before the end is not lost.
+        let end = one.first + one.samples;
+        let unrecorded = if one.samples == 0 { one.frame.gap } else { 0 };
+        self.end = Some(end - unrecorded);
+        self.gap_at_end = end - unrecorded..end;
+        let inner = &self.listener.0;
+        let before = (inner.ended).swap(one.session.into(), atomic::Ordering::AcqRel);
+        // It says so more than once.
+        if one.frame.early && before != u64::from(one.session) {
+            add(&inner.counters.truncated_feeds, 1);
+        }
+    }
+
+    /// All was given: counts what is missing at the end, and tells the gap there.
+    pub(super) fn tell_end(&mut self) {
+        let (Some(end), next) = (self.end.take(), self.order.next()) else {
+            return;
+        };
+        let counters = &self.listener.0.counters;
+        // There is no gap where nothing follows.
+        let lost = next.map_or(0, |next| end.saturating_sub(next));
+        add(&counters.lost_samples, lost);
+        let gap = self.gap_at_end.clone();
+        let all = gap.end.saturating_sub(next.unwrap_or(gap.start));
+        if gap.is_empty() || !self.is_gap(all) {
+            return;
+        }
+        let from = self.next;
+        let range = from..from.saturating_add_unsigned(all);
+        let described = &self.listener.0.descriptions;
+        match next {
+            Some(_) => described.set_gaps(|gaps| gaps.after = range),
+            // A recording without samples.
+            None if gap.start == 0 => described.set_gaps(|gaps| gaps.before = range),
+            None => {}
+        }
+    }
+
+    /// Whether nothing more is to be expected.
+    pub(super) fn is_over(&self, now: Duration, closed: bool) -> bool {
+        let all = self
+            .end
+            .is_some_and(|end| self.order.next().is_none_or(|next| next >= end));
+        let waited = now.saturating_sub(self.valid);
+        let gone = self.end.is_some() && waited >= self.listener.0.options.reorder;
+        let silent = self
+            .listener
+            .0
+            .options
+            .silence
+            .is_some_and(|most| waited >= most);
+        all || gone || silent || closed
+    }
+}

@@ -1,0 +1,105 @@
+//! A source that fails in the middle of a record: the whole records before it are processed, and the rest is none.
+
+use std::io::{self, Read, Write};
+
+use isochrony_nbuf::{Failure, Framing, Input, NbufError, Options, Order, Out, Output, PerRecord};
+
+use crate::common::{ignored, numbered, options};
+
+/// Gives its bytes, then fails.
+struct Failing<'a>(&'a [u8]);
+
+impl Read for Failing<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(into)? {
+            0 => Err(io::Error::from_raw_os_error(libc::EIO)),
+            bytes => Ok(bytes),
+        }
+    }
+}
+
+fn unfinished(failure: &Failure) -> u64 {
+    match &failure.error {
+        NbufError::Read { unfinished, .. } => *unfinished,
+        other => panic!("{other}"),
+    }
+}
+
+/// Records as a function saw them, one a line.
+fn lines(options: &Options, source: Input<'_>) -> (String, Failure) {
+    let mut output = Vec::new();
+    let shown = PerRecord(|record: &[u8], out: &mut Out<'_>| {
+        Ok(out.put(0, format!("{}\n", record.escape_ascii()).as_bytes())?)
+    });
+    let done = ignored(
+        options,
+        vec![source],
+        &shown,
+        vec![Output::writer(&mut output)],
+    );
+    let failure = done.expect_err("the source fails");
+    (String::from_utf8(output).expect("text"), failure)
+}
+
+#[test]
+fn a_line_that_was_not_read_whole_is_no_line() {
+    for (text, whole, cut) in [
+        ("123.45\n67.8", "123.45\\n\n", 4),
+        ("12", "", 2),
+        ("1\n2\n", "1\\n\n2\\n\n", 0),
+    ] {
+        let options = Options {
+            framing: Framing::Delimited(b"\n".to_vec()),
+            ..options(Order::Both, 2, 100)
+        };
+        let (seen, failure) = lines(&options, Input::reader(Failing(text.as_bytes())));
+        assert_eq!(seen, whole);
+        assert_eq!(unfinished(&failure), cut);
+        assert_eq!(failure.error.offset(), Some(text.len() as u64));
+        let told = failure.to_string();
+        let says = format!("the {cut} bytes before it are of a record that was not read whole");
+        assert_eq!(told.contains(&says), cut > 0, "{told}");
+    }
+}
+
+#[test]
+fn a_record_of_fixed_length_that_was_not_read_whole_is_none() {
+    let bytes = numbered(3);
+    let (seen, failure) = lines(
+        &options(Order::Both, 2, 2),
+        Input::reader(Failing(&bytes[..19])),
+    );
+    assert_eq!(seen.lines().count(), 2);
+    assert_eq!(
+        (unfinished(&failure), failure.error.offset()),
+        (3, Some(19))
+    );
+}
+
+#[test]
+fn of_a_file_that_shrinks_whole_records_are_processed() {
+    let mut file = tempfile::tempfile().expect("a file");
+    file.write_all(&numbered(1000)).expect("disk space");
+    io::Seek::rewind(&mut file).expect("a file");
+    let source = Input::file(file.try_clone().expect("a file")).expect("a file");
+    file.set_len(4003).expect("a file");
+    let (seen, failure) = lines(&options(Order::Both, 2, 300), source);
+    assert_eq!(seen.lines().count(), 500);
+    assert_eq!(
+        (unfinished(&failure), failure.error.offset()),
+        (3, Some(4003))
+    );
+}
+
+#[test]
+fn the_last_record_of_an_input_that_ends_may_be_short() {
+    let options = Options {
+        framing: Framing::Delimited(b"\n".to_vec()),
+        ..options(Order::Both, 2, 100)
+    };
+    let mut output = Vec::new();
+    let copy = PerRecord(|record: &[u8], out: &mut Out<'_>| Ok(out.put(0, record)?));
+    let sinks = vec![Output::writer(&mut output)];
+    ignored(&options, vec![Input::bytes(b"1\n23")], &copy, sinks).expect("no error");
+    assert_eq!(output, b"1\n23");
+}

@@ -1,0 +1,120 @@
+//! What a function returns of a block: from this process or from a worker process, checked and kept.
+
+use isochrony_flow::{Cause, OpError, OpErrorKind, Out};
+use isochrony_segment::{Buffer, DType};
+
+use super::super::function::{PythonOperator, Use, failed};
+use super::raised;
+use crate::memory::{Block, Returned};
+use crate::processes::{Answer, Remote, Work};
+
+/// What a function is to return of a block.
+#[derive(Clone, Copy)]
+pub(super) struct ReturnType {
+    pub(super) dtype: DType,
+    pub(super) rows: usize,
+    /// Values of a row; None where only single values will do.
+    pub(super) columns: Option<usize>,
+}
+
+/// What the function returns of a block in a worker process.
+pub(super) fn remotely(
+    of: &PythonOperator,
+    remote: &Remote,
+    block: &Block<'_>,
+    wanted: ReturnType,
+    out: &mut Out<'_>,
+) -> Result<Buffer, OpError> {
+    let values = block.rows.saturating_sub(1) * block.stride + block.columns.unwrap_or(1);
+    let bytes = if block.rows == 0 {
+        0
+    } else {
+        values * block.dtype.size()
+    };
+    let Some(input) = block.buffer.bytes().get(..bytes) else {
+        let message = format!(
+            "{} was given a block of another shape than its rows",
+            of.function.shown
+        );
+        return Err(OpErrorKind::Failed(Cause::from(message)).into());
+    };
+    let work = Work {
+        input,
+        dtype: block.dtype,
+        rows: block.rows,
+        columns: block.columns,
+        stride: block.stride,
+        wanted: wanted.dtype,
+        wanted_columns: wanted.columns,
+    };
+    let mut result = out.alloc(wanted.dtype, wanted.rows * wanted.columns.unwrap_or(1))?;
+    match remote.call(&work, result.bytes_mut())? {
+        Answer::Done => Ok(out.seal(result)),
+        Answer::Raised(error) => Err(raised(error)),
+        Answer::Shape(dtype, shape) => {
+            let got = Returned::dtype_named(&dtype).map_err(failed)?;
+            let (rows, columns) = Returned::shape(&shape).map_err(failed)?;
+            check(of, got, rows, columns, wanted)?;
+            let message = format!("{} returned {dtype} of another shape", of.function.shown);
+            Err(OpErrorKind::Failed(Cause::from(message)).into())
+        }
+    }
+}
+
+/// What a function returned of `memory`, as memory of the run.
+pub(super) fn keep(
+    returned: Returned<'_>,
+    memory: &Buffer,
+    out: &mut Out<'_>,
+) -> Result<Buffer, OpError> {
+    if let Some(part) = returned.part_of(memory) {
+        return Ok(part);
+    }
+    if let Some(few) = returned.few() {
+        let mut block = out.alloc(DType::U8, few.len())?;
+        block.bytes_mut().copy_from_slice(few);
+        return Ok(out.seal(block));
+    }
+    returned.adopt().map_err(failed)
+}
+
+/// Whether what came back is what was promised.
+pub(super) fn check(
+    of: &PythonOperator,
+    got: DType,
+    got_rows: usize,
+    got_columns: Option<usize>,
+    wanted: ReturnType,
+) -> Result<(), OpError> {
+    let ReturnType {
+        dtype,
+        rows,
+        columns,
+    } = wanted;
+    let flat = got_columns.is_none() && columns == Some(1);
+    if got == dtype && got_rows == rows && (flat || got_columns == columns) {
+        return Ok(());
+    }
+    let shape = |rows: usize, columns: Option<usize>| match columns {
+        Some(columns) => format!("({rows}, {columns})"),
+        None => format!("({rows},)"),
+    };
+    let either = if columns == Some(1) {
+        format!("{} or ", shape(rows, None))
+    } else {
+        String::new()
+    };
+    let message = format!(
+        "{} returned {} of shape {} for {rows} rows, where {dtype} of shape {either}{} was promised; {}",
+        of.function.shown,
+        got,
+        shape(got_rows, got_columns),
+        shape(rows, columns),
+        if of.how == Use::Filter {
+            "return one bool a window"
+        } else {
+            "return that, or state dtype= and width= in isochrony.py"
+        }
+    );
+    Err(OpErrorKind::Failed(Cause::from(message)).into())
+}

@@ -1,0 +1,119 @@
+//! Operators that are Python classes: the whole contract of an operator for Python code.
+//!
+//! What the class promises and how its methods are called is in `isochrony.operators`, whose `Running` is one instance at
+//! work in one run. This side brings it blocks of all inputs ([`blocks`]), tells it of breaks and of the end
+//! ([`instance`]), and gives on what it emits: arrays, each for an output and from an index on ([`emitted`]).
+
+mod blocks;
+mod emitted;
+mod instance;
+
+use isochrony_flow::{
+    Cause, Held, Kept as KeptOperator, Live, OpError, OpErrorKind, Operator, PlanError, RunOptions,
+    Spread,
+};
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+
+use super::function::{Function, cause, failed};
+use super::nesting::Nesting;
+use super::running::RunContext;
+use super::saved::Imports;
+use crate::errors::Error;
+use crate::interpreter::attach;
+use instance::Instance;
+
+/// A class, and what it is made with for each run.
+#[derive(Clone)]
+pub(super) struct ClassOperator {
+    /// An `isochrony.operators.Factory`; its import name is the class's.
+    factory: Function,
+    /// What a saved plan has of its parameters; None where they are no JSON.
+    params: Option<Map<String, Value>>,
+}
+
+impl ClassOperator {
+    pub(super) const NAME: &'static str = "operator";
+
+    pub(super) fn new(factory: Function, params: Option<Map<String, Value>>) -> Self {
+        Self { factory, params }
+    }
+
+    /// A saved one.
+    pub(super) fn revive(
+        saved: &Map<String, Value>,
+        imports: &Imports,
+    ) -> Result<KeptOperator, PlanError> {
+        let unreadable = |why: String| PlanError::Unreadable { why };
+        let class = Function::import(saved, imports)?;
+        let params = saved.get("params").and_then(Value::as_object).cloned();
+        let params = params.unwrap_or_default();
+        let object = class.object.get();
+        let object = object.map_err(|error| unreadable(error.to_string()))?;
+        let made = attach(|py| -> crate::errors::Result<(Py<PyAny>, String)> {
+            let json = py.import("json")?;
+            let text = serde_json::to_string(&params).unwrap_or_default();
+            let given = json.call_method1("loads", (text,))?;
+            let factory = py.import("isochrony.operators")?.getattr("Factory")?;
+            let made = factory.call1((object.bind(py), given))?;
+            let shown = made.str()?.to_string();
+            Ok((made.unbind(), shown))
+        });
+        let (factory, shown) = made.map_err(|error| unreadable(cause(error).to_string()))?;
+        let factory = Function {
+            object: imports.kept.keep(factory),
+            shown,
+            import: class.import,
+        };
+        Ok(KeptOperator::new(Self::new(factory, Some(params))))
+    }
+}
+
+impl Held for ClassOperator {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn label(&self) -> String {
+        self.factory.shown.clone()
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Instance::new(self.clone(), &Nesting::current())))
+    }
+
+    fn make_for(
+        &self,
+        _: Option<&Live>,
+        run: &RunOptions<'_>,
+    ) -> Result<Box<dyn Operator>, PlanError> {
+        let nesting = RunContext::nesting(run);
+        Ok(Box::new(Instance::new(self.clone(), &nesting)))
+    }
+
+    fn spread(&self, _: &RunOptions<'_>) -> Spread {
+        Spread::Caller("is an operator in Python, which may remember".into())
+    }
+
+    fn saved(&self) -> Result<Map<String, Value>, PlanError> {
+        let Some(params) = &self.params else {
+            return Err(PlanError::NotSaveable {
+                operator: self.factory.shown.clone(),
+                what: "parameters that are no JSON",
+                mend: "give it numbers, texts, lists and dicts of them",
+            });
+        };
+        let mut saved = Map::new();
+        saved.insert("function".into(), self.factory.saved(Self::NAME)?);
+        saved.insert("params".into(), Value::Object(params.clone()));
+        Ok(saved)
+    }
+}
+
+fn raised(error: PyErr) -> OpError {
+    failed(Error::Python(error))
+}
+
+fn refused(message: String) -> OpError {
+    OpErrorKind::Failed(Cause::from(message)).into()
+}

@@ -1,0 +1,273 @@
+//! One instance of a class at work in a run.
+
+use std::sync::Arc;
+
+use isochrony_flow::ops::one_grid;
+use isochrony_flow::{
+    Align, Bound as BoundOp, Break, Contract, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType,
+};
+use isochrony_segment::Calibration;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use super::super::columns::{Described, interned, notice};
+use super::super::function::cause;
+use super::super::nesting::Nesting;
+use super::blocks::described_port;
+use super::emitted::emit;
+use super::{ClassOperator, raised};
+use crate::errors::Error;
+use crate::interpreter::attach;
+
+/// What Python says of itself: whether blocks meet by index, whether it sees counts, and by how many samples it lags.
+type Manner = (bool, bool, u64);
+/// An output: its kind, the input whose indices it has, dtype, unit, width, fields.
+type Output = (
+    String,
+    usize,
+    Option<String>,
+    String,
+    Option<usize>,
+    Vec<Described>,
+);
+/// One that a run calls.
+pub(super) struct Instance {
+    of: ClassOperator,
+    nesting: Arc<Nesting>,
+    ready: Option<Ready>,
+}
+
+pub(super) struct Ready {
+    /// An `isochrony.operators.Running`.
+    pub(super) running: Py<PyAny>,
+    /// Runs that it begins are inside of it.
+    pub(super) inside: Arc<Nesting>,
+    pub(super) by_index: bool,
+    pub(super) counts: bool,
+    pub(super) lag: u64,
+    pub(super) inputs: usize,
+    pub(super) outputs: Vec<PortType>,
+    /// Nothing goes out but what came in.
+    pub(super) passes: bool,
+    /// Of the inputs before this one, what meets it.
+    pub(super) waiting: Vec<Item>,
+    /// Index before which nothing is emitted any more, as others were told.
+    pub(super) told: i64,
+    /// Of each output, where what was emitted ends; of ranges and rows, where the last one starts.
+    pub(super) ends: Vec<i64>,
+    pub(super) open: usize,
+}
+
+impl Instance {
+    pub(super) fn new(of: ClassOperator, nesting: &Arc<Nesting>) -> Self {
+        Self {
+            of,
+            nesting: Arc::clone(nesting),
+            ready: None,
+        }
+    }
+
+    /// Begins an instance for these inputs.
+    fn begin(&mut self, inputs: &[PortType]) -> crate::errors::Result<BoundOp> {
+        let factory = self.of.factory.object.get();
+        let factory = factory.map_err(|error| Error::Ours(Box::new(plan_error(&error))))?;
+        let inside = self.nesting.inside(&factory);
+        let (running, manner, outputs) = attach(|py| -> crate::errors::Result<_> {
+            let _inside = inside.enter();
+            let ports = PyList::empty(py);
+            for (at, port) in inputs.iter().enumerate() {
+                ports.append(described_port(py, at, port)?)?;
+            }
+            let running = factory.bind(py).call_method1("start", (ports,))?;
+            let manner: Manner = running.getattr("manner")?.extract()?;
+            let outputs: Vec<Output> = running.getattr("outputs")?.extract()?;
+            Ok((running.unbind(), manner, outputs))
+        })?;
+        let (by_index, counts, lag) = manner;
+        let passes = outputs.is_empty();
+        let outputs = match passes {
+            true => vec![inputs[0]],
+            false => (outputs.iter())
+                .map(|output| self.output(output, inputs))
+                .collect::<crate::errors::Result<_>>()?,
+        };
+        let align = match inputs.len() {
+            1 => Align::Single,
+            _ if by_index => {
+                one_grid(ClassOperator::NAME, inputs)?;
+                Align::Window
+            }
+            _ => Align::Begin,
+        };
+        self.ready = Some(Ready {
+            running,
+            inside,
+            by_index,
+            counts,
+            lag,
+            inputs: inputs.len(),
+            ends: vec![i64::MIN; outputs.len()],
+            outputs: outputs.clone(),
+            passes,
+            waiting: Vec::new(),
+            told: i64::MIN,
+            open: inputs.len(),
+        });
+        Ok(BoundOp::new(outputs)
+            .contract(Contract::Sequential)
+            .align(align)
+            .data_dependent()
+            .in_interpreter())
+    }
+
+    /// The type of an output that Python describes.
+    fn output(&self, given: &Output, inputs: &[PortType]) -> crate::errors::Result<PortType> {
+        let (kind, input, dtype, unit, width, fields) = given;
+        let shown = &self.of.factory.shown;
+        let wrong = |what: String| -> Error {
+            let message = format!("{shown}: outputs() gives {what}");
+            crate::errors::Raised::new("PlanError", "input_type", message).into()
+        };
+        let Some(port) = inputs.get(*input) else {
+            let message = format!("input={input}, but there are {} inputs", inputs.len());
+            return Err(wrong(message));
+        };
+        let dtype = dtype
+            .as_deref()
+            .map(super::super::generate::dtype)
+            .transpose()?;
+        let stream = port.stream_id();
+        let values = stream.map(|stream| {
+            let stream = stream.get().clone();
+            stream
+                .with_calibration(Calibration::identity(unit.as_str()))
+                .intern()
+        });
+        match (&**kind, dtype, values, *port) {
+            ("samples", Some(dtype), Some(stream), PortType::Samples { .. }) => {
+                Ok(PortType::Samples { dtype, stream })
+            }
+            (
+                "frames",
+                Some(dtype),
+                Some(stream),
+                PortType::Frames {
+                    window,
+                    hop,
+                    width: own,
+                    ..
+                },
+            ) => Ok(PortType::Frames {
+                dtype,
+                stream,
+                window,
+                hop,
+                width: width.unwrap_or(own),
+            }),
+            ("ranges", ..) => match stream {
+                Some(stream) => Ok(PortType::Ranges { stream }),
+                None => Err(wrong("ranges of an input that has no indices".into())),
+            },
+            ("rows", ..) => Ok(PortType::Rows {
+                fields: interned(fields)?,
+                stream,
+            }),
+            _ => Err(wrong(format!(
+                "{kind} of input {input}, which is {port}; give samples of samples, frames of frames, or ranges or rows"
+            ))),
+        }
+    }
+}
+
+fn plan_error(error: &OpError) -> crate::errors::Raised {
+    crate::errors::Raised::new("PlanError", "unreadable_plan", error.to_string())
+}
+
+impl Operator for Instance {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<BoundOp, PlanError> {
+        self.begin(inputs).map_err(|error| PlanError::Refused {
+            operator: self.of.factory.shown.clone(),
+            why: cause(error).to_string(),
+        })
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(Next::Done);
+        };
+        let mut met = Vec::new();
+        let first = usize::from(port);
+        if ready.by_index && ready.inputs > 1 {
+            if port == 0 {
+                ready.waiting.clear();
+            }
+            ready.waiting.push(item.take());
+            if ready.waiting.len() < ready.inputs {
+                return Ok(Next::Taken);
+            }
+            met = std::mem::take(&mut ready.waiting);
+        }
+        let items = ready.call("process", |ready, py| {
+            let blocks = PyList::empty(py);
+            if met.is_empty() {
+                let block = ready.block(py, first, item, out)?;
+                blocks.append(block).map_err(raised)?;
+            }
+            for (input, item) in met.iter().enumerate() {
+                let block = ready.block(py, input, item, out)?;
+                blocks.append(block).map_err(raised)?;
+            }
+            Ok(blocks.into_any())
+        })?;
+        if ready.passes {
+            if let Some(first) = met.into_iter().next() {
+                *item = first;
+            }
+            return Ok(if port == 0 || ready.by_index {
+                Next::Tail
+            } else {
+                Next::Taken
+            });
+        }
+        emit(items, out)?;
+        Ok(Next::Taken)
+    }
+
+    fn on_break(&mut self, port: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(());
+        };
+        let items = ready.call("on_break", |_, py| {
+            notice(py, why, usize::from(port)).map_err(raised)
+        })?;
+        emit(items, out)?;
+        // Indices go on behind any other break, and others rely on what they were told before it.
+        if *why == Break::Back {
+            ready.told = i64::MIN;
+            ready.ends.fill(i64::MIN);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(());
+        };
+        ready.open = ready.open.saturating_sub(1);
+        if ready.open > 0 {
+            return Ok(());
+        }
+        let items = ready.call("finish", |_, py| Ok(py.None().into_bound(py)))?;
+        emit(items, out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        let Some(ready) = &mut self.ready else {
+            return i64::MIN;
+        };
+        let upto = upto.saturating_sub_unsigned(ready.lag);
+        ready.told = ready.told.max(upto);
+        upto
+    }
+}

@@ -1,0 +1,259 @@
+//! What Python functions of rows are given and give: tables, columns of NumPy arrays, and notices of breaks.
+
+use std::sync::Arc;
+
+use arrow_array::types::{
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+};
+use arrow_array::{
+    ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeListArray, PrimitiveArray, RecordBatch,
+};
+use arrow_schema::{DataType, Field};
+use isochrony_flow::{Break, Cause, Fields, OpError, OpErrorKind, PlanError};
+use isochrony_segment::{Bool8, Buffer, DType, Sample};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use super::function::failed;
+use crate::errors::{Error, Raised, Result};
+use crate::memory::Returned;
+use crate::table::NativeTable;
+
+/// A field's name, the dtype of its values, and how many a row has where it is a list.
+pub(super) type Described = (String, String, Option<usize>);
+
+/// Fields that rows keep beside those that a function gives.
+const KEPT: [&str; 3] = ["start", "end", "time"];
+
+/// The name of a column of civil times, as NumPy has it.
+const TIME: &str = "datetime64[ns]";
+
+/// Fields as Python knows them.
+pub(super) fn described(fields: Fields) -> Vec<Described> {
+    let fields = fields.schema().fields().iter();
+    let described = fields.map(|field| {
+        let dtype = |data: &DataType| match data {
+            DataType::Timestamp(..) => TIME.to_owned(),
+            other => Fields::dtype(other).map_or("object".into(), |dtype| dtype.name().into()),
+        };
+        let (dtype, width) = match field.data_type() {
+            DataType::FixedSizeList(item, _) if item.name() == Fields::COMPLEX => {
+                let single = *item.data_type() == DataType::Float32;
+                let name = if single { "complex64" } else { "complex128" };
+                (name.to_owned(), None)
+            }
+            DataType::FixedSizeList(item, width) => {
+                (dtype(item.data_type()), Some(*width as usize))
+            }
+            other => (dtype(other), None),
+        };
+        (field.name().clone(), dtype, width)
+    });
+    described.collect()
+}
+
+/// Fields that Python describes.
+pub(super) fn interned(fields: &[Described]) -> Result<Fields> {
+    let fields = fields.iter().map(|(name, dtype, width)| {
+        let values = match &**dtype {
+            TIME => Fields::civil(),
+            other => {
+                let (dtype, _) = DType::parse(other)?;
+                if dtype.is_complex() {
+                    let message = format!(
+                        "field {name:?} is of {dtype}, which rows from Python cannot have; give its real and its imaginary \
+                         part"
+                    );
+                    return Err(Raised::new("PlanError", "input_type", message).into());
+                }
+                Fields::arrow_type(dtype)
+            }
+        };
+        let data = match width {
+            None => values,
+            Some(width) => list(values, *width),
+        };
+        Ok(Field::new(name, data, true))
+    });
+    Ok(Fields::intern(fields.collect::<Result<Vec<_>>>()?))
+}
+
+fn list(values: DataType, width: usize) -> DataType {
+    let item = Field::new("item", values, true);
+    DataType::FixedSizeList(Arc::new(item), i32::try_from(width).unwrap_or(i32::MAX))
+}
+
+/// Fields as saved plans have them.
+pub(super) fn named(fields: Fields) -> Value {
+    json!(described(fields))
+}
+
+/// Saved ones.
+pub(super) fn fields(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
+    let unreadable = |why: String| PlanError::Unreadable { why };
+    let saved = saved.cloned().unwrap_or_default();
+    let described: Vec<Described> =
+        serde_json::from_value(saved).map_err(|why| unreadable(format!("fields: {why}")))?;
+    interned(&described).map_err(|error| match error {
+        Error::Ours(raised) => unreadable(raised.message().to_owned()),
+        Error::Python(error) => unreadable(error.to_string()),
+    })
+}
+
+/// Rows as an `isochrony.Table`.
+pub(super) fn table<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyAny>> {
+    let native = Bound::new(py, NativeTable::from(batch.clone()))?;
+    let class = py.import("isochrony.table")?.getattr("Table")?;
+    class.call_method1("_of", (native,))
+}
+
+/// A break as an `isochrony.Break`.
+pub(super) fn notice<'py>(
+    py: Python<'py>,
+    why: &Break,
+    input: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (kind, range) = match why {
+        Break::Gap(range) => ("gap", Some(range)),
+        Break::Dropped(range) => ("dropped", Some(range)),
+        Break::Clock { .. } => ("clock", None),
+        Break::Back => ("back", None),
+        _ => ("removed", None),
+    };
+    let (start, end) = (range.map(|range| range.start), range.map(|range| range.end));
+    let class = py.import("isochrony.operators")?.getattr("Break")?;
+    class.call1((kind, start, end, input))
+}
+
+fn refused(message: String) -> OpError {
+    OpErrorKind::Failed(Cause::from(message)).into()
+}
+
+/// One bool for each of so many rows.
+pub(super) fn flags(
+    result: Bound<'_, PyAny>,
+    rows: usize,
+    shown: &str,
+) -> std::result::Result<Vec<bool>, OpError> {
+    let returned = Returned::of(result).map_err(failed)?;
+    if returned.dtype != DType::Bool || returned.rows != rows || returned.columns.is_some() {
+        let message = format!(
+            "{shown} returned {} values of {} for {rows} rows; return one bool a row",
+            returned.rows, returned.dtype
+        );
+        return Err(refused(message));
+    }
+    let values = returned.adopt().map_err(failed)?;
+    Ok(bools(&values))
+}
+
+fn bools(values: &Buffer) -> Vec<bool> {
+    let flags = values.samples::<Bool8>().unwrap_or_default();
+    flags.iter().map(|flag| flag.get()).collect()
+}
+
+/// Columns that a function gave by name, and of those that it was given what rows keep.
+pub(super) fn columns_of(
+    py: Python<'_>,
+    result: &Bound<'_, PyAny>,
+    fields: Fields,
+    given: &RecordBatch,
+    shown: &str,
+) -> std::result::Result<RecordBatch, OpError> {
+    let raised = |error: PyErr| failed(Error::Python(error));
+    let columns = fields.schema().fields().iter().map(|field| {
+        let name = field.name();
+        let own = result.get_item(name).ok();
+        match (own, given.column_by_name(name)) {
+            (None, Some(column)) if KEPT.contains(&&**name) => Ok(Arc::clone(column)),
+            (Some(values), _) => column(py, values, field, given.num_rows(), shown),
+            (None, _) => Err(refused(format!(
+                "{shown} returned no column {name:?}, which it gave when it was tried; return the same columns each time"
+            ))),
+        }
+    });
+    let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
+    let extra = result.len().map_err(raised)?;
+    if extra > columns.len() {
+        return Err(refused(format!(
+            "{shown} returned {extra} columns where {} were promised; return the same columns each time",
+            fields.names()
+        )));
+    }
+    Ok(RecordBatch::try_new(fields.schema().clone(), columns)?)
+}
+
+/// An array as a column of so many rows.
+pub(super) fn column(
+    py: Python<'_>,
+    values: Bound<'_, PyAny>,
+    field: &Field,
+    rows: usize,
+    shown: &str,
+) -> std::result::Result<ArrayRef, OpError> {
+    let raised = |error: PyErr| failed(Error::Python(error));
+    let is_time = matches!(field.data_type(), DataType::Timestamp(..));
+    let values = match is_time {
+        false => values,
+        // As their numbers.
+        true => (py.import("numpy"))
+            .and_then(|numpy| numpy.call_method1("asarray", (values, TIME)))
+            .and_then(|times| times.call_method1("view", ("int64",)))
+            .map_err(raised)?,
+    };
+    let returned = Returned::of(values).map_err(failed)?;
+    let (dtype, width) = (returned.dtype, returned.columns);
+    let (item, wanted) = match field.data_type() {
+        DataType::FixedSizeList(item, width) => (item.data_type(), Some(*width as usize)),
+        other => (other, None),
+    };
+    if Fields::dtype(item) != Some(dtype) || returned.rows != rows || width != wanted {
+        let shape = match width {
+            Some(width) => format!("({}, {width})", returned.rows),
+            None => format!("({},)", returned.rows),
+        };
+        return Err(refused(format!(
+            "{shown} returned {dtype} of shape {shape} as {:?} of {rows} rows; return one value a row, always of the same \
+             dtype",
+            field.name()
+        )));
+    }
+    let values = returned.adopt().map_err(failed)?;
+    let flat = flat(dtype, &values, is_time);
+    let Some(width) = width else {
+        return Ok(flat);
+    };
+    let item = Arc::new(Field::new("item", item.clone(), true));
+    let lists = FixedSizeListArray::try_new(item, i32::try_from(width).unwrap_or(0), flat, None)?;
+    Ok(Arc::new(lists))
+}
+
+fn numbers<T: ArrowPrimitiveType>(values: &Buffer) -> PrimitiveArray<T>
+where
+    T::Native: Sample,
+{
+    let values = values.samples::<T::Native>().unwrap_or_default();
+    PrimitiveArray::from_iter_values(values.iter().copied())
+}
+
+fn flat(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
+    match dtype {
+        DType::Bool => Arc::new(BooleanArray::from(bools(values))),
+        DType::I8 => Arc::new(numbers::<Int8Type>(values)),
+        DType::I16 => Arc::new(numbers::<Int16Type>(values)),
+        DType::I32 => Arc::new(numbers::<Int32Type>(values)),
+        DType::I64 if is_time => {
+            let times = values.samples::<i64>().unwrap_or_default().iter();
+            // NaT.
+            let times = times.map(|&time| (time != i64::MIN).then_some(time));
+            let times: arrow_array::TimestampNanosecondArray = times.collect();
+            Arc::new(times.with_timezone("UTC"))
+        }
+        DType::I64 => Arc::new(numbers::<Int64Type>(values)),
+        DType::U8 => Arc::new(numbers::<UInt8Type>(values)),
+        DType::U16 => Arc::new(numbers::<UInt16Type>(values)),
+        DType::F32 => Arc::new(numbers::<Float32Type>(values)),
+        // Complex numbers were refused when the plan was built.
+        _ => Arc::new(numbers::<Float64Type>(values)),
+    }
+}

@@ -1,0 +1,169 @@
+//! Who keeps the Python objects that plans refer to, so that Python's garbage collector sees them.
+//!
+//! A plan of the engine is shared by reference counts that the collector knows nothing of. If it kept a function, a function
+//! that refers to the object which keeps the plan would never be freed. So the engine's plan has a weak reference
+//! ([`Callable`]), and what keeps the function is an [`Owner`], a Python object that each [`NativePlan`](super::NativePlan)
+//! behind the function refers to. Owners refer to one another as plans do, each to those of its inputs, so that each
+//! reference is counted, and visited by the collector, exactly once.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use isochrony_flow::{Cause, OpError, OpErrorKind};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+use crate::interpreter::attach;
+use crate::memory::references;
+
+/// A Python object that a plan refers to and that an [`Owner`] keeps.
+#[derive(Clone)]
+pub(crate) struct Callable(Weak<Py<PyAny>>);
+
+impl Callable {
+    /// The object, for as long as a run needs it.
+    pub(crate) fn get(&self) -> Result<Arc<Py<PyAny>>, OpError> {
+        let message = "the plan was taken apart before it ran; keep it as long as it is needed";
+        let gone = || OpErrorKind::Failed(Cause::from(message)).into();
+        self.0.upgrade().ok_or_else(gone)
+    }
+}
+
+/// Objects that are to be kept, while a plan is built of them.
+#[derive(Clone, Default)]
+pub(crate) struct ObjectKeeper(Arc<Mutex<KeptObjects>>);
+
+#[derive(Default)]
+struct KeptObjects {
+    objects: Vec<Arc<Py<PyAny>>>,
+    owners: Vec<Py<Owner>>,
+}
+
+impl ObjectKeeper {
+    /// Keeps an object; what a plan of the engine refers to it by.
+    pub(crate) fn keep(&self, object: Py<PyAny>) -> Callable {
+        let object = Arc::new(object);
+        let callable = Callable(Arc::downgrade(&object));
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.objects.push(object);
+        callable
+    }
+
+    /// Keeps what somebody else keeps, too.
+    pub(crate) fn keep_all_of(&self, owner: Py<Owner>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.owners.push(owner);
+    }
+
+    /// Who keeps them from now on, and all that the owners of a plan's inputs keep; None if there is nothing.
+    pub(crate) fn owner<'a>(
+        &self,
+        py: Python<'_>,
+        inputs: impl IntoIterator<Item = &'a Py<Owner>>,
+    ) -> PyResult<Option<Py<Owner>>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let KeptObjects {
+            objects,
+            owners: mut others,
+        } = std::mem::take(&mut *kept);
+        drop(kept);
+        others.extend(inputs.into_iter().map(|input| input.clone_ref(py)));
+        let mut seen = HashSet::new();
+        others.retain(|other| seen.insert(other.as_ptr().addr()));
+        if objects.is_empty() && others.len() < 2 {
+            return Ok(others.pop());
+        }
+        let owner = Owner {
+            objects: Mutex::new(objects),
+            others: Mutex::new(others),
+        };
+        Py::new(py, owner).map(Some)
+    }
+}
+
+/// Keeps functions of a plan's last operator, and the owners of its inputs.
+#[pyclass(frozen, module = "isochrony._native", name = "_Owner")]
+pub(crate) struct Owner {
+    objects: Mutex<Vec<Arc<Py<PyAny>>>>,
+    others: Mutex<Vec<Py<Owner>>>,
+}
+
+#[pymethods]
+impl Owner {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Only a thread that holds the interpreter takes these locks, and none does so for longer than it looks.
+        if let Ok(objects) = self.objects.try_lock() {
+            // What a run keeps, too (`Owner::objects_of`), is not this owner's alone.
+            let own = objects
+                .iter()
+                .filter(|object| Arc::strong_count(object) == 1);
+            own.into_iter()
+                .try_for_each(|object| visit.call(&**object))?;
+        }
+        if let Ok(others) = self.others.try_lock() {
+            others.iter().try_for_each(|other| visit.call(other))?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        // Dropped when the locks are free again: that may run Python code.
+        let objects = self.objects.lock().map(|mut all| std::mem::take(&mut *all));
+        let others = self.others.lock().map(|mut all| std::mem::take(&mut *all));
+        drop((objects, others));
+    }
+}
+
+impl Owner {
+    /// Addresses of all that it and the owners that it refers to keep.
+    pub(crate) fn addresses(owner: &Py<Self>, py: Python<'_>) -> HashSet<usize> {
+        let objects = Self::objects_of(py, std::iter::once(owner));
+        let addresses = objects.iter().map(|object| Arc::as_ptr(object).addr());
+        addresses.collect()
+    }
+
+    /// All that owners, and those that they refer to, keep.
+    ///
+    /// A run keeps these from its beginning to its end, and takes and returns them attached: operators of a run take and
+    /// return objects while another thread collects garbage, which must not see the number of those who keep one change.
+    pub(crate) fn objects_of<'a>(
+        py: Python<'_>,
+        owners: impl IntoIterator<Item = &'a Py<Self>>,
+    ) -> Vec<Arc<Py<PyAny>>> {
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        let owners = owners.into_iter().map(|owner| owner.clone_ref(py));
+        let mut left: Vec<Py<Self>> = owners.collect();
+        while let Some(owner) = left.pop() {
+            if !seen.insert(owner.as_ptr().addr()) {
+                continue;
+            }
+            let owner = owner.get();
+            let objects = owner.objects.lock().unwrap_or_else(PoisonError::into_inner);
+            found.extend(objects.iter().cloned());
+            let others = owner.others.lock().unwrap_or_else(PoisonError::into_inner);
+            left.extend(others.iter().map(|other| other.clone_ref(py)));
+        }
+        found
+    }
+}
+
+impl Drop for Owner {
+    /// Takes a long chain apart without recursion.
+    fn drop(&mut self) {
+        let own = |others: &Mutex<Vec<Py<Self>>>| {
+            std::mem::take(&mut *others.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let mut left = own(&self.others);
+        if left.is_empty() {
+            return;
+        }
+        // Attached already: only Python drops an owner.
+        attach(|py| {
+            while let Some(other) = left.pop() {
+                if references(other.bind(py).as_any()) == 1 {
+                    left.append(&mut own(&other.get().others));
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,132 @@
+//! Operators and sources of a plan that are Python functions or classes.
+
+use isochrony_flow::Kept;
+use pyo3::prelude::*;
+
+use super::class_operator::ClassOperator;
+use super::function::{OnWorkers, PythonOperator, Use};
+use super::jit::JitOperator;
+use super::owner::ObjectKeeper;
+use super::saved::parameters;
+use super::{NativePlan, columns, generate};
+use crate::errors::Result;
+use crate::time::{RateArg, TimeArg};
+
+/// A function, how it is shown, and the name that it is imported by.
+type Named = (Py<PyAny>, String, Option<String>);
+
+#[pymethods]
+impl NativePlan {
+    /// Adds an operator that calls a Python function: "filter", "map" or "each". `fields` are those of rows that a map
+    /// of rows gives; `state` and `on_break` are functions, with their names and import names.
+    #[pyo3(signature = (how, function, shown, import_name=None, dtype=None, width=1, counts=false, on_workers="auto", sequential=false, fields=None, state=None, on_break=None))]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    fn python(
+        &self,
+        py: Python<'_>,
+        how: &str,
+        function: Py<PyAny>,
+        shown: String,
+        import_name: Option<String>,
+        dtype: Option<&str>,
+        width: usize,
+        counts: bool,
+        on_workers: &str,
+        sequential: bool,
+        fields: Option<Vec<columns::Described>>,
+        state: Option<Named>,
+        on_break: Option<Named>,
+    ) -> Result<Self> {
+        let kept = ObjectKeeper::default();
+        let function = generate::function(function, shown, import_name, &kept);
+        let other = |named: Option<Named>| {
+            named
+                .map(|(function, shown, import)| generate::function(function, shown, import, &kept))
+        };
+        let how = match (how, dtype, fields) {
+            ("each", ..) => Use::Each,
+            (_, _, Some(fields)) => Use::MapRows(columns::interned(&fields)?),
+            (_, Some(dtype), _) => Use::Map(generate::dtype(dtype)?, width),
+            (_, None, _) => Use::Filter,
+        };
+        let held = Kept::new(PythonOperator {
+            function,
+            how,
+            counts,
+            on_workers: OnWorkers::parse(on_workers)?,
+            sequential,
+            state: other(state),
+            on_break: other(on_break),
+        });
+        let plan = self.plan.hold(held, &[])?;
+        self.of_inputs(py, plan, &[], &kept)
+    }
+
+    /// Adds an operator that is a Python class; `factory` makes it for each run, `params` are what it is saved with.
+    #[pyo3(signature = (factory, shown, import_name=None, params=None, others=vec![]))]
+    fn operator(
+        &self,
+        py: Python<'_>,
+        factory: Py<PyAny>,
+        shown: String,
+        import_name: Option<String>,
+        params: Option<&str>,
+        others: Vec<PyRef<'_, Self>>,
+    ) -> Result<Self> {
+        let kept = ObjectKeeper::default();
+        let params = params.map(|params| parameters("operator", params));
+        let class = generate::function(factory, shown, import_name, &kept);
+        let held = Kept::new(ClassOperator::new(class, params.transpose()?));
+        let plan = self.plan.hold(held, &self.all(&others)[1..])?;
+        self.of_inputs(py, plan, &others, &kept)
+    }
+
+    /// Adds an operator that Numba compiles: a filter where no dtype is given.
+    #[pyo3(signature = (function, shown, import_name=None, dtype=None, width=1, counts=false))]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    fn jit(
+        &self,
+        py: Python<'_>,
+        function: Py<PyAny>,
+        shown: String,
+        import_name: Option<String>,
+        dtype: Option<&str>,
+        width: usize,
+        counts: bool,
+    ) -> Result<Self> {
+        let kept = ObjectKeeper::default();
+        let function = generate::function(function, shown, import_name, &kept);
+        let dtype = dtype.map(generate::dtype).transpose()?;
+        let result = dtype.map(|dtype| (dtype, width));
+        let held = JitOperator::kept(py, function, &self.plan.port(), result, counts)?;
+        let plan = self.plan.hold(held, &[])?;
+        self.of_inputs(py, plan, &[], &kept)
+    }
+
+    /// Reads what a function's iterators make.
+    #[staticmethod]
+    #[pyo3(signature = (function, shown, import_name, dtype, rate, unit, start=None, segment=None))]
+    #[allow(clippy::too_many_arguments)] // Called from one place.
+    fn generate(
+        py: Python<'_>,
+        function: Py<PyAny>,
+        shown: String,
+        import_name: Option<String>,
+        dtype: &str,
+        rate: RateArg,
+        unit: &str,
+        start: Option<TimeArg>,
+        segment: Option<u64>,
+    ) -> Result<Self> {
+        let kind = generate::Kind {
+            dtype: generate::dtype(dtype)?,
+            rate: rate.0,
+            unit: unit.to_owned(),
+            start: start.map(|start| start.0.value),
+        };
+        let kept = ObjectKeeper::default();
+        let function = generate::function(function, shown, import_name, &kept);
+        let plan = kind.scan(function, segment);
+        Ok(Self::owned(plan, kept.owner(py, [])?))
+    }
+}

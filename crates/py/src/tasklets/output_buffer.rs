@@ -1,0 +1,138 @@
+//! Where a tasklet's function puts an output: memory of the run, which is used again and again.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isochrony_segment::DType;
+use isochrony_tasklets::{BlockPool, TaskletContext};
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+
+use super::local::WrittenBlock;
+use crate::errors::{Error, Raised, Result};
+use crate::memory::{Handed, let_go};
+
+/// Memory for one output of one tasklet, taken when it is asked for.
+#[pyclass(frozen, module = "isochrony._native", name = "_OutputBuffer")]
+pub(crate) struct OutputBuffer {
+    pool: Arc<BlockPool>,
+    samples: usize,
+    dtype: DType,
+    name: String,
+    handed: Mutex<BufferState>,
+}
+
+enum BufferState {
+    Unallocated,
+    Allocated(Handed),
+    /// An array that the function lets go of.
+    Replaced(Py<PyAny>),
+    /// The function has returned.
+    Closed,
+}
+
+impl OutputBuffer {
+    pub(super) fn new(output: usize, context: &TaskletContext<'_>) -> PyResult<Self> {
+        let failed = |error: isochrony_tasklets::Cause| {
+            pyo3::exceptions::PyRuntimeError::new_err(error.to_string())
+        };
+        let (samples, dtype) = context.output(output).map_err(failed)?;
+        Ok(Self {
+            pool: Arc::clone(context.pool()),
+            samples: usize::try_from(samples).unwrap_or(0),
+            dtype,
+            name: context.name().to_owned(),
+            handed: Mutex::new(BufferState::Unallocated),
+        })
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, BufferState> {
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The parts of it that were written.
+    pub(super) fn pieces(
+        &self,
+        py: Python<'_>,
+        output: usize,
+        written: &[(usize, usize, usize)],
+        pieces: &mut Vec<WrittenBlock>,
+    ) -> PyResult<()> {
+        let state = std::mem::replace(&mut *self.state(), BufferState::Closed);
+        let block = match state {
+            BufferState::Allocated(handed) => handed.fill(py, &self.pool)?,
+            BufferState::Replaced(array) => let_go(array.into_bound(py), &self.pool)?,
+            BufferState::Unallocated | BufferState::Closed => return Ok(()),
+        };
+        let size = self.dtype.size();
+        for (_, start, stop) in written.iter().filter(|(own, ..)| *own == output) {
+            let bytes = start.saturating_mul(size)..stop.saturating_mul(size);
+            let whole = bytes == (0..block.len());
+            if let Some(part) = block.slice(bytes) {
+                pieces.push(WrittenBlock {
+                    output,
+                    offset: *start as i64,
+                    block: part,
+                    whole,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl OutputBuffer {
+    /// All of it as a writable 1-D array, the same at each call. What it holds at first is what was given, else zeros if
+    /// `cleared`, else what is left over from other tasklets.
+    fn array<'py>(&self, py: Python<'py>, cleared: bool) -> Result<Bound<'py, PyAny>> {
+        let mut state = self.state();
+        let bytes = self.samples.saturating_mul(self.dtype.size());
+        let made = match &*state {
+            BufferState::Unallocated if cleared => {
+                Some(Handed::new(py, self.pool.take_zeroed(bytes)?, self.dtype)?)
+            }
+            BufferState::Unallocated => Some(Handed::new(py, self.pool.take(bytes)?, self.dtype)?),
+            BufferState::Replaced(given) => {
+                // Its owner may use it on: it is not to be changed.
+                let own = Handed::new(py, self.pool.take(bytes)?, self.dtype)?;
+                own.array(py).set_item(PySlice::full(py), given.bind(py))?;
+                Some(own)
+            }
+            BufferState::Allocated(_) | BufferState::Closed => None,
+        };
+        if let Some(made) = made {
+            *state = BufferState::Allocated(made);
+        }
+        match &*state {
+            BufferState::Allocated(handed) => Ok(handed.array(py)),
+            BufferState::Replaced(_) | BufferState::Unallocated | BufferState::Closed => {
+                Err(self.over())
+            }
+        }
+    }
+
+    /// Takes an array of all samples, of the output's type: its memory, if nobody else holds it when the function has
+    /// returned.
+    fn give(&self, array: Py<PyAny>) -> Result<()> {
+        let mut state = self.state();
+        if let BufferState::Closed = &*state {
+            return Err(self.over());
+        }
+        if let BufferState::Allocated(handed) =
+            std::mem::replace(&mut *state, BufferState::Replaced(array))
+        {
+            self.pool.give(handed.into_block());
+        }
+        Ok(())
+    }
+}
+
+impl OutputBuffer {
+    fn over(&self) -> Error {
+        let message = format!(
+            "an output of tasklet {:?} is written to after its function has returned; write it before",
+            self.name
+        );
+        Raised::new("TaskletValueError", "output_over", message).into()
+    }
+}

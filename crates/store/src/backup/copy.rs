@@ -1,0 +1,312 @@
+//! Brings a backup to the state of its source.
+
+use std::ops::Range;
+
+use super::Backup;
+use super::difference::{Difference, Part, SignalDifference};
+use super::sealed_array::{copy_folder, set_version};
+use super::signal_error::CopyError;
+use crate::append::change::Change;
+use crate::engine::crc;
+use crate::engine::io::IoContext;
+use crate::error::StoreError;
+use crate::interrupt;
+use crate::media::limits;
+use crate::op::{Op, RunRow, SignalId};
+use crate::views::Samples;
+use crate::views::stored::StoredSamples;
+
+/// How far a copy has come.
+pub(super) struct CopyProgress {
+    done: u64,
+    total: u64,
+    uncommitted: u64,
+    /// Whether to commit on the way.
+    commits: bool,
+}
+
+impl Backup<'_, '_> {
+    /// Copies all that the backup lacks, and commits it.
+    pub(super) fn apply(
+        &mut self,
+        difference: &Difference,
+        commits: bool,
+    ) -> Result<(), CopyError> {
+        let mut progress = CopyProgress {
+            done: 0,
+            total: difference.bytes(),
+            uncommitted: 0,
+            commits,
+        };
+        (self.progress)(0, progress.total);
+        let copied = self.copy_all(difference, &mut progress);
+        if copied.is_err() {
+            // These bytes are forgotten with the changes that were not committed.
+            self.report.copied_bytes -= progress.uncommitted;
+        }
+        copied
+    }
+
+    fn copy_all(
+        &mut self,
+        difference: &Difference,
+        progress: &mut CopyProgress,
+    ) -> Result<(), CopyError> {
+        let target = self.target;
+        let engine = target.shared().backend.engine("back up")?;
+        let source = self.source;
+        let failed = |id, name: &str, error| CopyError::of_signal(source.path(), id, name, error);
+        for signal in difference.signals.iter().filter(|signal| signal.unseal) {
+            let name = &*signal.state.name;
+            // By the name that it still has there.
+            let have = target.shared().backend.state(signal.id);
+            have.and_then(|have| target.unseal(&have.name))
+                .map_err(|error| failed(signal.id, name, error))?;
+        }
+        for (id, name) in &difference.removed {
+            let removed = engine.queue(Op::Remove { id: *id });
+            removed.map_err(|error| failed(*id, name, error))?;
+        }
+        // Signals may have swapped names.
+        for (id, name) in &difference.renamed {
+            let id = *id;
+            let to = format!("backup-{}-{}", id.0, uuid::Uuid::new_v4().simple());
+            if engine.find(name).is_some() || difference.renamed.len() > 1 {
+                let renamed = engine.queue(Op::Rename { id, to });
+                renamed.map_err(|error| failed(id, name, error))?;
+            }
+        }
+        for (id, name) in &difference.renamed {
+            let (id, to) = (*id, name.clone());
+            let renamed = engine.queue(Op::Rename { id, to });
+            renamed.map_err(|error| failed(id, name, error))?;
+        }
+        for signal in &difference.signals {
+            let copied = self.copy_signal(signal, progress);
+            copied.map_err(|error| failed(signal.id, &signal.state.name, error))?;
+        }
+        target.commit(true)?;
+        Ok(())
+    }
+
+    fn copy_signal(
+        &mut self,
+        signal: &SignalDifference,
+        progress: &mut CopyProgress,
+    ) -> Result<(), StoreError> {
+        let shared = self.target.shared();
+        let engine = shared.backend.engine("back up")?;
+        let (id, state) = (signal.id, &signal.state);
+        if signal.new {
+            let mut meta = Box::new((*state.meta).clone());
+            meta.codec.clear();
+            let name = state.name.to_string();
+            engine.queue(Op::Create { id, name, meta })?;
+        }
+        if signal.sealed {
+            self.copy_sealed(signal, progress)?;
+        } else {
+            let mut end = engine.state(id)?.end;
+            for part in &signal.parts {
+                match part {
+                    Part::Samples(range) => {
+                        self.copy_samples(signal, range.clone(), &mut end, progress)?;
+                    }
+                    Part::Gap(range) => {
+                        let mut change = Change::new(id);
+                        let (start, stop) = (range.start, range.end);
+                        change.ops.push(Op::Gap {
+                            id,
+                            start,
+                            end: stop,
+                        });
+                        change.ops.extend(grown(id, &mut end, stop));
+                        change.apply(self.target.shared(), engine)?;
+                    }
+                }
+            }
+        }
+        let mut change = Change::new(id);
+        change.ops.clone_from(&signal.ops);
+        change.apply(self.target.shared(), engine)?;
+        self.commit_if_due(progress)
+    }
+
+    /// Copies valid samples chunk by chunk, each compared with the source's checksum.
+    fn copy_samples(
+        &mut self,
+        signal: &SignalDifference,
+        range: Range<i64>,
+        end: &mut i64,
+        progress: &mut CopyProgress,
+    ) -> Result<(), StoreError> {
+        let (id, state) = (signal.id, &signal.state);
+        let size = state.meta.dtype.size();
+        let length = state.meta.chunk_samples.max(1).cast_signed();
+        let mut bytes = vec![0; length.unsigned_abs() as usize * size];
+        let mut at = range.start;
+        while at < range.end {
+            interrupt::look("back up")?;
+            let first = at / length * length;
+            let stop = (first + length).min(range.end);
+            let source = &self.source.shared().backend;
+            bytes.fill(0);
+            let whole = first..(first + length).min(state.end);
+            StoredSamples::new(source, state)?.visit(whole, &mut |index, part| {
+                let from = (index - first).unsigned_abs() as usize * size;
+                bytes[from..from + part.len()].copy_from_slice(part);
+                Ok(())
+            })?;
+            if first + length <= state.end {
+                let stored = source.chunk_crc(id, (first / length).cast_unsigned())?;
+                let computed = crc::masked(&mut bytes, first, size, &state.gaps);
+                if let (Some(stored), Some(computed)) = (stored.filter(|crc| *crc != 0), computed)
+                    && stored != computed
+                {
+                    return Err(StoreError::DamagedFile {
+                        path: source.data_shard_path(
+                            id,
+                            (first / super::difference::shard_samples(state)).cast_unsigned(),
+                        )?,
+                        offset: 0,
+                        reason: "its samples do not have the checksum that is recorded",
+                    });
+                }
+            }
+            let own = (at - first).unsigned_abs() as usize * size
+                ..(stop - first).unsigned_abs() as usize * size;
+            let mut change = Change::new(id);
+            change.write(at, &bytes[own.clone()]);
+            change.ops.push(Op::Valid {
+                id,
+                start: at,
+                end: stop,
+            });
+            change.ops.extend(grown(id, end, stop));
+            let engine = self.target.shared().backend.engine("back up")?;
+            change.apply(self.target.shared(), engine)?;
+            self.advance(progress, own.len() as u64);
+            at = stop;
+            if progress.commits && progress.uncommitted >= self.commit_bytes {
+                // So that what is committed is a whole signal, should the rest turn out to be damaged: each sample is in a run.
+                let end = *end;
+                for run in state.runs.iter().filter(|run| run.start < end) {
+                    let run = RunRow {
+                        end: run.end.min(end),
+                        ..run
+                    };
+                    engine.queue(Op::Run { id, run })?;
+                }
+                self.commit_if_due(progress)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the files of a sealed array; what is in them was compressed once and never changes.
+    fn copy_sealed(
+        &mut self,
+        signal: &SignalDifference,
+        progress: &mut CopyProgress,
+    ) -> Result<(), StoreError> {
+        let source = &self.source.shared().backend;
+        let engine = self.target.shared().backend.engine("back up")?;
+        let (id, state) = (signal.id, &signal.state);
+        let media = engine.media().clone();
+        let theirs = source.media();
+        let from = source.signal_path(id)?.join("data");
+        let described = theirs.read(&from.join("zarr.json"), limits::METADATA);
+        let described = described.at("read", &from)?;
+        let (tmp, to) = engine.new_tmp();
+        let copied = copy_folder((&*theirs, &from), (&*media, &to)).and_then(|()| {
+            let again = theirs
+                .read(&from.join("zarr.json"), limits::METADATA)
+                .at("read", &from)?;
+            match again == described {
+                true => Ok(()),
+                false => Err(StoreError::DamagedFile {
+                    path: from.clone(),
+                    offset: 0,
+                    reason: "the array was replaced while it was copied",
+                }),
+            }
+        });
+        let copied = copied.and_then(|()| set_version(&*media, &to, id, &tmp));
+        if copied.is_err() {
+            let _ = media.remove_all(&to);
+        }
+        copied?;
+        let sums = self.checked_sums(signal)?;
+        let codec = state.meta.codec.clone();
+        engine.queue(Op::ReplaceData { id, tmp, codec })?;
+        let end = state.end;
+        engine.queue(Op::Valid { id, start: 0, end })?;
+        engine.queue(Op::End { id, end })?;
+        for gap in state.gaps.iter() {
+            let (start, end) = (gap.start, gap.end());
+            engine.queue(Op::Gap { id, start, end })?;
+        }
+        for (chunk, crc) in sums {
+            engine.queue(Op::Crc { id, chunk, crc })?;
+        }
+        self.advance(progress, signal.bytes);
+        Ok(())
+    }
+
+    /// Checksums of all full chunks of a sealed signal, compared with what the source decodes.
+    fn checked_sums(&self, signal: &SignalDifference) -> Result<Vec<(u64, u32)>, StoreError> {
+        let source = &self.source.shared().backend;
+        let (id, state) = (signal.id, &signal.state);
+        let length = state.meta.chunk_samples.max(1).cast_signed();
+        let size = state.meta.dtype.size();
+        let mut bytes = vec![0; length.unsigned_abs() as usize * size];
+        let mut sums = Vec::new();
+        for chunk in 0..state.end / length {
+            interrupt::look("back up")?;
+            let first = chunk * length;
+            let number = chunk.cast_unsigned();
+            let Some(stored) = source.chunk_crc(id, number)?.filter(|crc| *crc != 0) else {
+                continue;
+            };
+            bytes.fill(0);
+            let range = first..first + length;
+            StoredSamples::new(source, state)?.visit(range, &mut |index, part| {
+                let from = (index - first).unsigned_abs() as usize * size;
+                bytes[from..from + part.len()].copy_from_slice(part);
+                Ok(())
+            })?;
+            if crc::masked(&mut bytes, first, size, &state.gaps).is_some_and(|crc| crc != stored) {
+                return Err(StoreError::DamagedFile {
+                    path: source.signal_path(id)?.join("data"),
+                    offset: 0,
+                    reason: "its samples do not have the checksum that is recorded",
+                });
+            }
+            sums.push((number, stored));
+        }
+        Ok(sums)
+    }
+
+    fn advance(&mut self, progress: &mut CopyProgress, bytes: u64) {
+        progress.done += bytes;
+        progress.uncommitted += bytes;
+        self.report.copied_bytes += bytes;
+        (self.progress)(progress.done, progress.total);
+    }
+
+    fn commit_if_due(&mut self, progress: &mut CopyProgress) -> Result<(), StoreError> {
+        if progress.commits && progress.uncommitted > 0 {
+            self.target.commit(true)?;
+            progress.uncommitted = 0;
+        }
+        Ok(())
+    }
+}
+
+/// The operation that makes a signal as long as `stop`, if it is shorter.
+fn grown(id: SignalId, end: &mut i64, stop: i64) -> Option<Op> {
+    (stop > *end).then(|| {
+        *end = stop;
+        Op::End { id, end: stop }
+    })
+}

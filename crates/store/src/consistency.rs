@@ -1,0 +1,158 @@
+//! Whether the tables of a signal can be of one signal.
+//!
+//! Each table is checked by itself when it is read (sorted, no overlap, known reasons). Here they are compared with the
+//! signal's end and with one another, which is possible only once the log is replayed: until then one may be newer than
+//! the other. What is refused here no sequence of appends, gaps, fills and stamps gives.
+
+mod stamps;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use crate::clock;
+use crate::error::StoreError;
+use crate::state::{FIT, GAPS, POINTS, RUNS, SignalState};
+
+/// Highest number of a use of a stamp.
+const LAST_USE: u8 = 3;
+
+/// Something that cannot be, which only verification looks for: it costs a look at every stamp.
+pub(crate) struct Contradiction {
+    pub(crate) table: &'static str,
+    /// What is wrong, with got and expected.
+    pub(crate) what: String,
+    /// The samples concerned.
+    pub(crate) range: Range<i64>,
+}
+
+/// Checks the tables of a state against its end and one another, and the fit against the first and last stamp of each of
+/// its pieces.
+///
+/// # Errors
+/// [`StoreError::DamagedTable`].
+pub(crate) fn check(state: &SignalState) -> Result<(), StoreError> {
+    gaps(state)?;
+    runs(state)?;
+    points(state)?;
+    fit(state)?;
+    stamps::check_ends(state)
+}
+
+/// Looks for what [`check`] does not: samples of a signal without any run, and pieces of the fit that lie further from any
+/// of their stamps than they state.
+pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {
+    without_run(state).or_else(|| stamps::far_from_fit(state))
+}
+
+fn without_run(state: &SignalState) -> Option<Contradiction> {
+    let samples = state.end - state.gaps.missing_within(0..state.end);
+    (state.runs.is_empty() && samples > 0).then(|| Contradiction {
+        table: RUNS,
+        what: format!("{samples} samples in 0..{} lie in no run", state.end),
+        range: 0..state.end,
+    })
+}
+
+fn damaged(
+    state: &SignalState,
+    table: &'static str,
+    row: usize,
+    reason: &'static str,
+) -> StoreError {
+    StoreError::DamagedTable {
+        signal: state.name.to_string(),
+        table,
+        row,
+        reason,
+    }
+}
+
+fn gaps(state: &SignalState) -> Result<(), StoreError> {
+    let last = state.gaps.len().checked_sub(1);
+    let beyond = last.filter(|last| {
+        let gap = state.gaps.get(*last);
+        gap.is_some_and(|gap| gap.end() > state.end)
+    });
+    match beyond {
+        Some(row) => {
+            let reason = "the gap reaches beyond the end of the signal";
+            Err(damaged(state, GAPS, row, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+fn runs(state: &SignalState) -> Result<(), StoreError> {
+    if state.runs.is_empty() {
+        return Ok(());
+    }
+    let has_samples =
+        |range: Range<i64>| state.gaps.missing_within(range.clone()) < range.end - range.start;
+    let mut at = 0;
+    for (row, run) in state.runs.iter().enumerate() {
+        if run.end > state.end {
+            let reason = "the run reaches beyond the end of the signal";
+            return Err(damaged(state, RUNS, row, reason));
+        }
+        if at < run.start && has_samples(at..run.start) {
+            let reason = "samples before the run belong to no run";
+            return Err(damaged(state, RUNS, row, reason));
+        }
+        at = run.end;
+    }
+    if at < state.end && has_samples(at..state.end) {
+        let reason = "samples behind the run belong to no run";
+        return Err(damaged(state, RUNS, state.runs.len() - 1, reason));
+    }
+    Ok(())
+}
+
+fn points(state: &SignalState) -> Result<(), StoreError> {
+    let mut run = None;
+    for (row, point) in state.points.iter().enumerate() {
+        let wrong = |reason| Err(damaged(state, POINTS, row, reason));
+        if run.is_none_or(|run: crate::op::RunRow| run.id != point.run) {
+            run = state.runs.by_id(point.run);
+        }
+        let Some(run) = run else {
+            return wrong("the stamp belongs to a run that there is not");
+        };
+        if point.index < run.start || point.index > run.end {
+            return wrong("the stamp lies outside its run");
+        }
+        if point.resolution_ns < 0 {
+            return wrong("the resolution is negative");
+        }
+        if point.usage > LAST_USE {
+            return wrong("the use is unknown");
+        }
+    }
+    Ok(())
+}
+
+fn fit(state: &SignalState) -> Result<(), StoreError> {
+    for (row, (id, piece)) in state.fit.iter().enumerate() {
+        let wrong = |reason| Err(damaged(state, FIT, row, reason));
+        let Some(run) = state.runs.by_id(id) else {
+            return wrong("the piece belongs to a run that there is not");
+        };
+        let is_open = piece.end == -1;
+        if piece.index < run.start || piece.index > run.end || piece.end > run.end {
+            return wrong("the piece lies outside its run");
+        }
+        if !is_open && piece.end <= piece.index {
+            return wrong("the piece ends before it starts");
+        }
+    }
+    // Order, overlap, slopes, and that time does not run backwards within a run.
+    match clock::empirical(state) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(damaged(
+            state,
+            FIT,
+            0,
+            "the pieces make no clock: they overlap, time runs backwards, or a slope is impossible",
+        )),
+    }
+}

@@ -1,0 +1,146 @@
+//! Compressed chunks, whose sizes are checked before anything is allocated for them.
+//!
+//! A frame says how long its content is, and what decodes it allocates as much: a damaged one may claim gigabytes. A
+//! chunk of a sealed signal decodes to exactly the bytes of an inner chunk.
+
+use isochrony_segment::{Buffer, BufferMut};
+use serde_json::Value;
+
+use crate::layout::zarr;
+use crate::meta::SignalMeta;
+use crate::seal::SHARD_CHUNKS;
+
+/// Bytes before a Blosc frame's content: versions, flags, sizes.
+const BLOSC_HEAD: usize = 16;
+
+/// What chunks are compressed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Frames {
+    Zstd,
+    Blosc,
+}
+
+impl Frames {
+    pub(super) fn of(meta: &SignalMeta) -> Option<Self> {
+        match meta.codec.as_str() {
+            "zstd" => Some(Self::Zstd),
+            "blosc" => Some(Self::Blosc),
+            _ => None,
+        }
+    }
+
+    /// The content of a frame, which must have `len` bytes. `None`: it has, but another decoder must decode it.
+    pub(super) fn decode(self, frame: &[u8], len: usize) -> Result<Option<Buffer>, String> {
+        match self {
+            Self::Zstd => {
+                let mut content = BufferMut::zeroed(len).map_err(|error| error.to_string())?;
+                let claimed = zstd_safe::get_frame_content_size(frame).ok().flatten();
+                if let Some(claimed) = claimed.filter(|claimed| *claimed != len as u64) {
+                    return Err(wrong(claimed, len));
+                }
+                let filled = zstd_safe::decompress(content.bytes_mut(), frame);
+                match filled.map_err(|code| zstd_safe::get_error_name(code).to_owned())? {
+                    filled if filled == len => Ok(Some(content.freeze())),
+                    filled => Err(wrong(filled as u64, len)),
+                }
+            }
+            Self::Blosc => {
+                let head = frame.get(..BLOSC_HEAD).ok_or("the frame is cut off")?;
+                let number = |at: usize| {
+                    let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
+                    u64::from(u32::from_le_bytes(bytes))
+                };
+                if number(4) != len as u64 {
+                    return Err(wrong(number(4), len));
+                }
+                if number(12) != frame.len() as u64 {
+                    return Err("the frame is cut off".into());
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn wrong(claimed: u64, len: usize) -> String {
+    format!("its frame claims {claimed} bytes where a chunk has {len}")
+}
+
+/// Refuses a compressed chunk that is longer than any compressor makes one.
+pub(super) fn check_length(encoded: u64, len: usize) -> Result<(), String> {
+    let most = (len as u64).saturating_mul(2).saturating_add(1 << 16);
+    if encoded > most {
+        return Err(format!(
+            "it takes {encoded} bytes, compressed, where a chunk has {len}"
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses metadata of a sealed array that are not as sealing writes them: whole shards of inner chunks of the signal's
+/// size, in its type and byte order, compressed once.
+pub(super) fn check_layout(found: &Value, meta: &SignalMeta) -> Result<(), &'static str> {
+    let expected = zarr::data_array(meta, 0);
+    let sharding = |array: &Value| array["codecs"][0]["configuration"].clone();
+    let (found_sharding, expected_sharding) = (sharding(found), sharding(&expected));
+    if found["codecs"].as_array().map(Vec::len) != Some(1)
+        || found["codecs"][0]["name"] != "sharding_indexed"
+        || found_sharding["chunk_shape"] != expected_sharding["chunk_shape"]
+        || found_sharding["index_location"] != "end"
+    {
+        return Err("its chunks are not those of the signal");
+    }
+    let grid = &found["chunk_grid"]["configuration"]["chunk_shape"];
+    let shard = meta.chunk_samples.saturating_mul(SHARD_CHUNKS);
+    if grid.as_array().map(Vec::len) != Some(1) || grid[0].as_u64() != Some(shard) {
+        return Err("its shards do not have as many chunks as sealing writes");
+    }
+    let codecs = found_sharding["codecs"].as_array();
+    let [bytes, compressor] = codecs.map_or(&[][..], Vec::as_slice) else {
+        return Err("its chunks are not compressed as the signal's are");
+    };
+    if found["data_type"] != expected["data_type"]
+        || *bytes != expected_sharding["codecs"][0]
+        || compressor["name"] != meta.codec.as_str()
+        || found_sharding["index_codecs"] != expected_sharding["index_codecs"]
+    {
+        return Err("its type or its codecs are not the signal's");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_claims_another_size_is_refused_before_it_is_decoded() {
+        let content: Vec<u8> = (0..4096u32).map(|x| (x / 7) as u8).collect();
+        let mut frame = Vec::with_capacity(8192);
+        zstd_safe::compress(&mut frame, &content, 3).unwrap();
+        let decoded = Frames::Zstd.decode(&frame, 4096).unwrap().unwrap();
+        assert_eq!(decoded.bytes(), content);
+        for len in [4095, 4097, 1 << 20] {
+            assert!(Frames::Zstd.decode(&frame, len).is_err(), "{len}");
+        }
+        // A frame that claims 6 GiB: magic number, a single segment with eight bytes of size, one raw block.
+        let mut claims = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
+        claims.extend((6u64 << 30).to_le_bytes());
+        claims.extend([1, 0, 0]);
+        let refused = Frames::Zstd.decode(&claims, 4096).unwrap_err();
+        assert!(
+            refused.contains("claims 6442450944 bytes where a chunk has 4096"),
+            "{refused}"
+        );
+        // The same for Blosc, whose frames claim up to 4 GiB.
+        let mut blosc = vec![2, 1, 0, 1];
+        for number in [u32::MAX, 4096, 20] {
+            blosc.extend(number.to_le_bytes());
+        }
+        blosc.extend([0; 4]);
+        let refused = Frames::Blosc.decode(&blosc, 4096).unwrap_err();
+        assert!(refused.contains("claims 4294967295 bytes"), "{refused}");
+        assert!(Frames::Blosc.decode(&blosc[..10], 4096).is_err());
+        assert!(check_length(6 << 30, 4096).is_err() && check_length(5000, 4096).is_ok());
+    }
+}

@@ -1,0 +1,94 @@
+//! Shards of sealed arrays that are open, with their indices.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::layout::flat::Flat;
+use crate::media::MediaFile;
+use crate::seal::SHARD_CHUNKS;
+
+/// An open shard. Its index was read and compared with its checksum once.
+#[derive(Debug)]
+pub(super) struct SealedShard {
+    pub(super) file: Arc<dyn MediaFile>,
+    pub(super) len: u64,
+    /// Where the index begins.
+    index_at: u64,
+    /// Offset and length of each chunk.
+    index: Vec<(u64, u64)>,
+}
+
+impl SealedShard {
+    /// Reads the index at the end of a shard.
+    pub(super) fn open(file: Arc<dyn MediaFile>) -> Result<Self, String> {
+        let len = file.len().map_err(|error| error.to_string())?;
+        let index_len = Flat::index_len(SHARD_CHUNKS);
+        let Some(index_at) = len.checked_sub(index_len) else {
+            return Err(format!("the shard has {len} bytes, too few for an index"));
+        };
+        let bytes = read(&*file, index_at..len)?;
+        let (entries, sum) = bytes.split_at(bytes.len() - 4);
+        if crc32c::crc32c(entries).to_le_bytes() != sum {
+            return Err("the shard's index does not have its checksum".into());
+        }
+        let numbers = entries.chunks_exact(8).map(|bytes| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte))
+        });
+        let numbers: Vec<u64> = numbers.collect();
+        let index = numbers.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+        let index = index.collect();
+        Ok(Self {
+            file,
+            len,
+            index_at,
+            index,
+        })
+    }
+
+    /// Where a chunk lies, by its number in the shard; `None` if it is left out, as one of zeros is.
+    pub(super) fn place_of(&self, chunk: u64) -> Result<Option<Range<u64>>, String> {
+        let entry = usize::try_from(chunk)
+            .ok()
+            .and_then(|at| self.index.get(at));
+        let Some(&(offset, length)) = entry else {
+            return Err("the shard's index has no such chunk".into());
+        };
+        if offset == u64::MAX && length == u64::MAX {
+            return Ok(None);
+        }
+        match offset.checked_add(length) {
+            Some(end) if end <= self.index_at => Ok(Some(offset..end)),
+            _ => Err(format!(
+                "the index says that it has {length} bytes from {offset}, in a shard of {}",
+                self.len
+            )),
+        }
+    }
+
+    /// Bytes of the shard. The caller has checked how many these are.
+    pub(super) fn read(&self, range: Range<u64>) -> Result<Vec<u8>, String> {
+        read(&*self.file, range)
+    }
+}
+
+fn read(file: &dyn MediaFile, range: Range<u64>) -> Result<Vec<u8>, String> {
+    let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(len)
+        .map_err(|error| error.to_string())?;
+    bytes.resize(len, 0);
+    let count = file
+        .read_at(range.start, &mut bytes)
+        .map_err(|error| error.to_string())?;
+    match count == len {
+        true => Ok(bytes),
+        false => Err(format!(
+            "its shard ends at {}, within it",
+            range.start + count as u64
+        )),
+    }
+}

@@ -1,0 +1,361 @@
+//! Evidence of commits that were durable once and that the redo log has no more.
+//!
+//! A record at the end of the log whose checksum is wrong looks like one that was torn when the power went, which no
+//! caller was ever told of. What a commit published tells the two apart: `zarr.json` and tables are written after the
+//! record is durable, so a file that is ahead of the log proves that the record was whole. Only a store whose last
+//! writer did not close is looked at: closing leaves no record to lose.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::identity::is_of;
+use super::io::IoContext;
+use super::log::{self, Opening, Records, Unreadable};
+use super::manifest::Manifest;
+use super::open::{bases, check_identity, not_a_store, read_log};
+use super::tables;
+use crate::error::StoreError;
+use crate::layout::{self, flat::Flat};
+use crate::media::{Kind, Media, limits};
+use crate::meta::SignalMeta;
+use crate::op::{Op, SignalId};
+use crate::state::GapTable;
+
+/// Whether files are still to be brought up to date by somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// The last one closed: every file says what the last commit left.
+    Closed,
+    /// One is at work, or it cannot be told; it publishes within a second or so.
+    Alive,
+    /// The last one was killed: the next opening for writing recovers the store.
+    Crashed,
+}
+
+/// What the redo log says now.
+#[derive(Debug)]
+pub(crate) struct LogState {
+    /// Lengths of the signals as of the last checkpoint.
+    pub(crate) base: BTreeMap<SignalId, i64>,
+    pub(crate) writer: Writer,
+    /// All signals that it names, also those that it removes, with every name that it gives them.
+    pub(crate) named: BTreeMap<SignalId, Vec<String>>,
+    /// What its records hold themselves.
+    pub(crate) held: BTreeMap<SignalId, PendingReplay>,
+    /// Commits that it lost.
+    pub(crate) lost: Vec<LostCommit>,
+}
+
+/// What files of a signal need not say until the log is replayed.
+#[derive(Debug, Default)]
+pub(crate) struct PendingReplay {
+    /// Samples that records hold, as gaps of what files hold.
+    pub(crate) samples: GapTable,
+    /// Shards whose replacements were not moved into place.
+    pub(crate) shards: BTreeSet<u64>,
+    /// Whether that is so of all of them.
+    pub(crate) data: bool,
+}
+
+impl PendingReplay {
+    /// By signal, what `ops` hold.
+    fn of(
+        media: &dyn Media,
+        root: &Path,
+        opening: &Opening,
+        ops: &[Op],
+    ) -> BTreeMap<SignalId, Self> {
+        let sizes: BTreeMap<SignalId, i64> = signals(opening, ops)
+            .into_iter()
+            .map(|(id, told)| (id, told.meta.dtype.size() as i64))
+            .collect();
+        let waits = |tmp: &str| {
+            let path = layout::tmp_folder(root).join(tmp);
+            matches!(media.stat(&path), Ok(Some(_)))
+        };
+        let mut held: BTreeMap<SignalId, Self> = BTreeMap::new();
+        for op in ops {
+            let own = held.entry(op.signal()).or_default();
+            match op {
+                Op::Samples { id, index, bytes } => {
+                    let size = sizes.get(id).copied().unwrap_or(1);
+                    let count = bytes.len() as i64 / size;
+                    own.samples.set_gap(*index..index.saturating_add(count));
+                }
+                Op::ReplaceShard { shard, tmp, .. } if waits(tmp) => {
+                    own.shards.insert(*shard);
+                }
+                Op::ReplaceData { tmp, .. } if waits(tmp) => own.data = true,
+                _ => {}
+            }
+        }
+        held
+    }
+}
+
+/// What an acknowledged commit did to one signal, of which the log has nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LostCommit {
+    pub(crate) id: SignalId,
+    pub(crate) signal: String,
+    /// The file that tells of the commit.
+    pub(crate) path: PathBuf,
+    /// Samples that it appended; empty if it only changed what was there.
+    pub(crate) range: Range<i64>,
+}
+
+impl LostCommit {
+    pub(crate) fn error(&self, log: &Path) -> StoreError {
+        StoreError::LostCommit {
+            signal: self.signal.clone(),
+            log: log.into(),
+            path: self.path.clone(),
+            start: self.range.start,
+            end: self.range.end,
+        }
+    }
+}
+
+/// A signal as the log leaves it.
+struct SignalAtLogEnd {
+    names: Vec<String>,
+    meta: SignalMeta,
+    end: i64,
+}
+
+/// How often the log is read while a writer comes and goes.
+const MAX_READS: usize = 8;
+
+impl LogState {
+    /// Reads the live log, and compares what was published with it unless a writer is at work. A commit counts as lost only
+    /// if the log stayed as it is from before it was read until the files were compared: else a writer may have appended
+    /// and published meanwhile.
+    pub(crate) fn read(media: &dyn Media, root: &Path) -> Result<Self, StoreError> {
+        let mut state = Self::read_once(media, root)?;
+        for _ in 0..MAX_READS {
+            if state.lost.is_empty() {
+                return Ok(state);
+            }
+            let before = fingerprint(media, root)?;
+            state = Self::read_once(media, root)?;
+            if before == fingerprint(media, root)? {
+                return Ok(state);
+            }
+        }
+        state.writer = Writer::Alive;
+        state.lost.clear();
+        state.held.clear();
+        Ok(state)
+    }
+
+    fn read_once(media: &dyn Media, root: &Path) -> Result<Self, StoreError> {
+        let writer = writer(media, root)?;
+        let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
+        let bytes = read_log(media, root, &manifest)?;
+        let path = layout::log_file(root, manifest.generation);
+        let unreadable = |error: Unreadable| error.error(&path);
+        let opening = log::parse_opening(&bytes).map_err(unreadable)?;
+        check_identity(&opening, &manifest, &path)?;
+        let mut records = Records::new(&bytes, opening.records_at, opening.sequence);
+        let mut ops = Vec::new();
+        for record in &mut records {
+            ops.extend(record.map_err(unreadable)?.1);
+        }
+        if writer != Writer::Alive
+            && let Some(offset) = records.damage()
+        {
+            let reason = "a record is damaged and whole ones follow it";
+            return Err(unreadable(Unreadable::Damaged(offset, reason)));
+        }
+        let sequence = records.sequence;
+        let writer = match writer {
+            Writer::Closed if !ops.is_empty() => Writer::Crashed,
+            other => other,
+        };
+        let lost = match writer {
+            Writer::Crashed => lost_commits(media, root, &opening, &ops, sequence)?,
+            _ => Vec::new(),
+        };
+        let bases = bases(&opening.base);
+        let mut named: BTreeMap<SignalId, Vec<String>> = BTreeMap::new();
+        for (id, base) in &bases {
+            named.entry(*id).or_default().push(base.name.to_string());
+        }
+        for op in &ops {
+            let names = named.entry(op.signal()).or_default();
+            if let Op::Create { name, .. } | Op::Rename { to: name, .. } = op {
+                names.push(name.clone());
+            }
+        }
+        let held = match writer {
+            Writer::Crashed => PendingReplay::of(media, root, &opening, &ops),
+            _ => BTreeMap::new(),
+        };
+        Ok(Self {
+            named,
+            held,
+            base: bases.iter().map(|(id, base)| (*id, base.end)).collect(),
+            writer,
+            lost,
+        })
+    }
+}
+
+/// Changes with each record of the log and with each new log.
+fn fingerprint(media: &dyn Media, root: &Path) -> Result<(u64, u32), StoreError> {
+    let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
+    let bytes = read_log(media, root, &manifest)?;
+    Ok((manifest.generation, crc32c::crc32c(&bytes)))
+}
+
+/// Who writes to the store, as good as a look can be.
+pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<Writer, StoreError> {
+    let path = layout::lock_file(root);
+    let left = match media.lock(&path) {
+        Ok(None) => return Ok(Writer::Alive),
+        Ok(Some((_, left))) => left,
+        // Who may not lock cannot tell a writer at work from one that was killed.
+        Err(_) => match media.read(&path, limits::LINE).at("read", &path)? {
+            Some(text) if !text.trim_ascii().is_empty() => return Ok(Writer::Alive),
+            _ => String::new(),
+        },
+    };
+    match left.trim().is_empty() {
+        true => Ok(Writer::Closed),
+        false => Ok(Writer::Crashed),
+    }
+}
+
+/// The commits that files tell of and the records of a log do not; `sequence` is that of the last record.
+pub(crate) fn lost_commits(
+    media: &dyn Media,
+    root: &Path,
+    opening: &Opening,
+    ops: &[Op],
+    sequence: u64,
+) -> Result<Vec<LostCommit>, StoreError> {
+    let mut lost = Vec::new();
+    for (id, told) in signals(opening, ops) {
+        let places = told.names.iter().rev();
+        let mut places = places
+            .map(|name| layout::signal_folder(root, name))
+            .chain([layout::staged(root, id)]);
+        let Some(folder) = places.find(|place| is_of(media, place, id)) else {
+            continue;
+        };
+        let name = told.names.last().cloned().unwrap_or_default();
+        if let Some((path, range)) = ahead(media, &folder, &told)? {
+            lost.push(LostCommit {
+                id,
+                signal: name,
+                path,
+                range,
+            });
+        } else if let Some(path) = newer_gaps(media, &folder, id, sequence)? {
+            lost.push(LostCommit {
+                id,
+                signal: name,
+                path,
+                range: told.end..told.end,
+            });
+        }
+    }
+    Ok(lost)
+}
+
+fn signals(opening: &Opening, ops: &[Op]) -> BTreeMap<SignalId, SignalAtLogEnd> {
+    let based = bases(&opening.base).into_iter().map(|(id, base)| {
+        let told = SignalAtLogEnd {
+            names: vec![base.name.to_string()],
+            meta: (*base.meta).clone(),
+            end: base.end,
+        };
+        (id, told)
+    });
+    let mut signals: BTreeMap<SignalId, SignalAtLogEnd> = based.collect();
+    for op in ops {
+        let id = op.signal();
+        match op {
+            Op::Create { name, meta, .. } => {
+                let told = SignalAtLogEnd {
+                    names: vec![name.clone()],
+                    meta: (**meta).clone(),
+                    end: 0,
+                };
+                signals.entry(id).or_insert(told);
+            }
+            Op::Remove { .. } => _ = signals.remove(&id),
+            _ => {
+                if let Some(told) = signals.get_mut(&id) {
+                    told.take_in(op);
+                }
+            }
+        }
+    }
+    signals
+}
+
+impl SignalAtLogEnd {
+    fn take_in(&mut self, op: &Op) {
+        match op {
+            Op::Rename { to, .. } => self.names.push(to.clone()),
+            Op::Meta { meta, .. } => self.meta = (**meta).clone(),
+            Op::ReplaceData { codec, .. } => self.meta.codec.clone_from(codec),
+            Op::End { end, .. } => self.end = (*end).max(0),
+            _ => {}
+        }
+    }
+}
+
+/// Samples that `data/zarr.json` counts behind the end and whose file is there; a length without files proves nothing.
+fn ahead(
+    media: &dyn Media,
+    folder: &Path,
+    told: &SignalAtLogEnd,
+) -> Result<Option<(PathBuf, Range<i64>)>, StoreError> {
+    if !told.meta.codec.is_empty() {
+        // A sealed signal does not grow.
+        return Ok(None);
+    }
+    let path = folder.join("data/zarr.json");
+    let Some(bytes) = media.read(&path, limits::METADATA).at("read", &path)? else {
+        return Ok(None);
+    };
+    let json: Option<Value> = serde_json::from_slice(&bytes).ok();
+    let shape = json.and_then(|json| json["shape"][0].as_i64());
+    let Some(shape) = shape.filter(|shape| *shape > told.end) else {
+        return Ok(None);
+    };
+    let flat = Flat::data(&told.meta);
+    let size = told.meta.dtype.size() as u64;
+    let Some(bytes) = (shape.cast_unsigned()).checked_mul(size) else {
+        return Ok(None);
+    };
+    let shard = (bytes - 1) / flat.shard_bytes();
+    let need = flat.file_len(bytes - shard * flat.shard_bytes());
+    let file = layout::shard_file(&folder.join("data"), shard);
+    let covered = matches!(
+        media.stat(&file).at("look at", &file)?,
+        Some(Kind::File(length)) if length >= need
+    );
+    Ok(covered.then_some((path, told.end..shape)))
+}
+
+/// The table of gaps, if a commit behind the last record wrote it. Others are written by checkpoints only.
+fn newer_gaps(
+    media: &dyn Media,
+    folder: &Path,
+    id: SignalId,
+    sequence: u64,
+) -> Result<Option<PathBuf>, StoreError> {
+    let path = folder.join("gaps/c/0/0");
+    let Some(bytes) = media.read(&path, limits::TABLE).at("read", &path)? else {
+        return Ok(None);
+    };
+    let newer = tables::decode(crate::state::GAPS, &bytes)
+        .is_ok_and(|table| table.signal == id.0 && table.sequence > sequence);
+    Ok(newer.then_some(path))
+}

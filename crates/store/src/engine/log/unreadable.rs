@@ -1,0 +1,173 @@
+//! Why a log cannot be read, and telling operations of a newer version from damage.
+
+use std::path::Path;
+
+use crate::error::StoreError;
+use crate::op::Op;
+
+/// Why a log, or a record of it, cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// Where it is damaged, and how.
+    Damaged(u64, &'static str),
+    /// A newer version of this program wrote it.
+    Newer {
+        /// What has the number: the format, or an operation.
+        what: &'static str,
+        got: u64,
+        supported: u64,
+    },
+}
+
+impl Unreadable {
+    /// The same, if the bytes that were read begin at this offset of the log.
+    pub(crate) fn beginning_at(self, offset: u64) -> Self {
+        match self {
+            Self::Damaged(at, reason) => Self::Damaged(offset + at, reason),
+            newer => newer,
+        }
+    }
+
+    /// The error for the log at `path`.
+    pub(crate) fn error(self, path: &Path) -> StoreError {
+        let path = path.to_path_buf();
+        match self {
+            Self::Damaged(offset, reason) => StoreError::DamagedFile {
+                path,
+                offset,
+                reason,
+            },
+            Self::Newer {
+                what,
+                got,
+                supported,
+            } => StoreError::NewerFormat {
+                path,
+                what,
+                got,
+                supported,
+            },
+        }
+    }
+}
+
+/// Reads the operations of a record that begins at offset `at` and whose checksum is right: if they cannot be read, they are
+/// no torn write.
+pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
+    postcard::from_bytes(payload).map_err(|_| {
+        let reason = "a record's operations make no sense";
+        unknown_operation(payload).unwrap_or(Unreadable::Damaged(at as u64, reason))
+    })
+}
+
+/// The first operation that cannot be read, if its kind is none that this version knows.
+fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
+    let (count, mut rest) = postcard::take_from_bytes::<u64>(payload).ok()?;
+    for _ in 0..count {
+        match postcard::take_from_bytes::<Op>(rest) {
+            Ok((_, behind)) => rest = behind,
+            Err(_) => {
+                let (kind, _) = postcard::take_from_bytes::<u32>(rest).ok()?;
+                return (!is_known(kind)).then(|| Unreadable::Newer {
+                    what: "operation",
+                    got: kind.into(),
+                    supported: (0..kind)
+                        .rev()
+                        .find(|kind| is_known(*kind))
+                        .unwrap_or(0)
+                        .into(),
+                });
+            }
+        }
+    }
+    None
+}
+
+/// Whether there is an operation of this number. Without its fields none can be read; one that there is not is refused
+/// before they are missed.
+fn is_known(kind: u32) -> bool {
+    let number = postcard::to_stdvec(&kind).unwrap_or_default();
+    !matches!(
+        postcard::from_bytes::<Op>(&number),
+        Err(postcard::Error::SerdeDeCustom)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Header, Records, begin, finish, opening_bytes, parse_opening, push};
+    use super::*;
+    use crate::op::SignalId;
+
+    const NEW: u32 = 250;
+
+    fn header() -> Header {
+        Header {
+            uuid: [7; 16],
+            generation: 1,
+            boot: "boot".into(),
+            next_signal: 2,
+        }
+    }
+
+    /// A record with an operation that is known and one behind it that is not.
+    fn of_the_future() -> Vec<u8> {
+        let mut record = Vec::new();
+        begin(&mut record, 2);
+        let (id, end) = (SignalId(1), 5);
+        push(&mut record, &Op::End { id, end });
+        record.extend(postcard::to_stdvec(&(NEW, 1u64, "fields")).unwrap());
+        finish(&mut record, 1).unwrap();
+        record
+    }
+
+    #[test]
+    fn an_operation_that_is_not_known_was_written_by_a_newer_version() {
+        let record = of_the_future();
+        let read = Records::new(&record, 0, 0).next().unwrap();
+        let Err(Unreadable::Newer {
+            what,
+            got,
+            supported,
+        }) = read
+        else {
+            panic!("{read:?}")
+        };
+        assert_eq!((what, got), ("operation", u64::from(NEW)));
+        assert!(is_known(supported as u32) && !is_known(supported as u32 + 1));
+
+        // Likewise in the base, which is a record, too.
+        let mut log = opening_bytes(&header(), 0, std::iter::empty()).unwrap();
+        log.truncate(parse_opening(&log).unwrap().records_at - finished_empty().len());
+        log.extend(of_the_future());
+        assert_eq!(parse_opening(&log).unwrap_err(), read.unwrap_err());
+    }
+
+    fn finished_empty() -> Vec<u8> {
+        let mut record = Vec::new();
+        begin(&mut record, 0);
+        finish(&mut record, 0).unwrap();
+        record
+    }
+
+    #[test]
+    fn a_format_that_is_not_known_was_written_by_a_newer_version() {
+        let mut log = opening_bytes(&header(), 0, std::iter::empty()).unwrap();
+        log[8] = 9;
+        let error = parse_opening(&log).unwrap_err();
+        let error = error.error(Path::new("a.iso/.isochrony/log.1"));
+        assert_eq!(error.code(), "newer_format", "{error}");
+        assert!(error.to_string().contains("format 9"), "{error}");
+    }
+
+    #[test]
+    fn an_operation_that_is_cut_off_is_damage() {
+        let mut record = Vec::new();
+        begin(&mut record, 2);
+        let (id, end) = (SignalId(1), 5);
+        push(&mut record, &Op::End { id, end });
+        finish(&mut record, 1).unwrap();
+        let read = Records::new(&record, 0, 0).next().unwrap();
+        assert!(matches!(read, Err(Unreadable::Damaged(0, _))), "{read:?}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Replacements of shards and arrays: files in `tmp/` that take the place of others with a commit.
+//!
+//! Whoever queues one gets its files stamped with what they are, so that no reader takes them for what they replace. And
+//! samples that were committed once and lie in a gap now are never overwritten: readers of earlier states show them.
+
+use std::path::Path;
+
+use super::io::IoContext;
+use super::shared::Shared;
+use super::slot::{PendingChanges, SlotInner};
+use crate::error::StoreError;
+use crate::layout;
+use crate::layout::flat::{Flat, IndexKind};
+use crate::layout::shard::ShardHeader;
+use crate::media::{Access, Kind};
+use crate::op::Op;
+use crate::version::FileVersion;
+
+impl Shared {
+    /// Adds a change of a signal to the next commit.
+    pub(super) fn queue_op(&self, slot: &mut SlotInner, op: Op) -> Result<(), StoreError> {
+        match &op {
+            Op::ReplaceShard { shard, tmp, .. } => {
+                let path = layout::tmp_folder(&self.root).join(tmp);
+                self.stamp(slot, &path, *shard, tmp)?;
+                self.forget_files(slot);
+            }
+            Op::ReplaceData { tmp, codec, .. } => {
+                // What is compressed has no room for a stamp: who wrote it left one.
+                if codec.is_empty() {
+                    self.stamp_array(slot, tmp)?;
+                }
+                self.forget_files(slot);
+            }
+            _ => {}
+        }
+        slot.queue(&*self.media, op)
+    }
+
+    fn forget_files(&self, slot: &SlotInner) {
+        self.handles.forget(slot.id);
+        self.sources.forget(slot.id);
+    }
+
+    fn stamp_array(&self, slot: &SlotInner, tmp: &str) -> Result<(), StoreError> {
+        let chunks = layout::tmp_folder(&self.root).join(tmp).join("c");
+        if (self.media.stat(&chunks).at("look at", &chunks)?).is_none() {
+            return Ok(());
+        }
+        for name in self.media.list(&chunks).at("list", &chunks)? {
+            if let Ok(shard) = name.parse() {
+                self.stamp(slot, &chunks.join(&name), shard, tmp)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a flat shard say that it is the one of the replacement `tmp`.
+    fn stamp(
+        &self,
+        slot: &SlotInner,
+        path: &Path,
+        shard: u64,
+        tmp: &str,
+    ) -> Result<(), StoreError> {
+        let flat = slot.flat();
+        let Some(at) = flat.header_at() else {
+            return Ok(());
+        };
+        let file = self.media.open(path, Access::Write).at("open", path)?;
+        let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
+        let count = file.read_at(0, &mut index).at("read", path)?;
+        if flat.index_kind(&index[..count]) != IndexKind::Flat {
+            return Ok(());
+        }
+        let header = ShardHeader {
+            signal: slot.id.0,
+            shard,
+            version: FileVersion::of_replacement(tmp),
+        };
+        file.write_at(at, &header.encode()).at("write", path)
+    }
+
+    /// Copies the shards that `len` bytes from sample `index` on go to, if they would overwrite samples that lie in a gap now
+    /// and may still be shown by somebody. The copies take the place of the shards with the next commit, unless they are
+    /// [taken back](Self::take_back_copies).
+    pub(super) fn copy_before_overwrite(
+        &self,
+        slot: &mut SlotInner,
+        index: i64,
+        len: usize,
+    ) -> Result<Option<ShardCopies>, StoreError> {
+        let media = &*self.media;
+        if index >= slot.state(media)?.end {
+            // Behind the end nobody ever showed a sample.
+            return Ok(None);
+        }
+        let flat = slot.flat();
+        let size = slot.base.meta.dtype.size() as u64;
+        let start = index.max(0).cast_unsigned() * size;
+        let mut shards = Vec::new();
+        for span in flat.spans(start, len as u64) {
+            let first = span.shard * flat.shard_bytes() + span.offset - flat.payload_start;
+            let samples = (first / size).cast_signed()..((first + span.len) / size).cast_signed();
+            let path = slot.data_shard(&self.root, span.shard);
+            if slot.data_version().is_retired(span.shard, &samples)
+                && matches!(media.stat(&path).at("look at", &path)?, Some(Kind::File(_)))
+            {
+                shards.push((span.shard, path));
+            }
+        }
+        if shards.is_empty() {
+            return Ok(None);
+        }
+        let mut copies = ShardCopies {
+            names: Vec::new(),
+            before: slot.pending_changes(),
+        };
+        // All are made before one is queued, so that a full disk changes nothing.
+        let copied = shards.iter().try_for_each(|(shard, old)| {
+            let (tmp, path) = self.new_tmp();
+            copies.names.push(tmp.clone());
+            media.copy(old, &path).at("copy", old)?;
+            self.stamp(slot, &path, *shard, &tmp)
+        });
+        let queued = copied.and_then(|()| {
+            let names = shards.iter().zip(&copies.names);
+            names.into_iter().try_for_each(|((shard, _), tmp)| {
+                self.forget_files(slot);
+                slot.queue_copy(media, *shard, tmp)
+            })
+        });
+        if let Err(error) = queued {
+            self.take_back_copies(slot, copies);
+            return Err(error);
+        }
+        Ok(Some(copies))
+    }
+
+    /// Makes the signal what it was before copies of its shards were queued.
+    pub(super) fn take_back_copies(&self, slot: &mut SlotInner, copies: ShardCopies) {
+        slot.restore(copies.before);
+        self.forget_files(slot);
+        self.discard_replacements(copies.names.iter().map(String::as_str));
+    }
+}
+
+/// Copies of shards that wait for a commit.
+#[derive(Debug)]
+pub(super) struct ShardCopies {
+    /// Their names in `tmp/`.
+    names: Vec<String>,
+    before: PendingChanges,
+}

@@ -1,0 +1,17 @@
+//! Locks where forks are not watched: a child keeps its parent's lock until it ends.
+
+use std::fs::File;
+
+/// A file that forked children share.
+#[derive(Debug)]
+pub(super) struct NotInherited(File);
+
+impl NotInherited {
+    pub(super) fn new(file: File) -> Self {
+        Self(file)
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.0
+    }
+}

@@ -1,0 +1,59 @@
+//! What is refused at the door to a store's files.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Something in a store's folder that no store has. It travels inside an [`io::Error`] of the kind
+/// [`InvalidData`](io::ErrorKind::InvalidData), so that it is never taken for a file that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Neither a regular file nor a folder, or one of them where the other belongs.
+    #[error("{} is {found}", path.display())]
+    Kind {
+        /// What was found, which may be a folder above the one that was asked for.
+        path: PathBuf,
+        /// `"a symbolic link"`, `"a pipe"`.
+        found: &'static str,
+    },
+    /// A file that is longer than any of its kind.
+    #[error("{} holds {len} bytes, more than {limit}", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        len: u64,
+        /// Most that it may have.
+        limit: u64,
+    },
+    /// A file that this machine has no memory for.
+    #[error("{} holds {len} bytes, and {free} bytes of this machine's memory are free", path.display())]
+    NoMemory {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        len: u64,
+        /// Bytes that are free.
+        free: u64,
+    },
+    /// A path with `..` or outside the store.
+    #[error("{} is not inside the store", path.display())]
+    Outside {
+        /// The path as it was asked for.
+        path: PathBuf,
+    },
+}
+
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::new(io::ErrorKind::InvalidData, refusal)
+    }
+}
+
+impl Refusal {
+    /// The refusal that an error of a medium carries.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+}

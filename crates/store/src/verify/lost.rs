@@ -1,0 +1,146 @@
+//! What was lost for good: commits that the log has no more, and samples that a repair gave up.
+
+use std::ops::Range;
+
+use isochrony_time::Fixed;
+use serde_json::Value;
+
+use super::note::{self, Reported};
+use super::{Finding, Report};
+use crate::engine::SAMPLES_LOST;
+use crate::engine::evidence::{self, LogState, LostCommit, Writer};
+use crate::error::StoreError;
+use crate::layout::log_file;
+use crate::signal::Signal;
+use crate::store::Store;
+
+pub(super) const MEND: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
+                               appended becomes a gap, with an event";
+
+/// Samples that a repair gave up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loss {
+    /// The signal.
+    pub signal: String,
+    /// From the first sample lost to the last.
+    pub range: Range<i64>,
+    /// How many were lost within it; the rest was a gap before.
+    pub samples: i64,
+    /// Civil times of the first of them and of the end of the last, if known.
+    pub civil: Option<(Fixed, Fixed)>,
+    /// Why: the code of what was found.
+    pub reason: String,
+}
+
+impl Store {
+    /// Commits that were acknowledged and that the redo log has no more, as `verify` finds them. A store that is open for
+    /// reading shows its signals as they were before these; opening for writing is refused until a repair. While a writer is
+    /// at work there is nothing to find.
+    ///
+    /// # Errors
+    /// [`StoreError::DamagedFile`], or what the system says.
+    pub fn lost_commits(&self) -> Result<Vec<Finding>, StoreError> {
+        let media = self.shared().backend.media();
+        let mut report = Report::default();
+        if !self.is_writable() && evidence::writer(&*media, self.path())? != Writer::Alive {
+            for commit in LogState::read(&*media, self.path())?.lost {
+                add(self, &commit, &mut report);
+            }
+        }
+        Ok(report.findings)
+    }
+}
+
+/// Tells of a commit that the log lost.
+pub(super) fn add(store: &Store, commit: &LostCommit, report: &mut Report) {
+    let range = &commit.range;
+    let signal = store.signal(&commit.signal).ok();
+    let what = match range.is_empty() {
+        false => format!(
+            "the redo log lost a commit that was acknowledged: {} counts samples {}..{} that it does not have",
+            commit.path.display(),
+            range.start,
+            range.end
+        ),
+        true => format!(
+            "the redo log lost a commit that was acknowledged: {} is newer than the log",
+            commit.path.display()
+        ),
+    };
+    report.findings.push(Finding {
+        code: "lost_commit",
+        path: log_path(store),
+        signal: Some(commit.signal.clone()),
+        range: (!range.is_empty()).then(|| range.clone()),
+        civil: signal.and_then(|signal| civil(&signal, range)),
+        what,
+        mend: MEND.into(),
+        repairable: true,
+    });
+}
+
+fn log_path(store: &Store) -> std::path::PathBuf {
+    let media = store.shared().backend.media();
+    match crate::engine::manifest::Manifest::read(&*media, store.path()) {
+        Ok(Some(manifest)) => log_file(store.path(), manifest.generation),
+        _ => crate::layout::engine_folder(store.path()),
+    }
+}
+
+fn civil(signal: &Signal, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
+    if range.is_empty() {
+        return None;
+    }
+    let start = signal.time_of(range.start).ok()?.value;
+    Some((start, signal.end_of_sample(range.end - 1).ok()?))
+}
+
+/// Losses that were reported before: all that events tell of, or, if a repair was not finished, those that it began with.
+pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
+    let media = store.shared().backend.media();
+    Ok(note::read(&*media, store.path())?.unwrap_or_else(|| known(store)))
+}
+
+/// Which losses events of a store tell of.
+pub(super) fn known(store: &Store) -> Reported {
+    let mut known = Reported::new();
+    for signal in signals(store) {
+        let id = signal.state().id.0;
+        let events = signal.state().events.iter();
+        known.extend(
+            events
+                .filter(|event| event.kind == SAMPLES_LOST)
+                .map(|event| (id, event.id)),
+        );
+    }
+    known
+}
+
+/// Losses that events tell of now and did not before.
+pub(super) fn since(store: &Store, known: &Reported) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    for signal in signals(store) {
+        let id = signal.state().id.0;
+        for event in signal.state().events.iter() {
+            if event.kind != SAMPLES_LOST || known.contains(&(id, event.id)) {
+                continue;
+            }
+            let fields: Value = serde_json::from_str(&event.fields).unwrap_or_default();
+            let range = event.start..event.end;
+            losses.push(Loss {
+                signal: signal.name().into(),
+                samples: fields["samples"].as_i64().unwrap_or(0),
+                civil: civil(&signal, &range),
+                reason: fields["reason"].as_str().unwrap_or_default().into(),
+                range,
+            });
+        }
+    }
+    losses
+}
+
+fn signals(store: &Store) -> impl Iterator<Item = Signal> + '_ {
+    let all = store.shared().backend.catalogue().unwrap_or_default();
+    all.into_iter()
+        .filter_map(|(id, _)| Signal::load(store.shared(), id).ok())
+}

@@ -1,0 +1,545 @@
+//! Looking at one signal after the other, also beside a writer.
+//!
+//! A writer changes files while they are looked at, so what looks wrong may only be under way. Whatever is found is
+//! looked at again with the state refreshed, until nothing is left, or the same is found while the signal stands still,
+//! or it is found each time although the signal changes. Damage stays; what is under way does not.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{
+    Finding, Report, Subject, VerifyOptions, from_error, lost, metadata, samples, table_path,
+    tables, views,
+};
+use crate::engine::evidence::{LogState, LostCommit, PendingReplay, Writer};
+use crate::engine::identity::{self, is_of};
+use crate::engine::io::IoContext;
+use crate::engine::open::is_store;
+use crate::engine::vanished;
+use crate::error::StoreError;
+use crate::layout::{ENGINE, signal_folder, staged};
+use crate::media::{Kind, Media, limits};
+use crate::names::Pattern;
+use crate::op::SignalId;
+use crate::options::Mode;
+use crate::signal::Signal;
+use crate::state::SignalState;
+use crate::store::Store;
+
+/// How long a finding must stay beside a writer that changes nothing: longer than it takes to publish a commit.
+const STANDSTILL: Duration = Duration::from_secs(3);
+
+/// How often a signal that keeps changing is looked at again.
+const MOST_ROUNDS: usize = 12;
+
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What a look at the store goes by.
+#[derive(Debug)]
+pub(crate) struct VerifyPass {
+    pub(super) writer: Writer,
+    /// Lengths of the signals that the last checkpoint knew.
+    pub(super) base: BTreeMap<SignalId, i64>,
+    /// Signals that the log names: a killed writer may have left their folders anywhere.
+    named: BTreeMap<SignalId, Vec<String>>,
+    /// What need not be in files until the log is replayed.
+    held: BTreeMap<SignalId, PendingReplay>,
+    lost: Vec<LostCommit>,
+}
+
+impl VerifyPass {
+    /// Every file must say what the last commit left.
+    pub(super) const fn settled() -> Self {
+        Self {
+            writer: Writer::Closed,
+            base: BTreeMap::new(),
+            named: BTreeMap::new(),
+            held: BTreeMap::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// Nothing is known but that the store may be written.
+    const fn unknown() -> Self {
+        Self {
+            writer: Writer::Alive,
+            base: BTreeMap::new(),
+            named: BTreeMap::new(),
+            held: BTreeMap::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// What there is to go by now.
+    fn now(store: &Store) -> Result<Self, StoreError> {
+        let backend = &store.shared().backend;
+        if backend.is_writable() {
+            return Ok(Self::unknown());
+        }
+        let media = backend.media();
+        let began = Instant::now();
+        loop {
+            match LogState::read(&*media, store.path()) {
+                Ok(log) => {
+                    return Ok(Self {
+                        writer: log.writer,
+                        base: log.base,
+                        named: log.named,
+                        held: log.held,
+                        lost: log.lost,
+                    });
+                }
+                // A checkpoint exchanges the log while it is read.
+                Err(_) if began.elapsed() < STANDSTILL && store.is_written()? => {
+                    std::thread::sleep(PAUSE / 10);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Looks for damage. Nothing is changed; a store that is being written may be looked at, too.
+    ///
+    /// # Errors
+    /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. What is wrong with the
+    /// store is in the report.
+    pub fn verify(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
+        let report = if self.is_writable() {
+            self.look(options, None)
+        } else {
+            self.uuid()?;
+            // Reading on must not change what this handle shows.
+            let media = self.shared().backend.media();
+            Self::open_on(self.path(), Mode::Read, media).and_then(|own| own.look(options, None))
+        };
+        // Files that are missing because the store is gone are no damage, and not to be repaired.
+        vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
+        report
+    }
+
+    /// Looks at a store that this process has open for writing, and of which everything was published.
+    pub(super) fn verify_settled(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
+        let report = self.look(options, Some(&VerifyPass::settled()))?;
+        vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
+        Ok(report)
+    }
+
+    fn look(
+        &self,
+        options: &VerifyOptions,
+        settled: Option<&VerifyPass>,
+    ) -> Result<Report, StoreError> {
+        let pattern = options.signals.as_deref().map(Pattern::new).transpose()?;
+        let backend = &self.shared().backend;
+        let mut report = Report::default();
+        let first = match settled {
+            Some(_) => VerifyPass::settled(),
+            None => match VerifyPass::now(self) {
+                Ok(round) => round,
+                Err(error) => {
+                    report
+                        .findings
+                        .push(from_error(&error, self.path().to_path_buf(), None));
+                    return Ok(report);
+                }
+            },
+        };
+        for (id, name) in backend.catalogue()? {
+            let fits = |name: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(name));
+            if !fits(&name) {
+                continue;
+            }
+            report.signals += 1;
+            if let Some(commit) = first.lost.iter().find(|lost| lost.id == id) {
+                lost::add(self, commit, &mut report);
+                continue;
+            }
+            let whole = |earlier: Option<&Report>, round: &VerifyPass| {
+                let mut part = Report::default();
+                self.look_at_signal(id, &name, options, earlier, round, &mut part)?;
+                Ok(part)
+            };
+            self.confirm(settled, &first, Some(id), &mut report, whole)?;
+        }
+        if pattern.is_none() {
+            self.confirm(settled, &first, None, &mut report, |_, round| {
+                let mut part = Report::default();
+                self.look_around(round, &mut part)?;
+                Ok(part)
+            })?;
+        }
+        Ok(report)
+    }
+
+    /// Looks, and if there is anything, looks again until it is certain. The first look is at everything, later ones at
+    /// samples of which something was found.
+    fn confirm(
+        &self,
+        settled: Option<&VerifyPass>,
+        first: &VerifyPass,
+        id: Option<SignalId>,
+        report: &mut Report,
+        look: impl Fn(Option<&Report>, &VerifyPass) -> Result<Report, StoreError>,
+    ) -> Result<(), StoreError> {
+        if let Some(round) = settled {
+            report.add(look(None, round)?);
+            return Ok(());
+        }
+        let backend = &self.shared().backend;
+        let mut found: Option<Report> = None;
+        let mut still_since = Instant::now();
+        for count in 0..MOST_ROUNDS {
+            let fresh = match count {
+                0 => None,
+                _ => Some(VerifyPass::now(self).unwrap_or_else(|_| VerifyPass::unknown())),
+            };
+            let round = fresh.as_ref().unwrap_or(first);
+            let before = self.version(id);
+            let part = look(found.as_ref(), round)?;
+            found = Some(match found {
+                None => part,
+                Some(earlier) => earlier.kept_by(&part),
+            });
+            if found.as_ref().is_none_or(Report::is_clean) {
+                break;
+            }
+            backend.refresh()?;
+            let after = self.version(id);
+            if id.is_some() && after.is_none() {
+                // It was removed or overwritten meanwhile; whoever took its name is another signal.
+                found = None;
+                break;
+            }
+            let still = match (before, after) {
+                (Some(before), Some(after)) => before.is(&after),
+                _ => true,
+            };
+            // Whether a writer has come since the first look is known from the second on.
+            if still && round.writer != Writer::Alive && count > 0 {
+                break;
+            }
+            if !still {
+                still_since = Instant::now();
+            } else if still_since.elapsed() > STANDSTILL || backend.is_writable() {
+                break;
+            }
+            crate::interrupt::look("verify")?;
+            if round.writer == Writer::Alive {
+                std::thread::sleep(PAUSE);
+            }
+        }
+        if let Some(found) = found {
+            report.add(found);
+        }
+        Ok(())
+    }
+
+    /// What a signal is now, or the whole store, to tell whether it changes.
+    fn version(&self, id: Option<SignalId>) -> Option<Version> {
+        let backend = &self.shared().backend;
+        let Some(id) = id else {
+            return Some(Version::Store(backend.sequence().ok()?));
+        };
+        match backend.state(id) {
+            Ok(state) => Some(Version::Signal(state, backend.signal_path(id).ok()?)),
+            Err(StoreError::SignalRemoved { .. }) => None,
+            // What cannot be loaded does not change either, as far as can be told.
+            Err(_) => Some(Version::Store(backend.sequence().ok()?)),
+        }
+    }
+
+    fn look_at_signal(
+        &self,
+        id: SignalId,
+        name: &str,
+        options: &VerifyOptions,
+        earlier: Option<&Report>,
+        round: &VerifyPass,
+        report: &mut Report,
+    ) -> Result<(), StoreError> {
+        let backend = &self.shared().backend;
+        if self.is_on_its_way(id, round) {
+            // The next opening for writing takes it to its place, where it can be looked at.
+            return Ok(());
+        }
+        match self.verify_signal(id, options, earlier, round, report) {
+            Ok(()) => Ok(()),
+            Err(
+                error @ (StoreError::Interrupted { .. }
+                | StoreError::Closed { .. }
+                | StoreError::StoreVanished { .. }),
+            ) => Err(error),
+            Err(error) => {
+                let folder = backend
+                    .signal_path(id)
+                    .unwrap_or_else(|_| self.path().join(name));
+                let path = match &error {
+                    StoreError::DamagedTable { table, .. } => table_path(&folder, table),
+                    _ => folder,
+                };
+                report.findings.push(from_error(&error, path, Some(name)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a killed writer left the folder of a signal on its way to its place.
+    fn is_on_its_way(&self, id: SignalId, round: &VerifyPass) -> bool {
+        let (media, root) = (self.shared().backend.media(), self.path());
+        let is_at = |folder: &Path| is_of(&*media, folder, id);
+        let place = self.shared().backend.signal_path(id);
+        if round.writer != Writer::Crashed {
+            return false;
+        }
+        if place.is_ok_and(|place| is_at(&place)) {
+            return false;
+        }
+        let mut names = round.named.get(&id).into_iter().flatten();
+        is_at(&staged(root, id)) || names.any(|name| is_at(&signal_folder(root, name)))
+    }
+
+    fn verify_signal(
+        &self,
+        id: SignalId,
+        options: &VerifyOptions,
+        earlier: Option<&Report>,
+        round: &VerifyPass,
+        report: &mut Report,
+    ) -> Result<(), StoreError> {
+        let shared = self.shared();
+        let signal = Signal::load(shared, id)?;
+        let before = report.findings.len();
+        let mut subject = Subject {
+            backend: &shared.backend,
+            media: shared.backend.media(),
+            state: Arc::clone(signal.state()),
+            folder: shared.backend.signal_path(id)?,
+            signal,
+            round,
+            report,
+        };
+        if !tables::tables(&mut subject)? || !tables::contents(&mut subject)? {
+            // Samples in gaps that are not known any more would be judged, and their checksums recorded.
+            return Ok(());
+        }
+        // The array's files wait in `tmp/` for the next opening for writing; readers find them there.
+        let waits = round.held.get(&id).is_some_and(|held| held.data);
+        if !waits {
+            metadata::signal(&mut subject)?;
+            samples::shards(&mut subject)?;
+        }
+        let only: Option<Vec<Range<i64>>> = earlier.map(|earlier| earlier.ranges().collect());
+        if options.deep && only.as_ref().is_none_or(|only| !only.is_empty()) {
+            samples::checksums(&mut subject, only.as_deref())?;
+        }
+        if let Some(held) = round.held.get(&id) {
+            forget_held(&mut subject, held, before);
+        }
+        // Views of samples that are lost or not what they were would differ, too; rebuilding them would hide that.
+        let sound = !subject.report.findings[before..]
+            .iter()
+            .any(|finding| finding.range.is_some());
+        let folder = subject.folder.join(crate::views::files::FOLDER);
+        let doubted = earlier.is_none_or(|earlier| {
+            let mut findings = earlier.findings.iter();
+            findings.any(|finding| finding.path.starts_with(&folder))
+        });
+        if sound && !waits {
+            views::views(&mut subject, &shared.views, options.deep && doubted)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What belongs to no signal: groups, and folders that look like signals but that no commit knows.
+    fn look_around(&self, round: &VerifyPass, report: &mut Report) -> Result<(), StoreError> {
+        let backend = &self.shared().backend;
+        let media = &*backend.media();
+        let mut folders = Vec::new();
+        for (id, _) in backend.catalogue()? {
+            folders.push(backend.signal_path(id)?);
+        }
+        metadata::groups(self, media, &folders, round.writer, report)?;
+        let orphans = self.orphans(media, folders.into_iter().collect(), round, report);
+        backend.explain("verify", orphans)
+    }
+
+    fn orphans(
+        &self,
+        media: &dyn Media,
+        known: HashSet<PathBuf>,
+        round: &VerifyPass,
+        report: &mut Report,
+    ) -> Result<(), StoreError> {
+        let root = std::path::absolute(self.path()).at("look at", self.path())?;
+        let mut open = vec![root.clone()];
+        while let Some(folder) = open.pop() {
+            let names = match media.list(&folder) {
+                // Removed while it was looked at.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != root => {
+                    continue;
+                }
+                names => match names.at("list", &folder) {
+                    Ok(names) => names,
+                    Err(error) if folder == root => return Err(error),
+                    Err(error) => {
+                        report.findings.push(from_error(&error, folder, None));
+                        continue;
+                    }
+                },
+            };
+            for name in names {
+                let path = folder.join(&name);
+                if name == ENGINE
+                    || known.contains(&path)
+                    || !matches!(media.stat(&path), Ok(Some(Kind::Folder)))
+                {
+                    continue;
+                }
+                let identity = identity::read(media, &path).ok().flatten();
+                if round.writer == Writer::Crashed
+                    && identity.is_some_and(|id| round.named.contains_key(&id))
+                {
+                    // On its way when the writer was killed; the next opening for writing takes it there.
+                    continue;
+                }
+                let looks = identity.is_some()
+                    || media
+                        .read(&path.join("zarr.json"), limits::METADATA)
+                        .ok()
+                        .flatten()
+                        .is_some_and(|bytes| metadata::is_signal(&bytes));
+                let nested = is_store(media, &path).unwrap_or_else(|error| {
+                    // What is in the place of its MANIFEST is no reason to look at nothing else.
+                    let finding = from_error(&error, path.clone(), None);
+                    report.findings.push(finding);
+                    false
+                });
+                let (code, what, mend) = if nested {
+                    (
+                        "nested_store",
+                        format!("{} is another store inside this one", path.display()),
+                        "move it away: it is neither verified nor shown with this one",
+                    )
+                } else if looks {
+                    (
+                        "orphan_signal",
+                        format!(
+                            "{} looks like a signal, but no commit knows of it",
+                            path.display()
+                        ),
+                        "if it was copied here, import it or copy the whole store; else move it away",
+                    )
+                } else {
+                    open.push(path);
+                    continue;
+                };
+                let signal = path.strip_prefix(&root).ok();
+                report.findings.push(Finding {
+                    code,
+                    signal: signal
+                        .filter(|_| code == "orphan_signal")
+                        .map(|name| name.display().to_string()),
+                    range: None,
+                    civil: None,
+                    what,
+                    mend: mend.into(),
+                    repairable: false,
+                    path,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes back what was found of samples that the log holds: the next opening for writing puts them in their files.
+fn forget_held(subject: &mut Subject<'_>, held: &PendingReplay, before: usize) {
+    let state = Arc::clone(&subject.state);
+    let per_shard = subject.backend.shard_samples(state.id).unwrap_or(1).max(1);
+    let found = subject.report.findings.split_off(before);
+    let is_held = |finding: &Finding| {
+        let Some(range) = &finding.range else {
+            return false;
+        };
+        let mut shards = range.start / per_shard..=(range.end - 1) / per_shard;
+        match finding.code {
+            // Samples are read from the replacement, so what is said of their bytes is true of that.
+            "missing_shard" | "truncated_shard" | "damaged_index"
+                if shards.all(|shard| held.shards.contains(&shard.cast_unsigned())) =>
+            {
+                true
+            }
+            "missing_shard" | "truncated_shard" | "damaged_index" => {
+                // Nothing but gaps and what the log holds.
+                let mut elsewhere = held.samples.clone();
+                let gaps = state.gaps.within(range.clone());
+                gaps.for_each(|gap| elsewhere.set_gap(gap.range()));
+                elsewhere.missing_within(range.clone()) == range.end - range.start
+            }
+            "unreadable_chunk" | "flipped_bits" | "missing_checksum" => {
+                held.samples.missing_within(range.clone()) > 0
+            }
+            _ => false,
+        }
+    };
+    let stays = found.into_iter().filter(|finding| !is_held(finding));
+    subject.report.findings.extend(stays);
+}
+
+/// A state to compare later ones with.
+enum Version {
+    Store(u64),
+    Signal(Arc<SignalState>, PathBuf),
+}
+
+impl Version {
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Store(a), Self::Store(b)) => a == b,
+            (Self::Signal(a, at), Self::Signal(b, to)) => {
+                (Arc::ptr_eq(a, b) || (a.seq, a.end) == (b.seq, b.end)) && at == to
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Report {
+    fn add(&mut self, other: Self) {
+        self.findings.extend(other.findings);
+        self.bytes += other.bytes;
+        self.unchecked += other.unchecked;
+    }
+
+    /// The samples that findings are about.
+    fn ranges(&self) -> impl Iterator<Item = Range<i64>> + '_ {
+        self.findings
+            .iter()
+            .filter_map(|finding| finding.range.clone())
+    }
+
+    /// What was found again by a later look.
+    fn kept_by(self, later: &Self) -> Self {
+        let again = |finding: &Finding| {
+            let earlier = self
+                .findings
+                .iter()
+                .find(|earlier| (earlier.code, &earlier.path) == (finding.code, &finding.path));
+            earlier.is_some_and(|earlier| match (&earlier.range, &finding.range) {
+                (Some(a), Some(b)) => a.start < b.end && b.start < a.end,
+                _ => true,
+            })
+        };
+        let findings = later.findings.iter().filter(|finding| again(finding));
+        Self {
+            findings: findings.cloned().collect(),
+            ..self
+        }
+    }
+}

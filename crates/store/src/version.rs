@@ -1,0 +1,322 @@
+//! Which bytes the samples of a signal are.
+//!
+//! A path says nothing: while somebody reads, a signal is overwritten, sealed, unsealed or renamed, or one of its shards
+//! is replaced. So every shard file says whose it is ([`ShardHeader`](crate::layout::shard::ShardHeader)), and every state
+//! of a signal says, by its [`DataVersion`], what its files must say. A reader compares the two on the file that it has
+//! open, so no rename in between can exchange one for the other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::layout::mark::WriteMark;
+
+/// More shards than these are not listed one by one.
+const MOST_LISTED: u64 = 1 << 16;
+
+/// Identity of one version of an array, or of one of its shards, within a signal.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+pub struct FileVersion(pub u128);
+
+impl FileVersion {
+    /// That of what was created with the signal by versions that did not state the store yet.
+    pub const ORIGINAL: Self = Self(0);
+
+    /// That of what was created with the signal: the store's uuid, so that a file of another store is never taken for one
+    /// of this.
+    #[must_use]
+    pub fn of_store(uuid: Uuid) -> Self {
+        Self(uuid.as_u128())
+    }
+
+    /// That of a replacement, from its name in `tmp/`, which is used once: the 128-bit FNV-1a hash of the name.
+    #[must_use]
+    pub fn of_replacement(tmp: &str) -> Self {
+        const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+        const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+        let hash = tmp.bytes().fold(BASIS, |hash, byte| {
+            (hash ^ u128::from(byte)).wrapping_mul(PRIME)
+        });
+        Self(hash)
+    }
+}
+
+/// What the files of a signal's `data` must say, and which samples were taken away or replaced since it was created.
+///
+/// Shards are numbered as those of the flat layout, also while the signal is sealed. The order of fields is the file
+/// format: it stands in the base of a log ([`Op::Data`](crate::op::Op::Data)).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DataVersion {
+    /// Version of the array.
+    array: FileVersion,
+    /// Versions of shards that were replaced since the array was.
+    replaced: BTreeMap<u64, FileVersion>,
+    /// A number that changes whenever valid samples of the shard are replaced or taken away.
+    content: BTreeMap<u64, u64>,
+    /// The same for all shards.
+    content_of_all: u64,
+    /// Shards with gaps where valid samples were. Readers of earlier states still show these, so a fill must not
+    /// overwrite them.
+    retired: BTreeSet<u64>,
+    all_retired: bool,
+    /// Where in these shards they were, from the first to the last. Not stored: of a shard that is missing here, each sample
+    /// may be one.
+    #[serde(skip)]
+    retired_samples: BTreeMap<u64, (i64, i64)>,
+    /// Shards that were replaced since all were retired. Not stored, either.
+    #[serde(skip)]
+    replaced_since: BTreeSet<u64>,
+    /// The write marks that shard files must have. Not stored, either: the log states each by itself
+    /// ([`Op::WriteMark`](crate::op::Op::WriteMark)).
+    #[serde(skip)]
+    marks: BTreeMap<u64, ShardMark>,
+}
+
+/// The write mark that a shard file must have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ShardMark {
+    /// That of the last commit.
+    pub(crate) last: WriteMark,
+    /// That of the last commit that synced the file: what a power cut leaves.
+    pub(crate) synced: Option<WriteMark>,
+}
+
+impl DataVersion {
+    /// Version of the file that holds a shard of the flat layout.
+    #[must_use]
+    pub fn file(&self, shard: u64) -> FileVersion {
+        self.replaced.get(&shard).copied().unwrap_or(self.array)
+    }
+
+    /// Version of the array as a whole, which is that of every shard of a sealed one.
+    #[must_use]
+    pub fn array(&self) -> FileVersion {
+        self.array
+    }
+
+    /// Whether every sample of a shard that is valid in both states is the same in both.
+    #[must_use]
+    pub fn has_content_of(&self, other: &Self, shard: u64) -> bool {
+        self.content_of_all == other.content_of_all
+            && self.content.get(&shard) == other.content.get(&shard)
+    }
+
+    /// A checksum of what changes when valid samples of the first `shards` shards are replaced or taken away.
+    pub(crate) fn content_of_first(&self, shards: u64) -> u32 {
+        let listed = self.content.range(..shards);
+        let all = crc32c::crc32c(&self.content_of_all.to_le_bytes());
+        listed.fold(all, |crc, (shard, mark)| {
+            let crc = crc32c::crc32c_append(crc, &shard.to_le_bytes());
+            crc32c::crc32c_append(crc, &mark.to_le_bytes())
+        })
+    }
+
+    /// Whether samples in `range` of a shard that lie in a gap may still be shown by somebody.
+    #[must_use]
+    pub fn is_retired(&self, shard: u64, range: &Range<i64>) -> bool {
+        if self.all_retired && !self.replaced_since.contains(&shard) {
+            return true;
+        }
+        self.retired.contains(&shard)
+            && (self.retired_samples.get(&shard))
+                .is_none_or(|(start, end)| *start < range.end && range.start < *end)
+    }
+
+    /// That of a signal of which nothing was replaced or taken away yet.
+    #[must_use]
+    pub fn of_store(uuid: Uuid) -> Self {
+        Self {
+            array: FileVersion::of_store(uuid),
+            ..Self::default()
+        }
+    }
+
+    /// Whether nothing was ever replaced or taken away, and the store is not stated.
+    #[must_use]
+    pub fn is_original(&self) -> bool {
+        self.is_same(&Self::default())
+    }
+
+    /// Whether the files are the same and the same was replaced and taken away, whatever was written into them.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let marks = self.marks.clone();
+        let other = other.clone();
+        *self == Self { marks, ..other }
+    }
+
+    /// The write mark that the file of a shard must have.
+    pub(crate) fn mark(&self, shard: u64) -> Option<ShardMark> {
+        self.marks.get(&shard).copied()
+    }
+
+    /// All of them.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = (u64, ShardMark)> + '_ {
+        self.marks.iter().map(|(shard, mark)| (*shard, *mark))
+    }
+
+    /// A commit left its mark in a shard.
+    pub(crate) fn set_mark(&mut self, shard: u64, last: WriteMark, is_synced: bool) {
+        let synced = match is_synced {
+            true => Some(last),
+            false => self.mark(shard).and_then(|mark| mark.synced),
+        };
+        self.marks.insert(shard, ShardMark { last, synced });
+    }
+
+    /// Whether a power cut may take a mark away.
+    pub(crate) fn has_unsynced_marks(&self) -> bool {
+        (self.marks.values()).any(|mark| mark.synced != Some(mark.last))
+    }
+
+    /// The marks that `durable` has are durable.
+    pub(crate) fn note_synced_marks(&mut self, durable: &Self) {
+        for (shard, mark) in &mut self.marks {
+            if let Some(durable) = durable.mark(*shard)
+                && durable.last == mark.last
+            {
+                mark.synced = Some(mark.last);
+            }
+        }
+    }
+
+    /// The file `tmp` takes the place of a shard.
+    pub(crate) fn replace_shard(&mut self, shard: u64, tmp: &str) {
+        let version = FileVersion::of_replacement(tmp);
+        self.replaced.insert(shard, version);
+        self.marks.remove(&shard);
+        self.content
+            .insert(shard, (version.0 ^ (version.0 >> 64)) as u64);
+        self.retired.remove(&shard);
+        self.retired_samples.remove(&shard);
+        if self.all_retired {
+            self.replaced_since.insert(shard);
+        }
+    }
+
+    /// The folder `tmp` takes the place of the array. Its samples are the same.
+    pub(crate) fn replace_array(&mut self, tmp: &str) {
+        self.array = FileVersion::of_replacement(tmp);
+        self.replaced.clear();
+        self.marks.clear();
+        self.retired.clear();
+        self.retired_samples.clear();
+        self.all_retired = false;
+        self.replaced_since.clear();
+    }
+
+    /// Samples in `range`, some of which were valid, are not any more.
+    pub(crate) fn take_away(&mut self, range: Range<i64>, shard_samples: i64) {
+        let length = shard_samples.max(1).cast_unsigned();
+        let first = range.start.max(0).cast_unsigned() / length;
+        let last = (range.end - 1).max(0).cast_unsigned() / length;
+        let mix = |mark: u64, number: i64| {
+            let mixed = (mark ^ number.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            (mixed ^ mixed >> 32).wrapping_add(1)
+        };
+        let change = |mark: u64| mix(mix(mark, range.start), range.end);
+        if last - first >= MOST_LISTED {
+            self.content_of_all = change(self.content_of_all);
+            self.all_retired = true;
+            self.replaced_since.clear();
+            return;
+        }
+        for shard in first..=last {
+            let mark = self.content.entry(shard).or_default();
+            *mark = change(*mark);
+            match self.retired_samples.get_mut(&shard) {
+                Some((start, end)) => {
+                    *start = range.start.min(*start);
+                    *end = range.end.max(*end);
+                }
+                // Of one that was retired already it is not known where.
+                None if !self.retired.contains(&shard) => {
+                    let samples = (range.start, range.end);
+                    self.retired_samples.insert(shard, samples);
+                }
+                None => {}
+            }
+            self.retired.insert(shard);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_shard_is_another_file_with_another_content() {
+        let before = DataVersion::default();
+        let mut after = before.clone();
+        after.replace_shard(3, "new-1");
+        assert_eq!(after.file(3), FileVersion::of_replacement("new-1"));
+        assert_eq!(after.file(2), FileVersion::ORIGINAL);
+        assert!(after.has_content_of(&before, 2) && !after.has_content_of(&before, 3));
+    }
+
+    #[test]
+    fn a_replaced_array_is_other_files_with_the_same_content() {
+        let mut before = DataVersion::default();
+        before.replace_shard(3, "new-1");
+        let mut after = before.clone();
+        after.replace_array("new-2");
+        for shard in [0, 3] {
+            assert_eq!(after.file(shard), FileVersion::of_replacement("new-2"));
+            assert!(after.has_content_of(&before, shard));
+        }
+    }
+
+    #[test]
+    fn samples_taken_away_stay_in_the_file_until_the_shard_is_replaced() {
+        let before = DataVersion::default();
+        let mut after = before.clone();
+        after.take_away(95..205, 100);
+        for shard in 0..4 {
+            assert_eq!(after.file(shard), before.file(shard));
+            let first = shard.cast_signed() * 100;
+            let whole = first..first + 100;
+            assert_eq!(after.is_retired(shard, &whole), shard < 3, "{shard}");
+            assert_eq!(after.has_content_of(&before, shard), shard == 3);
+        }
+        let again = after.clone();
+        after.take_away(95..205, 100);
+        assert!(!after.has_content_of(&again, 1));
+        after.replace_shard(1, "new-1");
+        assert!(after.is_retired(0, &(0..100)) && !after.is_retired(1, &(100..200)));
+    }
+
+    #[test]
+    fn only_samples_that_were_taken_away_are_retired() {
+        let mut version = DataVersion::default();
+        version.take_away(20..30, 100);
+        assert!(!version.is_retired(0, &(0..20)) && !version.is_retired(0, &(30..100)));
+        assert!(version.is_retired(0, &(29..31)));
+        version.take_away(60..70, 100);
+        assert!(version.is_retired(0, &(65..66)) && !version.is_retired(0, &(70..80)));
+        // A stored version does not say where.
+        let stored = postcard::to_allocvec(&version).expect("encoded");
+        let mut loaded: DataVersion = postcard::from_bytes(&stored).expect("decoded");
+        assert!(loaded.is_retired(0, &(0..10)));
+        loaded.take_away(20..30, 100);
+        assert!(loaded.is_retired(0, &(0..10)));
+    }
+
+    #[test]
+    fn an_absurd_range_is_noted_without_a_list() {
+        let mut version = DataVersion::default();
+        version.take_away(0..i64::MAX, 1);
+        assert!(version.is_retired(u64::MAX, &(0..1)));
+        assert!(!version.has_content_of(&DataVersion::default(), 0));
+        // A shard is copied once, not for each block that is written.
+        version.replace_shard(7, "new-0");
+        assert!(!version.is_retired(7, &(7..8)) && version.is_retired(8, &(8..9)));
+        version.take_away(0..i64::MAX, 1);
+        assert!(version.is_retired(7, &(7..8)));
+        version.replace_array("new-1");
+        assert!(!version.is_retired(0, &(0..1)));
+    }
+}

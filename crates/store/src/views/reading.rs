@@ -1,0 +1,161 @@
+//! Rows as an open store shows them: for plots, for decimated levels, and for verification.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Source;
+use super::files::{FOLDER, Files};
+use super::keeper::{Keeper, lock};
+use super::record::Record;
+use super::stored::{StoredSamples, difference};
+use crate::StoreError;
+use crate::backend::Backend;
+use crate::engine::identity::is_of;
+use crate::op::SignalId;
+use crate::state::SignalState;
+
+/// How often a reader reads rows that a writer moves or replaces meanwhile, before it does without them.
+const MOST_ATTEMPTS: usize = 3;
+
+impl Keeper {
+    /// What must describe the stored rows of a signal to other programs, by folder below the signal's. Nothing where no
+    /// rows were ever stored.
+    pub(crate) fn descriptions(
+        &self,
+        backend: &Backend,
+        id: SignalId,
+    ) -> Result<Vec<(PathBuf, serde_json::Value)>, StoreError> {
+        let state = backend.state(id)?;
+        let files = Files::new(
+            Arc::clone(&self.media),
+            &backend.signal_path(id)?,
+            state.meta.dtype,
+        );
+        let record = Record::read(&files)?.unwrap_or_default();
+        let levels = files.descriptions(record.built).into_iter();
+        let below = |(folder, json): (PathBuf, _)| (Path::new(FOLDER).join(folder), json);
+        Ok(levels.map(below).collect())
+    }
+
+    /// Looks for rows that do not say what the samples say; reads all samples if `deep`. `settled`: no
+    /// writer is at work or was killed.
+    pub(crate) fn examine(
+        &self,
+        backend: &Backend,
+        id: SignalId,
+        deep: bool,
+        settled: bool,
+    ) -> Result<Option<String>, StoreError> {
+        self.with_source(backend, id, |source, state| {
+            let files = Files::new(
+                Arc::clone(&self.media),
+                &backend.signal_path(id)?,
+                source.dtype,
+            );
+            let record = Record::read(&files)?.unwrap_or_default();
+            // A reader may know less than a writer that goes on beside it.
+            let is_other = record.of.is_some_and(|of| of.signal != id.0);
+            if is_other || (backend.is_writable() && !record.is_of(state)) {
+                return Ok(Some(
+                    "rows are those of another signal, or of other samples".into(),
+                ));
+            }
+            if settled && let Some(path) = Record::missing(files.media(), files.folder())? {
+                return Ok(Some(format!("{} is missing or no record", path.display())));
+            }
+            if record.built > state.end {
+                let (built, end) = (record.built, state.end);
+                return Ok(Some(format!(
+                    "rows are said to reach to sample {built}, but the signal ends at {end}"
+                )));
+            }
+            let empty = |range: Range<i64>| {
+                state.gaps.missing_within(range.clone()) == range.end - range.start
+            };
+            if let Some(path) = files.missing(source.built, empty)? {
+                return Ok(Some(format!("{} is missing or too short", path.display())));
+            }
+            if !deep || source.built == 0 {
+                return Ok(None);
+            }
+            difference(source)
+        })
+    }
+
+    /// Calls `read` with rows and samples of a signal, both as the open store shows them now.
+    pub(crate) fn with_source<R>(
+        &self,
+        backend: &Backend,
+        id: SignalId,
+        read: impl Fn(&Source<'_>, &SignalState) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        if !backend.is_writable() {
+            return self.with_rows_of_writer(backend, id, read);
+        }
+        let state = backend.state(id)?;
+        let samples = StoredSamples::new(backend, &state)?;
+        let dtype = state.meta.dtype;
+        let entry = self.entry(backend, id)?;
+        let entry = &mut *lock(&entry);
+        entry.files.moved(&backend.signal_path(id)?);
+        if !entry.touched.is_empty() {
+            // Rows are about to show what is not committed and may never be.
+            entry.before_commit(&self.boot)?;
+            entry.renew(backend, &state, &self.boot)?;
+        }
+        let built = match &entry.builder {
+            Some(builder) => builder.built(),
+            None => entry.record.sound(&self.boot),
+        };
+        let built = built.min(state.end);
+        read(
+            &Source {
+                dtype,
+                built,
+                rows: &entry.files,
+                samples: &samples,
+            },
+            &state,
+        )
+    }
+
+    /// As [`with_source`](Self::with_source) for a reader, beside whom a writer may move, replace and remove files.
+    ///
+    /// The rows of a folder that was moved away read as empty, and those of a signal that was moved into its place are not
+    /// the signal's. So what was read counts only if the rows are still there and still believed afterwards.
+    fn with_rows_of_writer<R>(
+        &self,
+        backend: &Backend,
+        id: SignalId,
+        read: impl Fn(&Source<'_>, &SignalState) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let mut attempts = 0;
+        loop {
+            let state = backend.state(id)?;
+            let folder = backend.signal_path(id)?;
+            let dtype = state.meta.dtype;
+            let files = Files::new(Arc::clone(&self.media), &folder, dtype);
+            let reach = || -> Result<i64, StoreError> {
+                Ok(Record::load(&files, &state)?.sound(&self.boot))
+            };
+            // In the end from samples alone, which a reader finds wherever they are.
+            let built = match attempts {
+                MOST_ATTEMPTS => 0,
+                _ => reach()?.min(state.end),
+            };
+            let source = Source {
+                dtype,
+                built,
+                rows: &files,
+                samples: &StoredSamples::new(backend, &state)?,
+            };
+            let result = read(&source, &state);
+            if built == 0 || (is_of(&*self.media, &folder, id) && reach()? >= built) {
+                return result;
+            }
+            attempts += 1;
+            backend.refresh()?;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Verification of stores that a writer left unfinished, or that another one opens meanwhile.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::medium::Medium;
+use isochrony_segment::DType;
+use isochrony_store::{CreateOptions, Mode, Report, Store, VerifyOptions};
+use isochrony_time::Rate;
+
+fn ramp(count: usize) -> Vec<i16> {
+    (0..count).map(|number| (number % 9973) as i16).collect()
+}
+
+/// Copies a store as it is: with its writer at work, that is one whose writer was killed.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let from = entry.unwrap().path();
+        let to = to.join(from.file_name().unwrap());
+        match from.is_dir() {
+            true => copy(&from, &to),
+            false => _ = fs::copy(&from, &to).unwrap(),
+        }
+    }
+}
+
+fn create(path: &Path, medium: &Arc<Medium>, samples: usize) -> Store {
+    let store = Store::open_on(path, Mode::Create, medium.clone()).unwrap();
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    let writer = store.create("x", &options).unwrap();
+    writer.append(&ramp(samples)).unwrap();
+    store.commit(true).unwrap();
+    store
+}
+
+fn verify(path: &Path, medium: &Arc<Medium>) -> Report {
+    let store = Store::open_on(path, Mode::Read, medium.clone()).unwrap();
+    let deep = VerifyOptions {
+        deep: true,
+        ..VerifyOptions::default()
+    };
+    store.verify(&deep).unwrap()
+}
+
+#[test]
+fn what_a_writer_publishes_after_the_log_was_read_is_no_lost_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, killed) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
+    let medium = Arc::new(Medium::new());
+    let store = create(&path, &medium, 500);
+    copy(&path, &killed);
+    drop(store);
+    let writer = Arc::new(Medium::new());
+    let reader = Arc::new(Medium::new());
+    // The file that is compared with the log, after that was read.
+    let path = killed.clone();
+    let opened = Store::open_on(&killed, Mode::Read, reader.clone()).unwrap();
+    reader.before_open("data/zarr.json", move || {
+        let store = Store::open_on(&path, Mode::ReadWrite, writer).unwrap();
+        let signal = store.writer("x").unwrap();
+        signal.append(&ramp(100_000)).unwrap();
+        store.commit(true).unwrap();
+        // Neither closed nor at work any more.
+        std::mem::forget(store);
+    });
+    let report = opened.verify(&VerifyOptions::default()).unwrap();
+    assert_eq!(report.findings, []);
+}
+
+#[test]
+fn a_replacement_that_waits_for_the_next_writer_is_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, killed) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
+    let medium = Arc::new(Medium::new());
+    let store = create(&path, &medium, 200_000);
+    medium.refuse_replacements();
+    store
+        .writer("x")
+        .unwrap()
+        .write(70_000, &[-5i16; 10])
+        .unwrap();
+    // The record is durable, and the file stays in `tmp/`.
+    store.commit(true).unwrap_err();
+    copy(&path, &killed);
+    let medium = Arc::new(Medium::new());
+    assert_eq!(verify(&killed, &medium).findings, []);
+    let tmp = fs::read_dir(killed.join(".isochrony/tmp")).unwrap();
+    let tmp: Vec<_> = tmp.map(|entry| entry.unwrap().path()).collect();
+    let replacement = tmp.iter().find(|path| path.is_file()).unwrap();
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(replacement)
+        .unwrap();
+    file.write_all_at(&[0xAA; 4], 4096 + 2 * 100_000).unwrap();
+    let report = verify(&killed, &medium);
+    let codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
+    assert_eq!(codes, ["flipped_bits"], "{report:#?}");
+}

@@ -1,0 +1,142 @@
+//! Verifying beside a writer at work finds nothing, whatever that does; damage is found all the same.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use isochrony_segment::DType;
+use isochrony_store::{Codec, CreateOptions, Mode, Store, VerifyOptions, verify};
+use isochrony_time::{Rate, civil};
+
+const DEEP: VerifyOptions = VerifyOptions {
+    signals: None,
+    deep: true,
+};
+
+fn options() -> CreateOptions {
+    let mut options = CreateOptions::new(DType::I16, Rate::new(1000, 1).expect("a rate"));
+    options.start = Some(civil::parse("2020-01-01T00:00:00Z").expect("a time"));
+    options
+}
+
+/// Does one thing after the other: whatever changes files under a reader's eyes.
+fn work(store: &Store, round: usize) {
+    let samples: Vec<i16> = (0..3000).map(|i| (i * 7 + round) as i16).collect();
+    let publish = !round.is_multiple_of(3);
+    match round % 6 {
+        0 => {
+            let mut options = options();
+            options.overwrite = true;
+            let writer = store.create("n/over", &options).expect("created");
+            writer.append(&samples).expect("appended");
+        }
+        1 => {
+            let names = ["n/a", "m/b"];
+            let (from, to) = match store.writer(names[0]) {
+                Ok(_) => (names[0], names[1]),
+                Err(_) => (names[1], names[0]),
+            };
+            store.rename(from, to).expect("renamed");
+        }
+        2 => {
+            store.seal("n/sealed", Codec::default()).expect("sealed");
+        }
+        3 => {
+            let unsealed = store.unseal("n/sealed");
+            unsealed.expect("unsealed");
+            let writer = store.writer("n/sealed").expect("the signal");
+            writer.append(&samples).expect("appended");
+        }
+        4 => {
+            let writer = store.writer("n/grows").expect("the signal");
+            let end = writer.append(&samples).expect("appended");
+            let _ = end;
+            writer.append_gap(100).expect("a gap");
+        }
+        _ => {
+            let writer = store.writer("n/grows").expect("the signal");
+            let end = store.signal("n/grows").expect("the signal").end_index();
+            writer.mark_invalid(end / 2..end / 2 + 50).expect("marked");
+            writer
+                .add_event("note", 1..2, &serde_json::Map::new())
+                .expect("noted");
+        }
+    }
+    store.commit(publish).expect("committed");
+    if round.is_multiple_of(7) {
+        store.checkpoint().expect("checkpointed");
+    }
+}
+
+fn store_at(path: &Path) -> Store {
+    let store = Store::open(path, Mode::Create).expect("created");
+    for name in ["n/over", "n/a", "n/sealed", "n/grows"] {
+        let writer = store.create(name, &options()).expect("a signal");
+        writer.append(&[1i16; 100_000]).expect("appended");
+    }
+    store.commit(true).expect("committed");
+    store
+}
+
+#[test]
+fn a_store_that_is_being_written_is_sound() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.iso");
+    let store = store_at(&path);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut round = 0;
+            while !done.load(Ordering::Relaxed) {
+                work(&store, round);
+                round += 1;
+            }
+            round
+        });
+        let began = Instant::now();
+        let mut looks = 0;
+        while began.elapsed() < Duration::from_secs(8) {
+            let report = verify(&path, &DEEP).expect("verified");
+            assert_eq!(report.findings, [], "look {looks}");
+            looks += 1;
+        }
+        done.store(true, Ordering::Relaxed);
+        let rounds = writer.join().expect("wrote");
+        assert!(looks > 3 && rounds > 20, "{looks} looks, {rounds} rounds");
+    });
+    store.close().expect("closed");
+    assert_eq!(verify(&path, &DEEP).expect("verified").findings, []);
+}
+
+#[test]
+fn damage_is_found_beside_a_writer_that_changes_the_signal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.iso");
+    let store = store_at(&path);
+    store.checkpoint().expect("checkpointed");
+    let shard = path.join("n/grows/data/c/0");
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(shard)
+        .expect("opens");
+    std::os::unix::fs::FileExt::write_all_at(&file, &[9; 4], 4096 + 100).expect("written");
+    std::fs::remove_file(path.join("n/a/gaps/zarr.json")).expect("removed");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let writer = store.writer("n/grows").expect("the signal");
+            while !done.load(Ordering::Relaxed) {
+                writer.append(&[1i16; 100]).expect("appended");
+                store.commit(false).expect("committed");
+            }
+        });
+        let report = verify(&path, &DEEP).expect("verified");
+        done.store(true, Ordering::Relaxed);
+        writer.join().expect("wrote");
+        let mut codes: Vec<_> = report.findings.iter().map(|finding| finding.code).collect();
+        codes.sort_unstable();
+        assert!(codes.contains(&"flipped_bits"), "{report:#?}");
+        assert_eq!(codes.len(), 2, "{report:#?}");
+    });
+    store.close().expect("closed");
+}

@@ -1,0 +1,51 @@
+//! Options of an executor.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::serial_order::OrderPolicy;
+
+/// How tasklets are executed.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ExecutorOptions {
+    /// Number of worker threads, 1 to 1024.
+    pub workers: usize,
+    /// Budget: most bytes of scratch in use at once.
+    pub scratch: u64,
+    /// Most bytes of scratch that stay in memory; the rest is written to files. None: a quarter of the memory that is
+    /// available when the execution starts.
+    pub scratch_memory: Option<u64>,
+    /// Which tasklet comes first where dependencies leave a choice.
+    pub order: OrderPolicy,
+    /// Most bytes of inputs that are read ahead of the tasklets that have started; 0 turns read-ahead off.
+    pub prefetch: u64,
+    /// Whether a single worker runs on the calling thread, which then calls `watch` only between tasklets. For tasklets that
+    /// are short or notice by themselves that the execution should end.
+    pub in_caller: bool,
+    /// Whether the other tasklets go on after one has failed.
+    pub keep_going: bool,
+    /// How often finished tasklets are committed and recorded in the journal. A crash costs at most this much work.
+    pub keep_every: Duration,
+    /// The journal of finished tasklets. None: in the store of the first output.
+    pub journal: Option<PathBuf>,
+}
+
+impl Default for ExecutorOptions {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            scratch: 1 << 30,
+            scratch_memory: None,
+            order: OrderPolicy::Disk,
+            prefetch: 32 << 20,
+            in_caller: false,
+            keep_going: true,
+            keep_every: Duration::from_secs(1),
+            journal: None,
+        }
+    }
+}
+
+/// Wraps all that a worker thread does: it must call its argument exactly once.
+pub(crate) type ThreadWrapper = fn(&mut (dyn FnMut() + Send));

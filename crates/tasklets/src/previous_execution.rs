@@ -1,0 +1,120 @@
+//! What a previous execution left behind, as its journal says: finished tasklets, and ranges that it claimed.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::error::TaskletError;
+use crate::journal::{JOURNAL_FOLDER, Journal, JournalRecord};
+use crate::signal_range::merge_ranges;
+
+#[derive(Default)]
+pub(crate) struct PreviousExecution {
+    /// Finished tasklets by name: identity and return value.
+    pub(crate) finished: HashMap<String, (String, Option<String>)>,
+    /// Claimed ranges by signal, sorted and merged.
+    claims: HashMap<String, Vec<Range<i64>>>,
+}
+
+impl PreviousExecution {
+    pub(crate) fn new(records: impl IntoIterator<Item = JournalRecord>) -> Self {
+        let mut previous = Self::default();
+        for record in records {
+            match record {
+                JournalRecord::Claim { signal, start, end } => {
+                    previous.claims.entry(signal).or_default().push(start..end);
+                }
+                JournalRecord::Done {
+                    name,
+                    identity,
+                    value,
+                } => _ = previous.finished.insert(name, (identity, value)),
+            }
+        }
+        for claims in previous.claims.values_mut() {
+            *claims = merge_ranges(std::mem::take(claims));
+        }
+        previous
+    }
+
+    /// Whether the execution claimed all of a range.
+    pub(crate) fn claims(&self, signal: &str, range: &Range<i64>) -> bool {
+        let Some(claims) = self.claims.get(signal) else {
+            return range.is_empty();
+        };
+        let after = claims.partition_point(|claim| claim.start <= range.start);
+        range.is_empty() || after > 0 && claims[after - 1].end >= range.end
+    }
+}
+
+/// Finds another journal in the same folder whose execution claimed a range.
+fn find_claiming_journal(own: &Path, signal: &str, range: &Range<i64>) -> Option<PathBuf> {
+    // Only the folder of a store's journals holds several.
+    let folder = own.parent()?;
+    folder.ends_with(JOURNAL_FOLDER).then_some(())?;
+    let mut journals: Vec<PathBuf> = (std::fs::read_dir(folder).ok()?.flatten())
+        .map(|entry| entry.path())
+        .filter(|path| path != own && path.extension().is_some_and(|end| end == "journal"))
+        .collect();
+    journals.sort_unstable();
+    journals.into_iter().find(|path| {
+        Journal::read(path)
+            .is_ok_and(|records| PreviousExecution::new(records).claims(signal, range))
+    })
+}
+
+/// An output that holds samples which this execution did not write.
+pub(crate) struct OccupiedOutput<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) signal: &'a str,
+    pub(crate) signal_identity: &'a str,
+    pub(crate) range: Range<i64>,
+    /// Index of the first sample that is there.
+    pub(crate) first_sample: i64,
+}
+
+impl OccupiedOutput<'_> {
+    pub(crate) fn error(self, journal: Option<&Path>) -> TaskletError {
+        TaskletError::OutputOccupied {
+            name: self.name.to_owned(),
+            signal: self.signal.to_owned(),
+            start: self.range.start,
+            end: self.range.end,
+            at: self.first_sample,
+            journal: journal
+                .and_then(|own| find_claiming_journal(own, self.signal_identity, &self.range)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_claims_recorded_in_any_order_and_in_parts() {
+        let claim = |start: i64, end: i64| JournalRecord::Claim {
+            signal: "s".into(),
+            start,
+            end,
+        };
+        let previous = PreviousExecution::new([
+            claim(30, 40),
+            claim(0, 5),
+            claim(5, 10),
+            claim(8, 12),
+            claim(1, 3),
+        ]);
+        let claimed: Vec<bool> = (0..50)
+            .map(|at| at < 12 || (30..40).contains(&at))
+            .collect();
+        for start in 0..50usize {
+            for end in start..50 {
+                let expected = claimed[start..end].iter().all(|claimed| *claimed);
+                let range = start as i64..end as i64;
+                assert_eq!(previous.claims("s", &range), expected, "{range:?}");
+                assert_eq!(previous.claims("t", &range), start == end);
+            }
+        }
+    }
+}

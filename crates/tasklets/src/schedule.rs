@@ -1,0 +1,376 @@
+//! The schedule of an execution: which tasklets run, in which order and why, and which are kept from a previous execution.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use isochrony_store::Positions;
+
+use crate::catalog::SignalCatalog;
+use crate::error::TaskletError;
+use crate::graph::DependencyGraph;
+use crate::journal::{JOURNAL_FOLDER, Journal, JournalRecord, LockedJournal};
+use crate::options::ExecutorOptions;
+use crate::previous_execution::{OccupiedOutput, PreviousExecution};
+use crate::serial_order::{OrderPolicy, OrderReason, SerialOrder};
+use crate::signal_range::merge_ranges;
+use crate::tasklet::Tasklet;
+
+/// Below this number of input bytes disk positions are not looked up: reading takes no time, wherever the inputs lie.
+const MIN_BYTES_FOR_DISK_POSITIONS: u64 = 64 << 20;
+
+pub(crate) struct Schedule {
+    pub(crate) catalog: SignalCatalog,
+    pub(crate) graph: Arc<DependencyGraph>,
+    pub(crate) serial: Arc<SerialOrder>,
+    /// Of each tasklet its inputs, outputs and function as text, to recognise it in a journal. Empty without a journal.
+    pub(crate) identities: Vec<String>,
+    /// Return values of kept tasklets, as JSON.
+    pub(crate) kept_values: HashMap<usize, String>,
+    /// Notes for the report on what was kept.
+    pub(crate) notes: Vec<String>,
+    /// Outputs that a previous execution wrote at least in part and did not record as finished: tasklet and output.
+    pub(crate) unfinished_outputs: Vec<(usize, usize)>,
+    pub(crate) journal: Option<PathBuf>,
+    previous: PreviousExecution,
+    /// Whether the file system gave the disk positions of the primary inputs.
+    has_disk_positions: bool,
+}
+
+impl Schedule {
+    /// What an execution would do now. Another execution may change that, since the journal is not locked.
+    pub(crate) fn preview(
+        tasklets: &[Tasklet],
+        options: &ExecutorOptions,
+        resume: bool,
+    ) -> Result<Self, TaskletError> {
+        let (catalog, graph) = catalog_and_graph(tasklets)?;
+        let journal = journal_path(options, &catalog);
+        let records = match &journal {
+            Some(path) if resume => Journal::read(path)?,
+            _ => Vec::new(),
+        };
+        Self::new(
+            tasklets,
+            options,
+            resume,
+            (catalog, graph),
+            journal,
+            records,
+        )
+    }
+
+    /// What an execution will do. Locks the journal before it reads anything that the schedule depends on.
+    pub(crate) fn with_locked_journal(
+        tasklets: &[Tasklet],
+        options: &ExecutorOptions,
+        resume: bool,
+    ) -> Result<(Self, Option<LockedJournal>), TaskletError> {
+        let (catalog, graph) = catalog_and_graph(tasklets)?;
+        let Some(path) = journal_path(options, &catalog) else {
+            let no_records = Vec::new();
+            let schedule = Self::new(
+                tasklets,
+                options,
+                resume,
+                (catalog, graph),
+                None,
+                no_records,
+            )?;
+            return Ok((schedule, None));
+        };
+        let mut journal = LockedJournal::new(&path, options.journal.is_none())?;
+        // Again: an execution that held the lock until now may have changed the signals since.
+        let (catalog, graph) = catalog_and_graph(tasklets)?;
+        let records = if resume {
+            journal.take_records()
+        } else {
+            Vec::new()
+        };
+        let schedule = Self::new(
+            tasklets,
+            options,
+            resume,
+            (catalog, graph),
+            Some(path),
+            records,
+        )?;
+        Ok((schedule, Some(journal)))
+    }
+
+    fn new(
+        tasklets: &[Tasklet],
+        options: &ExecutorOptions,
+        resume: bool,
+        (catalog, mut graph): (SignalCatalog, DependencyGraph),
+        journal: Option<PathBuf>,
+        records: Vec<JournalRecord>,
+    ) -> Result<Self, TaskletError> {
+        if resume && journal.is_none() {
+            return Err(TaskletError::Option {
+                option: "resume",
+                got: "True".into(),
+                legal: "a journal= too: no tasklet writes to a store that could keep one",
+            });
+        }
+        let previous = PreviousExecution::new(records);
+        let identities: Vec<String> = (tasklets.iter().enumerate())
+            .filter(|_| journal.is_some())
+            .map(|(at, tasklet)| catalog.identity(at, tasklet))
+            .collect();
+        let mut notes = Vec::new();
+        let kept = find_kept(&graph, &catalog, &identities, &previous, &mut notes);
+        let unfinished_outputs =
+            find_unfinished_outputs(&catalog, &kept, &previous, journal.as_deref())?;
+        let has_disk_positions =
+            options.order == OrderPolicy::Disk && look_up_disk_positions(&catalog, &mut graph);
+        let serial = SerialOrder::new(&graph, &kept, options.order, options.scratch)?;
+        let kept_tasklets = (0..graph.len()).filter(|at| kept[*at]);
+        let kept_values = kept_tasklets.filter_map(|at| {
+            let (_, value) = previous.finished.get(&graph.names[at])?;
+            Some((at, value.clone()?))
+        });
+        Ok(Self {
+            kept_values: kept_values.collect(),
+            catalog,
+            graph: Arc::new(graph),
+            serial: Arc::new(serial),
+            identities,
+            notes,
+            unfinished_outputs,
+            journal,
+            previous,
+            has_disk_positions,
+        })
+    }
+
+    /// Ranges of stored signals that the execution writes, merged, except those that the journal claims already.
+    pub(crate) fn new_claims(&self) -> Vec<(String, Range<i64>)> {
+        let signals = &self.catalog.signals;
+        let mut written: Vec<Vec<Range<i64>>> = vec![Vec::new(); signals.len()];
+        for output in self.catalog.specs.iter().flat_map(|spec| &spec.outputs) {
+            written[output.signal].push(output.range.clone());
+        }
+        let stored = signals.iter().zip(written);
+        let stored = stored.filter(|(signal, _)| !signal.is_scratch);
+        let claims = stored.flat_map(|(signal, ranges)| {
+            let ranges = merge_ranges(ranges).into_iter();
+            ranges.map(|range| (signal.identity.clone(), range))
+        });
+        claims
+            .filter(|(signal, range)| !self.previous.claims(signal, range))
+            .collect()
+    }
+
+    /// Says why a tasklet has its step in the serial order.
+    pub(crate) fn reason_text(&self, at: usize, policy: OrderPolicy) -> String {
+        match self.serial.reason[at] {
+            OrderReason::NeededBy(other) => format!("needed by {:?}", self.graph.names[other]),
+            OrderReason::FreesScratch(other) => {
+                format!("frees scratch of {:?}", self.graph.names[other])
+            }
+            OrderReason::ByPolicy if policy == OrderPolicy::Given => "as given".into(),
+            OrderReason::ByPolicy => match self.catalog.specs[at].inputs.first() {
+                Some(input) => format!("by place of {}", self.catalog.range_text(&input.extent)),
+                None => "reads nothing".into(),
+            },
+        }
+    }
+
+    /// Renders the order and its reasons for [`Executor::explain`](crate::Executor::explain).
+    pub(crate) fn explain(&self, tasklets: &[Tasklet], options: &ExecutorOptions) -> String {
+        const MAX_TASKLETS_SHOWN: usize = 40;
+        let (peak_scratch, _) = self.serial.peak_scratch();
+        let policy = match options.order {
+            OrderPolicy::Disk if self.has_disk_positions => {
+                "place of the primary input on the disk, as the file system tells it"
+            }
+            OrderPolicy::Disk => "place of the primary input on the disk",
+            OrderPolicy::Given => "the order in which they were added",
+        };
+        let mut text = format!(
+            "{} of {} tasklets on {} worker(s), by {policy}\nscratch: {peak_scratch} bytes at least, {} at most\n",
+            self.serial.tasklets.len(),
+            self.graph.len(),
+            options.workers,
+            options.scratch,
+        );
+        for note in &self.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        let steps = self.serial.tasklets.iter().enumerate();
+        for (step, at) in steps.take(MAX_TASKLETS_SHOWN) {
+            let spec = &self.catalog.specs[*at];
+            let inputs = spec.inputs.iter().map(|input| &input.extent);
+            let inputs: Vec<String> = inputs
+                .map(|extent| self.catalog.range_text(extent))
+                .collect();
+            let outputs = spec.outputs.iter();
+            let outputs: Vec<String> = outputs
+                .map(|extent| self.catalog.range_text(extent))
+                .collect();
+            let (name, function) = (&spec.name, &tasklets[*at].function_name);
+            let _ = writeln!(
+                text,
+                "{:4} {name}: {function}({}) -> {}; {}",
+                step + 1,
+                inputs.join(", "),
+                outputs.join(", "),
+                self.reason_text(*at, options.order)
+            );
+        }
+        let more = (self.serial.tasklets.len()).saturating_sub(MAX_TASKLETS_SHOWN);
+        if more > 0 {
+            let _ = writeln!(text, "     and {more} more");
+        }
+        text
+    }
+}
+
+fn catalog_and_graph(
+    tasklets: &[Tasklet],
+) -> Result<(SignalCatalog, DependencyGraph), TaskletError> {
+    let catalog = SignalCatalog::new(tasklets)?;
+    let graph = DependencyGraph::new(&catalog.signal_specs, &catalog.specs)?;
+    Ok((catalog, graph))
+}
+
+/// Asks the file system for the disk positions of the primary inputs, if there is much to read. Returns whether it gave all.
+fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
+    let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
+    let bytes = primary.map(|extent| catalog.extent_bytes(extent));
+    if bytes.fold(0, u64::saturating_add) < MIN_BYTES_FOR_DISK_POSITIONS {
+        return false;
+    }
+    let mut positions: HashMap<usize, Positions> = HashMap::new();
+    graph.use_disk_positions(|signal, start| {
+        let positions = positions
+            .entry(signal)
+            .or_insert_with(|| catalog.signals[signal].signal.positions());
+        let (device, byte) = positions.of(start)?;
+        Some((
+            usize::try_from(device).ok()?.checked_add(1)?,
+            i64::try_from(byte).ok()?,
+        ))
+    })
+}
+
+/// The journal that the options name, else one in the first store that is written; None if no store is.
+fn journal_path(options: &ExecutorOptions, catalog: &SignalCatalog) -> Option<PathBuf> {
+    if options.journal.is_some() {
+        return options.journal.clone();
+    }
+    let stores = catalog.written_stores.iter();
+    let mut stores: Vec<&Path> = stores.map(|store| store.path()).collect();
+    stores.sort_unstable();
+    let signals = catalog.signals.iter();
+    let written: Vec<&str> = signals
+        .filter(|signal| signal.is_written && !signal.is_scratch)
+        .map(|signal| signal.identity.as_str())
+        .collect();
+    // One journal for each set of written signals, so that an execution does not empty the journal of a different one.
+    let checksum = crc32c::crc32c(written.join("\n").as_bytes());
+    let name = format!("{checksum:08x}.journal");
+    Some(stores.first()?.join(JOURNAL_FOLDER).join(name))
+}
+
+/// Finds the tasklets that a previous execution finished and that need not run again. A tasklet runs again if it changed, if
+/// it depends on one that runs again, or if it writes scratch for one that runs again, since scratch does not last.
+fn find_kept(
+    graph: &DependencyGraph,
+    catalog: &SignalCatalog,
+    identities: &[String],
+    previous: &PreviousExecution,
+    notes: &mut Vec<String>,
+) -> Vec<bool> {
+    let mut kept = vec![false; graph.len()];
+    let mut changed = Vec::new();
+    // Dependencies first (Kahn's algorithm); the list of ready tasklets is at the same time the topological order.
+    let mut unmet: Vec<usize> = graph.dependencies.iter().map(Vec::len).collect();
+    let mut ready: Vec<usize> = (0..graph.len()).filter(|at| unmet[*at] == 0).collect();
+    let mut next = 0;
+    while let Some(at) = ready.get(next).copied() {
+        next += 1;
+        if let Some((identity, _)) = previous.finished.get(&graph.names[at]) {
+            let is_same = *identity == identities[at];
+            if !is_same {
+                changed.push(graph.names[at].as_str());
+            }
+            let mut dependencies = graph.dependencies[at].iter();
+            kept[at] = is_same
+                && catalog.has_all_outputs(at)
+                && dependencies.all(|dependency| kept[*dependency]);
+        }
+        for dependent in &graph.dependents[at] {
+            unmet[*dependent] -= 1;
+            if unmet[*dependent] == 0 {
+                ready.push(*dependent);
+            }
+        }
+    }
+    for at in ready.into_iter().rev() {
+        let mut readers = graph.scratch_readers[at].iter();
+        if readers.any(|reader| !kept[*reader]) {
+            kept[at] = false;
+        }
+    }
+    let count = kept.iter().filter(|kept| **kept).count();
+    if !previous.finished.is_empty() {
+        notes.push(format!(
+            "{count} of {} tasklets are kept from an earlier run",
+            graph.len()
+        ));
+    }
+    if let Some(first) = changed.first() {
+        let more = match changed.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        notes.push(format!(
+            "tasklet {first:?}{more} changed since (inputs, outputs or function) and is run again, with what needs it"
+        ));
+    }
+    kept
+}
+
+/// Finds outputs of tasklets that will run which already hold samples of a previous execution: tasklet and output.
+///
+/// # Errors
+/// [`TaskletError::OutputOccupied`]: the samples lie outside of what the previous execution claimed.
+fn find_unfinished_outputs(
+    catalog: &SignalCatalog,
+    kept: &[bool],
+    previous: &PreviousExecution,
+    journal: Option<&Path>,
+) -> Result<Vec<(usize, usize)>, TaskletError> {
+    let mut unfinished = Vec::new();
+    let specs = catalog.specs.iter().enumerate();
+    for (at, spec) in specs.filter(|(at, _)| !kept[*at]) {
+        for (number, output) in spec.outputs.iter().enumerate() {
+            let entry = &catalog.signals[output.signal];
+            let gaps = entry.signal.gaps();
+            let (start, end) = (output.range.start, output.range.end);
+            if gaps.missing_within(start..end) == end - start {
+                continue;
+            }
+            if entry.is_scratch || !previous.claims(&entry.identity, &output.range) {
+                let first_sample = match gaps.first_within(start..end) {
+                    Some(gap) if gap.start <= start => gap.end(),
+                    _ => start,
+                };
+                let occupied = OccupiedOutput {
+                    name: &spec.name,
+                    signal: &catalog.signal_specs[output.signal].name,
+                    signal_identity: &entry.identity,
+                    range: start..end,
+                    first_sample,
+                };
+                return Err(occupied.error(journal));
+            }
+            unfinished.push((at, number));
+        }
+    }
+    Ok(unfinished)
+}

@@ -1,0 +1,105 @@
+//! A segment tree over integers: adds to a range and finds the maximum of a range, each in logarithmic time.
+//!
+//! The scheduler keeps in it the scratch in use at each step of the serial order, to decide which tasklet may start early.
+
+use std::ops::Range;
+
+/// A complete binary tree; the children of node `n` are `2 * n` and `2 * n + 1`, and the leaves begin at `leaves`.
+#[derive(Debug, Clone)]
+pub(crate) struct SegmentTree {
+    /// Number of leaves, a power of two.
+    leaves: usize,
+    /// Maximum below each node, including what was added at the node, but not what was added above it.
+    max: Vec<i128>,
+    /// Added to all leaves below each node and not handed down to its children.
+    added: Vec<i128>,
+}
+
+impl SegmentTree {
+    pub(crate) fn new(values: &[u64]) -> Self {
+        let leaves = values.len().next_power_of_two();
+        let mut max = vec![0; 2 * leaves];
+        for (at, value) in values.iter().enumerate() {
+            max[leaves + at] = i128::from(*value);
+        }
+        for node in (1..leaves).rev() {
+            max[node] = max[2 * node].max(max[2 * node + 1]);
+        }
+        Self {
+            leaves,
+            added: vec![0; 2 * leaves],
+            max,
+        }
+    }
+
+    /// Adds `amount` to each value of a range.
+    pub(crate) fn add(&mut self, range: Range<usize>, amount: i128) {
+        if !range.is_empty() && amount != 0 {
+            self.add_below(1, 0..self.leaves, &range, amount);
+        }
+    }
+
+    /// The maximum of a range; 0 if the range is empty.
+    pub(crate) fn max(&self, range: Range<usize>) -> i128 {
+        self.max_below(1, 0..self.leaves, &range)
+    }
+
+    /// `own` is the range of leaves below `node`.
+    fn add_below(&mut self, node: usize, own: Range<usize>, range: &Range<usize>, amount: i128) {
+        if range.end <= own.start || own.end <= range.start {
+            return;
+        }
+        if range.start <= own.start && own.end <= range.end {
+            self.max[node] += amount;
+            self.added[node] += amount;
+            return;
+        }
+        let middle = own.start.midpoint(own.end);
+        self.add_below(2 * node, own.start..middle, range, amount);
+        self.add_below(2 * node + 1, middle..own.end, range, amount);
+        self.max[node] = self.max[2 * node].max(self.max[2 * node + 1]) + self.added[node];
+    }
+
+    fn max_below(&self, node: usize, own: Range<usize>, range: &Range<usize>) -> i128 {
+        if range.end <= own.start || own.end <= range.start || range.is_empty() {
+            return 0;
+        }
+        if range.start <= own.start && own.end <= range.end {
+            return self.max[node];
+        }
+        let middle = own.start.midpoint(own.end);
+        let left = self.max_below(2 * node, own.start..middle, range);
+        let right = self.max_below(2 * node + 1, middle..own.end, range);
+        left.max(right) + self.added[node]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn agrees_with_a_list(
+            values in prop::collection::vec(0u64..100, 1..40),
+            additions in prop::collection::vec((0usize..40, 0usize..40, 0i128..50), 0..40),
+        ) {
+            let mut tree = SegmentTree::new(&values);
+            let mut list: Vec<i128> = values.iter().map(|value| i128::from(*value)).collect();
+            for (a, b, amount) in additions {
+                let (a, b) = (a.min(list.len()), b.min(list.len()));
+                let range = a.min(b)..a.max(b);
+                tree.add(range.clone(), amount);
+                list[range].iter_mut().for_each(|value| *value += amount);
+                for from in 0..list.len() {
+                    let expected = list[from..].iter().copied().max().unwrap_or(0);
+                    prop_assert_eq!(tree.max(from..list.len()), expected);
+                    prop_assert_eq!(tree.max(from..from + 1), list[from]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The serial order: the order in which one worker would execute the tasklets, with the scratch in use at each step.
+//!
+//! Executions with several workers relax this order and never need more scratch than the budget, because the scheduler checks
+//! each early start against it. The order is found in two passes:
+//!
+//! 1. Take tasklets by the disk position of their primary input. After each tasklet that writes scratch, take the readers of
+//!    that scratch at once, and before them whatever else they depend on. Scratch is then in use for a short time only.
+//! 2. Interleave groups that share no scratch, as many as half of the budget holds. The disk is then read in longer ranges of
+//!    one signal, and the next groups can start while these release their scratch.
+//!
+//! ```text
+//!  pass 1:   fft a0, fft b0, add 0   |   fft a1, fft b1, add 1        (| separates groups)
+//!  pass 2:   fft a0, fft a1, fft b0, fft b1, add 0, add 1
+//! ```
+
+use crate::error::TaskletError;
+use crate::graph::DependencyGraph;
+
+/// Most scratch of groups that are interleaved. Ranges are long enough for any disk by then. With more scratch, the first
+/// results would come later, and scratch would be evicted from the page cache before it is read.
+const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
+
+/// Which tasklet is taken first where dependencies leave a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OrderPolicy {
+    /// The tasklet whose primary input comes first on the disk.
+    #[default]
+    Disk,
+    /// The tasklet that was added first.
+    Given,
+}
+
+/// Why a tasklet has its step in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderReason {
+    /// The policy put it there: its disk position, or the order in which tasklets were added.
+    ByPolicy,
+    /// The given tasklet depends on it.
+    NeededBy(usize),
+    /// It reads scratch of the given tasklet, which can be released afterwards.
+    FreesScratch(usize),
+}
+
+/// The order in which one worker would execute the tasklets. A *step* is a position in it.
+#[derive(Debug, Clone)]
+pub struct SerialOrder {
+    /// The tasklet of each step.
+    pub tasklets: Vec<usize>,
+    /// The step of each tasklet; `usize::MAX` if it is not executed.
+    pub step: Vec<usize>,
+    /// Why each tasklet has its step.
+    pub reason: Vec<OrderReason>,
+    /// Bytes of scratch in use at each step.
+    pub scratch_in_use: Vec<u64>,
+    /// Of each tasklet the last step that reads its scratch, or its own step.
+    pub release_step: Vec<usize>,
+}
+
+impl SerialOrder {
+    /// Orders the tasklets that are not `kept` from a previous execution.
+    ///
+    /// # Errors
+    /// [`TaskletError::ScratchTooSmall`].
+    pub fn new(
+        graph: &DependencyGraph,
+        kept: &[bool],
+        policy: OrderPolicy,
+        budget: u64,
+    ) -> Result<Self, TaskletError> {
+        let mut builder = OrderBuilder::new(graph, kept, policy);
+        builder.place_all();
+        let OrderBuilder {
+            tasklets,
+            group_starts,
+            reason,
+            keys,
+            ..
+        } = builder;
+        let max_scratch = (budget / 2).min(MAX_INTERLEAVED_SCRATCH);
+        if policy == OrderPolicy::Disk
+            && let Some(tasklets) =
+                interleave_groups(graph, &tasklets, &group_starts, &keys, max_scratch)
+        {
+            let interleaved = Self::with_steps(graph, tasklets, reason.clone());
+            if interleaved.peak_scratch().0 <= budget {
+                return Ok(interleaved);
+            }
+        }
+        let order = Self::with_steps(graph, tasklets, reason);
+        let (needed, step) = order.peak_scratch();
+        if needed > budget {
+            return Err(TaskletError::ScratchTooSmall {
+                budget,
+                needed,
+                name: graph.names[order.tasklets[step]].clone(),
+                order: match policy {
+                    OrderPolicy::Disk => "",
+                    OrderPolicy::Given => {
+                        " in the given order (that by disk position frees scratch early)"
+                    }
+                },
+            });
+        }
+        Ok(order)
+    }
+
+    fn with_steps(graph: &DependencyGraph, tasklets: Vec<usize>, reason: Vec<OrderReason>) -> Self {
+        let mut step = vec![usize::MAX; graph.len()];
+        for (at, tasklet) in tasklets.iter().enumerate() {
+            step[*tasklet] = at;
+        }
+        let mut release_step = step.clone();
+        let mut released_at = vec![0u64; tasklets.len() + 1];
+        for tasklet in &tasklets {
+            let readers = graph.scratch_readers[*tasklet].iter();
+            let last_read = readers
+                .map(|reader| step[*reader])
+                .filter(|step| *step != usize::MAX)
+                .max();
+            release_step[*tasklet] = last_read.unwrap_or(0).max(step[*tasklet]);
+            released_at[release_step[*tasklet] + 1] += graph.scratch_bytes[*tasklet];
+        }
+        let mut scratch_in_use = vec![0u64; tasklets.len()];
+        let mut bytes = 0;
+        for (at, tasklet) in tasklets.iter().enumerate() {
+            bytes = bytes + graph.scratch_bytes[*tasklet] - released_at[at];
+            scratch_in_use[at] = bytes;
+        }
+        Self {
+            tasklets,
+            step,
+            reason,
+            scratch_in_use,
+            release_step,
+        }
+    }
+
+    /// The largest number of bytes of scratch in use, and the first step at which it is reached.
+    #[must_use]
+    pub fn peak_scratch(&self) -> (u64, usize) {
+        let mut peak = (0, 0);
+        for (step, bytes) in self.scratch_in_use.iter().enumerate() {
+            if *bytes > peak.0 {
+                peak = (*bytes, step);
+            }
+        }
+        peak
+    }
+}
+
+/// What tasklets are sorted by: signal or device, index or byte, number.
+type SortKey = (usize, i64, usize);
+
+/// Builds the order of the first pass.
+struct OrderBuilder<'a> {
+    graph: &'a DependencyGraph,
+    policy: OrderPolicy,
+    keys: Vec<SortKey>,
+    /// Entered by the depth-first search, or kept.
+    entered: Vec<bool>,
+    /// In the order, or kept.
+    placed: Vec<bool>,
+    tasklets: Vec<usize>,
+    /// Steps at which groups start. Groups share no scratch.
+    group_starts: Vec<usize>,
+    reason: Vec<OrderReason>,
+}
+
+/// An entry of the stack of the depth-first search.
+enum DfsEvent {
+    /// Visit a tasklet, and its dependencies before it.
+    Enter(usize, OrderReason),
+    /// Append the tasklet to the order: its dependencies have been visited.
+    Exit(usize),
+}
+
+impl<'a> OrderBuilder<'a> {
+    fn new(graph: &'a DependencyGraph, kept: &[bool], policy: OrderPolicy) -> Self {
+        let key = |at: usize| match (policy, graph.disk_position[at]) {
+            (OrderPolicy::Given, _) => (0, 0, at),
+            // A tasklet that reads nothing produces input for others, so it comes first.
+            (OrderPolicy::Disk, None) => (0, 0, at),
+            (OrderPolicy::Disk, Some((signal, start))) => (signal + 1, start, at),
+        };
+        Self {
+            keys: (0..graph.len()).map(key).collect(),
+            entered: kept.to_vec(),
+            placed: kept.to_vec(),
+            tasklets: Vec::new(),
+            group_starts: Vec::new(),
+            reason: vec![OrderReason::ByPolicy; graph.len()],
+            graph,
+            policy,
+        }
+    }
+
+    fn place_all(&mut self) {
+        let mut roots: Vec<usize> = (0..self.graph.len())
+            .filter(|at| !self.entered[*at])
+            .collect();
+        roots.sort_by_key(|at| self.keys[*at]);
+        // A tasklet that reads only scratch has no disk position: it follows what writes that scratch.
+        let reads_only_scratch = |at: &usize| {
+            self.policy == OrderPolicy::Disk
+                && self.graph.disk_position[*at].is_none()
+                && !self.graph.dependencies[*at].is_empty()
+        };
+        let (later, first): (Vec<usize>, Vec<usize>) =
+            roots.iter().partition(|at| reads_only_scratch(at));
+        for root in first.into_iter().chain(later) {
+            if !self.entered[root] {
+                self.group_starts.push(self.tasklets.len());
+                self.place_group(root);
+            }
+        }
+    }
+
+    /// Places a tasklet, before it its dependencies, and after it the readers of its scratch. Uses an explicit stack, since
+    /// chains of tasklets may be long.
+    fn place_group(&mut self, root: usize) {
+        let mut stack = vec![DfsEvent::Enter(root, OrderReason::ByPolicy)];
+        while let Some(event) = stack.pop() {
+            match event {
+                DfsEvent::Enter(at, reason) => {
+                    if std::mem::replace(&mut self.entered[at], true) {
+                        continue;
+                    }
+                    self.reason[at] = reason;
+                    stack.push(DfsEvent::Exit(at));
+                    let dependencies = &self.graph.dependencies[at];
+                    self.push(&mut stack, dependencies, OrderReason::NeededBy(at));
+                }
+                // A reader of scratch may depend on a tasklet that is further down the stack. It is visited again later.
+                DfsEvent::Exit(at) if !self.dependencies_are_placed(at) => {
+                    self.entered[at] = false;
+                }
+                DfsEvent::Exit(at) => {
+                    self.placed[at] = true;
+                    self.tasklets.push(at);
+                    if self.policy == OrderPolicy::Disk {
+                        let readers = &self.graph.scratch_readers[at];
+                        self.push(&mut stack, readers, OrderReason::FreesScratch(at));
+                    }
+                }
+            }
+        }
+    }
+
+    fn dependencies_are_placed(&self, at: usize) -> bool {
+        let mut dependencies = self.graph.dependencies[at].iter();
+        dependencies.all(|dependency| self.placed[*dependency])
+    }
+
+    /// Pushes tasklets so that the first by sort key is popped first.
+    fn push(&self, stack: &mut Vec<DfsEvent>, list: &[usize], reason: OrderReason) {
+        let unvisited = list.iter().copied().filter(|at| !self.entered[*at]);
+        let mut unvisited: Vec<usize> = unvisited.collect();
+        unvisited.sort_by_key(|at| std::cmp::Reverse(self.keys[*at]));
+        stack.extend(unvisited.into_iter().map(|at| DfsEvent::Enter(at, reason)));
+    }
+}
+
+/// The second pass: interleaves neighbouring groups, as many as `max_scratch` bytes hold. None if no two groups fit.
+fn interleave_groups(
+    graph: &DependencyGraph,
+    tasklets: &[usize],
+    group_starts: &[usize],
+    keys: &[SortKey],
+    max_scratch: u64,
+) -> Option<Vec<usize>> {
+    let last_end = [tasklets.len()];
+    let ends = group_starts.iter().skip(1).chain(&last_end);
+    let groups: Vec<&[usize]> = group_starts
+        .iter()
+        .zip(ends)
+        .map(|(start, end)| &tasklets[*start..*end])
+        .collect();
+    let scratch_of =
+        |group: &[usize]| -> u64 { group.iter().map(|at| graph.scratch_bytes[*at]).sum() };
+    let mut order = Vec::with_capacity(tasklets.len());
+    // Length of the longest chain of dependencies before each tasklet: tasklets of one level can be reordered freely.
+    let mut level = vec![0usize; graph.len()];
+    let mut is_interleaved = false;
+    let mut next = 0;
+    while next < groups.len() {
+        let mut merged = groups[next].to_vec();
+        let mut bytes = scratch_of(groups[next]);
+        next += 1;
+        // A group without scratch keeps its place.
+        while bytes > 0 && next < groups.len() && scratch_of(groups[next]) > 0 {
+            let more = scratch_of(groups[next]);
+            if bytes + more > max_scratch {
+                break;
+            }
+            merged.extend_from_slice(groups[next]);
+            (bytes, next, is_interleaved) = (bytes + more, next + 1, true);
+        }
+        for tasklet in &merged {
+            let dependencies = graph.dependencies[*tasklet].iter();
+            let longest = dependencies.map(|dependency| level[*dependency] + 1).max();
+            level[*tasklet] = longest.unwrap_or(0);
+        }
+        merged.sort_by_key(|tasklet| (level[*tasklet], keys[*tasklet]));
+        order.extend(merged);
+    }
+    is_interleaved.then_some(order)
+}

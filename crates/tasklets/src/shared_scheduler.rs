@@ -1,0 +1,108 @@
+//! Thread-safe wrapper around [`TaskletScheduler`]: one mutex, and a condition variable signalled whenever a tasklet finishes.
+//!
+//! ```text
+//!  worker 0 ── wait_for_tasklet ──┐            ┌── Run(t): runs t without the lock, then finish(t)
+//!  worker 1 ── wait_for_tasklet ──┼── mutex ───┼── Wait: sleeps on `progressed`
+//!  worker 2 ── wait_for_tasklet ──┘            └── Finished: the worker returns
+//!
+//!  finish(t), stop() ── change the state, release the lock, wake all sleepers
+//! ```
+//!
+//! A tasklet can only become startable because another one finishes, and a worker can only be told to return because one
+//! finishes or the execution stops. So only these two wake sleepers. `tests/loom_scheduler.rs` compiles this file with loom's
+//! locks and checks every interleaving of a few threads.
+
+use crate::scheduler::{Assignment, TaskletScheduler};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What the mutex protects.
+pub(crate) struct SharedState<T> {
+    pub(crate) scheduler: TaskletScheduler,
+    /// Workers that sleep until a tasklet finishes. While it is 0 nobody is notified: that costs more than the rest of
+    /// `finish`.
+    sleeping_workers: usize,
+    /// The owner's own data, protected by the same mutex.
+    pub(crate) extra: T,
+}
+
+/// A scheduler that threads share.
+pub(crate) struct SharedScheduler<T> {
+    state: Mutex<SharedState<T>>,
+    /// A tasklet finished, or the execution stopped.
+    progressed: Condvar,
+}
+
+impl<T> SharedScheduler<T> {
+    pub(crate) fn new(scheduler: TaskletScheduler, extra: T) -> Self {
+        Self {
+            state: Mutex::new(SharedState {
+                scheduler,
+                sleeping_workers: 0,
+                extra,
+            }),
+            progressed: Condvar::new(),
+        }
+    }
+
+    /// Ignores poisoning: the thread scope reports a panic that happened with the lock held, and ends with it.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SharedState<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks until a tasklet may start and gives it; None if nothing is left to do. Calls `on_start` with the lock held.
+    pub(crate) fn wait_for_tasklet(
+        &self,
+        on_start: impl FnOnce(&mut SharedState<T>, usize),
+    ) -> Option<usize> {
+        let mut state = self.lock();
+        loop {
+            match state.scheduler.assign() {
+                Assignment::Run(tasklet) => {
+                    on_start(&mut state, tasklet);
+                    return Some(tasklet);
+                }
+                Assignment::Wait => {
+                    state.sleeping_workers += 1;
+                    state = (self.progressed.wait(state)).unwrap_or_else(PoisonError::into_inner);
+                    state.sleeping_workers -= 1;
+                }
+                Assignment::Finished => return None,
+            }
+        }
+    }
+
+    /// Marks a tasklet as done, or as failed if `succeeded` is false. Calls `on_finish` with the lock held and the tasklets
+    /// whose scratch no other tasklet needs: they must release it before another tasklet starts to write scratch.
+    pub(crate) fn finish(
+        &self,
+        tasklet: usize,
+        succeeded: bool,
+        on_finish: impl FnOnce(&mut SharedState<T>, Vec<usize>),
+    ) {
+        let mut state = self.lock();
+        let released = if succeeded {
+            state.scheduler.complete(tasklet)
+        } else {
+            state.scheduler.fail(tasklet)
+        };
+        on_finish(&mut state, released);
+        self.wake_workers(state);
+    }
+
+    /// Lets no further tasklet start. Calls `on_stop` with the lock held.
+    pub(crate) fn stop(&self, on_stop: impl FnOnce(&mut SharedState<T>)) {
+        let mut state = self.lock();
+        state.scheduler.stop();
+        on_stop(&mut state);
+        self.wake_workers(state);
+    }
+
+    /// Releases the lock before it wakes the workers that need it.
+    fn wake_workers(&self, state: MutexGuard<'_, SharedState<T>>) {
+        let sleeping = state.sleeping_workers;
+        drop(state);
+        if sleeping > 0 {
+            self.progressed.notify_all();
+        }
+    }
+}

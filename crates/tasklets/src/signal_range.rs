@@ -1,0 +1,122 @@
+//! A range of a signal, and the handle through which an execution reads or writes it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use isochrony_segment::DType;
+use isochrony_store::{Scratch, Signal, SignalWriter, Store, StoreError};
+
+use crate::shared_signal::SharedSignal;
+
+/// A range of a signal that a tasklet reads or writes.
+#[derive(Clone)]
+pub struct SignalRange {
+    pub(crate) handle: SignalHandle,
+    pub(crate) range: Range<i64>,
+    /// Type of the samples, once it is known.
+    pub(crate) dtype: Option<DType>,
+}
+
+/// How an execution reaches a signal.
+#[derive(Clone)]
+pub(crate) enum SignalHandle {
+    /// A signal of a store, as the caller gave it.
+    Stored(Store, Box<Signal>),
+    /// A stored signal that the execution reads and does not write.
+    Shared(Arc<SharedSignal>),
+    /// A scratch signal.
+    Scratch(Scratch),
+}
+
+impl SignalRange {
+    /// Samples of a stored signal. To be an output, the range must have been reserved with
+    /// [`append_gap`](isochrony_store::SignalWriter::append_gap).
+    #[must_use]
+    pub fn new(store: &Store, signal: &Signal, range: Range<i64>) -> Self {
+        Self {
+            handle: SignalHandle::Stored(store.clone(), Box::new(signal.clone())),
+            range,
+            dtype: Some(signal.dtype()),
+        }
+    }
+
+    /// Samples of a scratch signal. They are released when no tasklet needs them any longer.
+    #[must_use]
+    pub fn scratch(scratch: &Scratch, range: Range<i64>) -> Self {
+        Self {
+            handle: SignalHandle::Scratch(scratch.clone()),
+            range,
+            dtype: None,
+        }
+    }
+
+    /// The sample indices.
+    #[must_use]
+    pub fn range(&self) -> Range<i64> {
+        self.range.clone()
+    }
+
+    /// The signal in its current state.
+    pub(crate) fn signal(&self) -> Result<Signal, StoreError> {
+        match &self.handle {
+            SignalHandle::Stored(_, signal) => {
+                let mut signal = (**signal).clone();
+                signal.refresh()?;
+                Ok(signal)
+            }
+            SignalHandle::Shared(signal) => signal.refreshed(),
+            SignalHandle::Scratch(scratch) => scratch.signal(),
+        }
+    }
+
+    /// The signal as the handle knows it, without a look at the store. Scratch is always current.
+    pub(crate) fn cached_signal(&self) -> Result<Signal, StoreError> {
+        match &self.handle {
+            SignalHandle::Stored(_, signal) => Ok((**signal).clone()),
+            SignalHandle::Shared(signal) => Ok(signal.cached()),
+            SignalHandle::Scratch(scratch) => scratch.signal(),
+        }
+    }
+
+    /// Type of the samples.
+    pub(crate) fn dtype(&self) -> Result<DType, StoreError> {
+        match self.dtype {
+            Some(dtype) => Ok(dtype),
+            None => Ok(self.signal()?.dtype()),
+        }
+    }
+
+    pub(crate) fn writer(&self) -> Result<SignalWriter, StoreError> {
+        match &self.handle {
+            SignalHandle::Stored(store, signal) => store.writer(signal.name()),
+            // Not reached: a signal that is written is never a shared one.
+            SignalHandle::Shared(signal) => Err(StoreError::ReadOnly {
+                path: signal.cached().name().into(),
+                action: "fill a gap",
+            }),
+            SignalHandle::Scratch(scratch) => Ok((**scratch).clone()),
+        }
+    }
+
+    pub(crate) fn is_scratch(&self) -> bool {
+        matches!(self.handle, SignalHandle::Scratch(_))
+    }
+
+    /// Number of samples.
+    pub(crate) fn len(&self) -> i64 {
+        (self.range.end - self.range.start).max(0)
+    }
+}
+
+/// Sorts ranges and merges those that overlap or touch.
+pub(crate) fn merge_ranges(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut merged: Vec<Range<i64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}

@@ -1,0 +1,344 @@
+//! The worker pool: runs tasklets on threads, reports progress to the caller and commits finished tasklets meanwhile.
+//!
+//! ```text
+//!  worker threads   take a tasklet from the shared scheduler, run it, finish it     (wait on the scheduler)
+//!  prefetcher       reads inputs ahead, at most `prefetch` bytes                    (waits on `prefetch_wanted`)
+//!  calling thread   calls `watch` and commits finished tasklets, every 25 ms        (waits on `commit_wanted`)
+//! ```
+//!
+//! With one worker and [`in_caller`](ExecutorOptions::in_caller) the calling thread is the worker, and calls `watch` between
+//! tasklets; another thread commits if there is anything to commit. All threads live in one scope, which ends when the last
+//! worker has returned.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use crate::error::{Cause, TaskletError};
+use crate::options::{ExecutorOptions, ThreadWrapper};
+use crate::progress::{TaskletProgress, TaskletTiming, TaskletWorkerReport};
+use crate::runner::TaskletRunner;
+use crate::scheduler::TaskletScheduler;
+use crate::shared_scheduler::{SharedScheduler, SharedState};
+use crate::sync::{Condvar, Mutex, PoisonError};
+
+/// How often the calling thread reports progress.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+
+/// What an execution did.
+pub(crate) struct PoolOutcome {
+    pub(crate) scheduler: TaskletScheduler,
+    pub(crate) timings: Vec<TaskletTiming>,
+    pub(crate) workers: Vec<TaskletWorkerReport>,
+    pub(crate) failures: Vec<(usize, Cause)>,
+    pub(crate) prefetched: u64,
+    pub(crate) interrupted: bool,
+    pub(crate) elapsed: Duration,
+    /// An error that ended the execution as a whole.
+    pub(crate) fatal: Option<TaskletError>,
+}
+
+/// What the mutex of the scheduler protects besides the scheduler.
+#[derive(Default)]
+pub(crate) struct PoolState {
+    timings: Vec<TaskletTiming>,
+    workers: Vec<TaskletWorkerReport>,
+    failures: Vec<(usize, Cause)>,
+    /// Finished tasklets that are not committed yet.
+    uncommitted: Vec<usize>,
+    bytes: u64,
+    /// The step after the last one whose tasklet has started.
+    pub(crate) started_steps: usize,
+    /// How many steps must have started before the prefetcher has something to do.
+    pub(crate) wake_prefetcher_at: usize,
+    active_workers: usize,
+    pub(crate) is_over: bool,
+    interrupted: bool,
+    fatal: Option<TaskletError>,
+}
+
+pub(crate) struct WorkerPool<'a> {
+    pub(crate) runner: &'a dyn TaskletRunner,
+    pub(crate) shared: SharedScheduler<PoolState>,
+    /// As many steps have started as the prefetcher waits for, or the execution is over.
+    pub(crate) prefetch_wanted: Condvar,
+    /// The last worker has returned, or finished tasklets should be committed at once.
+    commit_wanted: Condvar,
+    total_bytes: u64,
+    start: Instant,
+    pub(crate) options: &'a ExecutorOptions,
+    pub(crate) prefetched: Mutex<u64>,
+}
+
+/// Executes the tasklets of a scheduler. Calls `watch` about forty times a second and ends early if it returns false.
+pub(crate) fn execute(
+    scheduler: TaskletScheduler,
+    runner: &dyn TaskletRunner,
+    options: &ExecutorOptions,
+    thread_wrapper: Option<ThreadWrapper>,
+    watch: &mut dyn FnMut(&TaskletProgress) -> bool,
+) -> Result<PoolOutcome, TaskletError> {
+    let workers = options.workers;
+    let tasklets = scheduler.serial().tasklets.iter();
+    let total_bytes = tasklets.map(|at| runner.byte_count(*at)).sum();
+    let state = PoolState {
+        workers: vec![TaskletWorkerReport::default(); workers],
+        ..PoolState::default()
+    };
+    let pool = WorkerPool {
+        runner,
+        shared: SharedScheduler::new(scheduler, state),
+        prefetch_wanted: Condvar::new(),
+        commit_wanted: Condvar::new(),
+        total_bytes,
+        start: Instant::now(),
+        options,
+        prefetched: Mutex::new(0),
+    };
+    thread::scope(|scope| {
+        let _over = ExecutionEndGuard(&pool);
+        if options.prefetch > 0 {
+            // If the thread cannot be started, the execution is slower but right.
+            let builder = thread::Builder::new().name("tasklets ahead".into());
+            let _ = builder.spawn_scoped(scope, || pool.read_ahead());
+        }
+        if options.in_caller && workers == 1 {
+            pool.execute_in_caller(scope, watch)
+        } else {
+            pool.execute_on_threads(scope, thread_wrapper, watch)
+        }
+    })?;
+    let prefetched = pool.prefetched.lock();
+    let prefetched = *prefetched.unwrap_or_else(PoisonError::into_inner);
+    let mut locked = pool.shared.lock();
+    let state = std::mem::take(&mut locked.extra);
+    Ok(PoolOutcome {
+        scheduler: locked.scheduler.clone(),
+        timings: state.timings,
+        workers: state.workers,
+        failures: state.failures,
+        prefetched,
+        interrupted: state.interrupted,
+        elapsed: pool.start.elapsed(),
+        fatal: state.fatal,
+    })
+}
+
+impl WorkerPool<'_> {
+    /// Starts the workers on threads of their own. The calling thread reports progress and commits.
+    fn execute_on_threads<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        thread_wrapper: Option<ThreadWrapper>,
+        watch: &mut dyn FnMut(&TaskletProgress) -> bool,
+    ) -> Result<(), TaskletError> {
+        let mut outcome = Ok(());
+        for worker in 0..self.options.workers {
+            self.shared.lock().extra.active_workers += 1;
+            let builder = thread::Builder::new().name(format!("tasklets {worker}"));
+            let work = move || self.worker_thread(thread_wrapper, worker);
+            if let Err(source) = builder.spawn_scoped(scope, work) {
+                self.shared.stop(|state| state.extra.active_workers -= 1);
+                outcome = Err(TaskletError::Thread { worker, source });
+                break;
+            }
+        }
+        self.report_progress(watch);
+        self.commit_until_over(Some(watch));
+        outcome
+    }
+
+    /// Runs one worker on the calling thread, so that no thread has to be woken for a tasklet. The worker reports progress
+    /// between tasklets. Another thread commits, if there is anything to commit.
+    fn execute_in_caller<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        watch: &mut dyn FnMut(&TaskletProgress) -> bool,
+    ) -> Result<(), TaskletError> {
+        self.shared.lock().extra.active_workers = 1;
+        if self.runner.has_commits() {
+            let builder = thread::Builder::new().name("tasklets kept".into());
+            let spawned = builder.spawn_scoped(scope, || self.commit_until_over(None));
+            if let Err(source) = spawned {
+                return Err(TaskletError::Thread { worker: 0, source });
+            }
+        }
+        let _active = ActiveWorkerGuard(self);
+        self.report_progress(watch);
+        let mut last_report = Instant::now();
+        self.run_tasklets(0, &mut || {
+            if last_report.elapsed() >= POLL_INTERVAL {
+                last_report = Instant::now();
+                self.report_progress(watch);
+            }
+        });
+        Ok(())
+    }
+
+    fn worker_thread(&self, thread_wrapper: Option<ThreadWrapper>, worker: usize) {
+        let _active = ActiveWorkerGuard(self);
+        match thread_wrapper {
+            Some(wrap) => wrap(&mut || self.run_tasklets(worker, &mut || ())),
+            None => self.run_tasklets(worker, &mut || ()),
+        }
+    }
+
+    /// Runs tasklets until none is left to start. Calls `after_each` after each tasklet.
+    fn run_tasklets(&self, worker: usize, after_each: &mut dyn FnMut()) {
+        let mut idle_since = Instant::now();
+        let on_start = |state: &mut SharedState<PoolState>, tasklet: usize| {
+            let step = state.scheduler.serial().step[tasklet];
+            state.extra.started_steps = state.extra.started_steps.max(step + 1);
+            if state.extra.started_steps >= state.extra.wake_prefetcher_at {
+                self.prefetch_wanted.notify_all();
+            }
+        };
+        while let Some(tasklet) = self.shared.wait_for_tasklet(on_start) {
+            let start = Instant::now();
+            let result = catch_unwind(AssertUnwindSafe(|| self.runner.run(tasklet, worker)));
+            let result = result.unwrap_or_else(|panic| Err(panic_text(&*panic).into()));
+            let end = Instant::now();
+            let is_interrupted = self.runner.is_interrupted();
+            let succeeded = result.is_ok();
+            self.shared.finish(tasklet, succeeded, |state, released| {
+                let pool = &mut state.extra;
+                pool.timings.push(TaskletTiming {
+                    tasklet,
+                    worker,
+                    start: start - self.start,
+                    end: end - self.start,
+                });
+                let report = &mut pool.workers[worker];
+                report.tasklets += 1;
+                report.waited += start - idle_since;
+                report.busy += end - start;
+                pool.bytes += self.runner.byte_count(tasklet);
+                match result {
+                    Ok(()) => pool.uncommitted.push(tasklet),
+                    Err(why) => {
+                        pool.failures.push((tasklet, why));
+                        if !self.options.keep_going {
+                            state.scheduler.stop();
+                        }
+                    }
+                }
+                if is_interrupted {
+                    pool.interrupted = true;
+                    state.scheduler.stop();
+                }
+                // With the lock held: no tasklet may write scratch before the disk has room for it.
+                for tasklet in released {
+                    if let Err(error) = self.runner.release_scratch(tasklet) {
+                        state.scheduler.stop();
+                        pool.fatal.get_or_insert(error);
+                    }
+                }
+            });
+            if self.options.keep_every < POLL_INTERVAL {
+                self.commit_wanted.notify_all();
+            }
+            idle_since = end;
+            after_each();
+        }
+        self.shared.lock().extra.workers[worker].waited += idle_since.elapsed();
+    }
+
+    fn progress(&self, state: &SharedState<PoolState>) -> TaskletProgress {
+        let (tasklets, total_tasklets) = state.scheduler.progress();
+        TaskletProgress {
+            tasklets,
+            total_tasklets,
+            bytes: state.extra.bytes,
+            total_bytes: self.total_bytes,
+        }
+    }
+
+    /// Calls `watch` without the lock, and interrupts the execution if `watch` says so.
+    fn report_progress(&self, watch: &mut dyn FnMut(&TaskletProgress) -> bool) {
+        let state = self.shared.lock();
+        let (progress, interrupted) = (self.progress(&state), state.extra.interrupted);
+        drop(state);
+        if !interrupted && !watch(&progress) {
+            self.shared.stop(|state| state.extra.interrupted = true);
+            self.runner.interrupt();
+        }
+    }
+
+    /// Commits finished tasklets every [`keep_every`](ExecutorOptions::keep_every) and once at the end, until all workers
+    /// have returned. Reports progress, too, if `watch` is given.
+    fn commit_until_over(&self, mut watch: Option<&mut dyn FnMut(&TaskletProgress) -> bool>) {
+        let mut last_commit = Instant::now();
+        // How many of the uncommitted tasklets `write_back` was called for.
+        let mut written_back = 0;
+        loop {
+            let mut state = self.shared.lock();
+            let is_over = state.extra.active_workers == 0;
+            let is_due = is_over || last_commit.elapsed() >= self.options.keep_every;
+            let newly_finished = state.extra.uncommitted[written_back..].to_vec();
+            written_back += newly_finished.len();
+            let to_commit = if is_due {
+                written_back = 0;
+                std::mem::take(&mut state.extra.uncommitted)
+            } else {
+                Vec::new()
+            };
+            drop(state);
+            if !newly_finished.is_empty() {
+                self.runner.write_back(&newly_finished);
+            }
+            if is_due {
+                if !to_commit.is_empty()
+                    && let Err(error) = self.runner.commit(&to_commit)
+                {
+                    self.shared
+                        .stop(|state| _ = state.extra.fatal.get_or_insert(error));
+                }
+                last_commit = Instant::now();
+            }
+            if is_over {
+                break;
+            }
+            if let Some(watch) = watch.as_deref_mut() {
+                self.report_progress(watch);
+            }
+            let state = self.shared.lock();
+            if state.extra.active_workers > 0 {
+                drop(self.commit_wanted.wait_timeout(state, POLL_INTERVAL));
+            }
+        }
+    }
+}
+
+/// Marks the execution as over when dropped, also by a panic, so that the prefetcher ends.
+struct ExecutionEndGuard<'a, 'b>(&'a WorkerPool<'b>);
+
+impl Drop for ExecutionEndGuard<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.shared.stop(|_| ());
+        }
+        self.0.shared.lock().extra.is_over = true;
+        self.0.prefetch_wanted.notify_all();
+    }
+}
+
+/// Counts a worker as returned when dropped, also by a panic, so that nobody waits for it. The thread scope passes the panic
+/// on.
+struct ActiveWorkerGuard<'a, 'b>(&'a WorkerPool<'b>);
+
+impl Drop for ActiveWorkerGuard<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.shared.stop(|_| ());
+        }
+        self.0.shared.lock().extra.active_workers -= 1;
+        self.0.commit_wanted.notify_all();
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("it panicked: {}", text.unwrap_or("with no message"))
+}

@@ -1,0 +1,107 @@
+//! [`SampleCount`]: how many samples a duration in seconds holds, exactly.
+//!
+//! Whoever gives 0.07 s means seven hundredths of a second, not the nearest float: at 100 Hz these are 7 samples, and
+//! the product of the floats is 7.000000000000001. So a float of seconds stands for the shortest decimal that reads
+//! back as it, as it does for a [`Rate`], and the product with a rate is a ratio of whole numbers.
+
+use ethnum::U256;
+
+use crate::{Rate, TimeError};
+
+/// Decimal places beyond which a duration is shorter than any sample.
+const MOST_PLACES: u32 = 38;
+
+/// A length of time in samples, a ratio of whole numbers, not below zero.
+///
+/// ```
+/// use isochrony_time::Rate;
+/// let count = Rate::from_hz(100)?.samples_in_seconds(0.07)?;
+/// assert_eq!((count.floor(), count.ceil(), count.round()), (Some(7), Some(7), Some(7)));
+/// # Ok::<(), isochrony_time::TimeError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SampleCount {
+    num: U256,
+    den: U256,
+}
+
+impl Rate {
+    /// Samples in so many seconds, of which the shortest decimal counts that reads back as the float.
+    ///
+    /// # Errors
+    /// [`TimeError::NotFinite`], also for a number below zero; [`TimeError::Overflow`] beyond 1e38 s.
+    pub fn samples_in_seconds(self, seconds: f64) -> Result<SampleCount, TimeError> {
+        if !seconds.is_finite() || seconds < 0.0 {
+            return Err(TimeError::NotFinite {
+                what: "duration in seconds",
+                value: seconds,
+            });
+        }
+        let (digits, exponent) = decimal(seconds);
+        // At most 57 bits of digits, 64 of the rate and 127 of a power of ten.
+        let num = U256::from(digits) * U256::from(self.num());
+        let den = U256::from(self.den());
+        let places = exponent.unsigned_abs();
+        let overflow = TimeError::Overflow {
+            what: "samples in a duration",
+        };
+        if exponent >= 0 {
+            if places > MOST_PLACES {
+                return Err(overflow);
+            }
+            let num = num * U256::from(10u8).pow(places);
+            return Ok(SampleCount { num, den });
+        }
+        if places > MOST_PLACES {
+            // Something above nothing, and below half a sample at any rate.
+            let num = U256::from(u8::from(digits > 0));
+            let den = U256::from(1u8) << 190;
+            return Ok(SampleCount { num, den });
+        }
+        let den = den * U256::from(10u8).pow(places);
+        Ok(SampleCount { num, den })
+    }
+}
+
+impl SampleCount {
+    /// The same duration counted in steps of `hop` samples, such as windows.
+    #[must_use]
+    pub fn per(self, hop: u64) -> Self {
+        // Parts of 191 and 64 bits.
+        let den = self.den * U256::from(hop.max(1));
+        Self { den, ..self }
+    }
+
+    /// Whole samples; `None` beyond 64 bits.
+    #[must_use]
+    pub fn floor(self) -> Option<u64> {
+        u64::try_from(self.num / self.den).ok()
+    }
+
+    /// Whole samples that the duration does not exceed; `None` beyond 64 bits.
+    #[must_use]
+    pub fn ceil(self) -> Option<u64> {
+        let whole = u64::try_from(self.num / self.den).ok()?;
+        whole.checked_add(u64::from(self.num % self.den != 0))
+    }
+
+    /// The nearest number of whole samples, halves up; `None` beyond 64 bits.
+    #[must_use]
+    pub fn round(self) -> Option<u64> {
+        let (whole, rest) = (self.num / self.den, self.num % self.den);
+        let whole = u64::try_from(whole).ok()?;
+        whole.checked_add(u64::from(rest >= self.den - rest))
+    }
+}
+
+/// Digits and power of ten of the shortest decimal that reads back as a finite float not below zero.
+fn decimal(value: f64) -> (u64, i32) {
+    // Written as 1.234e-5; at most 17 digits.
+    let text = format!("{value:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = whole.bytes().chain(fraction.bytes());
+    let digits = digits.fold(0, |all, digit| 10 * all + u64::from(digit - b'0'));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    (digits, exponent - fraction.len() as i32)
+}

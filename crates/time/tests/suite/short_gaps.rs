@@ -1,0 +1,248 @@
+//! Gaps of a few samples early in a signal, over a grid of rates, resolutions and lengths.
+//!
+//! The oracle is the recorder itself: sample times are sums of whole periods, stamps are those
+//! times rounded down to the resolution. Nothing here uses the estimator.
+
+use crate::common::START;
+use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, Rate, RunId, Stamp};
+
+/// Largest rate error, dimensionless, that the rule for short gaps still tells from lost samples.
+const CRYSTAL: f64 = 100e-6;
+
+/// One recording with at most one gap.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    rate: u32,
+    resolution_ns: i64,
+    /// Samples before the gap, and of each of the records that they come in.
+    before: i64,
+    record: i64,
+    /// Samples lost.
+    lost: i64,
+    /// Samples after the gap.
+    after: i64,
+    /// Time of the first sample, ns after `START`.
+    phase: f64,
+    /// Error of the sample clock.
+    ppm: f64,
+    look_ahead: bool,
+}
+
+/// What the clock made of a case.
+struct Outcome {
+    /// Length of the gap, where one was found between the two parts.
+    gap: Option<u64>,
+    /// Anything else than a contiguous record elsewhere.
+    spurious: bool,
+    metric: Empirical,
+    /// Index of the first sample after the gap.
+    resumed: i64,
+}
+
+impl Case {
+    fn period(&self) -> f64 {
+        1e9 / f64::from(self.rate)
+    }
+
+    /// True time of a sample, counted with the lost ones, ns after `START`.
+    fn truth(&self, sample: i64) -> f64 {
+        self.phase + sample as f64 * self.period() / (1.0 + self.ppm * 1e-6)
+    }
+
+    fn stamp(&self, sample: i64) -> Stamp {
+        // A picosecond, for the rounding of the float.
+        let units = ((self.truth(sample) + 1e-3) / self.resolution_ns as f64).floor();
+        Stamp::new(
+            Fixed::from_int(START + units as i64 * self.resolution_ns),
+            Fixed::from_int(self.resolution_ns),
+        )
+    }
+
+    /// First sample and length of every record, and whether the gap comes before it.
+    fn records(&self) -> Vec<(i64, i64, bool)> {
+        let cut = |from: i64, to: i64| {
+            (from..to)
+                .step_by(self.record as usize)
+                .map(move |at| (at, self.record.min(to - at)))
+        };
+        let resumed = self.before + self.lost;
+        let first = cut(0, self.before).map(|(at, n)| (at, n, false));
+        let second = cut(resumed, resumed + self.after).map(|(at, n)| (at, n, at == resumed));
+        first.chain(second).collect()
+    }
+
+    fn import(&self) -> Outcome {
+        let config = ClockConfig::new(Rate::from_hz(self.rate.into()).unwrap());
+        let mut clock = Clock::new(config, RunId(0)).unwrap();
+        let records = self.records();
+        let (mut end, mut gap, mut spurious, mut resumed) = (0, None, false, 0);
+        for (k, &(at, samples, behind_gap)) in records.iter().enumerate() {
+            let stamp = self.stamp(at);
+            let next = records.get(k + 1).filter(|_| self.look_ahead);
+            let next = next.map(|next| self.stamp(next.0));
+            let count = samples.unsigned_abs();
+            let placement = clock.place(&stamp, count, next.as_ref()).unwrap();
+            match placement {
+                Placement::Gap { samples, .. } => {
+                    end += samples.unwrap().cast_signed();
+                    if behind_gap {
+                        gap = samples;
+                    } else {
+                        spurious = true;
+                    }
+                }
+                Placement::First | Placement::Contiguous => {}
+                _ => {
+                    spurious = true;
+                    break;
+                }
+            }
+            if behind_gap {
+                resumed = end;
+            }
+            clock.accept(end, &stamp, count, &placement).unwrap();
+            end += samples;
+        }
+        let mut pieces = clock.pieces().unwrap();
+        pieces.last_mut().unwrap().end = Some(end);
+        Outcome {
+            gap,
+            spurious,
+            metric: Empirical::from_runs(pieces).unwrap(),
+            resumed,
+        }
+    }
+
+    /// Whether the stamps tell the lost samples from none: more than half a sample beyond their
+    /// resolution and what a crystal may be off.
+    fn tells(&self) -> bool {
+        let since = (self.before - (self.before - 1) / self.record * self.record) as f64;
+        let slack = 0.5 * self.period()
+            + self.resolution_ns as f64
+            + CRYSTAL * (since + self.lost as f64) * self.period();
+        self.resolution_ns as f64 <= self.period() && self.lost as f64 * self.period() > slack
+    }
+
+    /// Greatest distance of a sample's time from the truth, beyond the stated uncertainty, ns.
+    fn excess(&self, outcome: &Outcome) -> f64 {
+        let parts = [
+            (0, self.before, 0),
+            (outcome.resumed, self.after, self.before + self.lost),
+        ];
+        let mut worst = f64::NEG_INFINITY;
+        for (index, samples, sample) in parts {
+            for step in 0..=8 {
+                let k = step * (samples - 1) / 8;
+                let at = outcome.metric.time_of(index + k).unwrap().value;
+                let at = at.checked_sub(Fixed::from_int(START)).unwrap().to_f64();
+                let off = (at - self.truth(sample + k)).abs();
+                worst = worst.max(off - outcome.metric.uncertainty_ns(index + k));
+            }
+        }
+        worst
+    }
+}
+
+/// All cases with `lost` samples and a clock that is off by `ppm`.
+fn grid(lost: i64, ppm: f64) -> impl Iterator<Item = Case> {
+    const RATES: [u32; 9] = [1, 10, 100, 200, 500, 1000, 2000, 5000, 10_000];
+    const RESOLUTIONS: [i64; 4] = [1, 1000, 100_000, 1_000_000];
+    const BEFORE: [i64; 6] = [5, 20, 100, 500, 1000, 5000];
+    let settings = RATES
+        .into_iter()
+        .flat_map(|rate| RESOLUTIONS.map(|resolution| (rate, resolution)));
+    settings.flat_map(move |(rate, resolution_ns)| {
+        BEFORE.into_iter().flat_map(move |before| {
+            let mut cases = Vec::new();
+            // As one record, as three, as many.
+            for record in [before, before / 3, before / 20 + 1] {
+                for after in [5, 100] {
+                    for phase in [0.0, 0.31, 0.77] {
+                        for look_ahead in [false, true] {
+                            cases.push(Case {
+                                rate,
+                                resolution_ns,
+                                before,
+                                record: record.max(1),
+                                lost,
+                                after,
+                                phase: phase * 1e9 / f64::from(rate),
+                                ppm,
+                                look_ahead,
+                            });
+                        }
+                    }
+                }
+            }
+            cases
+        })
+    })
+}
+
+#[test]
+fn a_gap_of_one_to_three_samples_is_found_wherever_the_stamps_tell_it() {
+    let (mut missed, mut told) = (Vec::new(), 0);
+    for lost in 1..=3 {
+        for case in grid(lost, 0.0) {
+            if !case.tells() {
+                continue;
+            }
+            told += 1;
+            let outcome = case.import();
+            // Rounding moves all stamps of such a clock alike, also where it is as coarse as a sample: what lies
+            // between two of them is exact.
+            if outcome.gap != Some(lost.unsigned_abs()) || outcome.spurious {
+                missed.push((outcome.gap, case));
+            }
+        }
+    }
+    let first = missed.first();
+    assert!(
+        missed.is_empty(),
+        "{} of {told}, such as {first:?}",
+        missed.len()
+    );
+}
+
+#[test]
+fn without_a_gap_none_is_found_however_the_clock_is_off() {
+    let (mut bad, mut total) = (Vec::new(), 0);
+    for ppm in [0.0, 20.0, -40.0, 100.0, -100.0] {
+        for case in grid(0, ppm) {
+            total += 1;
+            let outcome = case.import();
+            if outcome.gap.is_some() || outcome.spurious {
+                bad.push((outcome.gap, case));
+            }
+        }
+    }
+    let first = bad.first();
+    assert!(
+        bad.is_empty(),
+        "{} of {total}, such as {first:?}",
+        bad.len()
+    );
+}
+
+#[test]
+fn the_truth_lies_within_the_stated_uncertainty_also_where_stamps_cannot_tell() {
+    let (mut bad, mut total) = (Vec::new(), 0);
+    for ppm in [0.0, 20.0, -100.0] {
+        for lost in 0..=3 {
+            for case in grid(lost, ppm) {
+                total += 1;
+                let outcome = case.import();
+                let excess = case.excess(&outcome);
+                if excess > 1.0 {
+                    bad.push((excess / case.period(), outcome.gap, case));
+                }
+            }
+        }
+    }
+    let first = bad.first();
+    assert!(
+        bad.is_empty(),
+        "{} of {total} outside, such as {first:?}",
+        bad.len()
+    );
+}

@@ -1,0 +1,201 @@
+"""A tasklet's function in a worker process: what it is given there for inputs and outputs.
+
+Samples lie in memory that is shared with the parent. What the function writes to outputs goes there and nowhere else;
+the parent makes samples of it when the function has returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Never
+
+import numpy as np
+import numpy.typing as npt
+
+from ._native import Segment, Time
+from .native_errors import GapError, TaskletValueError
+from .tasklet_output import Output
+from .times import Rate
+
+__all__ = ["Input", "packed", "run"]
+
+
+class Input:
+    """What stands for a `Selection` in a worker process: its samples, and what is to be known of them.
+
+    It has `segments`, `counts`, `values`, `filled_counts`, `mask`, `ranges`, `sample_count`, `name` and `unit` as that
+    has, and `numpy.asarray` gives the same array. What else that has needs its store, which is open elsewhere: so it is
+    no `Selection`, and cannot be scanned.
+    """
+
+    def __init__(self, about: dict[str, Any], shared: Any) -> None:
+        self.name: str = about["name"]
+        self.unit: str = about["unit"]
+        self.ranges: list[tuple[int, int]] = [(start, end) for start, end in about["ranges"]]
+        self._dtype = np.dtype(about["dtype"])
+        self._segments = [self._segment(about, shared, *stretch) for stretch in about["stretches"]]
+
+    def _segment(
+        self, about: dict[str, Any], shared: Any, start: int, count: int, place: int, time: list[Any] | None
+    ) -> Segment:
+        samples: npt.NDArray[Any] = np.ndarray((count,), self._dtype, shared, place)
+        samples.flags.writeable = False
+        rate, scale, offset = Rate(*about["rate"]), about["scale"], about["offset"]
+        segment = Segment(samples, start, rate=rate, name=self.name, unit=self.unit, scale=scale, offset=offset)
+        if time is None:
+            return segment
+        ns, frac, run, in_gap, uncertainty_ns = time
+        return segment._at(Time._rebuild(int(ns), frac, run and tuple(run), in_gap, uncertainty_ns))
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The gap-free segments, in the order of the selection; none spans a gap or a clock step."""
+        return list(self._segments)
+
+    @property
+    def sample_count(self) -> int:
+        """Samples that exist in the selection."""
+        return sum(len(one) for one in self._segments)
+
+    def _whole(self) -> Segment:
+        covered = sum(end - start for start, end in self.ranges)
+        if len(self._segments) > 1 or covered != self.sample_count:
+            between = f"{covered - self.sample_count} samples are missing" if covered > self.sample_count else "a step"
+            raise GapError(
+                f"the input {self.name}[{self.ranges[0][0]}:{self.ranges[-1][1]}] covers a gap or a clock step "
+                f"({between}); iterate over its segments, or ask for values(fill=...)"
+            )
+        if not self._segments:
+            return Segment(np.empty(0, self._dtype), name=self.name, unit=self.unit)
+        return self._segments[0]
+
+    @property
+    def counts(self) -> npt.NDArray[Any]:
+        """The raw samples of a gap-free selection."""
+        return self._whole().counts
+
+    def _filled(self, dtype: npt.DTypeLike, fill: Any, of: Callable[[Segment], Any]) -> npt.NDArray[Any]:
+        whole = np.full(len(self), fill, dtype)
+        offset = 0
+        for start, end in self.ranges:
+            for one in self._segments:
+                if start <= one.start and one.end <= end:
+                    whole[offset + one.start - start : offset + one.end - start] = of(one)
+            offset += end - start
+        return whole
+
+    def values(self, fill: float = np.nan) -> npt.NDArray[Any]:
+        """One value in the signal's unit per selected index, `fill` in gaps."""
+        if self._dtype.kind == "c":
+            return self._filled("c16", complex(fill, fill), Segment.values)
+        return self._filled("f8", fill, Segment.values)
+
+    def filled_counts(self, fill: Any) -> npt.NDArray[Any]:
+        """One raw sample per selected index, `fill` in gaps."""
+        fill = np.array(fill, self._dtype).astype(self._dtype, casting="same_kind")
+        return self._filled(self._dtype, fill, lambda one: one.counts)
+
+    def mask(self) -> npt.NDArray[Any]:
+        """True where a selected index has a sample."""
+        return self._filled("?", False, lambda _: True)
+
+    def __len__(self) -> int:
+        return sum(end - start for start, end in self.ranges)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        # The segment's own answer to both.
+        return self._whole().__array__(dtype, copy)
+
+    def __getattr__(self, name: str) -> Never:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"an input of a tasklet in a worker process has no {name!r}, for which its store is needed; "
+            'take it before and enclose it, or give the tasklet on_workers="threads"'
+        )
+
+    def __repr__(self) -> str:
+        return f"<Input of {self.name}: {self.sample_count} samples>"
+
+
+class _Range:
+    """What `Output` asks of the range that it writes."""
+
+    def __init__(self, about: dict[str, Any]) -> None:
+        self.name: str = about["name"]
+        self.dtype = np.dtype(about["dtype"])
+        self.length: int = about["length"]
+        self.signal = self
+
+    def __len__(self) -> int:
+        return self.length
+
+
+class _SharedOutputBuffer:
+    """Shared memory for one output."""
+
+    def __init__(self, about: dict[str, Any], shared: Any, tasklet: str) -> None:
+        self._memory: npt.NDArray[Any] | None = np.ndarray(
+            (about["length"],), np.dtype(about["dtype"]), shared, about["place"]
+        )
+        self._given: npt.NDArray[Any] | None = None
+        self._is_touched = False
+        self._tasklet = tasklet
+
+    def _open(self) -> npt.NDArray[Any]:
+        if self._memory is None:
+            raise TaskletValueError(
+                f'an output of tasklet "{self._tasklet}" is written to after its function has returned; write it before'
+            )
+        return self._memory
+
+    def array(self, cleared: bool) -> npt.NDArray[Any]:
+        """All of it, as `_native._OutputBuffer.array`."""
+        memory = self._open()
+        if self._given is not None:
+            memory[...] = self._given
+            self._given = None
+        elif cleared and not self._is_touched:
+            memory[...] = 0
+        self._is_touched = True
+        return memory
+
+    def give(self, samples: npt.NDArray[Any]) -> None:
+        """Takes an array, as `_native._OutputBuffer.give`."""
+        self._open()
+        self._given = samples
+
+    def close(self) -> None:
+        """The function has returned: what it gave is taken as it is now."""
+        if self._given is not None and self._memory is not None:
+            self._memory[...] = self._given
+        self._given = self._memory = None
+
+
+def run(
+    function: Callable[[list[Any], list[Output]], Any], about: dict[str, Any], shared: Any
+) -> tuple[Any, list[tuple[int, int, int]]]:
+    """Calls a tasklet's function; gives what it returned, and which parts of outputs it wrote."""
+    inputs = [Input(one, shared) for one in about["inputs"]]
+    rooms = [_SharedOutputBuffer(one, shared, about["name"]) for one in about["outputs"]]
+    ranges: list[Any] = [_Range(one) for one in about["outputs"]]
+    outputs = [Output(one, room) for one, room in zip(ranges, rooms, strict=True)]
+    value = function(inputs, outputs)
+    written = [(number, start, stop) for number, one in enumerate(outputs) for start, stop in one._written()]
+    for room in rooms:
+        room.close()
+    return value, written
+
+
+def packed(value: Any, dumps: Callable[[Any], bytes]) -> bytes:
+    """What a function returned, pickled."""
+    try:
+        return dumps(value)
+    except Exception as error:
+        raise TypeError(
+            f"what the function returned cannot travel back from its worker process ({type(error).__name__}: {error}); "
+            'return numbers, text, arrays or lists of them, or give the tasklet on_workers="threads"'
+        ) from None

@@ -1,0 +1,316 @@
+"""From a table's times and value columns to blocks of regularly sampled signals.
+
+A table is a recording if its times are regular: within a stretch every row's time lies on a straight line, up to the
+resolution of its digits and a quarter of a sample period. Every row's time counts, exactly: a step in time starts a new
+stretch with its own stamp and never enters the rate; a row that lies half a sample beside the line of its block starts
+a new block with its own stamp; a stretch of another rate is refused with its row. Where breaks are about as many as
+rows, or as all else, the table is no recording and is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from ..errors import BadSourceError
+from .block import Block, Options, Stamp
+from .columns import Batch, Times
+from .table_rate import BREAKS_SHARE, FEW, rate_of, spread_of
+
+__all__ = ["Column", "blocks_of", "default_columns"]
+
+# How far a row may lie off its stretch beyond the resolution, in periods.
+_OFF = 0.25
+# Rates that differ by more are not one signal's; those of clocks that drift differ by less.
+_SAME_RATE = Fraction(1, 1000)
+_INT64_SAFE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What becomes of a value column: the signal's name and unit."""
+
+    signal: str
+    unit: str | None = None
+
+
+def default_columns(names: list[str], signal: str, unit: str | None) -> dict[str, Column]:
+    """A single value column is the signal itself, more are ``signal/column``."""
+    single = len(names) == 1
+    return {name: Column(signal if single else f"{signal}/{_component(name)}", unit) for name in names}
+
+
+def _component(name: str) -> str:
+    """A column's name as part of a signal's name."""
+    return name.strip().replace("/", "_").replace(" ", "_") or "column"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Rows of a batch, without a step in time between them.
+
+    Attributes:
+        batch: the rows' table.
+        first: place of the first row in it.
+        end: place behind the last row.
+        row: number of the first row among all rows with times, from 0.
+        is_cut: a step in time comes before it.
+    """
+
+    batch: Batch
+    first: int
+    end: int
+    row: int
+    is_cut: bool
+
+    def time(self, place: int) -> int:
+        assert self.batch.times is not None
+        return int(self.batch.times[place])
+
+
+def blocks_of(
+    batches: Iterator[Batch], signal: str, options: Options, columns: Mapping[str, Column] | None = None
+) -> Iterator[Block]:
+    """Blocks of all value columns, in the order of the rows.
+
+    Parameters:
+        batches: the table, in order.
+        signal: name of the signals, or of their folder.
+        options: `rate` and `start` for tables that do not know them.
+        columns: what becomes of each value column; default: `default_columns`.
+
+    Raises:
+        BadSourceError: no rows, no value column, no time column and no rate, or times
+            that are not regular; rows are named.
+    """
+    emit = _Emitter(signal, options, columns)
+    table = _Table(options)
+    for batch in batches:
+        if not batch.values:
+            raise BadSourceError("has no numeric column beside the time")
+        count = len(next(iter(batch.values.values())))
+        if count == 0:
+            continue
+        if batch.times is None:
+            yield from emit.untimed(batch, count, is_first=table.rows == 0)
+            table.rows += count
+            continue
+        for stretch, is_excursion in table.stretches(batch):
+            yield from emit.timed(stretch, table.rate, is_excursion=is_excursion)
+    for stretch, is_excursion in table.last():
+        yield from emit.timed(stretch, table.rate, is_excursion=is_excursion)
+    if table.rows == 0:
+        raise BadSourceError("holds no rows; leave it out")
+
+
+class _Table:
+    """Cuts batches at steps in time, and knows the rate."""
+
+    def __init__(self, options: Options) -> None:
+        self._rate = options.rate
+        self._start_is_known = options.start is not None
+        self.rows = 0
+        self._breaks = 0
+        self._previous: int | None = None
+        self._pending: _Stretch | None = None
+        # First row of the stretch before the pending one, and its time.
+        self._before: tuple[int, int] | None = None
+
+    @property
+    def rate(self) -> Fraction:
+        assert self._rate is not None
+        return self._rate
+
+    def stretches(self, batch: Batch) -> Iterator[tuple[_Stretch, bool]]:
+        """Stretches that are complete now, and whether each is an excursion.
+
+        An excursion lies beside the times before and after it, which continue each other: one stamp for all of it
+        would look like a wrong one.
+        """
+        times = batch.times
+        assert times is not None
+        if self._rate is None:
+            self._rate = rate_of(batch)
+        cuts = _cuts(times, batch.resolution_ns, self._rate, self._previous)
+        self._check_breaks(batch, cuts, len(times))
+        edges = sorted({0, *cuts, len(times)})
+        for first, end in pairwise(edges):
+            stretch = _Stretch(batch, first, end, self.rows + first, first in cuts)
+            _check_rate(stretch, self._rate)
+            yield from self._push(stretch)
+        self.rows += len(times)
+        self._previous = int(times[-1])
+
+    def last(self) -> Iterator[tuple[_Stretch, bool]]:
+        """The stretch that nothing follows."""
+        if self._pending is not None:
+            yield self._pending, False
+
+    def _check_breaks(self, batch: Batch, cuts: list[int], count: int) -> None:
+        self._breaks += len(cuts)
+        rows = self.rows + count
+        if cuts and batch.elapsed and not self._start_is_known:
+            raise BadSourceError(
+                f"row {batch.first_row + cuts[0]}: its time does not follow on the row before, and times that count "
+                "from the start of a file cannot place a gap; state when it starts with start="
+            )
+        if self._breaks > max(FEW, BREAKS_SHARE * rows):
+            raise BadSourceError(
+                f"its times are not regular: {self._breaks} breaks in {rows} rows at {float(self.rate):.6g} Hz, the "
+                f"last at row {batch.first_row + cuts[-1]}; resample it, or state the true rate with rate=HZ"
+            )
+
+    def _push(self, stretch: _Stretch) -> Iterator[tuple[_Stretch, bool]]:
+        pending, self._pending = self._pending, stretch
+        if pending is None:
+            return
+        is_excursion = False
+        if pending.is_cut and stretch.is_cut and self._before is not None:
+            row, time = self._before
+            period = 1 / self.rate * 1_000_000_000
+            off = abs(stretch.time(stretch.first) - time - (stretch.row - row) * period)
+            is_excursion = off <= stretch.batch.resolution_ns + period
+        if stretch.is_cut:
+            self._before = (pending.row, pending.time(pending.first))
+        yield pending, is_excursion
+
+
+class _Emitter:
+    """Makes blocks of rows."""
+
+    def __init__(self, signal: str, options: Options, columns: Mapping[str, Column] | None) -> None:
+        self._signal = signal
+        self._options = options
+        self._columns = columns
+
+    def untimed(self, batch: Batch, count: int, *, is_first: bool) -> Iterator[Block]:
+        """Rows of a table without a time column."""
+        rate = self._options.rate
+        if rate is None:
+            raise BadSourceError(
+                "has no time column; a recording needs one named like 'time', or a sample rate with rate=HZ"
+            )
+        yield from self._rows(batch, slice(0, count), rate, self._options.start if is_first else None)
+
+    def timed(self, stretch: _Stretch, rate: Fraction, *, is_excursion: bool) -> Iterator[Block]:
+        """A stretch, with a stamp wherever a row leaves the line of the one before."""
+        for first, end in _pieces(stretch, rate):
+            start = self._stamp(stretch.batch, first, end)
+            if is_excursion and end - first > 1:
+                # Two stamps that agree are no wrong one.
+                middle = (first + end) // 2
+                yield from self._rows(stretch.batch, slice(first, middle), rate, start)
+                first, start = middle, self._stamp(stretch.batch, middle, end)
+            yield from self._rows(stretch.batch, slice(first, end), rate, start)
+
+    def _stamp(self, batch: Batch, first: int, end: int) -> Stamp | None:
+        """The time of a row; where the rows of its block jitter by more than their digits, as fine as those agree."""
+        assert batch.times is not None
+        base = 0
+        resolution = batch.resolution_ns
+        if batch.elapsed:
+            start = self._options.start
+            if start is None:
+                return None
+            base, resolution = start.ns, max(resolution, start.resolution_ns)
+        early, late = spread_of(batch.times[first:end])
+        if late - early > 2 * resolution:
+            return Stamp(base + int(batch.times[first]) + early, late - early)
+        return Stamp(base + int(batch.times[first]), resolution)
+
+    def _rows(self, batch: Batch, rows: slice, rate: Fraction, start: Stamp | None) -> Iterator[Block]:
+        columns = self._columns or default_columns(list(batch.values), self._signal, self._options.unit)
+        for name, values in batch.values.items():
+            column = columns[name]
+            yield Block(
+                signal=column.signal,
+                samples=np.ascontiguousarray(values[rows]),
+                rate=rate,
+                start=start,
+                unit=self._options.unit or column.unit,
+                attrs={"column": name},
+            )
+
+
+def _cuts(times: Times, resolution: int, rate: Fraction, previous: int | None) -> list[int]:
+    """Rows at which a new stretch begins, including 0 where the batch does not follow on."""
+    period = 1e9 / float(rate)
+    steps = np.diff(times)
+    cuts = [int(i) + 1 for i in np.flatnonzero(np.abs(steps - period) > 0.5 * period + resolution)]
+    if previous is not None and abs(int(times[0]) - previous - period) > 0.5 * period + resolution:
+        cuts.insert(0, 0)
+    return cuts
+
+
+def _check_rate(stretch: _Stretch, rate: Fraction) -> None:
+    """Refuse a stretch whose times go on at another rate."""
+    steps = stretch.end - stretch.first - 1
+    if steps < 2:
+        return
+    period = 1 / rate * 1_000_000_000
+    span = stretch.time(stretch.end - 1) - stretch.time(stretch.first)
+    off = abs(span - steps * period)
+    if off > max(_SAME_RATE * span, period + 2 * stretch.batch.resolution_ns):
+        found = float(steps * 10**9 / Fraction(span)) if span > 0 else 0.0
+        raise BadSourceError(
+            f"from row {stretch.batch.first_row + stretch.first} on its rate is {found:.6g} Hz, not {float(rate):.6g} "
+            "Hz as before; a signal has one rate: split the file there, or resample it"
+        )
+
+
+def _pieces(stretch: _Stretch, rate: Fraction) -> Iterator[tuple[int, int]]:
+    """Rows of a stretch in pieces, each on the line that its first row and the rate give, within half a sample."""
+    times = stretch.batch.times
+    assert times is not None
+    resolution = stretch.batch.resolution_ns
+    tolerance = int(500_000_000 / rate) + resolution
+    first, count = stretch.first, 0
+    while first < stretch.end:
+        off = _beside_line(times[first : stretch.end], rate)
+        beyond = np.flatnonzero(np.abs(off) > tolerance)
+        end = first + int(beyond[0]) if len(beyond) else stretch.end
+        count += 1
+        if count > max(FEW, BREAKS_SHARE * (stretch.end - stretch.first)):
+            raise BadSourceError(
+                f"its times are not regular: row {stretch.batch.first_row + first} and those before leave the line of "
+                f"{float(rate):.6g} Hz {count} times; resample it, or state the true rate with rate=HZ"
+            )
+        _check_line(stretch.batch, first, end, rate)
+        yield first, end
+        first = end
+
+
+def _beside_line(times: Times, rate: Fraction) -> Times:
+    """How far each time lies beside the line from the first one, in ns, exact up to one."""
+    count = len(times)
+    whole, part = divmod(rate.denominator * 1_000_000_000, rate.numerator)
+    if (whole + 1) * count < _INT64_SAFE and part * count < _INT64_SAFE:
+        index = np.arange(count, dtype=np.int64)
+        line = index * whole + index * part // rate.numerator
+    else:
+        line = np.array([k * whole + k * part // rate.numerator for k in range(count)], dtype=np.int64)
+    off: Times = times - times[0] - line
+    return off
+
+
+def _check_line(batch: Batch, first: int, end: int, rate: Fraction) -> None:
+    """Refuse a stretch whose times bend away from its own average by more than its digits and jitter explain."""
+    times = batch.times
+    assert times is not None
+    if end - first < 3:
+        return
+    local = times[first:end] - times[first]
+    index = np.arange(end - first)
+    line = index * (float(local[-1]) / (end - first - 1))
+    worst = int(np.argmax(np.abs(local - line)))
+    period = 1e9 / float(rate)
+    if abs(local[worst] - line[worst]) > _OFF * period + batch.resolution_ns:
+        raise BadSourceError(
+            f"its times are not regular: row {batch.first_row + first + worst} is "
+            f"{abs(local[worst] - line[worst]) / 1e9:.6g} s off at {float(rate):.6g} Hz; "
+            "resample it, or state the true rate with rate=HZ"
+        )

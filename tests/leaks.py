@@ -1,0 +1,318 @@
+"""What every public call of the package is driven with, to see whether it gives all back that it takes.
+
+`SAMPLES` makes an instance of each public class; its attributes and the methods that need no arguments are called as
+they are. `CALLS` has those that need arguments, and the functions. `UNCALLED` says of the rest why they are not called
+a thousand times. A public name that is in none of them fails `test_leaks.test_every_public_name_is_driven`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import isochrony as iso
+
+Drive = Callable[["World"], object]
+
+
+class World:
+    """A store with some signals, and what else calls need."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.numbers = itertools.count()
+        self.x = np.arange(4000.0)
+        self.store = iso.open(folder / "a.iso", "x")
+        self.signal = self.store.create("a/p", dtype="i2", rate=100, start="2026-01-01T00:00:00Z", unit="Pa")
+        self.signal.append(np.arange(1000, dtype="i2"))
+        self.signal.append_gap(samples=50)
+        self.signal.append(np.arange(1000, dtype="i2"))
+        self.other = self.store.create("b", dtype="f4", rate=100, start="2026-01-01T00:00:00Z")
+        self.other.append(np.zeros(500, "f4"))
+        self.grown = self.store.create("grown", dtype="i2", rate=100, start="2026-01-01T00:00:00Z")
+        self.store.commit()
+        self.reader = iso.open(folder / "a.iso")
+        self.samples = iso.scan(self.x, rate=100)
+        self.windows = self.samples.rewindow(100)
+        self.rows = self.windows.stats("min", "max")
+        self.pair = self.samples.rewindow(100)
+        self.expr = iso._native.Expr.input()  # type: ignore[attr-defined]
+        self.graph = iso.Graph()
+        self.graph.add("clock")
+        self.csv = folder / "one.csv"
+        self.csv.write_text("time,v\n2026-01-01T00:00:00Z,1\n2026-01-01T00:00:01Z,2\n")
+
+    def name(self, prefix: str) -> str:
+        return f"{prefix}{next(self.numbers)}"
+
+    def path(self, suffix: str) -> Path:
+        return self.folder / f"out{suffix}"
+
+
+class Echo(iso.Operator):
+    def process(self, block: iso.Block, emit: iso.Emitter) -> None:  # type: ignore[override]
+        emit(block.values)
+
+
+def compiled(rows: Any, out: Any) -> int:
+    return 0
+
+
+def tasklets(world: World) -> iso.Executor:
+    executor = iso.Executor(workers=1)
+    executor.add(iso.Tasklet(lambda inputs, outputs: None, [world.reader["b"][:100]], name="one"))
+    return executor
+
+
+#: An instance of each public class that has attributes or methods.
+SAMPLES: dict[str, Drive] = {
+    "Block": lambda w: iso.Block(w.x, 0, 4),
+    "Break": lambda w: iso.Break("gap", 1, 2),
+    "Control": lambda w: iso.Control(),
+    "Emitter": lambda w: iso.Emitter(),
+    "Expr": lambda w: w.expr,
+    "Followed": lambda w: iso.follow(w.reader["b"], silence=0.0),
+    "Gap": lambda w: w.reader["a/p"].gaps[0],
+    "Gaps": lambda w: w.reader["a/p"].gaps,
+    "Graph": lambda w: w.graph,
+    "Listener": lambda w: iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100),
+    "NBufferReport": lambda w: iso.nbuffer(b"abc" * 100, lambda record: None, stride=3, workers=1),
+    "Operator": lambda w: Echo(),
+    "Plan": lambda w: w.windows,
+    "Port": lambda w: iso.Port("samples", "float64"),
+    "Range": lambda w: w.reader["a/p"].timebase.graph["a/p"],
+    "Rate": lambda w: w.reader["a/p"].rate,
+    "Run": lambda w: w.reader["a/p"].runs()[0],
+    "Segment": lambda w: w.reader["a/p"][:100].segments[0],
+    "Selection": lambda w: w.reader["a/p"][:100],
+    "Signal": lambda w: w.reader["a/p"],
+    "Span": lambda w: iso.span("2026-01-01", "2026-01-02"),
+    "Store": lambda w: w.reader,
+    "Table": lambda w: iso.Table({"a": np.arange(3)}),
+    "Time": lambda w: iso.Time("2026-01-01T00:00:00Z"),
+    "Timebase": lambda w: w.reader["a/p"].timebase,
+}
+
+
+def _tried(build: Callable[[], object]) -> None:
+    """Builds a plan of inputs that are refused: of packets, which take more to make."""
+    with contextlib.suppress(iso.PlanError):
+        build()
+
+
+#: Functions, and methods that need arguments.
+CALLS: dict[str, Drive] = {
+    "adds_up": lambda w: iso.adds_up("hann", 100, 50),
+    "collect": lambda w: iso.collect(w.windows.count(), w.rows),
+    "follow": lambda w: iso.scan(iso.follow(w.reader["b"], silence=0.0)).count().collect(),
+    "generate": lambda w: iso.generate(lambda: iter([w.x]), dtype="f8", rate=100).count().collect(),
+    "jit": lambda w: w.windows.map(iso.jit(compiled)).count().collect(),
+    "listen": lambda w: iso.scan(iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100)).explain(),
+    "nbuffer": lambda w: iso.nbuffer(b"abc" * 100, lambda record: record, bytearray(), stride=3, workers=1),
+    "open": lambda w: iso.open(w.store.path).close(),
+    "prefetch": lambda w: iso.prefetch(w.reader["b"]),
+    "py": lambda w: w.windows.map(iso.py(lambda rows: rows.mean(axis=1))).collect(),
+    "run": lambda w: iso.run(w.windows.each(lambda values, start: None)),
+    "scan": lambda w: iso.scan(w.reader["a/p"]).rewindow(10).count().collect(),
+    "span": lambda w: iso.span("2026-01-01", "2026-01-02"),
+    "taper_factors": lambda w: iso.taper_factors("hann", 100),
+    "verify": lambda w: iso.verify(w.store.path),
+    "Control.set": lambda w: iso.Control().set(w.windows.map(lambda s: s + 1), expression=lambda s: s + 2),
+    "Emitter": lambda w: iso.Emitter()(w.x),
+    "Executor": lambda w: iso.Executor(workers=1),
+    "Executor.add": lambda w: tasklets(w),
+    "Executor.explain": lambda w: tasklets(w).explain(),
+    "Executor.run": lambda w: tasklets(w).run(),
+    "Expr.astype": lambda w: w.expr.astype("f4"),
+    "Expr.clip": lambda w: w.expr.clip(0, 1),
+    "Expr.ewm": lambda w: w.expr.ewm(0.1),
+    "Expr.hysteresis": lambda w: w.expr.hysteresis(0, 1),
+    "Expr.previous": lambda w: w.expr.previous(0),
+    "Expr.where": lambda w: (w.expr > 1).where(w.expr, 0),
+    "Operator.finish": lambda w: Echo().finish(iso.Emitter()),
+    "Operator.on_break": lambda w: Echo().on_break(iso.Break("gap"), iso.Emitter()),
+    "Operator.outputs": lambda w: Echo().outputs(iso.Port("samples")),
+    "Operator.process": lambda w: w.samples.apply(Echo).count().collect(),
+    "Port.of": lambda w: iso.Port("samples").of("f4", unit="V"),
+    "Port.rows": lambda w: iso.Port("samples").rows(start="i8"),
+    "Plan.align": lambda w: w.samples.align(w.samples).count().collect(),
+    "Plan.annotate": lambda w: w.windows.limit(1).annotate(w.grown, "seen").explain(),
+    "Plan.apply": lambda w: w.windows.apply(Echo).collect(),
+    "Plan.bandpass": lambda w: w.samples.bandpass(1, 5).count().collect(),
+    "Plan.bandstop": lambda w: w.samples.bandstop(1, 5).count().collect(),
+    "Plan.between": lambda w: w.samples.between(3, 9).collect(),
+    "Plan.ca_cfar": lambda w: w.samples.ca_cfar(pfa=1e-3).count().collect(),
+    "Plan.cfar": lambda w: w.samples.cfar(pfa=1e-3).count().collect(),
+    "Plan.combine_packets": lambda w: _tried(lambda: w.windows.combine_packets(w.pair)),
+    "Plan.decimate": lambda w: w.samples.decimate(2).count().collect(),
+    "Plan.delay": lambda w: w.windows.delay(w.pair, max_lag=10).collect(),
+    "Plan.each": lambda w: w.windows.each(lambda values, start: None).run(),
+    "Plan.error_correlation": lambda w: _tried(lambda: w.windows.error_correlation(w.pair)),
+    "Plan.feedback": lambda w: (
+        w.samples.feedback(lambda x, back: x.map(lambda a, b: a + b / 2, back), delay=100).count().collect()
+    ),
+    "Plan.filter": lambda w: w.windows.filter(lambda s: s.max() > 3).collect(),
+    "Plan.fir": lambda w: w.samples.fir([0.5, 0.5]).count().collect(),
+    "Plan.frequencies": lambda w: w.windows.power().frequencies,
+    "Plan.to_json": lambda w: iso.scan(w.reader["b"]).rewindow(10).to_json(),
+    "Plan.from_json": lambda w: iso.Plan.from_json(iso.scan(w.reader["b"]).to_json()).count().collect(),
+    "Plan.gcc_phat": lambda w: w.windows.gcc_phat(w.pair, max_lag=10).collect(),
+    "Plan.group_by": lambda w: w.rows.group_by("max").agg(n="count").collect(),
+    "Plan.haar": lambda w: w.samples.rewindow(64).haar(2).collect(),
+    "Plan.highpass": lambda w: w.samples.highpass(5).count().collect(),
+    "Plan.ifft": lambda w: w.windows.fft().ifft().collect(),
+    "Plan.iir": lambda w: w.samples.iir("butter", "lowpass", 5).count().collect(),
+    "Plan.join": lambda w: w.rows.join(w.rows).collect(),
+    "Plan.limit": lambda w: w.windows.limit(1).collect(),
+    "Plan.lowpass": lambda w: w.samples.lowpass(5).count().collect(),
+    "Plan.map": lambda w: w.windows.map(lambda s: s + 1).collect(),
+    "Plan.merge": lambda w: w.windows.merge(w.windows).count().collect(),
+    "Plan.notch": lambda w: w.samples.notch(5, 30).count().collect(),
+    "Plan.quantile": lambda w: w.windows.quantile(0.5).collect(),
+    "Plan.ranges": lambda w: w.windows.ranges().collect(),
+    "Plan.resample": lambda w: w.samples.resample(up=2).count().collect(),
+    "Plan.rewindow": lambda w: w.samples.rewindow(7).count().collect(),
+    "Plan.rows": lambda w: w.windows.rows(peak=lambda s: s.max()).collect(),
+    "Plan.running_mean": lambda w: w.samples.running_mean(1.0).count().collect(),
+    "Plan.running_quantile": lambda w: w.samples.running_quantile(1.0, 0.5).count().collect(),
+    "Plan.running_rms": lambda w: w.samples.running_rms(1.0).count().collect(),
+    "Plan.select": lambda w: w.rows.select("max").collect(),
+    "Plan.send": lambda w: w.samples.send("udp://127.0.0.1:9", speed=None).explain(),
+    "Plan.sink": lambda w: w.samples.sink(w.store, "sunk", overwrite=True).run(),
+    "Plan.sink_ipc": lambda w: (w.path(".arrow").unlink(missing_ok=True), w.rows.sink_ipc(w.path(".arrow")).run()),
+    "Plan.sink_parquet": lambda w: (
+        w.path(".parquet").unlink(missing_ok=True),
+        w.rows.sink_parquet(w.path(".parquet")).run(),
+    ),
+    "Plan.sink_wav": lambda w: (w.path(".wav").unlink(missing_ok=True), w.samples.sink_wav(w.path(".wav")).run()),
+    "Plan.spectral_score": lambda w: w.windows.spectral_score().collect(),
+    "Plan.spectrogram": lambda w: w.samples.spectrogram(100).collect(),
+    "Plan.stalta": lambda w: w.samples.stalta(sta=0.1, lta=1).count().collect(),
+    "Plan.stats": lambda w: w.windows.stats("mean").collect(),
+    "Plan.stft": lambda w: w.samples.stft(100).count().collect(),
+    "Plan.sync": lambda w: w.samples.sync(on=w.windows.ranges())[0].count().collect(),
+    "Plan.triggers": lambda w: w.samples.triggers(on=3, off=1).collect(),
+    "Plan.trim_peak": lambda w: w.windows.trim_peak().collect(),
+    "Plan.welch": lambda w: w.windows.welch(50).collect(),
+    "Plan.xcorr": lambda w: w.windows.xcorr(w.pair, max_lag=10).collect(),
+    "Plan.zero_phase": lambda w: w.samples.zero_phase("butter", "lowpass", 5).count().collect(),
+    "Plan.zip": lambda w: w.windows.zip(w.windows)[0].count().collect(),
+    "Segment.append": lambda w: w.reader["b"][:10].segments[0].append(w.reader["b"][10:20].segments[0]),
+    "Segment.subseg": lambda w: w.reader["b"][:10].segments[0].subseg(2, 5),
+    "Selection.filled_counts": lambda w: w.reader["a/p"][990:1060].filled_counts(0),
+    "Signal.append": lambda w: w.grown.append(np.arange(10, dtype="i2")),
+    "Signal.contiguous": lambda w: w.reader["a/p"].contiguous(0, 10),
+    "Signal.in_bounds": lambda w: w.reader["a/p"].in_bounds(0, 10),
+    "Signal.index_of": lambda w: w.reader["a/p"].index_of("2026-01-01T00:00:01Z"),
+    "Signal.level": lambda w: w.reader["a/p"].levels,
+    "Signal.time_of": lambda w: w.reader["a/p"].time_of(7),
+    "Signal.view": lambda w: w.reader["a/p"].view(pixels=100),
+    "Store.create": lambda w: (w.store.create("made", dtype="i2", rate=10, overwrite=True), w.store.commit()),
+    "Store.delete": lambda w: (
+        w.store.create("gone", dtype="i2", rate=10).append(np.zeros(5, "i2")),
+        w.store.commit(),
+        w.store.delete("gone"),
+        w.store.commit(),
+    ),
+    "Store.find": lambda w: w.reader.find("*"),
+    "Store.get": lambda w: w.reader.get("b"),
+    "Store.commit": lambda w: (w.grown.append(np.arange(10, dtype="i2")), w.store.commit()),
+    "Store.scratch": lambda w: w.store.scratch(dtype="i2", rate=10),
+    "Store.save_view": lambda w: w.store.save_view("seen", iso.scan(w.signal).rewindow(10), overwrite=True),
+    "Table": lambda w: iso.Table({"a": np.arange(3)}).to_numpy(),
+    "Table.get": lambda w: iso.Table({"a": np.arange(3)}).get("a"),
+    "Tasklet": lambda w: iso.Tasklet(lambda inputs, outputs: None, [w.reader["b"][:10]], name="one"),
+    "Time": lambda w: iso.Time("2026-01-01T00:00:00Z"),
+    "Time.from_ns": lambda w: iso.Time.from_ns(5),
+    "Timebase.time_of": lambda w: w.reader["a/p"].timebase.time_of(5),
+    "Timebase.value_of": lambda w: w.reader["a/p"].timebase.value_of("2026-01-01T00:00:01Z"),
+}
+
+_WRITES = "changes the store for good; driven by Signal.append, Store.commit and Store.create"
+_IMPORTS = "imports files, some milliseconds and a store each; tests/test_import_memory.py watches its memory"
+_OPTIONAL = "makes objects of a library that may not be installed"
+
+#: What is not called, and why.
+UNCALLED: dict[str, str] = {
+    "Executor.": "",
+    "backup": "as Store.backup",
+    "Graph.add": "adds to a graph for good",
+    "Graph.connect": "adds to a graph for good",
+    "Graph.path": "needs two timebases; a walk over a graph that is not changed",
+    "Output": "exists while a tasklet runs; driven by Executor.run",
+    "Plan.calibrate": "needs a calibration of two inputs; an operator as all others",
+    "Plan.to_unit": "needs a calibrated signal; an operator as all others",
+    "Range": "made by timebases of stores; values without memory of their own",
+    "Rate.fromhex": "Python's float",
+    "Rate.as_integer_ratio": "Python's float",
+    "Segment.from_arrow": _OPTIONAL,
+    "Selection.to_obspy": _OPTIONAL,
+    "Selection.to_xarray": _OPTIONAL,
+    "Signal.append_gap": "a signal knows all of its gaps: some hundred bytes each, for good",
+    "Signal.backfill": _WRITES,
+    "Signal.begin_run": _WRITES,
+    "Signal.calibrate": _WRITES,
+    "Signal.fill": _WRITES,
+    "Signal.mark_invalid": _WRITES,
+    "Signal.plot": _OPTIONAL,
+    "Signal.reserve": _WRITES,
+    "Signal.seal": _WRITES,
+    "Signal.to_obspy": _OPTIONAL,
+    "Signal.to_xarray": _OPTIONAL,
+    "Signal.unseal": _WRITES,
+    "Signal.write": _WRITES,
+    "Store.backup": "copies a whole store; driven by Store.create, Store.commit and Store.verify",
+    "Store.checkpoint": _WRITES,
+    "Store.close": "once a store; driven by open",
+    "Store.gather": "a view of many signals at a time; reads as Signal.view does",
+    "Store.import_raw": _IMPORTS,
+    "Store.ingest": _IMPORTS,
+    "Store.publish": _WRITES,
+    "Store.rename": _WRITES,
+    "Table.to_pandas": _OPTIONAL,
+    "Tasklet.": "",
+    "Timebase.convert": "needs two timebases; values without memory of their own",
+    "Timebase.derive": "adds to a graph for good",
+    "from_obspy": _OPTIONAL,
+    "import_files": _IMPORTS,
+}
+
+
+def public() -> dict[str, Drive | None]:
+    """All public names, methods by class and name, and how each is driven; None: in no way."""
+    drives: dict[str, Drive | None] = {}
+
+    def add(name: str, drive: Drive | None) -> None:
+        if name in CALLS:
+            drives[name] = CALLS[name]
+        elif name not in UNCALLED and name.partition(".")[0] + "." not in UNCALLED:
+            drives[name] = drive
+
+    for name in iso.__all__:
+        found = getattr(iso, name)
+        if not inspect.isclass(found):
+            add(name, None)
+        elif not issubclass(found, BaseException):
+            make = SAMPLES.get(name)
+            add(name, make)
+            if name in UNCALLED:
+                continue
+            for member in dir(found):
+                if not member.startswith("_"):
+                    add(f"{name}.{member}", None if make is None else _member(make, member))
+    return drives
+
+
+def _member(make: Drive, member: str) -> Drive:
+    def drive(world: World) -> object:
+        made = make(world)
+        got = getattr(made, member)
+        return made, got() if inspect.isroutine(got) else got
+
+    return drive
