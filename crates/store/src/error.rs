@@ -379,13 +379,14 @@ pub enum StoreError {
         start: i64,
         end: i64,
     },
-    /// Files tell of a commit that the redo log has no more.
-    #[error("the redo log {} lost a commit that was acknowledged: {} tells of samples {start}..{end} of signal {signal:?}; restore the log from a copy, or run `isochrony verify --repair` to go on without what was lost", log.display(), path.display())]
+    /// The log or other files tell of a commit that the redo log has no more.
+    #[error("the redo log {} lost a commit that was acknowledged: {} tells that it changed {}; restore the log from a copy, or run `isochrony verify --repair` to go on without what was lost", log.display(), path.display(), lost_change(signal, *start, *end))]
     LostCommit {
         signal: String,
         log: PathBuf,
-        /// The file that tells of the commit.
+        /// The file that tells of the commit; the log itself if nothing else does.
         path: PathBuf,
+        /// The samples that it appended; none if it only changed what was there.
         start: i64,
         end: i64,
     },
@@ -462,6 +463,15 @@ pub enum StoreError {
     /// An error of segments.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+}
+
+/// What a lost commit changed.
+fn lost_change(signal: &str, start: i64, end: i64) -> String {
+    match (signal, start == end) {
+        ("", _) => "a signal that nothing else names".into(),
+        (_, true) => format!("signal {signal:?}"),
+        (_, false) => format!("samples {start}..{end} of signal {signal:?}"),
+    }
 }
 
 #[cfg(test)]

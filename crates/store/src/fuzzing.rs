@@ -49,11 +49,11 @@ pub fn redo_log(data: &[u8]) {
     if let Ok(opening) = log::parse_opening(data) {
         let mut records = log::Records::new(data, opening.records_at, opening.sequence);
         while let Some(Ok(_)) = records.next() {}
-        let _ = records.damage();
+        let _ = records.end();
     }
     let mut records = log::Records::new(data, 0, 0);
     while let Some(Ok(_)) = records.next() {}
-    let _ = records.damage();
+    let _ = records.end();
     let Ok(ops) = postcard::from_bytes::<Vec<Op>>(data) else {
         return;
     };

@@ -73,7 +73,7 @@ def _lost_commits(store: Path, shown: set[str]) -> list[Damaged]:
         )
         return Damaged(name, "lost_commit", error)
 
-    return [as_damage(name, what) for name, what in lost_commits(store) if name in shown]
+    return [as_damage(name or "a signal", what) for name, what in lost_commits(store) if not name or name in shown]
 
 
 def _print_table(found: list[dict[str, Any]]) -> None:

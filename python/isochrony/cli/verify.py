@@ -71,6 +71,10 @@ def _print(report: dict[str, Any], damage: list[dict[str, Any]], quick: bool) ->
         where = "" if one["path"] in one["what"] else f"{one['path']}: "
         print(f"{where}{one['what']} ({state})")
     for loss in report["lost"]:
+        if loss["reason"] == "lost_commit" and not loss["samples"]:
+            what = f"that changed {loss['signal']}" if loss["signal"] else "of a signal that nothing names any more"
+            print(f"lost: a commit {what}; no sample was lost with it that is known of")
+            continue
         start, end = loss["range"]
         when = f", {loss['start']} to {loss['end']}" if loss["start"] else ""
         print(f"lost: {loss['samples']:,} samples of {loss['signal']} in {start}..{end}{when}; they are a gap now")
@@ -83,7 +87,8 @@ def _print(report: dict[str, Any], damage: list[dict[str, Any]], quick: bool) ->
     verdict = {"damaged": f"{left} damaged", "repaired": "all repaired, nothing lost"}.get(report["verdict"], "sound")
     if report["verdict"] == "lost":
         count = sum(loss["samples"] for loss in report["lost"])
-        verdict = f"repaired, but {count:,} samples were lost" + (f"; {left} damaged" if left else "")
+        what = f"{count:,} samples were" if count else "a commit was"
+        verdict = f"repaired, but {what} lost" + (f"; {left} damaged" if left else "")
     elif verdict == "sound" and unchecked:
         verdict = "the rest is sound"
     count = report["signals"]

@@ -176,10 +176,15 @@ impl Shared {
             }
         }
         let done = match log::finish(&mut record, core.sequence + 1) {
-            Some(()) => core
-                .log
-                .append(&record)
-                .map_err(|failure| self.log_failure(failure)),
+            Some(()) => {
+                let changed: BTreeSet<SignalId> = (core.structural.iter())
+                    .map(|change| change.op.signal())
+                    .chain(living().map(|slot| slot.id))
+                    .collect();
+                let changed: Vec<_> = changed.into_iter().collect();
+                let appended = core.log.append(&record, &changed);
+                appended.map_err(|failure| self.log_failure(failure))
+            }
             None => Err(StoreError::TooLarge {
                 what: "one commit",
                 bytes: record.len() as u128,

@@ -1,9 +1,10 @@
 //! Evidence of commits that were durable once and that the redo log has no more.
 //!
 //! A record at the end of the log whose checksum is wrong looks like one that was torn when the power went, which no
-//! caller was ever told of. What a commit published tells the two apart: `zarr.json` and tables are written after the
-//! record is durable, so a file that is ahead of the log proves that the record was whole. Only a store whose last
-//! writer did not close is looked at: closing leaves no record to lose.
+//! caller was ever told of. Two things tell them apart. The log acknowledges its last record behind it; that survives
+//! the death of the writer, but perhaps not a power cut. And `zarr.json` and tables are written after the record is
+//! durable, so a file that is ahead of the log proves that the record was whole. Only a store whose last writer did not
+//! close is looked at: closing leaves no record to lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::identity::is_of;
 use super::io::IoContext;
-use super::log::{self, Opening, Records, Unreadable};
+use super::log::{self, LogEnd, LostRecords, Opening, Records, Unreadable};
 use super::manifest::Manifest;
 use super::open::{bases, check_identity, not_a_store, read_log};
 use super::tables;
@@ -100,8 +101,9 @@ impl PendingReplay {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostCommit {
     pub(crate) id: SignalId,
+    /// Empty for a signal that nothing names any more, which the commit may have created.
     pub(crate) signal: String,
-    /// The file that tells of the commit.
+    /// The file that tells of the commit; the log itself if nothing else does.
     pub(crate) path: PathBuf,
     /// Samples that it appended; empty if it only changed what was there.
     pub(crate) range: Range<i64>,
@@ -164,19 +166,22 @@ impl LogState {
         for record in &mut records {
             ops.extend(record.map_err(unreadable)?.1);
         }
-        if writer != Writer::Alive
-            && let Some(offset) = records.damage()
-        {
-            let reason = "a record is damaged and whole ones follow it";
-            return Err(unreadable(Unreadable::Damaged(offset, reason)));
-        }
-        let sequence = records.sequence;
+        let damaged = match writer {
+            Writer::Alive => None,
+            _ => lost_records(&records).map_err(unreadable)?,
+        };
         let writer = match writer {
-            Writer::Closed if !ops.is_empty() => Writer::Crashed,
+            Writer::Closed if !ops.is_empty() || damaged.is_some() => Writer::Crashed,
             other => other,
         };
+        let told = LogContent {
+            opening: &opening,
+            ops: &ops,
+            sequence: records.sequence,
+            damaged: damaged.as_ref(),
+        };
         let lost = match writer {
-            Writer::Crashed => lost_commits(media, root, &opening, &ops, sequence)?,
+            Writer::Crashed => lost_commits(media, root, &path, &told)?,
             _ => Vec::new(),
         };
         let bases = bases(&opening.base);
@@ -229,41 +234,90 @@ pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<Writer, StoreErro
     }
 }
 
-/// The commits that files tell of and the records of a log do not; `sequence` is that of the last record.
+/// What the records of a log say, and what is known of those that cannot be read.
+pub(crate) struct LogContent<'a> {
+    pub(crate) opening: &'a Opening,
+    pub(crate) ops: &'a [Op],
+    /// Of the last record that can be read.
+    pub(crate) sequence: u64,
+    /// Records behind it that were acknowledged and are damaged.
+    pub(crate) damaged: Option<&'a LostRecords>,
+}
+
+/// The records at the end of a log that were acknowledged and are damaged. That whole records follow damaged ones is an
+/// error: what they change cannot be applied without those.
+pub(crate) fn lost_records(records: &Records<'_>) -> Result<Option<LostRecords>, Unreadable> {
+    match records.end() {
+        LogEnd::Whole => Ok(None),
+        LogEnd::LostCommits(lost) => Ok(Some(lost)),
+        LogEnd::Damaged(offset) => {
+            let reason = "a record is damaged and whole ones follow it";
+            Err(Unreadable::Damaged(offset, reason))
+        }
+    }
+}
+
+/// The commits that files, or acknowledgements in the log at `path`, tell of and its records do not.
 pub(crate) fn lost_commits(
     media: &dyn Media,
     root: &Path,
-    opening: &Opening,
-    ops: &[Op],
-    sequence: u64,
+    path: &Path,
+    log: &LogContent<'_>,
 ) -> Result<Vec<LostCommit>, StoreError> {
     let mut lost = Vec::new();
-    for (id, told) in signals(opening, ops) {
-        let places = told.names.iter().rev();
-        let mut places = places
-            .map(|name| layout::signal_folder(root, name))
-            .chain([layout::staged(root, id)]);
-        let Some(folder) = places.find(|place| is_of(media, place, id)) else {
-            continue;
+    let signals = signals(log.opening, log.ops);
+    for (id, told) in &signals {
+        let (id, end) = (*id, told.end);
+        let (path, range) = match published(media, root, id, told, log.sequence)? {
+            Some(found) => found,
+            None if log.damaged.is_some_and(|records| records.concern(id)) => {
+                (path.to_path_buf(), end..end)
+            }
+            None => continue,
         };
-        let name = told.names.last().cloned().unwrap_or_default();
-        if let Some((path, range)) = ahead(media, &folder, &told)? {
-            lost.push(LostCommit {
-                id,
-                signal: name,
-                path,
-                range,
-            });
-        } else if let Some(path) = newer_gaps(media, &folder, id, sequence)? {
-            lost.push(LostCommit {
-                id,
-                signal: name,
-                path,
-                range: told.end..told.end,
-            });
-        }
+        lost.push(LostCommit {
+            id,
+            signal: told.names.last().cloned().unwrap_or_default(),
+            path,
+            range,
+        });
+    }
+    if let Some(records) = log.damaged {
+        let changed = records.signals.as_deref().unwrap_or_default();
+        let unnamed = changed.iter().find(|id| !signals.contains_key(id));
+        // Where nothing is known of the signals and there are none, the records created some.
+        let created = records.signals.is_none() && signals.is_empty();
+        let id = unnamed.copied().or(created.then_some(SignalId(u64::MAX)));
+        lost.extend(id.map(|id| LostCommit {
+            id,
+            signal: String::new(),
+            path: path.into(),
+            range: 0..0,
+        }));
     }
     Ok(lost)
+}
+
+/// The file of a signal that tells of a commit behind `sequence`, the last in the log, and the samples that it appended.
+fn published(
+    media: &dyn Media,
+    root: &Path,
+    id: SignalId,
+    told: &SignalAtLogEnd,
+    sequence: u64,
+) -> Result<Option<(PathBuf, Range<i64>)>, StoreError> {
+    let places = told.names.iter().rev();
+    let mut places = places
+        .map(|name| layout::signal_folder(root, name))
+        .chain([layout::staged(root, id)]);
+    let Some(folder) = places.find(|place| is_of(media, place, id)) else {
+        return Ok(None);
+    };
+    if let Some(found) = ahead(media, &folder, told)? {
+        return Ok(Some(found));
+    }
+    let newer = newer_gaps(media, &folder, id, sequence)?;
+    Ok(newer.map(|path| (path, told.end..told.end)))
 }
 
 fn signals(opening: &Opening, ops: &[Op]) -> BTreeMap<SignalId, SignalAtLogEnd> {

@@ -6,8 +6,8 @@
 //! records  length u32 | crc32c u32 of length, sequence and payload | sequence u64 | payload: operations
 //! ```
 //! Everything is padded with zeros to multiples of 8. The base record has the sequence of the last commit before the
-//! log, each record after it one more. Zeros may follow the last record: the file is extended ahead of its use, because
-//! a sync of overwritten blocks is cheaper than one that also has to record a new length.
+//! log, each record after it one more. An [acknowledgement] of the last record follows it, then zeros: the file is extended
+//! ahead of its use, because a sync of overwritten blocks is cheaper than one that also has to record a new length.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,11 +18,13 @@ use super::io::{IoContext, failed};
 use crate::error::StoreError;
 use crate::layout::zarr::FORMAT;
 use crate::media::{Access, Media, MediaFile, Site};
-use crate::op::Op;
+use crate::op::{Op, SignalId};
 
+mod acknowledgement;
 mod plausible;
 mod unreadable;
 
+use acknowledgement::Acknowledgement;
 use plausible::check;
 pub(crate) use unreadable::Unreadable;
 use unreadable::decode;
@@ -115,20 +117,51 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Where damage begins, if records follow the end that this iterator came to. A commit is acknowledged before the
-    /// next one starts, so a good record behind a bad one means that the bad one was good once.
-    pub(crate) fn damage(&self) -> Option<u64> {
+    /// What follows the end that this iterator came to. A commit is acknowledged before the next one starts, so a good
+    /// record behind a bad one means that the bad one was good once, and so does its acknowledgement.
+    pub(crate) fn end(&self) -> LogEnd {
         let mut at = self.at;
         while at + RECORD_HEAD <= self.bytes.len() {
             // The sequence first: without it a checksum per offset would take quadratic time.
             let sequence = u64_at(self.bytes, at + 8).unwrap_or(0);
             let plausible = sequence > self.sequence && sequence - self.sequence < 1 << 32;
+            if plausible && let Some(found) = Acknowledgement::decode(self.bytes, at) {
+                let is_one = sequence == self.sequence + 1;
+                return LogEnd::LostCommits(LostRecords {
+                    signals: found.signals.filter(|_| is_one),
+                });
+            }
             if plausible && record_at(self.bytes, at).is_some() {
-                return Some(self.at as u64);
+                return LogEnd::Damaged(self.at as u64);
             }
             at += 8;
         }
-        None
+        LogEnd::Whole
+    }
+}
+
+/// What follows the last record that can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LogEnd {
+    /// Nothing that was ever acknowledged.
+    Whole,
+    /// Records from this offset on are damaged, and whole ones follow them.
+    Damaged(u64),
+    /// The last records were acknowledged and are damaged.
+    LostCommits(LostRecords),
+}
+
+/// Records at the end of a log that were acknowledged and cannot be read any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LostRecords {
+    /// Signals that they changed; `None` if that is not known.
+    pub(crate) signals: Option<Vec<SignalId>>,
+}
+
+impl LostRecords {
+    /// Whether they may have changed a signal.
+    pub(crate) fn concern(&self, id: SignalId) -> bool {
+        (self.signals.as_ref()).is_none_or(|signals| signals.contains(&id))
     }
 }
 
@@ -258,8 +291,10 @@ pub(crate) struct Log {
     file: Arc<dyn MediaFile>,
     /// Where the next record goes.
     pub(crate) end: u64,
-    /// End of the file: zeros from `end` to here.
+    /// End of the file: zeros from the last acknowledgement to here.
     extended: u64,
+    /// Where the last acknowledgement ends.
+    acknowledged: u64,
     /// Whether any record follows the base.
     pub(crate) has_records: bool,
 }
@@ -303,6 +338,7 @@ impl Log {
             file,
             end: opening.len() as u64,
             extended: bytes.len() as u64,
+            acknowledged: 0,
             has_records: false,
         })
     }
@@ -316,22 +352,24 @@ impl Log {
             file,
             end,
             extended,
+            acknowledged: 0,
             has_records: false,
         })
     }
 
-    /// Adds a finished record and makes it durable.
-    pub(crate) fn append(&mut self, record: &[u8]) -> Result<(), Failure> {
+    /// Adds a finished record, makes it durable, and acknowledges it: it changes these signals.
+    pub(crate) fn append(&mut self, record: &[u8], signals: &[SignalId]) -> Result<(), Failure> {
         let end = self.end + record.len() as u64;
-        if end > self.extended {
+        let room = end + acknowledgement::MOST_BYTES;
+        if room > self.extended {
             // What follows the log's last record must be zeros, or a reader that comes by would take it for damage.
             let ahead = (self.end / 4).clamp(AHEAD.0, AHEAD.1);
-            let zeros = vec![0; (end + ahead - self.extended) as usize];
+            let zeros = vec![0; (room + ahead - self.extended) as usize];
             if let Err(error) = self.file.write_at(self.extended, &zeros) {
                 let _ = self.file.set_len(self.extended);
                 return Err(Failure::Refused(failed(error, "extend", &self.path)));
             }
-            self.extended = end + ahead;
+            self.extended = room + ahead;
         }
         if let Err(error) = self.file.write_at(self.end, record) {
             // Part of the record may be there. It has no valid checksum, and the next record goes over it.
@@ -344,7 +382,19 @@ impl Log {
             .map_err(Failure::Unsure)?;
         self.end = end;
         self.has_records = true;
+        self.acknowledge(u64_at(record, 8).unwrap_or(0), signals);
         Ok(())
+    }
+
+    /// Says behind the last record that its caller is about to be told of it. Best effort: the commit stands.
+    fn acknowledge(&mut self, sequence: u64, signals: &[SignalId]) {
+        let mut bytes = Acknowledgement::encode(sequence, signals);
+        let end = self.end + bytes.len() as u64;
+        // Over what the one before it left behind the record.
+        let left = self.acknowledged.saturating_sub(end) as usize;
+        bytes.resize(bytes.len() + left, 0);
+        let _ = self.file.write_at(self.end, &bytes);
+        self.acknowledged = end;
     }
 }
 

@@ -52,15 +52,19 @@ pub(crate) fn open(
     for record in &mut records {
         ops.extend(record.map_err(unreadable)?.1);
     }
-    if let Some(offset) = records.damage() {
-        let reason = "a record is damaged and whole ones follow it";
-        return Err(unreadable(Unreadable::Damaged(offset, reason)));
-    }
+    let damaged = evidence::lost_records(&records).map_err(unreadable)?;
     let sequence = records.sequence;
-    let dirty = crashed || !ops.is_empty() || opening.header.boot != media.boot_id();
+    let rebooted = opening.header.boot != media.boot_id();
+    let dirty = crashed || !ops.is_empty() || damaged.is_some() || rebooted;
     let give_up = mode == OpenMode::GiveUpLost;
+    let told = evidence::LogContent {
+        opening: &opening,
+        ops: &ops,
+        sequence,
+        damaged: damaged.as_ref(),
+    };
     let lost = match dirty {
-        true => evidence::lost_commits(&*media, root, &opening, &ops, sequence)?,
+        true => evidence::lost_commits(&*media, root, &path, &told)?,
         false => Vec::new(),
     };
     if let Some(first) = lost.first().filter(|_| !give_up) {

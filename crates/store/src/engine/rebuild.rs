@@ -97,7 +97,8 @@ impl Candidate {
             return Ok(None);
         };
         let mut records = Records::new(&bytes, opening.records_at, opening.sequence);
-        let whole = records.by_ref().all(|record| record.is_ok()) && records.damage().is_none();
+        let readable = records.by_ref().all(|record| record.is_ok());
+        let whole = readable && !matches!(records.end(), log::LogEnd::Damaged(_));
         let belongs = opening.header.generation == generation;
         Ok((whole && belongs).then_some(Self {
             last: records.sequence,

@@ -112,10 +112,10 @@ impl SlotInner {
                     self.check_shard(media, &path, shard, have)?;
                 }
                 match kind {
-                    // Also if it looks right: a failed sync may have left it in the page cache alone.
+                    // Also if it looks right: a failed sync may have left it in the page cache alone. Marks stay: the file
+                    // may have those of later commits, and what it lacks is written once all is replayed.
                     IndexKind::Flat | IndexKind::Damaged if repair => {
-                        let head = flat.marked_head(&header, mark);
-                        file.write_at(0, &head).at("write", &path)?;
+                        file.write_at(0, &flat.head(&header)).at("write", &path)?;
                     }
                     IndexKind::Flat => {}
                     IndexKind::Foreign => return Err(StoreError::ForeignShard { path }),

@@ -17,10 +17,10 @@ use crate::store::Store;
 pub(super) const MEND: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
                                appended becomes a gap, with an event";
 
-/// Samples that a repair gave up.
+/// What a repair gave up: samples, or a commit that changed something else (then there are none).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
-    /// The signal.
+    /// The signal; empty if a lost commit changed one that nothing names any more.
     pub signal: String,
     /// From the first sample lost to the last.
     pub range: Range<i64>,
@@ -55,25 +55,25 @@ impl Store {
 pub(super) fn add(store: &Store, commit: &LostCommit, report: &mut Report) {
     let range = &commit.range;
     let signal = store.signal(&commit.signal).ok();
-    let what = match range.is_empty() {
-        false => format!(
-            "the redo log lost a commit that was acknowledged: {} counts samples {}..{} that it does not have",
-            commit.path.display(),
-            range.start,
-            range.end
-        ),
-        true => format!(
-            "the redo log lost a commit that was acknowledged: {} is newer than the log",
-            commit.path.display()
-        ),
+    let (log, path) = (log_path(store), commit.path.display());
+    let what = if !range.is_empty() {
+        let Range { start, end } = range;
+        format!("{path} counts samples {start}..{end} that it does not have")
+    } else if commit.path != log {
+        format!("{path} is newer than the log")
+    } else if commit.signal.is_empty() {
+        "its last record is damaged; nothing else names the signal that it changed".into()
+    } else {
+        "its last record, which changed the signal, is damaged; nothing else says what it changed"
+            .into()
     };
     report.findings.push(Finding {
         code: "lost_commit",
-        path: log_path(store),
-        signal: Some(commit.signal.clone()),
+        path: log,
+        signal: Some(commit.signal.clone()).filter(|name| !name.is_empty()),
         range: (!range.is_empty()).then(|| range.clone()),
         civil: signal.and_then(|signal| civil(&signal, range)),
-        what,
+        what: format!("the redo log lost a commit that was acknowledged: {what}"),
         mend: MEND.into(),
         repairable: true,
     });
@@ -101,13 +101,18 @@ pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
     Ok(note::read(&*media, store.path())?.unwrap_or_else(|| known(store)))
 }
 
+/// Whether a finding is a lost commit of which it is not known what it changed: no event can tell of it.
+pub(super) fn is_unnamed(finding: &Finding) -> bool {
+    finding.code == "lost_commit" && finding.signal.is_none()
+}
+
 /// Which losses events of a store tell of.
 pub(super) fn known(store: &Store) -> Reported {
-    let mut known = Reported::new();
+    let mut known = Reported::default();
     for signal in signals(store) {
         let id = signal.state().id.0;
         let events = signal.state().events.iter();
-        known.extend(
+        known.events.extend(
             events
                 .filter(|event| event.kind == SAMPLES_LOST)
                 .map(|event| (id, event.id)),
@@ -116,13 +121,22 @@ pub(super) fn known(store: &Store) -> Reported {
     known
 }
 
-/// Losses that events tell of now and did not before.
+/// Losses that are not reported yet: those that events tell of now and did not before.
 pub(super) fn since(store: &Store, known: &Reported) -> Vec<Loss> {
     let mut losses = Vec::new();
+    if known.lacks_commit {
+        losses.push(Loss {
+            signal: String::new(),
+            range: 0..0,
+            samples: 0,
+            civil: None,
+            reason: "lost_commit".into(),
+        });
+    }
     for signal in signals(store) {
         let id = signal.state().id.0;
         for event in signal.state().events.iter() {
-            if event.kind != SAMPLES_LOST || known.contains(&(id, event.id)) {
+            if event.kind != SAMPLES_LOST || known.events.contains(&(id, event.id)) {
                 continue;
             }
             let fields: Value = serde_json::from_str(&event.fields).unwrap_or_default();

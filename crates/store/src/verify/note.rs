@@ -7,13 +7,21 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::io::{IoContext, replace_file, unique};
 use crate::error::StoreError;
 use crate::layout::{engine_folder, tmp_folder};
 use crate::media::{Media, Site, limits};
 
-/// Losses that were reported, by signal and event.
-pub(super) type Reported = HashSet<(u64, u64)>;
+/// Losses that were reported.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reported {
+    /// By signal and event.
+    pub(super) events: HashSet<(u64, u64)>,
+    /// Whether there is one to report that no event tells of: a lost commit that changed a signal that nothing names.
+    pub(super) lacks_commit: bool,
+}
 
 fn path(root: &Path) -> PathBuf {
     engine_folder(root).join("REPAIR")

@@ -87,9 +87,10 @@ fn give_up_lost(
     let reader = Store::open_on(path, Mode::Read, Arc::clone(&around))?;
     let before = reader.verify(options)?;
     let media = around.rooted(path);
-    let known = lost::reported(&reader)?;
+    let mut known = lost::reported(&reader)?;
+    known.lacks_commit |= before.findings.iter().any(lost::is_unnamed);
     drop(reader);
-    note::write(&*media, path, &known)?;
+    note::replace(&*media, path, &known)?;
     // On a full disk nothing becomes a gap, and the next repair begins as this one did.
     let store = Store::open_giving_up_lost(path, around)?;
     let (lost, reported) = (lost::since(&store, &known), lost::known(&store));
@@ -138,7 +139,7 @@ fn rest_of_repair(
         {
             shared.views.rebuild(&shared.backend, store.id_of(name)?)?;
         }
-        if finding.code == "lost_commit" {
+        if finding.code == "lost_commit" && !lost::is_unnamed(finding) {
             store.mend(finding)?;
         }
     }

@@ -167,6 +167,9 @@ impl Store {
             self.confirm(settled, &first, Some(id), &mut report, whole)?;
         }
         if pattern.is_none() {
+            for commit in first.lost.iter().filter(|lost| lost.signal.is_empty()) {
+                lost::add(self, commit, &mut report);
+            }
             self.confirm(settled, &first, None, &mut report, |_, round| {
                 let mut part = Report::default();
                 self.look_around(round, &mut part)?;

@@ -108,7 +108,8 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
             }
         };
         if !is_flat {
-            // What is inside is known only after decoding: see `checksums`.
+            // What else is inside is known only after decoding: see `checksums`.
+            compare_header(subject, path, range, used / size);
             continue;
         }
         let index = subject.media.open(&path, Access::Read).and_then(|file| {
@@ -150,11 +151,35 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
                 let mend = "`--repair` writes the index anew, which is the same for every shard, if the checksums of its chunks match";
                 subject.add("damaged_index", path, Some(range), what, mend, true);
             }
-            Ok(IndexKind::Flat) => {}
+            Ok(IndexKind::Flat) => compare_header(subject, path, range, used / size),
             Err(source) => subject.fail(&failed(source, "read", &path)),
         }
     }
     Ok(())
+}
+
+/// Whether a shard is the one of its signal and version: that is compared whenever a sample of it is read. `used`: samples
+/// up to its last valid one.
+fn compare_header(subject: &mut Subject<'_>, path: PathBuf, range: Range<i64>, used: u64) {
+    let last = range.start + used.cast_signed() - 1;
+    let read = subject.backend.read(&subject.state, last, 1);
+    if let Err(error) = read
+        && let Some(code) = mismatch(&error)
+    {
+        let Range { start, end } = range;
+        let what = format!("samples {start}..{end} cannot be read: {error}");
+        let mend = "restore the file from the copy of the store that the rest is from";
+        subject.add(code, path, Some(range), what, mend, false);
+    }
+}
+
+/// The code of an error that says that a shard is not the one of its signal and version, or does not tell.
+fn mismatch(error: &StoreError) -> Option<&'static str> {
+    let is_mismatch = matches!(
+        error,
+        StoreError::WrongShard { .. } | StoreError::DamagedFile { .. }
+    );
+    is_mismatch.then(|| error.code())
 }
 
 /// What a chunk's checksum says.
@@ -231,7 +256,11 @@ pub(super) fn checksums(
             finding.signal.as_deref() == Some(&*subject.state.name)
                 && matches!(
                     finding.code,
-                    "missing_shard" | "truncated_shard" | "damaged_index"
+                    "missing_shard"
+                        | "truncated_shard"
+                        | "damaged_index"
+                        | "wrong_shard"
+                        | "damaged_file"
                 )
         })
         .filter_map(|finding| finding.range.clone())

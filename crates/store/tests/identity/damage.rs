@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use isochrony_store::{Mode, Store};
+use isochrony_store::{Mode, Store, VerifyOptions, verify};
 
 use super::{on_disk, options, read, samples};
 
@@ -30,6 +30,21 @@ fn code_of(path: &PathBuf, mode: Mode) -> &'static str {
     error.code()
 }
 
+/// What verification finds, with and without reading every sample: each time the same, once for each file.
+fn findings(path: &PathBuf) -> Vec<(&'static str, PathBuf)> {
+    let look = |deep| {
+        let signals = None;
+        let report = verify(path, &VerifyOptions { signals, deep }).unwrap();
+        let named = report.findings.into_iter();
+        let named = named.filter(|finding| finding.signal.as_deref() == Some("x"));
+        let named = named.map(|finding| (finding.code, finding.path));
+        named.collect::<Vec<_>>()
+    };
+    let quick = look(false);
+    assert_eq!(quick, look(true));
+    quick
+}
+
 #[test]
 fn a_missing_shard_is_an_error_and_never_zeros() {
     for sealed in [false, true] {
@@ -48,6 +63,7 @@ fn a_shard_of_another_signal_is_an_error() {
             let (_folder, path) = two_signals(sealed);
             fs::copy(path.join("y/data/c/0"), path.join("x/data/c/0")).unwrap();
             assert_eq!(code_of(&path, mode), "wrong_shard", "sealed: {sealed}");
+            assert_eq!(findings(&path), [("wrong_shard", path.join("x/data/c/0"))]);
         }
     }
 }
@@ -85,6 +101,7 @@ fn an_older_version_of_a_shard_is_an_error() {
     for mode in [Mode::Read, Mode::ReadWrite] {
         assert_eq!(code_of(&path, mode), "wrong_shard");
     }
+    assert_eq!(findings(&path), [("wrong_shard", shard.clone())]);
     // Nor is it written to.
     let store = Store::open(&path, Mode::ReadWrite).unwrap();
     let refused = store

@@ -5,6 +5,7 @@ mod copies;
 mod damage;
 mod older_shards;
 mod processes;
+mod replayed_marks;
 mod snapshots;
 mod tables;
 mod windows;

@@ -104,8 +104,13 @@ fn lose_a_commit(media: &SimMedia) -> SimMedia {
     let log = names.iter().find(|name| name.starts_with("log.")).unwrap();
     let log = engine.join(log);
     let bytes = media.media().read(&log, u64::MAX).unwrap().unwrap();
-    let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
-    flip(&media, &log, last as u64);
+    // Walks over the records: behind the last one its length is 0.
+    let length = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let mut at = (20 + length(12)).next_multiple_of(8);
+    while length(at) != 0 {
+        at = (at + 16 + length(at)).next_multiple_of(8);
+    }
+    flip(&media, &log, at as u64 - 9);
     media
 }
 

@@ -1,33 +1,239 @@
 //! A commit that was acknowledged and that the redo log lost: files that were published tell of it.
 
+use std::ops::Range;
+
 use isochrony_store::{SignalWriter, repair};
 
 use super::*;
 
-/// A copy of a store whose writer was killed after a commit made by `change`, of which a bit of the record flipped.
-fn flipped(change: impl FnOnce(&Store, &SignalWriter)) -> Case {
+/// A store whose writer was killed after a commit made by `change`, and published if so asked.
+fn killed(publish: bool, change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
     let writer = store.writer("n/s").expect("the signal");
     writer.append(&[5i16; 10]).expect("appended");
     store.commit(true).expect("committed");
     change(&store, &writer);
-    store.commit(true).expect("committed");
+    store.commit(publish).expect("committed");
     let path = case.path.with_extension("killed");
     copy_folder(&case.path, &path);
     store.close().expect("closed");
-    let log = fs::read_dir(path.join(".isochrony"))
-        .expect("listed")
-        .map(|entry| entry.expect("an entry").path())
-        .find(|path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("log."))
-        })
-        .expect("a log");
-    let bytes = fs::read(&log).expect("read");
-    let last = bytes.iter().rposition(|byte| *byte != 0).expect("records");
-    flip(&log, last as u64);
     Case { path, ..case }
+}
+
+/// As [`killed`] of what was published, and a bit of the last record flipped.
+fn flipped(change: impl FnOnce(&Store, &SignalWriter)) -> Case {
+    let case = killed(true, change);
+    let log = case.log();
+    flip(&log, case.last_record().end - 9);
+    case
+}
+
+impl Case {
+    fn log(&self) -> PathBuf {
+        let entries = fs::read_dir(self.path.join(".isochrony")).expect("listed");
+        let mut paths = entries.map(|entry| entry.expect("an entry").path());
+        paths
+            .find(|path| {
+                path.file_name()
+                    .is_some_and(|name| name.to_string_lossy().starts_with("log."))
+            })
+            .expect("a log")
+    }
+
+    /// Bytes of the log's last record, by what design.md says of its layout.
+    fn last_record(&self) -> Range<u64> {
+        let bytes = fs::read(self.log()).expect("read");
+        let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
+        let mut at = (20 + number(12) as usize).next_multiple_of(8);
+        let mut last = 0..0;
+        while number(at) != 0 {
+            let end = (at + 16 + number(at) as usize).next_multiple_of(8);
+            last = at as u64..end as u64;
+            at = end;
+        }
+        last
+    }
+
+    /// Takes away what stands in the log behind its last record, as a power cut may.
+    fn without_acknowledgement(self) -> Self {
+        let end = self.last_record().end;
+        let log = self.log();
+        let length = fs::metadata(&log).expect("there").len();
+        let file = fs::OpenOptions::new().write(true).open(log).expect("opens");
+        file.set_len(end).expect("cut");
+        file.set_len(length).expect("extended");
+        self
+    }
+}
+
+type ChangeOf = fn(&Store, &SignalWriter);
+
+/// Commits of every kind that leave the log as it is.
+const CHANGES: [(&str, ChangeOf); 7] = [
+    ("append", |_, writer| {
+        _ = writer.append(&[6i16; 70]).expect("appended")
+    }),
+    ("gap", |_, writer| {
+        _ = writer.append_gap(30).expect("appended")
+    }),
+    ("fill", |_, writer| {
+        writer.fill(5200, &[7i16; 100]).expect("filled");
+    }),
+    ("mark", |_, writer| {
+        writer.mark_invalid(100..200).expect("marked")
+    }),
+    ("event", |_, writer| {
+        let fields = serde_json::Map::new();
+        writer.add_event("burst", 10..20, &fields).expect("added");
+    }),
+    ("attributes", |_, writer| {
+        let mut attributes = serde_json::Map::new();
+        attributes.insert("site".into(), "A".into());
+        writer.set_attributes(&attributes).expect("set");
+    }),
+    ("create", |store, _| {
+        let options = CreateOptions::new(DType::F32, Rate::new(10, 1).expect("a rate"));
+        let writer = store.create("n/new", &options).expect("created");
+        writer.append(&[1f32; 20]).expect("appended");
+    }),
+];
+
+#[test]
+fn the_log_acknowledges_commits_that_nothing_published_tells_of() {
+    for (kind, change) in CHANGES {
+        for publish in [false, true] {
+            let case = killed(publish, change);
+            flip(&case.log(), case.last_record().start + 20);
+            let found = case.verify().findings;
+            let lost: Vec<_> = found.iter().filter(|f| f.code == "lost_commit").collect();
+            let signal = (kind != "create").then_some("n/s");
+            assert!(!lost.is_empty(), "{kind}, {publish}: {found:#?}");
+            assert!(
+                lost.iter()
+                    .all(|finding| finding.signal.as_deref() == signal),
+                "{kind}, {publish}: {found:#?}"
+            );
+            let error = Store::open(&case.path, Mode::ReadWrite).err();
+            assert_eq!(error.expect("refused").code(), "lost_commit", "{kind}");
+
+            let (_, after) = repair(&case.path, &DEEP).expect("repaired");
+            // The folder of a signal that nothing names any more stays where it is.
+            let left = |report: &Report| -> Vec<_> {
+                report.findings.iter().map(|finding| finding.code).collect()
+            };
+            let expected: &[&str] = match kind {
+                "create" => &["orphan_signal"],
+                _ => &[],
+            };
+            assert_eq!(left(&after), expected, "{kind}, {publish}");
+            let reasons: Vec<_> = after.lost.iter().map(|loss| &*loss.reason).collect();
+            assert_eq!(reasons, ["lost_commit"], "{kind}, {publish}");
+            assert_eq!(after.lost[0].signal, signal.unwrap_or_default(), "{kind}");
+            // All that was committed before is there, and of what was lost only gaps that their published table tells of.
+            let gaps = match (kind, publish) {
+                ("fill", true) => 900,
+                ("mark", true) => 1100,
+                _ => 1000,
+            };
+            let store = Store::open(&case.path, Mode::Read).expect("opens");
+            let names: Vec<_> = store.names().expect("listed");
+            assert_eq!(names, ["n/s"], "{kind}, {publish}");
+            let signal = store.signal("n/s").expect("the signal");
+            let appended = signal.end_index() - (END + 10);
+            assert_eq!(
+                signal.gaps().missing_within(END + 10..END + 10 + appended),
+                appended
+            );
+            assert_eq!(
+                signal.gaps().missing_within(0..END + 10),
+                gaps,
+                "{kind}, {publish}"
+            );
+            assert_eq!(
+                signal
+                    .events()
+                    .filter(|event| event.kind == "burst")
+                    .count(),
+                0
+            );
+            assert!(signal.attributes().is_empty(), "{kind}");
+            drop(store);
+            assert_eq!(left(&case.verify()), expected, "{kind}, {publish}");
+            let (_, after) = repair(&case.path, &DEEP).expect("repaired");
+            assert_eq!(
+                (left(&after), after.lost),
+                (expected.to_vec(), vec![]),
+                "{kind}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_whole_record_is_no_lost_commit_with_or_without_its_acknowledgement() {
+    for (kind, change) in CHANGES {
+        let case = killed(false, change);
+        assert_eq!(case.verify().findings, [], "{kind}");
+        let case = case.without_acknowledgement();
+        assert_eq!(case.verify().findings, [], "{kind}");
+        let (before, after) = repair(&case.path, &DEEP).expect("opens");
+        assert_eq!((before.findings, after.lost), (vec![], vec![]), "{kind}");
+    }
+}
+
+#[test]
+fn what_was_published_proves_a_commit_without_its_acknowledgement() {
+    for (kind, change) in CHANGES
+        .into_iter()
+        .filter(|(kind, _)| matches!(*kind, "append" | "mark"))
+    {
+        let case = killed(true, change).without_acknowledgement();
+        flip(&case.log(), case.last_record().start + 20);
+        assert_eq!(case.only().code, "lost_commit", "{kind}");
+    }
+}
+
+#[test]
+fn several_damaged_records_are_lost_commits_of_any_signal() {
+    let case = killed(false, |store, writer| {
+        writer.set_attributes(&serde_json::Map::new()).expect("set");
+        store.commit(false).expect("committed");
+        writer.append(&[6i16; 70]).expect("appended");
+    });
+    let last = case.last_record();
+    flip(&case.log(), last.start + 20);
+    // The one before it, which the walk over records ends at now.
+    flip(&case.log(), last.start - 9);
+    let finding = case.only();
+    assert_eq!(
+        (finding.code, finding.signal.as_deref()),
+        ("lost_commit", Some("n/s"))
+    );
+    let (_, after) = repair(&case.path, &DEEP).expect("repaired");
+    assert_eq!((after.findings.len(), after.lost.len()), (0, 1));
+}
+
+#[test]
+fn a_loss_that_no_event_tells_of_is_reported_by_the_repair_after_an_interrupted_one() {
+    let case = killed(false, CHANGES[6].1);
+    flip(&case.log(), case.last_record().start + 20);
+    let interrupted = case.path.with_extension("interrupted");
+    let folder = case.path.join(".isochrony");
+    // The note that a repair leaves until it has reported.
+    let note = |lacks: bool| format!("{{\"events\":[],\"lacks_commit\":{lacks}}}");
+    let (_, after) = repair(&case.path, &DEEP).expect("repaired");
+    assert_eq!(after.lost.len(), 1);
+    for lacks in [true, false] {
+        let json = note(lacks);
+        let text = format!("{json}\n{:08x}\n", crc32c::crc32c(json.as_bytes()));
+        fs::write(folder.join("REPAIR"), text).expect("written");
+        let _ = fs::remove_dir_all(&interrupted);
+        copy_folder(&case.path, &interrupted);
+        let (_, after) = repair(&interrupted, &DEEP).expect("repaired");
+        assert_eq!(after.lost.len(), usize::from(lacks));
+        assert!(!interrupted.join(".isochrony/REPAIR").exists());
+    }
 }
 
 const END: i64 = SHARD * 3 / 2;

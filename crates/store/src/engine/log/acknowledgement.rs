@@ -1,0 +1,119 @@
+//! The acknowledgement of the last commit, which stands behind its record.
+//!
+//! A record with a wrong checksum at the end of a log may be one that was torn when the power went, of which no caller was
+//! ever told, or one that was whole and has been damaged since. The acknowledgement tells the two apart: it is written
+//! once the record is durable, before the caller is told, and the next record goes over it. It is not synced itself, so
+//! it survives the death of the writer, but perhaps not a power cut.
+//!
+//! ```text
+//! 0 u32 | crc32c u32 as of a record without payload | sequence u64
+//! count u32 | crc32c u32 of count and signals | signals that the commit changed, u64 each
+//! ```
+//! Versions that do not know it take it for a whole record, and so find the damage to the one in front of it, too. Readers
+//! that wait for the next record take its first number for the end of the log.
+
+use super::{RECORD_HEAD, record_crc, u32_at, u64_at};
+use crate::op::SignalId;
+
+const HEAD: usize = RECORD_HEAD + 8;
+/// Most signals that are named; the count of more is `UNNAMED`.
+const MOST_SIGNALS: usize = 64;
+const UNNAMED: u32 = u32::MAX;
+/// Most bytes that it takes.
+pub(super) const MOST_BYTES: u64 = (HEAD + 8 * MOST_SIGNALS) as u64;
+
+/// What an acknowledgement says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Acknowledgement {
+    /// Of the commit.
+    pub(super) sequence: u64,
+    /// Signals that it changed; `None` if that is not known.
+    pub(super) signals: Option<Vec<SignalId>>,
+}
+
+impl Acknowledgement {
+    pub(super) fn encode(sequence: u64, signals: &[SignalId]) -> Vec<u8> {
+        let named = match signals.len() <= MOST_SIGNALS {
+            true => signals,
+            false => &[],
+        };
+        let count = match signals.len() <= MOST_SIGNALS {
+            true => signals.len() as u32,
+            false => UNNAMED,
+        };
+        let mut bytes = vec![0; RECORD_HEAD];
+        bytes[4..8].copy_from_slice(&record_crc(0, sequence, &[]).to_le_bytes());
+        bytes[8..16].copy_from_slice(&sequence.to_le_bytes());
+        let mut ids = Vec::with_capacity(8 * named.len());
+        for signal in named {
+            ids.extend(signal.0.to_le_bytes());
+        }
+        bytes.extend(count.to_le_bytes());
+        bytes.extend(signals_crc(count, &ids).to_le_bytes());
+        bytes.extend(ids);
+        bytes
+    }
+
+    /// The acknowledgement at offset `at`, if there is one.
+    pub(super) fn decode(bytes: &[u8], at: usize) -> Option<Self> {
+        let sequence = u64_at(bytes, at.checked_add(8)?)?;
+        let is_one =
+            u32_at(bytes, at)? == 0 && u32_at(bytes, at + 4)? == record_crc(0, sequence, &[]);
+        is_one.then(|| Self {
+            sequence,
+            signals: signals(bytes, at + RECORD_HEAD),
+        })
+    }
+}
+
+fn signals(bytes: &[u8], at: usize) -> Option<Vec<SignalId>> {
+    let count = u32_at(bytes, at)?;
+    let crc = u32_at(bytes, at + 4)?;
+    if count as usize > MOST_SIGNALS {
+        return None;
+    }
+    let ids = bytes.get(at + 8..at + 8 + 8 * count as usize)?;
+    (signals_crc(count, ids) == crc).then(|| {
+        (0..count as usize)
+            .filter_map(|k| u64_at(ids, 8 * k).map(SignalId))
+            .collect()
+    })
+}
+
+fn signals_crc(count: u32, ids: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&count.to_le_bytes()), ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for count in [0, 1, MOST_SIGNALS, MOST_SIGNALS + 1] {
+            let signals: Vec<_> = (1..=count as u64).map(SignalId).collect();
+            let mut bytes = vec![7; 8];
+            bytes.extend(Acknowledgement::encode(9, &signals));
+            assert!(bytes.len() as u64 <= 8 + MOST_BYTES);
+            let found = Acknowledgement::decode(&bytes, 8).unwrap();
+            assert_eq!(found.sequence, 9);
+            assert_eq!(found.signals, (count <= MOST_SIGNALS).then_some(signals));
+        }
+    }
+
+    #[test]
+    fn signals_that_are_damaged_are_not_known() {
+        let whole = Acknowledgement::encode(9, &[SignalId(3), SignalId(4)]);
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 4;
+            let found = Acknowledgement::decode(&bytes, 0);
+            assert_eq!(found.is_some(), at >= RECORD_HEAD, "byte {at}");
+            assert_eq!(found.and_then(|found| found.signals), None);
+        }
+        for length in 0..whole.len() {
+            let found = Acknowledgement::decode(&whole[..length], 0);
+            assert_eq!(found.and_then(|found| found.signals), None);
+        }
+    }
+}
