@@ -268,11 +268,13 @@ pub(crate) fn lost_commits(
     let signals = signals(log.opening, log.ops);
     for (id, told) in &signals {
         let (id, end) = (*id, told.end);
+        // A repair that was interrupted may have written newer tables of others.
+        if log.damaged.is_some_and(|records| !records.concern(id)) {
+            continue;
+        }
         let (path, range) = match published(media, root, id, told, log.sequence)? {
             Some(found) => found,
-            None if log.damaged.is_some_and(|records| records.concern(id)) => {
-                (path.to_path_buf(), end..end)
-            }
+            None if log.damaged.is_some() => (path.to_path_buf(), end..end),
             None => continue,
         };
         lost.push(LostCommit {

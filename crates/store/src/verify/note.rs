@@ -1,12 +1,17 @@
-//! Which losses were reported before a repair began, in a file that stays until that repair has reported its own.
+//! What a repair that was interrupted leaves for the next one, in files that stay until it has done all.
 //!
 //! A repair that is killed, or that fails behind its commit, leaves samples that have become gaps, and no report that says so.
-//! The next repair finds the file and reports them. What the file lists are the events of the kind `samples_lost` as of the
-//! beginning: any other is a loss that is still to be reported.
+//! `REPAIR` lists the losses that were reported before it began: the events of the kind `samples_lost` as of then. Any other
+//! is a loss that is still to be reported.
+//!
+//! A lost commit may have made or filled gaps, and what the log says of the checksums of their chunks is older or newer than
+//! the table of gaps. `REPAIR_SUMS` lists the signals of which a repair records these checksums anew. It is a file of its own,
+//! since on a full disk a file can be removed but not written anew.
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::io::{IoContext, replace_file, unique};
@@ -23,29 +28,26 @@ pub(super) struct Reported {
     pub(super) lacks_commit: bool,
 }
 
-fn path(root: &Path) -> PathBuf {
-    engine_folder(root).join("REPAIR")
-}
+/// Signals with gaps of which the checksums are to be recorded anew.
+pub(super) type StaleSums = BTreeSet<u64>;
+
+const REPORTED: &str = "REPAIR";
+const STALE_SUMS: &str = "REPAIR_SUMS";
 
 /// What the note of an unfinished repair lists; `None` if there is none. A note that makes no sense lists nothing: better
 /// to report a loss twice than never.
 pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<Reported>, StoreError> {
-    let path = path(root);
-    let bytes = media.read(&path, limits::METADATA).at("read", &path)?;
-    Ok(bytes.map(|bytes| parse(&bytes).unwrap_or_default()))
+    read_file(media, root, REPORTED)
 }
 
-fn parse(bytes: &[u8]) -> Option<Reported> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let (json, crc) = text.split_once('\n')?;
-    let expected = crc32c::crc32c(json.as_bytes());
-    (u32::from_str_radix(crc.trim_end(), 16) == Ok(expected)).then_some(())?;
-    serde_json::from_str(json).ok()
+/// Signals whose checksums an unfinished repair did not record.
+pub(super) fn read_stale_sums(media: &dyn Media, root: &Path) -> Result<StaleSums, StoreError> {
+    Ok(read_file(media, root, STALE_SUMS)?.unwrap_or_default())
 }
 
 /// Writes the note, unless an unfinished repair left one, and makes it durable: before anything is given up.
 pub(super) fn write(media: &dyn Media, root: &Path, known: &Reported) -> Result<(), StoreError> {
-    let path = path(root);
+    let path = engine_folder(root).join(REPORTED);
     match media.stat(&path).at("look at", &path)? {
         Some(_) => Ok(()),
         None => replace(media, root, known),
@@ -54,8 +56,59 @@ pub(super) fn write(media: &dyn Media, root: &Path, known: &Reported) -> Result<
 
 /// Writes the note, whatever was there.
 pub(super) fn replace(media: &dyn Media, root: &Path, known: &Reported) -> Result<(), StoreError> {
-    let path = path(root);
-    let json = serde_json::to_string(known).unwrap_or_default();
+    replace_with(media, root, REPORTED, known)
+}
+
+/// Notes signals, with those of an unfinished repair.
+pub(super) fn add_stale_sums(
+    media: &dyn Media,
+    root: &Path,
+    mut signals: StaleSums,
+) -> Result<(), StoreError> {
+    let before = read_stale_sums(media, root)?;
+    if signals.is_subset(&before) {
+        return Ok(());
+    }
+    signals.extend(before);
+    replace_with(media, root, STALE_SUMS, &signals)
+}
+
+/// Removes the note: what was lost has been reported.
+pub(super) fn remove(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
+    remove_file(media, root, REPORTED)
+}
+
+/// Removes the list of signals: their checksums are committed.
+pub(super) fn remove_stale_sums(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
+    remove_file(media, root, STALE_SUMS)
+}
+
+fn read_file<T: DeserializeOwned + Default>(
+    media: &dyn Media,
+    root: &Path,
+    name: &str,
+) -> Result<Option<T>, StoreError> {
+    let path = engine_folder(root).join(name);
+    let bytes = media.read(&path, limits::METADATA).at("read", &path)?;
+    Ok(bytes.map(|bytes| parse(&bytes).unwrap_or_default()))
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (json, crc) = text.split_once('\n')?;
+    let expected = crc32c::crc32c(json.as_bytes());
+    (u32::from_str_radix(crc.trim_end(), 16) == Ok(expected)).then_some(())?;
+    serde_json::from_str(json).ok()
+}
+
+fn replace_with<T: Serialize>(
+    media: &dyn Media,
+    root: &Path,
+    name: &str,
+    content: &T,
+) -> Result<(), StoreError> {
+    let path = engine_folder(root).join(name);
+    let json = serde_json::to_string(content).unwrap_or_default();
     let crc = crc32c::crc32c(json.as_bytes());
     let text = format!("{json}\n{crc:08x}\n");
     let tmp = unique(&tmp_folder(root), "repair");
@@ -66,9 +119,8 @@ pub(super) fn replace(media: &dyn Media, root: &Path, known: &Reported) -> Resul
     sync(media, root)
 }
 
-/// Removes the note: what was lost has been reported.
-pub(super) fn remove(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
-    let path = path(root);
+fn remove_file(media: &dyn Media, root: &Path, name: &str) -> Result<(), StoreError> {
+    let path = engine_folder(root).join(name);
     if media.stat(&path).at("look at", &path)?.is_none() {
         return Ok(());
     }

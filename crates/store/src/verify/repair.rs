@@ -19,7 +19,7 @@ use crate::layout::mark::{MarkSlots, WriteMark};
 use crate::layout::shard::{HeaderBlock, ShardHeader};
 use crate::layout::{tmp_folder, zarr};
 use crate::media::{Access, Media, Site};
-use crate::op::Op;
+use crate::op::{Op, SignalId};
 use crate::options::Mode;
 use crate::signal::Signal;
 use crate::state::SignalState;
@@ -89,6 +89,10 @@ fn give_up_lost(
     let media = around.rooted(path);
     let mut known = lost::reported(&reader)?;
     known.lacks_commit |= before.findings.iter().any(lost::is_unnamed);
+    let changed = (before.findings.iter())
+        .filter(|finding| finding.code == "lost_commit" && finding.range.is_none())
+        .filter_map(|finding| reader.id_of(finding.signal.as_deref()?).ok());
+    note::add_stale_sums(&*media, path, changed.map(|id| id.0).collect())?;
     drop(reader);
     note::replace(&*media, path, &known)?;
     // On a full disk nothing becomes a gap, and the next repair begins as this one did.
@@ -138,9 +142,6 @@ fn rest_of_repair(
             && is_given_up(store, name, finding)?
         {
             shared.views.rebuild(&shared.backend, store.id_of(name)?)?;
-        }
-        if finding.code == "lost_commit" && !lost::is_unnamed(finding) {
-            store.mend(finding)?;
         }
     }
     Ok(store.repair_unfinished(options)?.1)
@@ -217,8 +218,14 @@ impl Store {
         let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
         engine.publish();
-        let before = self.verify_settled(options)?;
         let known = lost::reported(self)?;
+        for id in note::read_stale_sums(&**engine.media(), self.path())? {
+            self.renew_sums_at_gaps(SignalId(id))?;
+        }
+        // Before anything is judged by them.
+        self.commit(true)?;
+        note::remove_stale_sums(&**engine.media(), self.path())?;
+        let before = self.verify_settled(options)?;
         if before.findings.iter().any(gives_up) {
             let media = self.shared().backend.media();
             note::write(&*media, self.path(), &known)?;
@@ -255,6 +262,28 @@ impl Store {
         self.verify_settled(options)
     }
 
+    /// Records the checksums of the chunks of a signal anew that have a gap in them.
+    fn renew_sums_at_gaps(&self, id: SignalId) -> Result<(), StoreError> {
+        let shared = self.shared();
+        let engine = shared.backend.engine("repair")?;
+        let Ok(signal) = Signal::load(shared, id) else {
+            // What is wrong with it is found below.
+            return Ok(());
+        };
+        let (mut report, round) = (Report::default(), VerifyPass::settled());
+        let subject = Subject {
+            backend: &shared.backend,
+            media: shared.backend.media(),
+            state: signal.state().clone(),
+            folder: shared.backend.signal_path(id)?,
+            signal,
+            round: &round,
+            report: &mut report,
+        };
+        let ops = checksums_at_gaps(&subject)?;
+        ops.into_iter().try_for_each(|op| engine.queue(op))
+    }
+
     fn mend(&self, finding: &Finding) -> Result<(), StoreError> {
         let shared = self.shared();
         let engine = shared.backend.engine("repair")?;
@@ -289,10 +318,6 @@ impl Store {
                     }
                 }
                 Ok(())
-            }
-            ("lost_commit", None) => {
-                let ops = checksums_at_gaps(&subject)?;
-                ops.into_iter().try_for_each(|op| engine.queue(op))
             }
             ("stale_events", _) => engine.rewrite_tables(id),
             ("stale_views", _) => shared.views.rebuild(&shared.backend, id),

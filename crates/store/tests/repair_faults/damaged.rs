@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use isochrony_segment::DType;
 use isochrony_store::media::sim::SimMedia;
 use isochrony_store::media::{Access, Site};
-use isochrony_store::{CreateOptions, Mode, Store, VerifyOptions};
+use isochrony_store::{CreateOptions, Mode, SignalWriter, Store, VerifyOptions};
 use isochrony_time::{Rate, civil};
 
 pub(crate) const ROOT: &str = "/disk/store.iso";
@@ -20,8 +20,10 @@ const HEAD: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DamagedStore {
     Closed,
-    /// It was killed, and the last record of its log is damaged: a commit is lost.
+    /// It was killed, and the last record of its log is damaged: a commit is lost that appended samples.
     Killed,
+    /// Likewise, and the commit took samples away.
+    KilledAfterGap,
 }
 
 fn ramp(count: i64) -> Vec<i16> {
@@ -63,7 +65,10 @@ pub(crate) fn damaged(damage: DamagedStore) -> SimMedia {
     drop(store);
     let media = match damage {
         DamagedStore::Closed => media,
-        DamagedStore::Killed => lose_a_commit(&media),
+        DamagedStore::Killed => lose_a_commit(&media, |lost| _ = lost.append(&ramp(70)).unwrap()),
+        DamagedStore::KilledAfterGap => {
+            lose_a_commit(&media, |lost| lost.mark_invalid(100..200).unwrap())
+        }
     };
     let disk = media.media();
     disk.remove_file(&at("shard/data/c/1")).unwrap();
@@ -90,12 +95,12 @@ fn flip(media: &SimMedia, path: &Path, offset: u64) {
     file.sync(Site::BulkShard).unwrap();
 }
 
-/// A writer appends to the signal `lost`, after `shard`, and is killed; a bit of its last record flips.
-fn lose_a_commit(media: &SimMedia) -> SimMedia {
+/// A writer changes the signal `lost`, after `shard`, and is killed; a bit of its last record flips.
+fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMedia {
     let store = Store::open_on(Path::new(ROOT), Mode::ReadWrite, media.media()).unwrap();
     store.writer("shard").unwrap().append(&ramp(5)).unwrap();
     store.commit(true).unwrap();
-    store.writer("lost").unwrap().append(&ramp(70)).unwrap();
+    change(&store.writer("lost").unwrap());
     store.commit(true).unwrap();
     let media = media.kill();
     drop(store);

@@ -119,22 +119,26 @@ fn check(damage: DamagedStore, fault: RepairFault) {
 fn a_disk_that_fills_up_during_a_repair_hides_no_loss() {
     check(DamagedStore::Closed, RepairFault::Full);
     check(DamagedStore::Killed, RepairFault::Full);
+    check(DamagedStore::KilledAfterGap, RepairFault::Full);
 }
 
 #[test]
 fn a_call_that_fails_during_a_repair_hides_no_loss() {
     check(DamagedStore::Closed, RepairFault::WriteError);
     check(DamagedStore::Killed, RepairFault::WriteError);
+    check(DamagedStore::KilledAfterGap, RepairFault::WriteError);
 }
 
 #[test]
 fn a_kill_during_a_repair_hides_no_loss() {
     check(DamagedStore::Closed, RepairFault::Kill);
     check(DamagedStore::Killed, RepairFault::Kill);
+    check(DamagedStore::KilledAfterGap, RepairFault::Kill);
 }
 
 #[test]
 fn a_power_cut_during_a_repair_hides_no_loss() {
     check(DamagedStore::Closed, RepairFault::PowerCut);
     check(DamagedStore::Killed, RepairFault::PowerCut);
+    check(DamagedStore::KilledAfterGap, RepairFault::PowerCut);
 }
