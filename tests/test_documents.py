@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md", "docs/glossary.md")
+DOCUMENTS = (
+    *("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md"),
+    *("docs/design.md", "docs/features.md", "docs/glossary.md"),
+)
 
 
 def crate_path(path: str) -> Path:

@@ -33,7 +33,7 @@ def example(name: str) -> ModuleType:
 def test_a_person_reads_it_in_a_minute(name: str) -> None:
     lines = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 80
-    assert name in (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+    assert name in (EXAMPLES.parent / "docs/features.md").read_text(encoding="utf-8")
 
 
 def test_passchain_keeps_and_counts_its_operators() -> None:
