@@ -141,3 +141,23 @@ def test_the_oracle_sees_a_wrong_time(tmp_path: Path) -> None:
     assert (text, exact) == ("2010-03-01T00:00:01.234Z", EPOCH + 1_234_000_000)
     assert written(Fraction(EPOCH + 1_234_567_891), "t (us)", 3) == ("1267401601234567", EPOCH + 1_234_567_000)
     assert written(Fraction(EPOCH + SECOND // 2), "seconds", 0) == ("1267401600", EPOCH)
+
+
+def test_gaps_that_a_wrong_rate_would_explain_are_found(tmp_path: Path) -> None:
+    """After two samples in 232, one in 140: in proportion, but no clock is off by a hundredth."""
+    lost = {1211: 50, 1536: 2, 1768: 2, 1908: 1}
+    at, rows = 0, []
+    for row in range(3000):
+        at += lost.get(row, 0)
+        seconds, ns = divmod(EPOCH + at * SECOND // 2000, SECOND)
+        rows.append(f"{seconds}.{ns:09d},{row}")
+        at += 1
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["time,value", *rows]))
+    with iso.open(tmp_path / "a.iso", mode="x") as store:
+        import_files(store, path)
+        (signal,) = (signal for _, signal in store.items())
+        before = 0
+        for (row, samples), gap in zip(lost.items(), signal.gaps, strict=True):
+            assert (gap.start, gap.length) == (row + before, samples)
+            before += samples

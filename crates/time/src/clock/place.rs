@@ -173,10 +173,12 @@ impl Clock {
             return Ok(true);
         };
         let more = self.next_off(run, samples, next)? - off;
-        let elapsed = run.stretch.x_of(run.end) - run.stretch.fit.last.x;
-        let by_rate = off * (samples as f64 * period) / elapsed.max(1.0);
-        // As far off again is what a wrong rate does.
-        Ok(strays(more, period) <= slack && (more - by_rate).abs() > 0.5 * period)
+        let elapsed = (run.stretch.x_of(run.end) - run.stretch.fit.last.x).max(1.0);
+        let by_rate = off * (samples as f64 * period) / elapsed;
+        // As far off again is what a wrong rate does, but no clock's rate is as wrong as lost samples soon make it look.
+        let is_rate =
+            off.abs() <= COVER * PRIOR_SIGMA * elapsed && (more - by_rate).abs() <= 0.5 * period;
+        Ok(strays(more, period) <= slack && !is_rate)
     }
 
     /// Whether a disagreement beyond the slip may be believed without a second

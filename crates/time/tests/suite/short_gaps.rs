@@ -246,3 +246,102 @@ fn the_truth_lies_within_the_stated_uncertainty_also_where_stamps_cannot_tell() 
         bad.len()
     );
 }
+
+/// A recording of exact stamps that lost a few samples several times, with what its records hold.
+#[derive(Clone, Debug)]
+struct Losses {
+    rate: u32,
+    /// Samples of each record, and how many were lost before it.
+    records: Vec<(i64, i64)>,
+    look_ahead: bool,
+}
+
+impl Losses {
+    fn random(dice: &mut impl FnMut(u64) -> u64) -> Self {
+        const RATES: [u32; 5] = [10, 100, 500, 2000, 10_000];
+        let count = 2 + dice(6);
+        let records = (0..count).map(|k| {
+            let most = [20, 200, 1500][dice(3) as usize];
+            let samples = 5 + dice(most);
+            let lost = match k {
+                0 => 0,
+                _ => [0, 1, 2, 3, 50][dice(5) as usize],
+            };
+            (samples.cast_signed(), lost)
+        });
+        Self {
+            records: records.collect(),
+            rate: RATES[dice(5) as usize],
+            look_ahead: dice(4) > 0,
+        }
+    }
+
+    /// Gaps as the clock finds them, before each record.
+    fn found(&self) -> Vec<i64> {
+        let config = ClockConfig::new(Rate::from_hz(self.rate.into()).unwrap());
+        let mut clock = Clock::new(config, RunId(0)).unwrap();
+        let stamp = |sample: i64| {
+            let ns = i128::from(sample) * 1_000_000_000 / i128::from(self.rate);
+            let civil = Fixed::from_int(START + i64::try_from(ns).unwrap());
+            Stamp::new(civil, Fixed::from_int(1))
+        };
+        let mut at = 0;
+        let starts: Vec<i64> = (self.records.iter())
+            .map(|(samples, lost)| {
+                at += samples + lost;
+                at - samples
+            })
+            .collect();
+        let (mut end, mut found) = (0, Vec::new());
+        for (k, (samples, _)) in self.records.iter().enumerate() {
+            let next = starts.get(k + 1).filter(|_| self.look_ahead);
+            let next = next.map(|next| stamp(*next));
+            let count = samples.unsigned_abs();
+            let own = stamp(starts[k]);
+            let placement = clock.place(&own, count, next.as_ref()).unwrap();
+            let gap = match placement {
+                Placement::Gap { samples, .. } => samples.unwrap().cast_signed(),
+                Placement::First | Placement::Contiguous => 0,
+                _ => -1,
+            };
+            found.push(gap);
+            end += gap.max(0);
+            clock.accept(end, &own, count, &placement).unwrap();
+            end += samples;
+        }
+        found
+    }
+}
+
+#[test]
+fn several_gaps_are_found_also_where_a_wrong_rate_would_explain_them() {
+    let proportional = Losses {
+        rate: 2000,
+        records: vec![(1211, 0), (325, 50), (232, 2), (140, 2), (1092, 1)],
+        look_ahead: true,
+    };
+    let mut state = 20_261_124_u64;
+    let mut dice = move |below: u64| {
+        // xorshift64.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    };
+    let random = (0..20_000).map(|_| Losses::random(&mut dice));
+    let (mut missed, mut total) = (Vec::new(), 0);
+    for case in std::iter::once(proportional).chain(random) {
+        total += 1;
+        let lost: Vec<i64> = case.records.iter().map(|(_, lost)| *lost).collect();
+        let found = case.found();
+        if found != lost {
+            missed.push((found, case));
+        }
+    }
+    let first = missed.first();
+    assert!(
+        missed.is_empty(),
+        "{} of {total}, such as {first:?}",
+        missed.len()
+    );
+}
