@@ -9,12 +9,8 @@ use std::ops::Range;
 
 use isochrony_time::Ratio;
 
-use crate::ops::{Between, Merge};
 use crate::plan::{Op, Plan};
-use crate::{Align, Bound, Contract, Declared, PlanError, PortType};
-
-/// Operators that remember where something began, beside those that declare that they need what is around.
-const DETECTORS: [&str; 3] = ["cfar", "stalta", "triggers"];
+use crate::{Align, Bound, Contract, Extent, PlanError, PortType};
 
 /// What is known of the indices of a node's samples.
 #[derive(Debug, Clone)]
@@ -46,9 +42,7 @@ impl Indices {
         let samples = |plan: &&Plan| matches!(plan.port(), PortType::Samples { .. });
         let twice = |plan: &Plan| plan.node.indices.twice.clone();
         let repeated = inputs.iter().filter(samples).find_map(twice);
-        if let Some((first, second, range)) =
-            repeated.clone().filter(|_| needs_stretches(op, bound))
-        {
+        if let Some((first, second, range)) = repeated.clone().filter(|_| needs_stretches(bound)) {
             let (operator, common) = (op.name(), in_words(&range));
             return Err(PlanError::IndicesRepeat {
                 operator,
@@ -67,7 +61,7 @@ impl Indices {
             _ => inputs.first().map(of),
         };
         let within = within.unwrap_or(i64::MIN..i64::MAX);
-        if op.name() == Merge::DECLARATION.name {
+        if bound.extent == Extent::AnyInput {
             let within: Vec<Range<i64>> = inputs.iter().map(of).collect();
             let all = within
                 .iter()
@@ -79,14 +73,8 @@ impl Indices {
                 within: all.map_or(0..0, |(start, end)| start..end),
             });
         }
-        let within = match op {
-            Op::Apply { params, .. }
-                if op.name() == Between::DECLARATION.name && within.start > i64::MIN =>
-            {
-                let index = |name: &str| params.get(name).and_then(serde_json::Value::as_i64);
-                let wanted = index("start").unwrap_or(i64::MIN)..index("end").unwrap_or(i64::MAX);
-                common(&within, &wanted)
-            }
+        let within = match &bound.extent {
+            Extent::Within(wanted) if within.start > i64::MIN => common(&within, wanted),
             _ => resampled(within, bound),
         };
         Ok(Self {
@@ -144,17 +132,17 @@ fn resampled(within: Range<i64>, bound: &Bound) -> Range<i64> {
 }
 
 /// Whether an operator makes something of samples that follow one another.
-fn needs_stretches(op: &Op, bound: &Bound) -> bool {
+fn needs_stretches(bound: &Bound) -> bool {
     let around = matches!(
         bound.contract,
-        Contract::Overlap { .. } | Contract::Settling { .. }
+        Contract::Overlap { .. } | Contract::Lookahead { .. } | Contract::Settling { .. }
     );
     let meets = !matches!(
         bound.align,
         Align::Single | Align::Time | Align::Begin | Align::Arrival
     );
     let elsewhere = bound.ratio.is_some_and(|(up, down)| up != down) || bound.delay != 0;
-    around || meets || elsewhere || DETECTORS.contains(&op.name())
+    around || meets || elsewhere || bound.contiguous
 }
 
 #[cfg(test)]

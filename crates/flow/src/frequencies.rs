@@ -1,22 +1,8 @@
 //! Which frequencies the values of a plan's rows are of.
 
 use isochrony_dsp::spectrum::frequencies_hz;
-use serde_json::Value;
 
-use crate::plan::Op;
-use crate::{Plan, PortType};
-
-/// Steps behind which rows of as many values are still of the same frequencies.
-const PASSING: [&str; 8] = [
-    "map",
-    "filter",
-    "passthrough",
-    "limit",
-    "between",
-    "zip",
-    "each",
-    "to_signal",
-];
+use crate::{Columns, Plan, PortType};
 
 /// What spectra were computed of: so many samples at a time.
 struct Spectra {
@@ -49,26 +35,19 @@ impl Plan {
         let mut plan = self;
         loop {
             let before = plan.inputs().first()?;
-            let name = plan.node.op.name();
-            if let (Op::Apply { params, .. }, "fft" | "power" | "welch") = (&plan.node.op, name) {
-                let (samples, stream) = (before.port(), before.port().stream()?);
-                let PortType::Frames { dtype, window, .. } = samples else {
-                    return None;
-                };
-                let nfft = params.get("nfft").and_then(Value::as_u64);
-                let nfft = usize::try_from(nfft.unwrap_or(window)).ok()?;
-                let complex = dtype.is_complex();
-                let values = if complex { nfft } else { nfft / 2 + 1 };
-                return (values == width).then_some(Spectra {
-                    nfft,
-                    rate: stream.rate.to_f64(),
-                    complex,
-                });
+            match plan.node.bound.columns {
+                Columns::Kept => plan = before,
+                Columns::Frequencies { nfft, complex } => {
+                    let values = if complex { nfft } else { nfft / 2 + 1 };
+                    let rate = before.port().stream()?.rate.to_f64();
+                    return (values == width).then_some(Spectra {
+                        nfft,
+                        rate,
+                        complex,
+                    });
+                }
+                Columns::Unknown => return None,
             }
-            if !PASSING.contains(&name) {
-                return None;
-            }
-            plan = before;
         }
     }
 }

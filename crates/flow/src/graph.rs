@@ -8,9 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::description::ProcessedRecording;
-use crate::ops::{Delayed, Feedback, Limit};
 use crate::plan::{Node, Op, Plan, SEGMENT};
-use crate::{Align, Bound, Declared, Live, PlanError};
+use crate::{Align, Bound, Live, PlanError};
 
 /// The input of `feedback` that says which loop it ends; the one before is what is fed back.
 pub(crate) const LOOP: usize = 2;
@@ -23,6 +22,12 @@ pub(crate) struct GraphNode {
     pub(crate) op: Op,
     pub(crate) inputs: Vec<Edge>,
     pub(crate) bound: Bound,
+}
+
+impl GraphNode {
+    fn begins_loop(&self) -> bool {
+        matches!(self.bound.align, Align::Loop { .. })
+    }
 }
 
 impl PartialEq for GraphNode {
@@ -95,7 +100,7 @@ impl Graph {
                     .find(|&n| graph.nodes[n] == made),
             };
             // Loops that begin alike may go on differently.
-            let alike = alike.filter(|_| made.op.name() != Delayed::DECLARATION.name);
+            let alike = alike.filter(|_| !made.begins_loop());
             let number = alike.unwrap_or(graph.nodes.len());
             numbers.insert(Arc::as_ptr(node), number);
             if number == graph.nodes.len() {
@@ -132,7 +137,7 @@ impl Graph {
     /// Where the loop begins that a node ends.
     pub(crate) fn loop_begin(&self, node: usize) -> Option<usize> {
         let node = &self.nodes[node];
-        let ends = node.op.name() == Feedback::DECLARATION.name;
+        let ends = node.bound.closes_loop;
         ends.then(|| node.inputs.get(LOOP).map(|&(begin, _)| begin))?
     }
 
@@ -163,14 +168,14 @@ impl Graph {
     /// Whether something may end before its sources do, and streams meet or there are several: then results and errors
     /// depend on which block of which source is read first.
     pub(crate) fn ends_before_sources(&self) -> bool {
-        let limits = |node: &GraphNode| node.op.name() == Limit::DECLARATION.name;
+        let ends_early = |node: &GraphNode| node.bound.ends_early;
         let meets = |node: &GraphNode| node.inputs.len() > 1;
         let sources = self.nodes.iter().filter(|node| node.inputs.is_empty());
-        self.nodes.iter().any(limits) && (sources.count() > 1 || self.nodes.iter().any(meets))
+        self.nodes.iter().any(ends_early) && (sources.count() > 1 || self.nodes.iter().any(meets))
     }
 
     fn begins_loop(&self, node: usize) -> bool {
-        self.nodes[node].op.name() == Delayed::DECLARATION.name
+        self.nodes[node].begins_loop()
     }
 
     /// Checks that no operator on the way to what is fed back may leave windows out that come into the loop.

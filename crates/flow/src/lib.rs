@@ -60,7 +60,7 @@ pub use gathered::{Array, Gathered};
 pub use generated::{Begin, Generated, Made};
 pub use held::{Held, Kept, Revive, Spread};
 pub use item::{Break, Frames, Item, Ranges};
-pub use operator::{Align, Applied, Bound, Contract, Needs, Next, Operator, Port};
+pub use operator::{Align, Applied, Bound, Columns, Contract, Extent, Needs, Next, Operator, Port};
 pub use ops::Stat;
 pub use partial::Partial;
 pub use place::Place;

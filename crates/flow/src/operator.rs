@@ -51,6 +51,12 @@ pub enum Contract {
         /// Samples of context after.
         after: u64,
     },
+    /// Exact given so many samples after the one at which an item begins, as of windows of samples: each lies on the grid of
+    /// its stretch, wherever reading begins.
+    Lookahead {
+        /// Samples after the first of an item.
+        after: u64,
+    },
     /// A recursive filter: after so many samples, or windows, its result is within this relative error, given as many
     /// behind as [`Bound::delay`] says.
     Settling {
@@ -97,6 +103,37 @@ pub enum Align {
     },
 }
 
+/// At which indices there may be something in an output.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Extent {
+    /// Where there is something in the first input, by [`Bound::ratio`]; where all inputs meet, in all of them.
+    #[default]
+    Input,
+    /// Where there is something in any input, so that indices may come twice.
+    AnyInput,
+    /// As `Input`, but within this range only.
+    Within(std::ops::Range<i64>),
+}
+
+/// What the values of a row stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub enum Columns {
+    /// Nothing that the runtime knows.
+    #[default]
+    Unknown,
+    /// What they stood for in the first input, if rows have as many values as there.
+    Kept,
+    /// One frequency each, from a transform of so many samples: NumPy's `rfftfreq`, of complex samples `fftfreq`.
+    Frequencies {
+        /// Samples that were transformed at a time.
+        nfft: usize,
+        /// Whether they were complex.
+        complex: bool,
+    },
+}
+
 /// What running it occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -129,6 +166,20 @@ pub struct Bound {
     pub in_step: bool,
     /// Memory of its tables, where that depends on a parameter.
     pub workspace: Option<Workspace>,
+    /// At which indices there may be something in an output.
+    pub extent: Extent,
+    /// What the values of rows that come out stand for.
+    pub columns: Columns,
+    /// See [`Bound::contiguous`].
+    pub contiguous: bool,
+    /// See [`Bound::light`].
+    pub light: bool,
+    /// See [`Bound::ends_early`].
+    pub ends_early: bool,
+    /// Whether its last input is the loop's [`Align::Loop`], to which it feeds back.
+    pub(crate) closes_loop: bool,
+    /// Why it is [`Contract::Sequential`], for `explain()`.
+    pub(crate) sequential_because: Option<&'static str>,
 }
 
 impl Bound {
@@ -146,7 +197,61 @@ impl Bound {
             needs: Needs::Cpu,
             in_step: false,
             workspace: None,
+            extent: Extent::Input,
+            columns: Columns::Unknown,
+            contiguous: false,
+            light: false,
+            ends_early: false,
+            closes_loop: false,
+            sequential_because: None,
         }
+    }
+
+    /// States at which indices there may be something in an output.
+    #[must_use]
+    pub fn extent(mut self, extent: Extent) -> Self {
+        self.extent = extent;
+        self
+    }
+
+    /// States what the values of rows that come out stand for.
+    #[must_use]
+    pub fn columns(mut self, columns: Columns) -> Self {
+        self.columns = columns;
+        self
+    }
+
+    /// It makes something of samples that follow one another, though its contract does not say so: of inputs in which
+    /// indices come twice it can make nothing.
+    #[must_use]
+    pub fn contiguous(mut self) -> Self {
+        self.contiguous = true;
+        self
+    }
+
+    /// It computes next to nothing, so that to hand its results to another thread costs more.
+    #[must_use]
+    pub fn light(mut self) -> Self {
+        self.light = true;
+        self
+    }
+
+    /// It may want no more before its input ends.
+    #[must_use]
+    pub fn ends_early(mut self) -> Self {
+        self.ends_early = true;
+        self
+    }
+
+    pub(crate) fn closes_loop(mut self) -> Self {
+        self.closes_loop = true;
+        self
+    }
+
+    /// One instance, in order, for this reason.
+    pub(crate) fn sequential_because(mut self, reason: &'static str) -> Self {
+        self.sequential_because = Some(reason);
+        self.contract(Contract::Sequential)
     }
 
     /// States the memory of its tables, which a run must have room for.

@@ -14,7 +14,6 @@ use serde_json::{Map, Value};
 use crate::ascending::Indices;
 use crate::graph::Graph;
 use crate::held::Kept;
-use crate::ops::Feedback;
 use crate::rows;
 use crate::{
     Bound, Declaration, Declared, Inputs, Live, Needs, OpError, Operator, PlanError, PortType,
@@ -226,7 +225,7 @@ impl Plan {
             }),
             output: 0,
         };
-        if declaration.name == Feedback::DECLARATION.name {
+        if plan.node.bound.closes_loop {
             let graph = Graph::new(&plan);
             graph.check_loop(graph.outputs[0].0)?;
         }

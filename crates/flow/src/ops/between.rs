@@ -1,7 +1,8 @@
 //! What lies in a range of indices.
 
 use crate::{
-    Bound, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, operator,
+    Bound, Columns, Extent, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    operator,
 };
 
 operator! {
@@ -22,7 +23,11 @@ impl Operator for Between {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
         match inputs {
             [port @ (PortType::Samples { .. } | PortType::Frames { .. })] => {
-                Ok(Bound::new([*port]).data_dependent())
+                Ok(Bound::new([*port])
+                    .extent(Extent::Within(self.start..self.end))
+                    .columns(Columns::Kept)
+                    .light()
+                    .data_dependent())
             }
             _ => Err(super::wrong_input(
                 "between",

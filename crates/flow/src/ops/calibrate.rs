@@ -89,7 +89,7 @@ impl Operator for Calibrate {
         let unit = self.unit.as_deref().unwrap_or(own);
         let (bound, stream) = calibrated("calibrate", &inputs[0], (self.gain, self.offset), unit)?;
         self.stream = Some(stream);
-        Ok(bound)
+        Ok(bound.light())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

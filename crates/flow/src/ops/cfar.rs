@@ -52,7 +52,7 @@ impl Operator for Cfar {
         let kernel = kernel.map_err(|error| refused("cfar", &error))?;
         let kernels = given.kernels(&kernel);
         let bound = self.numbers.bind(&given, kernels, Results::default(), 0)?;
-        Ok(bound.contract(Contract::Sequential))
+        Ok(bound.contract(Contract::Sequential).contiguous())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

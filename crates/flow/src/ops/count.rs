@@ -15,7 +15,9 @@ operator! {
 
 impl Operator for Count {
     fn bind(&mut self, _: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new([PortType::Count]).contract(Contract::Reducible { exact: true }))
+        Ok(Bound::new([PortType::Count])
+            .contract(Contract::Reducible { exact: true })
+            .light())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Bound, Cause, Contract, Held, Item, Kept, Live, Next, OpError, OpErrorKind, Operator, Out,
-    Plan, PlanError, Port, PortType,
+    Bound, Cause, Columns, Contract, Held, Item, Kept, Live, Next, OpError, OpErrorKind, Operator,
+    Out, Plan, PlanError, Port, PortType,
 };
 
 type Function = Arc<dyn Fn(&Item) -> Result<(), Cause> + Send + Sync>;
@@ -34,7 +34,9 @@ impl Held for Each {
 
 impl Operator for Each {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+        Ok(Bound::new(inputs.iter().copied())
+            .contract(Contract::Sequential)
+            .columns(Columns::Kept))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

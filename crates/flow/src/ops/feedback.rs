@@ -45,7 +45,7 @@ impl Operator for Feedback {
             });
         }
         let bound = Bound::new([inputs[0]]).contract(Contract::Sequential);
-        Ok(bound.align(Align::Arrival))
+        Ok(bound.align(Align::Arrival).closes_loop())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

@@ -11,7 +11,7 @@ use super::meeting::Meeting;
 use super::{pass_where, wrong_input};
 use crate::rows::{Fields, OfRows};
 use crate::{
-    Align, Applied, Bound, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    Align, Applied, Bound, Break, Columns, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
     PlanError, Port, PortType, operator,
 };
 
@@ -63,7 +63,9 @@ impl Operator for Filter {
             });
         }
         self.meeting = Meeting::of(inputs.len());
-        let bound = Bound::new([*port]).contract(contract(&program));
+        let bound = Bound::new([*port])
+            .contract(contract(&program))
+            .columns(Columns::Kept);
         let align = match inputs.len() {
             1 => Align::Single,
             _ => Align::Window,

@@ -2,8 +2,8 @@
 
 use super::wrong_input;
 use crate::{
-    Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    operator,
+    Bound, Columns, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType, operator,
 };
 
 operator! {
@@ -29,6 +29,8 @@ impl Operator for Limit {
         }
         Ok(Bound::new(inputs.iter().copied())
             .contract(Contract::Sequential)
+            .columns(Columns::Kept)
+            .ends_early()
             .data_dependent())
     }
 

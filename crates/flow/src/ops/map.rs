@@ -7,7 +7,7 @@ use super::compiled::{Compiled, contract, row_of};
 use super::meeting::Meeting;
 use super::wrong_input;
 use crate::{
-    Align, Applied, Bound, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    Align, Applied, Bound, Break, Columns, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
     PlanError, Port, PortType, operator,
 };
 
@@ -79,7 +79,9 @@ impl Operator for Map {
         };
         self.result = Some((dtype, stream));
         self.meeting = Meeting::of(inputs.len());
-        let bound = Bound::new([result]).contract(contract(&program));
+        let bound = Bound::new([result])
+            .contract(contract(&program))
+            .columns(Columns::Kept);
         Ok(match inputs.len() {
             1 => bound.in_step(),
             _ => bound.align(Align::Window).data_dependent(),

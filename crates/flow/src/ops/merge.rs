@@ -2,8 +2,8 @@
 
 use super::wrong_input;
 use crate::{
-    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    operator,
+    Align, Bound, Contract, Extent, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType, operator,
 };
 
 operator! {
@@ -44,6 +44,8 @@ impl Operator for Merge {
         Ok(Bound::new([*first])
             .contract(Contract::Stateless)
             .align(Align::Time)
+            .extent(Extent::AnyInput)
+            .light()
             .data_dependent())
     }
 

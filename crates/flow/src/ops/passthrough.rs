@@ -1,7 +1,7 @@
 //! Nothing, at the cost of an operator.
 
 use crate::{
-    Bound, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, operator,
+    Bound, Columns, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, operator,
 };
 
 operator! {
@@ -12,7 +12,10 @@ operator! {
 
 impl Operator for Passthrough {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).in_step())
+        Ok(Bound::new(inputs.iter().copied())
+            .columns(Columns::Kept)
+            .light()
+            .in_step())
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

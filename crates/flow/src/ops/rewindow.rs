@@ -131,10 +131,14 @@ impl Operator for Rewindow {
                     hop,
                     width,
                 };
-                Ok(Bound::new([frames]).contract(Contract::Overlap {
-                    before: window - 1,
-                    after: 0,
-                }))
+                let bound = Bound::new([frames]).light().contiguous();
+                Ok(match (&*self.anchor, &*self.tail) {
+                    ("range", _) => {
+                        bound.sequential_because("counts windows from where reading begins")
+                    }
+                    (_, "keep") => bound.sequential_because("keeps a short last window"),
+                    _ => bound.contract(Contract::Lookahead { after: window - 1 }),
+                })
             }
             [other, ..] => Err(wrong_input(
                 "rewindow",

@@ -6,7 +6,8 @@ use isochrony_dsp::spectrum::{Detrend, Forward, Power as PowerRows, Scaling, fre
 use super::kernels::{kernel, taper};
 use super::rowwise::{Row, Rowwise, Windowed};
 use crate::{
-    Bound, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json, operator,
+    Bound, Columns, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json,
+    operator,
 };
 
 operator! {
@@ -90,7 +91,11 @@ impl Operator for Fft {
             complex: true,
             unit,
         };
-        self.rows.bind("fft", &given, None, kernel, row)
+        let bound = self.rows.bind("fft", &given, None, kernel, row)?;
+        Ok(bound.columns(Columns::Frequencies {
+            nfft: width,
+            complex,
+        }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -119,7 +124,11 @@ impl Operator for Power {
             complex: false,
             unit: squared(given.unit(), scaling == Scaling::Density),
         };
-        self.rows.bind("power", &given, None, kernel, row)
+        let bound = self.rows.bind("power", &given, None, kernel, row)?;
+        Ok(bound.columns(Columns::Frequencies {
+            nfft: given.width,
+            complex,
+        }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

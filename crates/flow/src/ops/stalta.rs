@@ -55,7 +55,7 @@ impl Operator for StaLta {
         // Exponential weights never end, and a ratio has no scale: of energy that was great enough before, what is left
         // outweighs what is there now, however long ago that was.
         if self.method != "classic" {
-            return Ok(bound.contract(Contract::Sequential));
+            return Ok(bound.contract(Contract::Sequential).contiguous());
         }
         Ok(bound.contract(Contract::Settling {
             before: lta as u64 - 1,

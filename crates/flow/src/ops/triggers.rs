@@ -110,7 +110,10 @@ impl Operator for Triggers {
         let found = Found::new(self.on, off, least, merge);
         self.found = Some(found.map_err(|error| refused("triggers", &error))?);
         let bound = Bound::new([PortType::Ranges { stream }]);
-        Ok(bound.contract(Contract::Sequential).data_dependent())
+        Ok(bound
+            .contract(Contract::Sequential)
+            .contiguous()
+            .data_dependent())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

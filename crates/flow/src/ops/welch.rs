@@ -6,7 +6,8 @@ use super::kernels::{kernel, taper};
 use super::rowwise::{Row, Rowwise, Windowed};
 use super::spectrum::squared;
 use crate::{
-    Bound, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json, operator,
+    Bound, Columns, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json,
+    operator,
 };
 
 operator! {
@@ -69,7 +70,11 @@ impl Operator for Welch {
             complex: false,
             unit: squared(given.unit(), scaling == Scaling::Density),
         };
-        self.rows.bind("welch", &given, None, kernel, row)
+        let bound = self.rows.bind("welch", &given, None, kernel, row)?;
+        Ok(bound.columns(Columns::Frequencies {
+            nfft: nfft,
+            complex,
+        }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

@@ -2,8 +2,8 @@
 
 use super::join::{OTHER_RATE, same_grid, same_timebase};
 use crate::{
-    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    operator,
+    Align, Bound, Columns, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType, operator,
 };
 
 operator! {
@@ -56,7 +56,10 @@ pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanE
 impl Operator for Zip {
     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
         one_grid("zip", inputs)?;
-        let bound = Bound::new(inputs.iter().copied()).contract(Contract::Stateless);
+        let bound = Bound::new(inputs.iter().copied())
+            .contract(Contract::Stateless)
+            .columns(Columns::Kept)
+            .light();
         Ok(bound.align(Align::Window).data_dependent())
     }
 

@@ -1,8 +1,7 @@
 //! Estimates what it costs to pass the output of operators from workers to the caller's thread. Pure.
 
-use crate::graph::{Edge, GraphNode};
-use crate::ops::{Between, Calibrate, Count, Merge, Passthrough, Rewindow, Zip};
-use crate::{Bound, Contract, Declared, PortType};
+use crate::graph::Edge;
+use crate::{Bound, Contract, PortType};
 
 /// Estimated bytes of a row.
 const ROW_BYTES: f64 = 128.0;
@@ -55,19 +54,4 @@ pub(super) fn output_bytes_per_sample<'a>(
         .into_iter()
         .map(|estimate| estimate.bytes_per_sample)
         .collect()
-}
-
-/// Whether an operator computes next to nothing, so that passing its results between threads costs more than it does.
-pub(super) fn is_cheap(node: &GraphNode) -> bool {
-    let name = node.op.name();
-    let cheap = [
-        Between::DECLARATION.name,
-        Calibrate::DECLARATION.name,
-        Count::DECLARATION.name,
-        Merge::DECLARATION.name,
-        Passthrough::DECLARATION.name,
-        Rewindow::DECLARATION.name,
-        Zip::DECLARATION.name,
-    ];
-    cheap.contains(&name)
 }

@@ -5,9 +5,8 @@ use isochrony_time::Ratio;
 use crate::exec::RunOptions;
 use crate::graph::GraphNode;
 use crate::held::Spread;
-use crate::ops::Rewindow;
 use crate::plan::Op;
-use crate::{Align, Contract, Declared, Needs, PortType, Reach};
+use crate::{Align, Contract, Needs, PortType, Reach};
 
 /// What an operator needs in order to run in tasks, and what its results are worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -116,9 +115,6 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     let (&[input], [output, others @ ..]) = (inputs, &bound.outputs[..]) else {
         return Err("takes several inputs");
     };
-    if let Some(windows) = rewindow_contract(node, output)? {
-        return Ok(windows);
-    }
     // Samples per unit of reach: 1 for samples, the hop for windows.
     let every = match (input, output) {
         (PortType::Samples { .. }, PortType::Samples { .. }) => 1,
@@ -149,35 +145,15 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
         }
         Contract::Stateless => Ok(TaskContract::stateless()),
         Contract::Overlap { before, after } => around(before, after, 0.0),
-        // Its lookahead is its delay, which `around` includes.
-        Contract::Settling { before, rel_err } => around(before, 0, rel_err),
-        Contract::Sequential => Err("remembers what came before"),
-    }
-}
-
-/// The task contract of `rewindow`; None for other operators.
-fn rewindow_contract(
-    node: &GraphNode,
-    output: &PortType,
-) -> Result<Option<TaskContract>, &'static str> {
-    let Op::Apply { params, .. } = &node.op else {
-        return Ok(None);
-    };
-    if node.op.name() != Rewindow::DECLARATION.name {
-        return Ok(None);
-    }
-    let text = |name| params.get(name).and_then(|value| value.as_str());
-    match (text("anchor"), text("tail"), *output) {
-        (Some("range"), ..) => Err("counts windows from where reading begins"),
-        (_, Some("keep"), _) => Err("keeps a short last window"),
-        (_, _, PortType::Frames { window, .. }) => Ok(Some(TaskContract {
-            reach: Reach {
-                before: 0,
-                after: window - 1,
-            },
+        Contract::Lookahead { after } => Ok(TaskContract {
+            reach: Reach { before: 0, after },
             needs_continuity: true,
             ..TaskContract::stateless()
-        })),
-        _ => Err("gives no windows"),
+        }),
+        // Its lookahead is its delay, which `around` includes.
+        Contract::Settling { before, rel_err } => around(before, 0, rel_err),
+        Contract::Sequential => {
+            Err((bound.sequential_because).unwrap_or("remembers what came before"))
+        }
     }
 }

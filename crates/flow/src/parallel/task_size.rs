@@ -3,7 +3,6 @@
 //! The size depends on the plan and the memory budget, never on the number of workers; where cuts change results it depends
 //! on the plan alone, so that results are reproducible.
 
-use super::output_estimate::is_cheap;
 use super::subgraph::SubgraphPlan;
 use super::task_output::TASKS_PER_WORKER;
 use crate::exec::{MEMORY, RunOptions};
@@ -56,7 +55,10 @@ impl SubgraphPlan {
     /// The size of a task; None if the subgraph is not worth replicating.
     pub(super) fn task_size(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
         let operators = self.nodes.iter().filter(|one| !one.is_scan());
-        if operators.map(|one| &graph.nodes[one.node]).all(is_cheap) {
+        if operators
+            .map(|one| &graph.nodes[one.node])
+            .all(|node| node.bound.light)
+        {
             return None;
         }
         let samples = self
