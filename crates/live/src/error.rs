@@ -18,14 +18,14 @@ pub enum LiveError {
     },
     /// An address that others than this machine can reach.
     #[error(
-        "{address} can be reached from other machines, and whoever reaches it can send samples; listen at 127.0.0.1, or allow it with anyone=True (Options::anyone)"
+        "{address} can be reached from other machines, and whoever reaches it can send samples; listen at 127.0.0.1, or allow it with anyone=True (ListenOptions::anyone)"
     )]
     Exposed {
         /// Where it would listen.
         address: String,
     },
     /// The system refuses.
-    #[error("{doing} {address}: {why}; {mend}")]
+    #[error("{doing} {address}: {why}; {remedy}")]
     Socket {
         /// What was tried.
         doing: &'static str,
@@ -34,7 +34,7 @@ pub enum LiveError {
         /// What the system says.
         why: io::Error,
         /// What may help.
-        mend: &'static str,
+        remedy: &'static str,
     },
     /// A number outside what is possible.
     #[error("{option}={got} is refused; give {legal}")]
@@ -110,7 +110,7 @@ mod tests {
                     doing: "listening at",
                     address: address(),
                     why: io::Error::from(io::ErrorKind::AddrInUse),
-                    mend: "choose another port",
+                    remedy: "choose another port",
                 },
                 &["listening at", "in use", "another port"],
             ),

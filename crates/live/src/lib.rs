@@ -14,10 +14,10 @@
 //!   kernel's small buffer cannot hold.
 //! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).
 //! - [`Driver`] and [`Pusher`]: feeds whose samples come from elsewhere than a socket.
-//! - [`Followed`]: a stored signal that another process still appends to, as a recording, too.
+//! - [`FollowedSignal`]: a stored signal that another process still appends to, as a recording, too.
 //! - [`send`]: samples onto the wire, with faults on request; [`ToWire`] sends what a plan gives.
 //!
-//! **Nothing is lost in silence.** Whatever does not reach the plan is counted by its cause in [`Counts`], and every
+//! **Nothing is lost in silence.** Whatever does not reach the plan is counted by its cause in [`FeedCounts`], and every
 //! sample whose index is known is within a gap that the plan is told of, unless nothing follows it. Where the source can
 //! wait (TCP, standard input) a full queue holds it back; where it cannot (UDP) what does not fit is dropped, counted and
 //! a gap.
@@ -26,21 +26,23 @@
 //! `reorder` and a second more that wait for those before them, twice the largest frame, and the segments that the plan
 //! keeps.
 
-pub mod arrivals;
-mod counts;
+mod address;
 mod error;
-mod followed;
+mod feed_counts;
+mod follow;
 pub mod frame;
 mod listener;
-pub mod order;
 mod receive;
+pub mod reorder;
 pub mod screen;
 pub mod send;
+pub mod timing;
 mod to_wire;
 
-pub use counts::Counts;
+pub use address::{Address, FeedFraming};
 pub use error::LiveError;
-pub use followed::{FollowCounts, FollowOptions, Followed};
-pub use listener::{Latency, Listener, Options};
-pub use receive::{Address, At, Driver, Framing, Pusher};
+pub use feed_counts::FeedCounts;
+pub use follow::{FollowCounts, FollowOptions, FollowedSignal};
+pub use listener::{Latency, ListenOptions, Listener, SamplingClock};
+pub use receive::{Driver, PushPosition, Pusher};
 pub use to_wire::ToWire;

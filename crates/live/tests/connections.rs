@@ -6,9 +6,9 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{Live, Plan};
-use isochrony_live::frame::Header;
+use isochrony_live::frame::FrameHeader;
 use isochrony_live::send::Sender;
-use isochrony_live::{Address, Listener, Options};
+use isochrony_live::{Address, ListenOptions, Listener};
 use isochrony_segment::DType;
 use isochrony_time::{Fixed, Rate};
 
@@ -20,7 +20,7 @@ fn rate() -> Rate {
 }
 
 fn listen(at: &str) -> Listener {
-    let mut options = Options::new(DType::I32, rate());
+    let mut options = ListenOptions::new(DType::I32, rate());
     options.silence = Some(Duration::from_secs(20));
     Listener::bind(&at.parse().unwrap(), &options).unwrap()
 }
@@ -42,8 +42,8 @@ fn ramp(from: i32, count: i32) -> Vec<i32> {
 }
 
 /// Frames of a hundred samples, made without a sender.
-fn frame(session: u32, first: u64, from: i32, change: impl FnOnce(&mut Header)) -> Vec<u8> {
-    let mut header = Header::new(DType::I32, session, first);
+fn frame(session: u32, first: u64, from: i32, change: impl FnOnce(&mut FrameHeader)) -> Vec<u8> {
+    let mut header = FrameHeader::new(DType::I32, session, first);
     change(&mut header);
     let mut out = Vec::new();
     let samples = if header.end {
@@ -216,7 +216,7 @@ fn a_datagram_with_a_far_counter_or_stamp_or_end_is_malformed_and_changes_nothin
 
 #[test]
 fn a_device_whose_counter_jumps_is_believed_and_nothing_of_it_is_lost() {
-    let mut options = Options::new(DType::I32, rate());
+    let mut options = ListenOptions::new(DType::I32, rate());
     options.silence = Some(Duration::from_millis(1500));
     options.framing = "<u4".parse().unwrap();
     let listener = Listener::bind(&UDP.parse().unwrap(), &options).unwrap();
@@ -267,8 +267,8 @@ fn feeds_have_timebases_of_their_own_unless_a_clock_is_stated() {
     let (one, two) = (listen(UDP), listen(UDP));
     let scan = |listener: &Listener| Plan::scan_live(Live::new(listener.clone()));
     assert!(scan(&one).zip(&[scan(&two)]).is_err());
-    let mut options = Options::new(DType::I32, rate());
-    options.clock = Some(one.clone());
+    let mut options = ListenOptions::new(DType::I32, rate());
+    options.clock = Some(one.sampling_clock());
     let beside = Listener::bind(&UDP.parse().unwrap(), &options).unwrap();
     assert!(scan(&one).zip(&[scan(&beside)]).is_ok());
     options.rate = Rate::from_hz(5).unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use isochrony_flow::{Cause, Live, Plan, Recording};
 use isochrony_live::send::Sender;
-use isochrony_live::{Address, At, Driver, Listener, Options, Pusher};
+use isochrony_live::{Address, Driver, ListenOptions, Listener, PushPosition, Pusher};
 use isochrony_segment::{ByteOrder, DType};
 use isochrony_time::Rate;
 
@@ -17,8 +17,8 @@ fn rate() -> Rate {
     Rate::from_hz(1000).unwrap()
 }
 
-fn options(silence: u64) -> Options {
-    let mut options = Options::new(DType::I32, rate());
+fn options(silence: u64) -> ListenOptions {
+    let mut options = ListenOptions::new(DType::I32, rate());
     options.silence = Some(Duration::from_millis(silence));
     options
 }
@@ -120,7 +120,7 @@ fn half_a_sample_of_a_connection_is_dropped_and_counted_when_another_takes_its_p
 /// Pushes what it is given when a run begins.
 #[derive(Debug)]
 struct Pushes {
-    what: Vec<(At, Vec<i32>)>,
+    what: Vec<(PushPosition, Vec<i32>)>,
     wait: bool,
     taken: Mutex<Vec<bool>>,
     stopped: Mutex<u32>,
@@ -139,9 +139,9 @@ impl Driver for Shared {
             for (at, samples) in &pushes.what {
                 let bytes = bytemuck::cast_slice(samples);
                 let taken = if pushes.wait {
-                    to.put(bytes, *at)
+                    to.push(bytes, *at)
                 } else {
-                    to.offer(bytes, *at)
+                    to.try_push(bytes, *at)
                 };
                 pushes.taken.lock().unwrap().push(taken);
             }
@@ -155,7 +155,11 @@ impl Driver for Shared {
     }
 }
 
-fn driven(what: Vec<(At, Vec<i32>)>, wait: bool, options: &Options) -> (Listener, Shared) {
+fn driven(
+    what: Vec<(PushPosition, Vec<i32>)>,
+    wait: bool,
+    options: &ListenOptions,
+) -> (Listener, Shared) {
     let pushes = Shared(Arc::new(Pushes {
         what,
         wait,
@@ -165,10 +169,10 @@ fn driven(what: Vec<(At, Vec<i32>)>, wait: bool, options: &Options) -> (Listener
     (Listener::driven(pushes.clone(), options).unwrap(), pushes)
 }
 
-fn first(first: u64) -> At {
-    At {
+fn first(first: u64) -> PushPosition {
+    PushPosition {
         first,
-        ..At::default()
+        ..PushPosition::default()
     }
 }
 
@@ -182,7 +186,7 @@ fn what_a_driver_pushes_is_put_in_order_and_what_it_leaves_out_is_a_gap() {
         (first(1100), ramp(100)),
         (first(1400), ramp(400)),
         (
-            At {
+            PushPosition {
                 session: 1,
                 ..first(7)
             },

@@ -1,7 +1,7 @@
 //! What a sender says of the recording that its frames are of: a frame of version 2 whose samples are this text.
 //!
 //! Its samples are `u1`, or `i1` where those of the recording are `u1`, and it has index 0. A receiver that does not know
-//! it sees a frame of another dtype, counts that as malformed and goes on. The samples are [`TAG`] and one JSON object:
+//! it sees a frame of another dtype, counts that as malformed and goes on. The samples are [`DESCRIPTION_TAG`] and one JSON object:
 //!
 //! | key | |
 //! |---|---|
@@ -18,16 +18,16 @@ use isochrony_segment::{Calibration, DType};
 use isochrony_time::Rate;
 use serde_json::{Map, Value, json};
 
-use super::{FrameError, Header};
+use super::{FrameError, FrameHeader};
 
 /// How the samples of such a frame begin.
-pub const TAG: [u8; 8] = *b"ISODESC\x01";
+pub const DESCRIPTION_TAG: [u8; 8] = *b"ISODESC\x01";
 /// Most bytes of the samples: with a header they fit a datagram.
-pub const MAX_DESCRIPTION: usize = 60_000;
+pub const MAX_DESCRIPTION_BYTES: usize = 60_000;
 /// Most levels of lists and objects in an attribute.
-const MAX_DEPTH: usize = 32;
+const MAX_ATTRIBUTE_DEPTH: usize = 32;
 /// Most bytes of a unit.
-const MAX_UNIT: usize = 256;
+const MAX_UNIT_BYTES: usize = 256;
 
 /// What a sender says of its recording.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +45,7 @@ pub struct SenderDescription {
 impl SenderDescription {
     /// The dtype of a frame that describes samples of another one.
     #[must_use]
-    pub fn carrier(dtype: DType) -> DType {
+    pub fn carrier_dtype(dtype: DType) -> DType {
         match dtype {
             DType::U8 => DType::I8,
             _ => DType::U8,
@@ -54,8 +54,8 @@ impl SenderDescription {
 
     /// Whether a frame's samples are a description of samples of a dtype.
     #[must_use]
-    pub fn is_in(header: &Header, samples: &[u8], dtype: DType) -> bool {
-        header.dtype == Self::carrier(dtype) && samples.starts_with(&TAG)
+    pub fn is_carried_by(header: &FrameHeader, samples: &[u8], dtype: DType) -> bool {
+        header.dtype == Self::carrier_dtype(dtype) && samples.starts_with(&DESCRIPTION_TAG)
     }
 
     /// Appends the frame that describes samples of a dtype, of a session, to `out`. Attributes are left out where the
@@ -78,15 +78,15 @@ impl SenderDescription {
         let mut with_attributes = said.clone();
         with_attributes.insert("attributes".into(), json!(self.attributes));
         let text = |said: &Map<String, Value>| {
-            let mut text = TAG.to_vec();
+            let mut text = DESCRIPTION_TAG.to_vec();
             text.extend(json!(said).to_string().into_bytes());
             text
         };
         let long = text(&with_attributes);
-        let fits = is_storable(&self.attributes) && long.len() <= most.min(MAX_DESCRIPTION);
+        let fits = is_storable(&self.attributes) && long.len() <= most.min(MAX_DESCRIPTION_BYTES);
         let fits = fits && !self.attributes.is_empty();
         let samples = if fits { long } else { text(&said) };
-        Header::new(Self::carrier(dtype), session, 0).write(&samples, out);
+        FrameHeader::new(Self::carrier_dtype(dtype), session, 0).write(&samples, out);
     }
 
     /// What the samples of such a frame say.
@@ -98,8 +98,8 @@ impl SenderDescription {
             field,
             got: samples.len() as u64,
         };
-        let text = samples.strip_prefix(&TAG);
-        let text = text.filter(|_| samples.len() <= MAX_DESCRIPTION);
+        let text = samples.strip_prefix(&DESCRIPTION_TAG);
+        let text = text.filter(|_| samples.len() <= MAX_DESCRIPTION_BYTES);
         let said: Map<String, Value> = text
             .and_then(|text| serde_json::from_slice(text).ok())
             .ok_or(wrong("description"))?;
@@ -137,12 +137,12 @@ impl SenderDescription {
 }
 
 fn is_unit(text: &str) -> bool {
-    text.len() <= MAX_UNIT && !text.contains(char::is_control)
+    text.len() <= MAX_UNIT_BYTES && !text.contains(char::is_control)
 }
 
 /// Whether every store takes them: one key is its own, and what is nested deeply is read by few programs.
 fn is_storable(attributes: &Map<String, Value>) -> bool {
-    let is_flat = |value: &Value| depth(value) <= MAX_DEPTH;
+    let is_flat = |value: &Value| depth(value) <= MAX_ATTRIBUTE_DEPTH;
     !attributes.contains_key("isochrony") && attributes.values().all(is_flat)
 }
 
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn bytes_are_as_documented() {
-        let frame = frame_of(&described(), DType::U8, MAX_DESCRIPTION);
-        let (header, samples) = Header::parse(&frame).unwrap();
+        let frame = frame_of(&described(), DType::U8, MAX_DESCRIPTION_BYTES);
+        let (header, samples) = FrameHeader::parse(&frame).unwrap();
         assert_eq!(
             (header.dtype, header.session, header.first),
             (DType::I8, 9, 0)
@@ -189,14 +189,22 @@ mod tests {
         let text = "ISODESC\x01{\"rate\":[200,3],\"unit\":\"µPa\",\"scale\":\"0.00000011\",\"offset\":\"-0.25\",\"times\":\"all\",\
                     \"attributes\":{\"place\":\"roof\",\"list\":[1,{\"deep\":null}]}}";
         assert_eq!(std::str::from_utf8(samples).unwrap(), text);
-        assert!(SenderDescription::is_in(&header, samples, DType::U8));
-        assert!(!SenderDescription::is_in(&header, samples, DType::I16));
+        assert!(SenderDescription::is_carried_by(
+            &header,
+            samples,
+            DType::U8
+        ));
+        assert!(!SenderDescription::is_carried_by(
+            &header,
+            samples,
+            DType::I16
+        ));
     }
 
     #[test]
     fn attributes_that_do_not_fit_are_left_out() {
         let frame = frame_of(&described(), DType::I16, 100);
-        let (_, samples) = Header::parse(&frame).unwrap();
+        let (_, samples) = FrameHeader::parse(&frame).unwrap();
         let read = SenderDescription::parse(samples).unwrap();
         assert_eq!(read.calibration, described().calibration);
         assert!(read.attributes.is_empty());
@@ -207,7 +215,7 @@ mod tests {
         let long = "x".repeat(300);
         let huge = format!(
             r#"{{"rate":[1,1],"attributes":{{"a":"{}"}}}}"#,
-            "x".repeat(MAX_DESCRIPTION)
+            "x".repeat(MAX_DESCRIPTION_BYTES)
         );
         let deep = |levels| {
             let (open, close) = ("[".repeat(levels), "]".repeat(levels));
@@ -236,7 +244,7 @@ mod tests {
         ];
         for text in texts {
             let text: String = text;
-            let samples = [&TAG[..], text.as_bytes()].concat();
+            let samples = [&DESCRIPTION_TAG[..], text.as_bytes()].concat();
             let parsed = SenderDescription::parse(&samples);
             assert!(parsed.is_err(), "{text}: {parsed:?}");
         }
@@ -257,16 +265,16 @@ mod tests {
                 attributes: words.into_iter().map(|(key, word)| (key, json!(word))).collect(),
             };
             for dtype in [DType::U8, DType::I8, DType::F32] {
-                let frame = frame_of(&one, dtype, MAX_DESCRIPTION);
-                let (header, samples) = Header::parse(&frame).unwrap();
-                prop_assert!(SenderDescription::is_in(&header, samples, dtype));
+                let frame = frame_of(&one, dtype, MAX_DESCRIPTION_BYTES);
+                let (header, samples) = FrameHeader::parse(&frame).unwrap();
+                prop_assert!(SenderDescription::is_carried_by(&header, samples, dtype));
                 prop_assert_eq!(SenderDescription::parse(samples), Ok(one.clone()));
             }
         }
 
         #[test]
         fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = SenderDescription::parse(&[&TAG[..], &bytes].concat());
+            let _ = SenderDescription::parse(&[&DESCRIPTION_TAG[..], &bytes].concat());
         }
     }
 }

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use isochrony_segment::{ByteOrder, DType, free_memory, has_free_memory};
 use isochrony_time::Rate;
+use serde_json::{Map, Value};
 
-use super::Listener;
+use super::index_axis::SamplingClock;
 use crate::LiveError;
-use crate::frame::MAX_FRAME;
-use crate::receive::{Address, Feed, Framing};
+use crate::address::{Address, FeedFraming};
+use crate::frame::MAX_FRAME_BYTES;
 
 /// What is listened to, and how.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Options {
+pub struct ListenOptions {
     /// Type of the samples.
     pub dtype: DType,
     /// Order of their bytes, where samples come without frames of ours.
@@ -25,7 +26,7 @@ pub struct Options {
     /// Unit of the values; empty if unknown.
     pub unit: String,
     /// What comes.
-    pub framing: Framing,
+    pub framing: FeedFraming,
     /// How long a frame that came early waits for those before it.
     pub reorder: Duration,
     /// Most bytes that wait for the plan.
@@ -40,10 +41,10 @@ pub struct Options {
     pub anyone: bool,
     /// Another feed that is sampled by the same clock: an index of one is then the same time as that of the other, and
     /// both are the sender's own. None: the two meet by civil time.
-    pub clock: Option<Listener>,
+    pub clock: Option<SamplingClock>,
 }
 
-impl Options {
+impl ListenOptions {
     /// The stream's name.
     pub(super) fn name_at(&self, bound: Address) -> String {
         match self.name.as_str() {
@@ -61,15 +62,57 @@ impl Options {
             rate,
             name: String::new(),
             unit: String::new(),
-            framing: Framing::Isochrony,
+            framing: FeedFraming::Isochrony,
             reorder: Duration::from_millis(50),
             buffer: 32 << 20,
-            max_frame: MAX_FRAME,
+            max_frame: MAX_FRAME_BYTES,
             step: Duration::from_millis(10),
             silence: None,
             anyone: false,
             clock: None,
         }
+    }
+
+    /// What a saved plan says is listened to.
+    pub(super) fn from_saved(saved: &Map<String, Value>) -> Result<(Address, Self), LiveError> {
+        let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
+        let refused = |option, legal: &str| LiveError::Option {
+            option,
+            got: saved.get(option).map_or("nothing".into(), Value::to_string),
+            legal: legal.into(),
+        };
+        let seconds = |option| {
+            let seconds = saved.get(option).and_then(Value::as_f64);
+            let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            seconds.ok_or_else(|| refused(option, "seconds from 0"))
+        };
+        let bytes = |option| {
+            let bytes = saved.get(option).and_then(Value::as_u64);
+            let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+            bytes.ok_or_else(|| refused(option, "a number of bytes"))
+        };
+        let address = text("listen").parse()?;
+        let dtype = DType::parse(text("dtype"));
+        let (dtype, order) = dtype.map_err(|_| refused("dtype", "a dtype such as <i2"))?;
+        let rate = Rate::from_decimal_str(text("rate"));
+        let mut options = Self::new(dtype, rate.map_err(|_| refused("rate", "a rate in Hz"))?);
+        options.order = order;
+        options.name = text("name").into();
+        options.unit = text("unit").into();
+        options.framing = text("framing").parse()?;
+        options.reorder = seconds("reorder")?;
+        options.buffer = bytes("buffer")?;
+        options.max_frame = bytes("max_frame")?;
+        options.step = seconds("step")?;
+        options.silence = match saved.get("silence") {
+            None | Some(Value::Null) => None,
+            Some(_) => Some(seconds("silence")?),
+        };
+        options.anyone = saved
+            .get("anyone")
+            .and_then(Value::as_bool)
+            .unwrap_or(false);
+        Ok((address, options))
     }
 
     pub(super) fn check(&self, address: &Address) -> Result<(), LiveError> {
@@ -98,24 +141,26 @@ impl Options {
             let legal = "seconds from 0 to 3600";
             return refused("reorder", self.reorder.as_secs_f64().to_string(), legal);
         }
-        if matches!(self.framing, Framing::Counter { .. }) && !matches!(address, Address::Udp(_)) {
+        if matches!(self.framing, FeedFraming::Counter { .. })
+            && !matches!(address, Address::Udp(_))
+        {
             let legal = "isochrony or raw: counters number datagrams, which only udp:// has";
             return refused("framing", self.framing.name().into(), legal);
         }
         if let Some(other) = &self.clock {
-            let got = || other.0.options.name_at(other.0.address);
-            if other.0.options.rate != self.rate {
+            let got = || other.feed.clone();
+            if other.rate != self.rate {
                 let legal = format!("a feed of {} Hz, which this one has", self.rate);
                 return refused("clock", got(), &legal);
             }
-            if matches!(other.0.feed, Feed::Driven(_)) || *address == Address::Driven {
+            if other.is_driven || *address == Address::Driven {
                 return refused(
                     "clock",
                     got(),
                     "none: only feeds of senders have a common clock",
                 );
             }
-            if !other.0.axis.share() {
+            if !other.axis.share() {
                 return refused("clock", got(), "a feed that no plan reads yet");
             }
         }

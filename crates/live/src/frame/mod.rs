@@ -26,33 +26,33 @@
 
 mod description;
 
-pub use description::{MAX_DESCRIPTION, SenderDescription, TAG};
+pub use description::{DESCRIPTION_TAG, MAX_DESCRIPTION_BYTES, SenderDescription};
 
 use isochrony_segment::DType;
 use isochrony_time::Fixed;
 
 /// Bytes before the samples of the frames that are written, version 2.
-pub const HEADER: usize = 56;
+pub const HEADER_LEN: usize = 56;
 /// Bytes before the samples of version 1: no frame is shorter.
-pub const SHORTEST: usize = 48;
+pub const HEADER_LEN_V1: usize = 48;
 /// Most bytes of a frame, unless the listener says otherwise.
-pub const MAX_FRAME: usize = 1 << 20;
+pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"ISOF";
 const VERSION: u8 = 2;
-const STEP: u16 = 1;
-const END: u16 = 2;
-const EARLY: u16 = 4;
-const EXACT: u16 = 8;
+const FLAG_CLOCK_STEP: u16 = 1;
+const FLAG_END: u16 = 2;
+const FLAG_TRUNCATED: u16 = 4;
+const FLAG_EXACT: u16 = 8;
 /// Where the checksum lies.
-const CHECKSUM: usize = 40;
-const UNKNOWN: i64 = i64::MIN;
+const CHECKSUM_OFFSET: usize = 40;
+const UNKNOWN_TIME: i64 = i64::MIN;
 /// Indices stay below, so that sums of them fit.
-const MOST: u64 = 1 << 62;
+const MAX_INDEX: u64 = 1 << 62;
 
 /// What a frame says of its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct FrameHeader {
     /// Type of the samples.
     pub dtype: DType,
     /// The sender's clock was set before this frame.
@@ -60,7 +60,7 @@ pub struct Header {
     /// Nothing follows.
     pub end: bool,
     /// With `end`: the sender stopped before all was sent.
-    pub early: bool,
+    pub truncated: bool,
     /// Changes when the sender begins to count anew.
     pub session: u32,
     /// Number of samples.
@@ -113,7 +113,7 @@ pub enum FrameError {
     },
 }
 
-fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes
         .get(at..at + N)
         .and_then(|bytes| bytes.try_into().ok())
@@ -121,21 +121,21 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 fn checksum(bytes: &[u8]) -> u32 {
-    let sum = crc32c::crc32c(&bytes[..CHECKSUM]);
+    let sum = crc32c::crc32c(&bytes[..CHECKSUM_OFFSET]);
     let sum = crc32c::crc32c_append(sum, &[0; 4]);
-    crc32c::crc32c_append(sum, &bytes[CHECKSUM + 4..])
+    crc32c::crc32c_append(sum, &bytes[CHECKSUM_OFFSET + 4..])
 }
 
 /// Bytes before the samples of a version; None if there is no such version.
 fn header_len(version: u8) -> Option<usize> {
     match version {
-        1 => Some(SHORTEST),
-        2 => Some(HEADER),
+        1 => Some(HEADER_LEN_V1),
+        2 => Some(HEADER_LEN),
         _ => None,
     }
 }
 
-impl Header {
+impl FrameHeader {
     /// A header of samples that follow on the first index, without a time.
     #[must_use]
     pub fn new(dtype: DType, session: u32, first: u64) -> Self {
@@ -143,7 +143,7 @@ impl Header {
             dtype,
             step: false,
             end: false,
-            early: false,
+            truncated: false,
             session,
             samples: 0,
             first,
@@ -163,16 +163,16 @@ impl Header {
         let time = self
             .time
             .and_then(|time| Some((time.floor_i64()?, time.frac())));
-        let time = time.filter(|&(ns, _)| ns != UNKNOWN);
+        let time = time.filter(|&(ns, _)| ns != UNKNOWN_TIME);
         let exact = self.exact && time.is_some();
         let flags = [
-            (self.step, STEP),
-            (self.end, END),
-            (self.end && self.early, EARLY),
-            (exact, EXACT),
+            (self.step, FLAG_CLOCK_STEP),
+            (self.end, FLAG_END),
+            (self.end && self.truncated, FLAG_TRUNCATED),
+            (exact, FLAG_EXACT),
         ];
         let flags = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
-        let (ns, fraction) = time.unwrap_or((UNKNOWN, 0));
+        let (ns, fraction) = time.unwrap_or((UNKNOWN_TIME, 0));
         let drift = if exact { self.drift } else { 0 };
         out.extend(MAGIC);
         out.extend([VERSION, code.unwrap_or_default() as u8]);
@@ -187,7 +187,8 @@ impl Header {
         out.extend(drift.to_le_bytes());
         out.extend(&samples[..count as usize * self.dtype.size()]);
         let sum = checksum(&out[begin..]);
-        out[begin + CHECKSUM..begin + CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+        out[begin + CHECKSUM_OFFSET..begin + CHECKSUM_OFFSET + 4]
+            .copy_from_slice(&sum.to_le_bytes());
     }
 
     /// Bytes of the frame that these begin; None while too few came to say. Unchecked by the checksum.
@@ -200,7 +201,7 @@ impl Header {
         if bytes[..known] != MAGIC[..known] || version.is_some_and(|one| header_len(one).is_none())
         {
             return Err(FrameError::Magic {
-                got: field(bytes, 0),
+                got: bytes_at(bytes, 0),
             });
         }
         match version.and_then(header_len) {
@@ -218,9 +219,9 @@ impl Header {
     /// [`FrameError`], all but a wrong checksum.
     pub fn read(bytes: &[u8]) -> Result<Self, FrameError> {
         let got = bytes.len();
-        if got < SHORTEST {
+        if got < HEADER_LEN_V1 {
             return Err(FrameError::Length {
-                expected: SHORTEST,
+                expected: HEADER_LEN_V1,
                 got,
             });
         }
@@ -228,7 +229,7 @@ impl Header {
             Some(header) if bytes[..4] == MAGIC => (bytes[4], header),
             _ => {
                 return Err(FrameError::Magic {
-                    got: field(bytes, 0),
+                    got: bytes_at(bytes, 0),
                 });
             }
         };
@@ -242,48 +243,51 @@ impl Header {
         let Some(&dtype) = DType::ALL.get(usize::from(bytes[5])) else {
             return wrong("dtype", bytes[5].into());
         };
-        let flags = u16::from_le_bytes(field(bytes, 6));
+        let flags = u16::from_le_bytes(bytes_at(bytes, 6));
         let known = if version == 1 {
-            STEP | END
+            FLAG_CLOCK_STEP | FLAG_END
         } else {
-            STEP | END | EARLY | EXACT
+            FLAG_CLOCK_STEP | FLAG_END | FLAG_TRUNCATED | FLAG_EXACT
         };
         let has = |flag: u16| flags & flag != 0;
-        let ns = i64::from_le_bytes(field(bytes, 24));
-        let untimed = ns == UNKNOWN;
-        if flags & !known != 0 || has(EARLY) && !has(END) || has(EXACT) && untimed {
+        let ns = i64::from_le_bytes(bytes_at(bytes, 24));
+        let untimed = ns == UNKNOWN_TIME;
+        if flags & !known != 0
+            || has(FLAG_TRUNCATED) && !has(FLAG_END)
+            || has(FLAG_EXACT) && untimed
+        {
             return wrong("flags", flags.into());
         }
-        let fraction = u32::from_le_bytes(field(bytes, 44));
+        let fraction = u32::from_le_bytes(bytes_at(bytes, 44));
         if fraction != 0 && (version == 1 || untimed) {
             return wrong("fraction of the time", fraction.into());
         }
         let drift = if version == 1 {
             0
         } else {
-            i64::from_le_bytes(field(bytes, 48))
+            i64::from_le_bytes(bytes_at(bytes, 48))
         };
-        if drift != 0 && !has(EXACT) {
+        if drift != 0 && !has(FLAG_EXACT) {
             return wrong("drift", drift.cast_unsigned());
         }
-        let first = u64::from_le_bytes(field(bytes, 16));
-        if first >= MOST {
+        let first = u64::from_le_bytes(bytes_at(bytes, 16));
+        if first >= MAX_INDEX {
             return wrong("index", first);
         }
-        let gap = u64::from_le_bytes(field(bytes, 32));
+        let gap = u64::from_le_bytes(bytes_at(bytes, 32));
         if gap > first {
             return wrong("gap", gap);
         }
         Ok(Self {
             dtype,
-            step: has(STEP),
-            end: has(END),
-            early: has(EARLY),
-            session: u32::from_le_bytes(field(bytes, 8)),
-            samples: u32::from_le_bytes(field(bytes, 12)),
+            step: has(FLAG_CLOCK_STEP),
+            end: has(FLAG_END),
+            truncated: has(FLAG_TRUNCATED),
+            session: u32::from_le_bytes(bytes_at(bytes, 8)),
+            samples: u32::from_le_bytes(bytes_at(bytes, 12)),
             first,
             time: (!untimed).then(|| Fixed::from_parts(ns, fraction)),
-            exact: has(EXACT),
+            exact: has(FLAG_EXACT),
             drift,
             gap,
         })
@@ -295,7 +299,7 @@ impl Header {
     /// [`FrameError`].
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), FrameError> {
         let header = Self::read(bytes)?;
-        let before = header_len(bytes[4]).unwrap_or(HEADER);
+        let before = header_len(bytes[4]).unwrap_or(HEADER_LEN);
         let (expected, got) = (
             before + header.samples as usize * header.dtype.size(),
             bytes.len(),
@@ -303,7 +307,10 @@ impl Header {
         if expected != got {
             return Err(FrameError::Length { expected, got });
         }
-        let (expected, got) = (u32::from_le_bytes(field(bytes, CHECKSUM)), checksum(bytes));
+        let (expected, got) = (
+            u32::from_le_bytes(bytes_at(bytes, CHECKSUM_OFFSET)),
+            checksum(bytes),
+        );
         if expected != got {
             return Err(FrameError::Checksum { expected, got });
         }

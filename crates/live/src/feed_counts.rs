@@ -7,11 +7,11 @@ macro_rules! counts {
         /// What became of what came, since the listener was made.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
-        pub struct Counts {
+        pub struct FeedCounts {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        impl Counts {
+        impl FeedCounts {
             /// Names and numbers.
             #[must_use]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
@@ -19,15 +19,15 @@ macro_rules! counts {
             }
         }
 
-        /// Counters that threads share.
+        /// FeedCounters that threads share.
         #[derive(Debug, Default)]
-        pub(crate) struct Counters {
+        pub(crate) struct FeedCounters {
             $(pub(crate) $name: AtomicU64,)*
         }
 
-        impl Counters {
-            pub(crate) fn read(&self) -> Counts {
-                Counts { $($name: self.$name.load(Ordering::Relaxed),)* }
+        impl FeedCounters {
+            pub(crate) fn read(&self) -> FeedCounts {
+                FeedCounts { $($name: self.$name.load(Ordering::Relaxed),)* }
             }
         }
     };

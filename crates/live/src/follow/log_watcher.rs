@@ -6,9 +6,9 @@
 //! would be as late on average as it is long, and take a thousand wake-ups a second for it.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::Watch;
+pub(super) use linux::LogWatcher;
 #[cfg(not(target_os = "linux"))]
-pub(super) use nothing::Watch;
+pub(super) use unsupported::LogWatcher;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -25,12 +25,12 @@ mod linux {
 
     /// A thread that waits for changes; dropping it stops it.
     #[derive(Debug)]
-    pub(in super::super) struct Watch {
+    pub(in super::super) struct LogWatcher {
         stop: Arc<OwnedFd>,
         thread: Option<JoinHandle<()>>,
     }
 
-    impl Watch {
+    impl LogWatcher {
         /// Wakes a thread whenever a file of a store's log changes; None where the system does not tell.
         pub(in super::super) fn new(store: &Path, wakes: Thread) -> Option<Self> {
             let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
@@ -40,7 +40,7 @@ mod linux {
             let stopped = stop.clone();
             let thread = std::thread::Builder::new().name("isochrony-follow".into());
             let thread = thread
-                .spawn(move || watch(&changes, &stopped, &wakes))
+                .spawn(move || watch_log(&changes, &stopped, &wakes))
                 .ok()?;
             Some(Self {
                 stop,
@@ -49,7 +49,7 @@ mod linux {
         }
     }
 
-    fn watch(changes: &OwnedFd, stop: &OwnedFd, wakes: &Thread) {
+    fn watch_log(changes: &OwnedFd, stop: &OwnedFd, wakes: &Thread) {
         let mut events = [MaybeUninit::uninit(); 4096];
         loop {
             let mut either = [
@@ -69,7 +69,7 @@ mod linux {
         }
     }
 
-    impl Drop for Watch {
+    impl Drop for LogWatcher {
         fn drop(&mut self) {
             // An eventfd takes 2^64 - 2 of these before it refuses one.
             let _ = write(&self.stop, &1u64.to_ne_bytes());
@@ -82,15 +82,15 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod nothing {
+mod unsupported {
     use std::path::Path;
     use std::thread::Thread;
 
     /// Nothing wakes the run: it looks by itself.
     #[derive(Debug)]
-    pub(in super::super) struct Watch;
+    pub(in super::super) struct LogWatcher;
 
-    impl Watch {
+    impl LogWatcher {
         pub(in super::super) fn new(_: &Path, _: Thread) -> Option<Self> {
             None
         }

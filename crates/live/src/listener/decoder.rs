@@ -5,21 +5,22 @@ use std::time::Duration;
 use isochrony_segment::ByteOrder;
 use isochrony_time::Fixed;
 
-use super::Options;
-use crate::counts::{Counters, add};
-use crate::frame::{Header, SenderDescription};
-use crate::receive::{Feed, Framing, Packet};
-use crate::screen::{Claim, Limits, Refusal, Screen, Verdict};
+use super::options::ListenOptions;
+use crate::address::FeedFraming;
+use crate::feed_counts::{FeedCounters, add};
+use crate::frame::{FrameHeader, SenderDescription};
+use crate::receive::{FeedInput, Packet};
+use crate::screen::{FrameClaim, FrameScreen, RejectReason, ScreenLimits, ScreenVerdict};
 
 /// Datagrams before the first that came, which may be late.
-const BEFORE: u64 = 1 << 20;
+const COUNTER_ORIGIN: u64 = 1 << 20;
 
 /// Samples that came at once, and where they belong.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct ReceivedFrame {
     pub(super) packet: Packet,
     /// Where the samples begin in the packet.
-    pub(super) at: usize,
+    pub(super) samples_at: usize,
     /// The sender's stamp of the first sample, ns since 1970.
     pub(super) time: Option<Fixed>,
     /// The stamp is exact; then the time from the first sample to the last, less the nominal one.
@@ -29,40 +30,40 @@ pub(super) struct Frame {
     /// Samples right before it that were never recorded.
     pub(super) gap: u64,
     /// The sender stopped before all was sent.
-    pub(super) early: bool,
+    pub(super) truncated: bool,
 }
 
-impl Frame {
-    fn new(packet: Packet, at: usize) -> Self {
+impl ReceivedFrame {
+    fn new(packet: Packet, samples_at: usize) -> Self {
         Self {
             packet,
-            at,
+            samples_at,
             time: None,
             exact: None,
             step: false,
             gap: 0,
-            early: false,
+            truncated: false,
         }
     }
 }
 
 /// Samples from an index of a session on.
 #[derive(Debug)]
-pub(super) struct Samples {
+pub(super) struct AdmittedFrame {
     pub(super) first: u64,
     pub(super) samples: u64,
-    pub(super) frame: Frame,
+    pub(super) received: ReceivedFrame,
     pub(super) session: u32,
     /// The sender began to count anew before it.
-    pub(super) anew: bool,
+    pub(super) starts_session: bool,
     /// Nothing follows it.
-    pub(super) last: bool,
+    pub(super) is_last: bool,
 }
 
 /// What a packet is.
 #[derive(Debug)]
-pub(super) enum Parsed {
-    Samples(Samples),
+pub(super) enum DecoderOutput {
+    Frame(AdmittedFrame),
     /// What a session says of its recording.
     Description(u32, Box<SenderDescription>, Packet),
     /// Nothing: counted.
@@ -71,11 +72,11 @@ pub(super) enum Parsed {
 
 /// What the sender's counts were so far.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct FrameDecoder {
     /// None where frames are believed as they come: those of a driver, and samples without frames.
-    screen: Option<Screen<Frame>>,
-    verdicts: Vec<Verdict<Frame>>,
-    /// A session that ended in an earlier run, whose last frames may come still; above 32 bits: none.
+    screen: Option<FrameScreen<ReceivedFrame>>,
+    verdicts: Vec<ScreenVerdict<ReceivedFrame>>,
+    /// A session that ended in an earlier run, whose last frames may come still; above 32 number_bits: none.
     ended: u64,
     /// Of a driver: whom we listen to.
     id: Option<u32>,
@@ -83,28 +84,28 @@ pub(super) struct Session {
     count: Option<u64>,
 }
 
-impl Session {
+impl FrameDecoder {
     /// One that does not listen to the session with the number `ended`, if it is one. `shared`: several feeds of one
     /// clock share their indices.
-    pub(super) fn new(feed: &Feed, options: &Options, shared: bool, ended: u64) -> Self {
-        let (bits, origin) = match options.framing {
-            Framing::Counter { bytes, .. } => (8 * u32::from(bytes), Some(BEFORE)),
+    pub(super) fn new(feed: &FeedInput, options: &ListenOptions, shared: bool, ended: u64) -> Self {
+        let (number_bits, counter_origin) = match options.framing {
+            FeedFraming::Counter { bytes, .. } => (8 * u32::from(bytes), Some(COUNTER_ORIGIN)),
             _ => (64, None),
         };
-        let limits = Limits {
+        let limits = ScreenLimits {
             rate: options.rate,
             step_ns: options.step.as_secs_f64() * 1e9,
             reorder: options.reorder,
-            stream: !matches!(feed, Feed::Udp(_)),
-            bits,
-            bytes: options.buffer / 4,
-            origin,
+            is_connection: !matches!(feed, FeedInput::Udp(_)),
+            number_bits,
+            max_pending_bytes: options.buffer / 4,
+            counter_origin,
             // Of one clock are the senders' own counts.
-            absolute: shared,
+            absolute_counts: shared,
         };
-        let believed = matches!(feed, Feed::Driven(_)) || options.framing == Framing::Raw;
+        let believed = matches!(feed, FeedInput::Driven(_)) || options.framing == FeedFraming::Raw;
         Self {
-            screen: (!believed).then(|| Screen::new(limits)),
+            screen: (!believed).then(|| FrameScreen::new(limits)),
             verdicts: Vec::new(),
             ended,
             id: None,
@@ -113,27 +114,29 @@ impl Session {
     }
 
     /// Takes a packet; what is decided by it goes to `out`.
-    pub(super) fn take(
+    pub(super) fn push(
         &mut self,
         packet: Packet,
-        options: &Options,
-        counters: &Counters,
-        out: &mut Vec<Parsed>,
+        options: &ListenOptions,
+        counters: &FeedCounters,
+        out: &mut Vec<DecoderOutput>,
     ) {
-        let now = packet.when.came;
+        let now = packet.arrival.since_start;
         let bytes = packet.bytes.len();
         let claimed = match options.framing {
-            Framing::Isochrony => match of_frame(packet, options) {
+            FeedFraming::Isochrony => match of_frame(packet, options) {
                 Ok(FrameContent::Samples(claim, frame)) => Ok((claim, *frame)),
                 Ok(FrameContent::Description(session, description, packet)) => {
-                    out.push(Parsed::Description(session, description, packet));
+                    out.push(DecoderOutput::Description(session, description, packet));
                     return;
                 }
                 Err(packet) => Err(packet),
             },
-            Framing::Counter { bytes, order } => of_datagram(packet, options, bytes.into(), order),
-            Framing::Raw => {
-                out.push(Parsed::Samples(self.raw(packet, options.dtype.size())));
+            FeedFraming::Counter { bytes, order } => {
+                of_datagram(packet, options, bytes.into(), order)
+            }
+            FeedFraming::Raw => {
+                out.push(DecoderOutput::Frame(self.raw(packet, options.dtype.size())));
                 return;
             }
         };
@@ -141,104 +144,111 @@ impl Session {
             Ok(claimed) => claimed,
             Err(packet) => {
                 add(&counters.malformed_frames, 1);
-                out.push(Parsed::Dropped(packet));
+                out.push(DecoderOutput::Dropped(packet));
                 return;
             }
         };
-        if options.framing == Framing::Isochrony && u64::from(claim.session) == self.ended {
+        if options.framing == FeedFraming::Isochrony && u64::from(claim.session) == self.ended {
             add(&counters.foreign, 1);
-            out.push(Parsed::Dropped(frame.packet));
+            out.push(DecoderOutput::Dropped(frame.packet));
             return;
         }
         let Some(screen) = &mut self.screen else {
             let before = self.id.replace(claim.session);
-            let anew = before.is_some_and(|before| before != claim.session);
-            out.push(samples(claim, claim.number, anew, frame));
+            let starts_session = before.is_some_and(|before| before != claim.session);
+            out.push(admitted(claim, claim.number, starts_session, frame));
             return;
         };
-        screen.take(claim, frame, bytes, now, &mut self.verdicts);
-        self.hand_over(counters, out);
+        screen.push(claim, frame, bytes, now, &mut self.verdicts);
+        self.emit_verdicts(counters, out);
     }
 
     /// What time alone decides at `now`; at `end` nothing follows.
-    pub(super) fn look(
+    pub(super) fn tick(
         &mut self,
         now: Duration,
         end: bool,
-        counters: &Counters,
-        out: &mut Vec<Parsed>,
+        counters: &FeedCounters,
+        out: &mut Vec<DecoderOutput>,
     ) {
         let Some(screen) = &mut self.screen else {
             return;
         };
         match end {
-            true => screen.settle(now, &mut self.verdicts),
+            true => screen.finish(now, &mut self.verdicts),
             false => screen.tick(now, &mut self.verdicts),
         }
-        self.hand_over(counters, out);
+        self.emit_verdicts(counters, out);
     }
 
-    fn hand_over(&mut self, counters: &Counters, out: &mut Vec<Parsed>) {
+    fn emit_verdicts(&mut self, counters: &FeedCounters, out: &mut Vec<DecoderOutput>) {
         out.extend(self.verdicts.drain(..).map(|verdict| match verdict {
-            Verdict::Admitted {
+            ScreenVerdict::Admitted {
                 claim,
                 count,
-                anew,
+                starts_session,
                 frame,
-            } => samples(claim, count, anew, frame),
-            Verdict::Refused(why, frame) => {
+            } => admitted(claim, count, starts_session, frame),
+            ScreenVerdict::Rejected(why, frame) => {
                 let counter = match why {
-                    Refusal::Malformed => &counters.malformed_frames,
-                    Refusal::Late => &counters.late_frames,
-                    Refusal::Foreign => &counters.foreign,
+                    RejectReason::Malformed => &counters.malformed_frames,
+                    RejectReason::Late => &counters.late_frames,
+                    RejectReason::Foreign => &counters.foreign,
                 };
                 add(counter, 1);
-                Parsed::Dropped(frame.packet)
+                DecoderOutput::Dropped(frame.packet)
             }
         }));
     }
 
     /// Samples without frames: the next ones, behind those that were dropped.
-    fn raw(&mut self, packet: Packet, size: usize) -> Samples {
-        let anew = packet.fresh && self.count.is_some();
+    fn raw(&mut self, packet: Packet, size: usize) -> AdmittedFrame {
+        let starts_session = packet.is_first && self.count.is_some();
         let samples = (packet.bytes.len() / size) as u64;
         let first = self.count.unwrap_or(0) + packet.dropped / size as u64;
         self.count = Some(first + samples);
-        Samples {
+        AdmittedFrame {
             first,
             samples,
-            frame: Frame::new(packet, 0),
+            received: ReceivedFrame::new(packet, 0),
             session: 0,
-            anew,
-            last: false,
+            starts_session,
+            is_last: false,
         }
     }
 }
 
-fn samples(claim: Claim, count: u64, anew: bool, frame: Frame) -> Parsed {
-    Parsed::Samples(Samples {
-        first: count * claim.each,
-        samples: claim.length * claim.each,
-        frame,
+fn admitted(
+    claim: FrameClaim,
+    count: u64,
+    starts_session: bool,
+    received: ReceivedFrame,
+) -> DecoderOutput {
+    DecoderOutput::Frame(AdmittedFrame {
+        first: count * claim.samples_per_number,
+        samples: claim.length * claim.samples_per_number,
+        received,
         session: claim.session,
-        anew,
-        last: claim.end,
+        starts_session,
+        is_last: claim.end,
     })
 }
 
 /// What a frame of ours says.
 enum FrameContent {
-    Samples(Claim, Box<Frame>),
+    Samples(FrameClaim, Box<ReceivedFrame>),
     Description(u32, Box<SenderDescription>, Packet),
 }
 
 /// What a frame of ours says; the packet if it is none.
-fn of_frame(packet: Packet, options: &Options) -> Result<FrameContent, Packet> {
-    let (header, at) = match Header::parse(&packet.bytes) {
+fn of_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Packet> {
+    let (header, at) = match FrameHeader::parse(&packet.bytes) {
         Ok((header, samples)) if header.dtype == options.dtype => {
             (header, packet.bytes.len() - samples.len())
         }
-        Ok((header, samples)) if SenderDescription::is_in(&header, samples, options.dtype) => {
+        Ok((header, samples))
+            if SenderDescription::is_carried_by(&header, samples, options.dtype) =>
+        {
             return match SenderDescription::parse(samples) {
                 Ok(said) if said.rate == options.rate => Ok(FrameContent::Description(
                     header.session,
@@ -250,24 +260,24 @@ fn of_frame(packet: Packet, options: &Options) -> Result<FrameContent, Packet> {
         }
         _ => return Err(packet),
     };
-    let claim = Claim {
+    let claim = FrameClaim {
         session: header.session,
         number: header.first,
         length: header.samples.into(),
-        each: 1,
+        samples_per_number: 1,
         gap: header.gap,
         time: header.time,
         step: header.step,
         end: header.end,
     };
     let drift = Fixed::from_bits(header.drift.into());
-    let frame = Frame {
+    let frame = ReceivedFrame {
         time: header.time,
         exact: header.exact.then_some(drift),
         step: header.step,
         gap: header.gap,
-        early: header.early,
-        ..Frame::new(packet, at)
+        truncated: header.truncated,
+        ..ReceivedFrame::new(packet, at)
     };
     Ok(FrameContent::Samples(claim, Box::new(frame)))
 }
@@ -275,26 +285,26 @@ fn of_frame(packet: Packet, options: &Options) -> Result<FrameContent, Packet> {
 /// What a datagram says that begins with a counter of so many bytes; the packet if it has no whole samples.
 fn of_datagram(
     packet: Packet,
-    options: &Options,
+    options: &ListenOptions,
     width: usize,
     order: ByteOrder,
-) -> Result<(Claim, Frame), Packet> {
+) -> Result<(FrameClaim, ReceivedFrame), Packet> {
     let size = options.dtype.size();
     let each = packet.bytes.len().saturating_sub(width) / size;
     if each == 0 || width + each * size != packet.bytes.len() {
         return Err(packet);
     }
-    let claim = Claim {
+    let claim = FrameClaim {
         session: 0,
         number: number(&packet.bytes[..width], order),
         length: 1,
-        each: each as u64,
+        samples_per_number: each as u64,
         gap: 0,
         time: None,
         step: false,
         end: false,
     };
-    Ok((claim, Frame::new(packet, width)))
+    Ok((claim, ReceivedFrame::new(packet, width)))
 }
 
 fn number(bytes: &[u8], order: ByteOrder) -> u64 {

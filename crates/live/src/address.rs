@@ -71,7 +71,7 @@ impl FromStr for Address {
 
 /// What comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub enum FeedFraming {
     /// Frames of [`frame`](crate::frame).
     Isochrony,
     /// Datagrams that begin with a number, one more each, and have equally many samples.
@@ -85,7 +85,7 @@ pub enum Framing {
     Raw,
 }
 
-impl Framing {
+impl FeedFraming {
     const NAMES: [(&'static str, Self); 8] = [
         ("isochrony", Self::Isochrony),
         ("raw", Self::Raw),
@@ -105,11 +105,11 @@ impl Framing {
     }
 }
 
-const fn counter(bytes: u8, order: ByteOrder) -> Framing {
-    Framing::Counter { bytes, order }
+const fn counter(bytes: u8, order: ByteOrder) -> FeedFraming {
+    FeedFraming::Counter { bytes, order }
 }
 
-impl FromStr for Framing {
+impl FromStr for FeedFraming {
     type Err = LiveError;
 
     fn from_str(text: &str) -> Result<Self, LiveError> {
@@ -147,13 +147,13 @@ mod tests {
 
     #[test]
     fn framings_have_names() {
-        for (name, framing) in Framing::NAMES {
-            assert_eq!(name.parse::<Framing>().unwrap(), framing);
+        for (name, framing) in FeedFraming::NAMES {
+            assert_eq!(name.parse::<FeedFraming>().unwrap(), framing);
             assert_eq!(framing.name(), name);
         }
         assert!(
             "vita"
-                .parse::<Framing>()
+                .parse::<FeedFraming>()
                 .unwrap_err()
                 .to_string()
                 .contains(">u4")

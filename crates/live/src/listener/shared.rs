@@ -1,0 +1,94 @@
+//! What a listener shares with the run that scans it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isochrony_flow::Clock;
+use isochrony_segment::StreamId;
+
+use super::descriptions::SessionDescriptions;
+use super::index_axis::IndexAxis;
+use super::latency::LatencyHistogram;
+use super::options::ListenOptions;
+use crate::address::Address;
+use crate::feed_counts::FeedCounters;
+use crate::receive::FeedInput;
+use crate::timing::FeedClock;
+
+#[derive(Debug)]
+pub(super) struct ListenerInner {
+    pub(super) address: Address,
+    pub(super) feed: FeedInput,
+    pub(super) options: ListenOptions,
+    pub(super) stream: StreamId,
+    pub(super) axis: Arc<IndexAxis>,
+    pub(super) counters: Arc<FeedCounters>,
+    pub(super) latency: LatencyHistogram,
+    pub(super) is_scanned: AtomicBool,
+    /// The session that ended last; above 32 bits: none.
+    pub(super) ended_session: AtomicU64,
+    pub(super) clock: Arc<ListenerClock>,
+    pub(super) descriptions: SessionDescriptions,
+}
+
+impl ListenerInner {
+    /// Equal copies of a description that are believed. One datagram can come from anybody.
+    pub(super) fn copies_to_trust(&self) -> u32 {
+        let feed = match &self.feed {
+            FeedInput::Unbound(bound) => bound.get().map(|feed| &**feed),
+            feed => Some(feed),
+        };
+        match feed {
+            Some(FeedInput::Udp(_)) => 3,
+            _ => 1,
+        }
+    }
+}
+
+/// The times of the run that goes on, or of the last one. It is there before any run, so that operators that write
+/// times find it.
+#[derive(Debug, Default)]
+pub(super) struct ListenerClock(Mutex<Option<Arc<FeedClock>>>);
+
+impl ListenerClock {
+    pub(super) fn set(&self, clock: Arc<FeedClock>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
+    }
+
+    fn clock(&self) -> Option<Arc<FeedClock>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Clock for ListenerClock {
+    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), isochrony_flow::Cause> {
+        match self.clock() {
+            Some(clock) => clock.times(indices, out),
+            None => {
+                out.fill(i64::MIN);
+                Ok(())
+            }
+        }
+    }
+
+    fn stamp(&self, index: i64) -> Option<isochrony_time::Stamp> {
+        self.clock()?.stamp(index)
+    }
+}
+
+/// A listener that a run reads; free again when it is dropped, but for standard input, which serves one run.
+#[derive(Debug)]
+pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
+
+impl Drop for ScanGuard {
+    fn drop(&mut self) {
+        self.0.axis.end_scan();
+        // What reads standard input cannot be stopped, so a second run would share it with the first one's thread.
+        if !matches!(self.0.feed, FeedInput::Stdin) {
+            self.0.is_scanned.store(false, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! One run over a feed: packets into segments, in order, with what is lost between them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, atomic};
+use std::time::{Duration, Instant};
+
+use isochrony_flow::{Break, Clock as _, Item, OpError, Pulled, Source};
+use isochrony_time::RunId;
+
+use super::decoder::{AdmittedFrame, DecoderOutput, FrameDecoder, ReceivedFrame};
+use super::options::ListenOptions;
+use super::shared::ScanGuard;
+use crate::feed_counts::add;
+use crate::receive::{Packet, PacketQueue, ReceiverThread};
+use crate::reorder::{JitterWindow, PushError, ReorderBuffer, ReorderOutput};
+use crate::timing::{ClockEstimator, FeedClock, StampSource};
+
+mod boundaries;
+mod segment_builder;
+
+use segment_builder::{BuiltSegment, SegmentBuilder};
+
+/// The receiver's clock was set if it moved by so much against one that never is, in ns.
+const CLOCK_SET_NS: i64 = 10_000_000;
+/// Most samples that wait to be put in order, in seconds of them beyond the stated wait.
+const EXTRA_BUFFER_SECONDS: f64 = 1.0;
+/// Packets that are looked at in one go.
+const MAX_PACKETS_PER_PULL: u32 = 4096;
+
+pub(super) struct FeedSource {
+    listener: ScanGuard,
+    queue: Arc<PacketQueue>,
+    /// Dropped before the listener is free again.
+    receiver: Option<ReceiverThread>,
+    started: Instant,
+    decoder: FrameDecoder,
+    reorder: ReorderBuffer<ReceivedFrame>,
+    /// The furthest index of the session that came.
+    highest: u64,
+    /// FeedInput index of the session's index 0; None before its first sample.
+    session_base: Option<i64>,
+    /// Sessions before this frame.
+    session_count: usize,
+    /// FeedInput index that follows.
+    next: i64,
+    estimator: ClockEstimator,
+    stamp_source: Option<StampSource>,
+    /// Civil time less the clock that is never set, ns.
+    clock_offset_ns: Option<i64>,
+    segments: SegmentBuilder,
+    output: VecDeque<Pulled>,
+    /// When the item that was given last arrived.
+    emitted_arrival: Option<Duration>,
+    /// FrameDecoder index at which the sender ended, and the gap that it says is there.
+    sender_end: Option<u64>,
+    gap_at_end: Range<u64>,
+    now: Duration,
+    /// When something came that belongs to the feed.
+    last_frame: Duration,
+    ended: bool,
+    /// What packets were found to be.
+    decoded: Vec<DecoderOutput>,
+}
+
+impl FeedSource {
+    pub(super) fn new(
+        listener: ScanGuard,
+        queue: Arc<PacketQueue>,
+        receiver: ReceiverThread,
+        segment: u64,
+        started: Instant,
+    ) -> Self {
+        let options = &listener.0.options;
+        let ended = listener.0.ended_session.load(atomic::Ordering::Acquire);
+        let shared = listener.0.axis.is_shared();
+        let decoder = FrameDecoder::new(&listener.0.feed, options, shared, ended);
+        let segments = SegmentBuilder::new(options, listener.0.stream, segment.max(1));
+        Self {
+            reorder: ReorderBuffer::new(jitter_window(options)),
+            estimator: clock_estimator(options, StampSource::Arrival),
+            listener,
+            queue,
+            receiver: Some(receiver),
+            started,
+            segments,
+            decoder,
+            session_base: None,
+            session_count: 0,
+            next: 0,
+            stamp_source: None,
+            highest: 0,
+            clock_offset_ns: None,
+            output: VecDeque::new(),
+            emitted_arrival: None,
+            sender_end: None,
+            gap_at_end: 0..0,
+            now: Duration::ZERO,
+            last_frame: Duration::ZERO,
+            ended: false,
+            decoded: Vec::new(),
+        }
+    }
+
+    pub(super) fn clock(&self) -> Arc<FeedClock> {
+        self.estimator.clock().clone()
+    }
+
+    fn counters(&self) -> &crate::feed_counts::FeedCounters {
+        &self.listener.0.counters
+    }
+
+    /// Puts a packet where it belongs.
+    fn decode(&mut self, packet: Packet) -> Result<(), OpError> {
+        let now = packet.arrival.since_start;
+        self.now = self.now.max(now);
+        let inner = self.listener.0.clone();
+        let decoded = &mut self.decoded;
+        self.decoder
+            .push(packet, &inner.options, &inner.counters, decoded);
+        self.place_decoded()
+    }
+
+    /// Decides what time alone decides; at `end` nothing follows.
+    fn tick(&mut self, now: Duration, end: bool) -> Result<(), OpError> {
+        let inner = self.listener.0.clone();
+        self.decoder
+            .tick(now, end, &inner.counters, &mut self.decoded);
+        self.place_decoded()
+    }
+
+    /// Puts what was understood where it belongs.
+    fn place_decoded(&mut self) -> Result<(), OpError> {
+        let mut decoded = std::mem::take(&mut self.decoded);
+        for one in decoded.drain(..) {
+            match one {
+                DecoderOutput::Dropped(packet) => self.queue.recycle(packet.bytes),
+                DecoderOutput::Description(session, said, packet) => {
+                    self.describe(session, *said, packet)
+                }
+                DecoderOutput::Frame(frame) => self.place_frame(frame)?,
+            }
+        }
+        self.decoded = decoded;
+        Ok(())
+    }
+
+    fn place_frame(&mut self, frame: AdmittedFrame) -> Result<(), OpError> {
+        let now = self.now;
+        self.last_frame = now;
+        let inner = self.listener.0.clone();
+        if frame.starts_session {
+            self.start_session(now)?;
+        }
+        inner.descriptions.set_current_session(frame.session);
+        if frame.is_last {
+            self.note_sender_end(&frame);
+        }
+        let AdmittedFrame {
+            first,
+            samples,
+            received,
+            ..
+        } = frame;
+        let range = first - received.gap.min(first)..first + samples;
+        if samples == 0 {
+            self.queue.recycle(received.packet.bytes);
+        } else if let Err((why, received)) = self.reorder.push(range, samples, received, now) {
+            let counter = match why {
+                PushError::Late => &inner.counters.late_frames,
+                PushError::Duplicate => &inner.counters.duplicate_frames,
+            };
+            add(counter, 1);
+            self.queue.recycle(received.packet.bytes);
+        } else if first < self.highest {
+            add(&inner.counters.reordered_frames, 1);
+        } else {
+            self.highest = first;
+        }
+        Ok(())
+    }
+
+    /// Another sender, or the same that was started again: what waits goes out, and its samples follow in a run of
+    /// their own.
+    fn start_session(&mut self, now: Duration) -> Result<(), OpError> {
+        while let Some(output) = self.reorder.pop(now, true) {
+            self.emit(output)?;
+        }
+        self.flush();
+        self.reorder = ReorderBuffer::new(jitter_window(&self.listener.0.options));
+        (self.session_base, self.sender_end, self.highest) = (None, None, 0);
+        self.gap_at_end = 0..0;
+        self.session_count += 1;
+        // The next one's frames may be stamped where this one's were not, or the other way round.
+        self.stamp_source = None;
+        Ok(())
+    }
+
+    /// Takes what goes out next into segments.
+    fn emit(&mut self, output: ReorderOutput<ReceivedFrame>) -> Result<(), OpError> {
+        match output {
+            ReorderOutput::Lost(lost) => {
+                let samples = lost.end - lost.start;
+                add(&self.counters().lost_samples, samples);
+                let range = self.skip_indices(samples);
+                self.start_range(Some(Break::Dropped(range)));
+            }
+            ReorderOutput::Frame {
+                range,
+                skip,
+                payload: frame,
+            } => {
+                // The part of the gap before it, and of its samples, that is not behind us.
+                let gap = frame.gap.saturating_sub(skip);
+                let skip = skip.saturating_sub(frame.gap);
+                let first = range.start + frame.gap;
+                let axis = self.listener.0.axis.clone();
+                let begins = self.session_base.is_none();
+                let base = match self.session_base {
+                    Some(base) => base,
+                    // Nothing was before the first samples, so nothing is missing there.
+                    None => axis.session_base(self.session_count, first, self.next),
+                };
+                self.session_base = Some(base);
+                let start = base.wrapping_add_unsigned(first);
+                if begins {
+                    self.next = self.next.max(start);
+                    self.announce_gap_before(range.start, start, frame.gap);
+                } else if gap > 0 {
+                    let range = self.skip_indices(gap);
+                    self.start_range(Some(Break::Gap(range)));
+                }
+                // On a shared axis another feed may have said that this session begins earlier.
+                let skip = skip.max(self.next.saturating_sub(start).max(0).unsigned_abs());
+                if skip >= range.end - first {
+                    add(&self.counters().late_frames, 1);
+                    self.queue.recycle(frame.packet.bytes);
+                    return Ok(());
+                }
+                let starts_later_session = begins && self.session_count > 0;
+                if let Some((old, new)) = self.add_stamp(start, &frame, starts_later_session) {
+                    self.flush();
+                    add(&self.counters().clock_steps, 1);
+                    self.start_range(Some(Break::Clock { old, new }));
+                } else if begins {
+                    self.start_range(None);
+                }
+                self.next = base.wrapping_add_unsigned(range.end);
+                axis.advance_to(self.next);
+                self.fill(start.wrapping_add_unsigned(skip), &frame, skip)?;
+                self.queue.recycle(frame.packet.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a frame's samples, but for the first `skip`, into as many segments as they need.
+    fn fill(&mut self, mut from: i64, frame: &ReceivedFrame, skip: u64) -> Result<(), OpError> {
+        let size = self.listener.0.options.dtype.size();
+        let bytes = frame
+            .packet
+            .bytes
+            .get(frame.samples_at + skip as usize * size..);
+        let mut bytes = bytes.unwrap_or_default();
+        while !bytes.is_empty() {
+            let arrived = frame.packet.arrival.since_start;
+            let (taken, full) = self.segments.append(from, bytes, arrived)?;
+            from = from.wrapping_add_unsigned((taken / size) as u64);
+            bytes = &bytes[taken..];
+            self.push_segment(full);
+        }
+        Ok(())
+    }
+
+    /// The segment goes out as it is.
+    fn flush(&mut self) {
+        let built = self.segments.flush();
+        self.push_segment(built);
+    }
+
+    fn push_segment(&mut self, built: Option<BuiltSegment>) {
+        let Some(BuiltSegment { segment, arrived }) = built else {
+            return;
+        };
+        add(&self.counters().samples, segment.len());
+        let oldest = self
+            .emitted_arrival
+            .map_or(arrived, |oldest| oldest.min(arrived));
+        self.emitted_arrival = Some(oldest);
+        self.output.push_back(Pulled::Item(Item::from(segment)));
+    }
+
+    /// Lets the segment go and leaves indices out behind it.
+    fn skip_indices(&mut self, samples: u64) -> Range<i64> {
+        self.flush();
+        let from = self.next;
+        self.next = from.saturating_add_unsigned(samples);
+        from..self.next
+    }
+
+    /// What follows begins a stretch.
+    fn start_range(&mut self, why: Option<Break>) {
+        let anchor = self.next;
+        self.output.push_back(Pulled::Stretch { anchor, why });
+    }
+
+    /// The time of a frame's first sample; the runs if the clock that says so was set.
+    fn add_stamp(
+        &mut self,
+        start: i64,
+        frame: &ReceivedFrame,
+        starts_session: bool,
+    ) -> Option<(RunId, RunId)> {
+        // A sender's first frame decides whose stamps count.
+        let source = *self.stamp_source.get_or_insert_with(|| {
+            let source = match (frame.time, frame.exact) {
+                (Some(_), Some(_)) => StampSource::Recording,
+                (Some(_), None) => StampSource::Sender,
+                (None, _) if self.listener.0.descriptions.knows_all_times() => {
+                    StampSource::Recording
+                }
+                (None, _) => StampSource::Arrival,
+            };
+            self.estimator.set_stamp_source(source);
+            source
+        });
+        let clock_was_set = frame.step || starts_session;
+        if source != StampSource::Arrival {
+            let drift = frame.exact.unwrap_or_default();
+            let size = self.listener.0.options.dtype.size();
+            let samples = frame.packet.bytes.len().saturating_sub(frame.samples_at) / size;
+            return match frame.time {
+                Some(time) => self.estimator.add_exact_stamp(
+                    start,
+                    time,
+                    (drift, samples as u64),
+                    clock_was_set,
+                ),
+                None if source == StampSource::Recording => {
+                    self.estimator.add_untimed(start, clock_was_set)
+                }
+                None => None,
+            };
+        }
+        let packet = &frame.packet;
+        let offset = packet.arrival.civil_ns
+            - i64::try_from(packet.arrival.since_start.as_nanos()).unwrap_or(0);
+        let moved = self
+            .clock_offset_ns
+            .is_some_and(|before| (offset - before).abs() > CLOCK_SET_NS);
+        self.clock_offset_ns = Some(offset);
+        let taken = packet.arrival.sampled_ns.unwrap_or(packet.arrival.civil_ns);
+        self.estimator
+            .add_stamp(start, taken, clock_was_set || moved)
+    }
+}
+
+fn jitter_window(options: &ListenOptions) -> JitterWindow {
+    let seconds = options.reorder.as_secs_f64() + EXTRA_BUFFER_SECONDS;
+    JitterWindow {
+        wait: options.reorder,
+        samples: ((seconds * options.rate.to_f64()) as u64).saturating_add(1),
+    }
+}
+
+impl Source for FeedSource {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        if let Some(ready) = self.output.pop_front() {
+            return Ok(ready);
+        }
+        if let Some(came) = self.emitted_arrival.take() {
+            // The plan is depth first: asked for more, it has done with what it was given.
+            self.listener
+                .0
+                .latency
+                .add(self.started.elapsed().saturating_sub(came));
+        }
+        let mut packets = 0;
+        while self.output.is_empty() {
+            // While packets wait, time is theirs: what lies behind them in the queue is not late.
+            if let Some(output) = self.reorder.pop(self.now, self.ended) {
+                self.emit(output)?;
+                continue;
+            }
+            let now = self.started.elapsed();
+            match self.queue.pop() {
+                Ok(packet) => {
+                    packets += 1;
+                    self.decode(packet)?;
+                    if packets == MAX_PACKETS_PER_PULL && self.output.is_empty() {
+                        // Whoever floods us with what is no frame must not keep the run from looking around.
+                        return Ok(Pulled::Idle);
+                    }
+                }
+                Err(closed) => {
+                    self.now = self.now.max(now);
+                    if !self.ended {
+                        self.tick(now, closed)?;
+                    }
+                    if let Some(output) = self.reorder.pop(now, self.ended) {
+                        self.emit(output)?;
+                        continue;
+                    }
+                    if !self.ended && self.is_over(now, closed) {
+                        self.tick(now, true)?;
+                        self.ended = true;
+                        continue;
+                    }
+                    if self.ended {
+                        self.announce_end();
+                    }
+                    self.flush();
+                    if self.output.is_empty() {
+                        return Ok(if self.ended {
+                            Pulled::End
+                        } else {
+                            Pulled::Idle
+                        });
+                    }
+                }
+            }
+        }
+        Ok(self.output.pop_front().unwrap_or(Pulled::Idle))
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let time = self.estimator.clock().stamp(index)?;
+        Some(isochrony_time::civil::format(time.civil))
+    }
+
+    fn wakes(&mut self, thread: &std::thread::Thread) {
+        self.queue.set_waiter(thread.clone());
+    }
+}
+
+impl Drop for FeedSource {
+    fn drop(&mut self) {
+        self.receiver.take();
+        // What nothing confirmed is counted, also where a run is stopped.
+        let inner = &self.listener.0;
+        let now = self.started.elapsed();
+        self.decoder
+            .tick(now, true, &inner.counters, &mut self.decoded);
+    }
+}
+
+/// An estimator for a run whose frames are stamped by one or the other.
+fn clock_estimator(options: &ListenOptions, source: StampSource) -> ClockEstimator {
+    ClockEstimator::new(source, options.rate, options.step.as_secs_f64() * 1e9)
+}
