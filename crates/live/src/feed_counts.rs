@@ -1,10 +1,10 @@
-//! What became of what came.
+//! Counts of a feed, by cause.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What became of what came, since the listener was made.
+        /// What happened to frames and samples since the listener was made.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct FeedCounts {
@@ -12,14 +12,14 @@ macro_rules! counts {
         }
 
         impl FeedCounts {
-            /// Names and numbers.
+            /// Names and values.
             #[must_use]
             pub fn named(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
             }
         }
 
-        /// FeedCounters that threads share.
+        /// The counters, shared by threads.
         #[derive(Debug, Default)]
         pub(crate) struct FeedCounters {
             $(pub(crate) $name: AtomicU64,)*
@@ -34,28 +34,28 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Frames that came, whatever became of them.
+    /// Frames that arrived.
     frames,
-    /// Samples that went to plans.
+    /// Samples delivered to plans.
     samples,
-    /// Samples that never came, or too late: within gaps. A gap in the recording is told of by the frame behind it; if that
-    /// is lost, the gap counts as well.
+    /// Samples that never arrived, or too late. A gap of the recording is stated by the next frame; if that frame is
+    /// lost, the gap counts as lost, too.
     lost_samples,
-    /// Frames whose samples had been given up when they came.
+    /// Frames that arrived after their samples were given up.
     late_frames,
-    /// Frames that came before.
+    /// Frames that had arrived before.
     duplicate_frames,
-    /// Frames that came out of order and were put in order.
+    /// Frames that arrived out of order and were put in order.
     reordered_frames,
-    /// Frames dropped because the plan did not keep up: UDP only.
+    /// Frames dropped at a full queue: UDP, and drivers that do not wait.
     overrun_frames,
-    /// What was no frame, or of another type, or contradicted the sender's other frames by its counter or stamp.
+    /// Not a frame, of another dtype, or contradicting other frames by counter or stamp.
     malformed_frames,
-    /// Frames of another sender than the one that is listened to, and connections refused.
+    /// Frames of another sender, and refused connections.
     foreign,
-    /// Times that the sender's clock was set, or that it began anew.
+    /// Times that the sender's clock was set or the sender restarted.
     clock_steps,
-    /// Feeds that ended before the sender said that all was sent: standard input that closed, a sender that was stopped.
+    /// Feeds that ended early: standard input closed, or the sender stopped.
     truncated_feeds,
 }
 

@@ -1,47 +1,47 @@
-//! Puts frames in order within a stated window, and says what is lost. Pure: times are output, nothing waits.
+//! Reorder buffer: releases frames in index order within a jitter window and reports losses. Pure: callers pass the
+//! time.
 //!
-//! Frames are ranges of indices with something that belongs to them; a gap right before a frame's samples is part of it. Those that follow on go out at once. One that comes
-//! early waits, until what is before it has come, until it waited for `wait`, or until more than `samples` wait: then
-//! what is before it is [`ReorderOutput::Lost`] and will not be taken any more. So indices that go out never go back, and each
-//! is given at most once: [`ReorderOutput::Frame`] says how many of its first samples were given before, [`ReorderOutput::Lost`] is what
-//! no frame brought in time. The first frame that comes need not be the first that was sent: unless it begins at 0, what
-//! is before it is waited for, too.
+//! A frame is a range of indices, a gap right before its samples included, with a payload. It is released at once if it
+//! continues the last one. Otherwise it waits until the missing frames arrive, until it has waited for `wait`, or until
+//! more than `samples` are buffered. What is still missing then is [`ReorderOutput::Lost`] and refused later, so each
+//! index is released at most once, in order. The first frame to arrive need not be the first sent: unless it starts at
+//! index 0, the buffer waits for earlier ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-/// How long what came early waits for what is late.
+/// How long early frames wait for late ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JitterWindow {
-    /// Longest wait of a frame; zero: what is late is lost.
+    /// Longest wait of a frame. Zero: late frames are lost.
     pub wait: Duration,
-    /// Most samples that wait.
+    /// Most samples that are buffered.
     pub samples: u64,
 }
 
-/// What goes out next.
+/// What is released next.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReorderOutput<F> {
-    /// A frame: its indices, and how many of the first were given before.
+    /// A frame.
     Frame {
-        /// Its indices, those that are left out, too.
+        /// Its indices, the skipped ones included.
         range: Range<u64>,
-        /// So many of the first are left out.
+        /// How many of the first indices were released before.
         skip: u64,
-        /// What belongs to it.
+        /// What was pushed with it.
         payload: F,
     },
-    /// Indices that did not come in time.
+    /// Indices that did not arrive in time.
     Lost(Range<u64>),
 }
 
-/// What became of a frame that came.
+/// Why a frame is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushError {
-    /// All of it came before, or waits already.
+    /// All of it was released before or is buffered already.
     Duplicate,
-    /// What it brings was given up.
+    /// Its indices were given up as lost.
     Late,
 }
 
@@ -53,27 +53,25 @@ struct BufferedFrame<F> {
     payload: F,
 }
 
-/// Frames that wait, in buffer.
+/// Frames in index order.
 #[derive(Debug)]
 pub struct ReorderBuffer<F> {
     window: JitterWindow,
-    /// What goes out next begins here; None before the first frame.
+    /// First index not yet released. None before the first frame.
     next: Option<u64>,
-    /// The first index that ever went out.
     first_released: u64,
     frames: BTreeMap<u64, BufferedFrame<F>>,
-    /// When frames came that wait, and perhaps some that do not any more, in the order of their coming.
+    /// Arrival times and first indices; some may be released already.
     arrivals: VecDeque<(Duration, u64)>,
     buffered_samples: u64,
-    /// Ranges given up of late, to tell late from twice. The latest few.
+    /// The latest ranges given up, to tell late frames from duplicates.
     lost_ranges: Vec<Range<u64>>,
 }
 
-/// Ranges that are remembered as lost.
 const MAX_LOST_RANGES: usize = 64;
 
 impl<F> ReorderBuffer<F> {
-    /// An order that begins with index 0, or with the lowest that comes within the window.
+    /// An empty buffer. The first index is 0, or the lowest that arrives within the window.
     #[must_use]
     pub fn new(window: JitterWindow) -> Self {
         Self {
@@ -87,22 +85,22 @@ impl<F> ReorderBuffer<F> {
         }
     }
 
-    /// Index at which what goes out next begins.
+    /// First index not yet released.
     #[must_use]
     pub fn next_index(&self) -> Option<u64> {
         self.next
     }
 
-    /// Samples that wait.
+    /// Samples that are buffered.
     #[must_use]
     pub fn buffered_samples(&self) -> u64 {
         self.buffered_samples
     }
 
-    /// Takes a frame of so many samples that came at `now`, a time that never goes back; gives it back if nobody needs it.
+    /// Takes a frame of so many samples that arrived at `now`, which never goes back.
     ///
     /// # Errors
-    /// Why it is not taken, and what belongs to it.
+    /// Why it is not taken, and its payload.
     pub fn push(
         &mut self,
         range: Range<u64>,
@@ -126,7 +124,7 @@ impl<F> ReorderBuffer<F> {
                 payload,
             ));
         }
-        // One that waits already and brings as much.
+        // Another frame covers it already.
         let before = self.frames.range(..=first).next_back();
         if before.is_some_and(|(_, frame)| frame.end >= end) {
             return Err((PushError::Duplicate, payload));
@@ -148,11 +146,11 @@ impl<F> ReorderBuffer<F> {
         Ok(())
     }
 
-    /// What goes out next, at `now`; None while something is waited for. At `end` nothing is waited for any more.
+    /// What is released next at `now`; None while a missing frame may still arrive. At `end` nothing is waited for.
     pub fn pop(&mut self, now: Duration, end: bool) -> Option<ReorderOutput<F>> {
         loop {
             let (&first, _) = self.frames.first_key_value()?;
-            // What begins at 0 is known to be the beginning.
+            // No index precedes 0.
             let begun = self.next.or((first == 0).then_some(0));
             if begun.is_none_or(|next| first > next) {
                 let overdue = self
@@ -190,7 +188,7 @@ impl<F> ReorderBuffer<F> {
         }
     }
 
-    /// How long until what waits is given up, from `now`; None if nothing waits.
+    /// Time until missing frames are given up; None if nothing is buffered.
     #[must_use]
     pub fn time_until_deadline(&mut self, now: Duration) -> Option<Duration> {
         self.drop_stale_arrivals();
@@ -198,7 +196,7 @@ impl<F> ReorderBuffer<F> {
         Some(arrived.saturating_add(self.window.wait).saturating_sub(now))
     }
 
-    /// Of frames that do not wait any more, when they came is not kept: those at the front.
+    /// Drops the oldest arrival times of released frames.
     fn drop_stale_arrivals(&mut self) {
         while let Some(&(arrived, first)) = self.arrivals.front() {
             if self
@@ -315,8 +313,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// Whatever is lost, doubled and shuffled: what goes out covers the axis without hole or overlap, and frames are
-        /// lost only if they did not come.
+        /// After any loss, duplication and shuffling, the output covers the axis without hole or overlap, and only
+        /// missing frames are lost.
         #[test]
         fn every_index_goes_out_once_in_order(
             sizes in prop::collection::vec(1u64..20, 1..40),
@@ -334,7 +332,6 @@ mod tests {
                 }
                 at += samples;
             }
-            // The first must be first: an order begins with what comes first.
             frames[0].0 = 0;
             frames[1..].sort_by_key(|frame| frame.0);
             let came: Vec<u64> = frames.iter().flat_map(|&(_, first, samples)| first..first + samples).collect();
@@ -356,7 +353,6 @@ mod tests {
             let end = frames.iter().map(|&(_, first, samples)| first + samples).max().unwrap();
             for (k, &(tick, first, samples)) in frames.iter().enumerate() {
                 let _ = buffer.push(first..first + samples, samples, (), ms(tick));
-                // What comes only after this may be late.
                 let late: Vec<u64> = frames[k + 1..].iter().flat_map(|&(_, first, samples)| first..first + samples).collect();
                 while let Some(output) = buffer.pop(ms(tick), false) {
                     check(output, &late);

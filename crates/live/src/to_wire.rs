@@ -1,7 +1,7 @@
-//! What flows, sent on as it comes or at the pace at which it was recorded.
+//! Sink that sends a plan's samples, as they come or at a multiple of the recorded pace.
 //!
-//! Gaps are skipped indices, clock steps are said, and each frame has the civil time that the recording's clock gives
-//! it, so that a listener finds what there was. What a filter removed is a gap for whoever listens.
+//! Gaps, also those that a filter makes, become skipped indices, clock steps are flagged, and frames have the civil
+//! time of the recording's clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,26 +19,25 @@ use crate::address::Address;
 use crate::frame::SenderDescription;
 use crate::send::{NetworkFaults, SampleTime, Sender};
 
-/// Longest sleep at once.
+/// Longest sleep, so that delayed frames leave in time.
 const MAX_SLEEP: Duration = Duration::from_millis(20);
 
 /// Where and how samples are sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToWire {
     address: Address,
-    /// Seconds of recording a second; None: as they come.
+    /// Seconds of recording per second. None: as they come.
     speed: Option<f64>,
-    /// Samples of a frame, at most.
     frame: Option<usize>,
     faults: NetworkFaults,
 }
 
 impl ToWire {
-    /// The name under which plans save it.
+    /// Name in saved plans.
     pub const NAME: &'static str = "send";
 
-    /// To an address. `speed`: how much faster than it was recorded; None: as fast as it comes and goes. `frame`: most
-    /// samples of a frame; None: what fits a packet.
+    /// Sends to an address. `speed`: multiple of the recorded pace; None: unlimited. `frame`: most samples of a frame;
+    /// None: what fits a packet.
     ///
     /// # Errors
     /// [`LiveError::Option`].
@@ -64,7 +63,7 @@ impl ToWire {
         })
     }
 
-    /// The target that a saved plan names.
+    /// The target of a saved plan.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
@@ -158,7 +157,6 @@ impl Target for ToWire {
 }
 
 struct WireWriter {
-    /// None once it ended.
     sender: Option<Sender>,
     clock: Option<Arc<dyn Clock>>,
     reads: Option<Live>,
@@ -166,7 +164,7 @@ struct WireWriter {
     started: Option<Instant>,
     /// Index that would continue what was sent.
     expected: Option<i64>,
-    /// Samples sent, for the pace: time in gaps does not pass.
+    /// Samples sent, for the pace; gaps take no time.
     sent: u64,
 }
 
@@ -194,7 +192,7 @@ impl Writer for WireWriter {
         self.expected = Some(samples.end());
         let started = *self.started.get_or_insert_with(Instant::now);
         let size = samples.dtype().size();
-        // Pieces of a few milliseconds, so that the pace is even.
+        // Pieces of 5 ms keep the pace even.
         let piece = self.samples_a_second.map_or(f64::MAX, |rate| rate * 0.005);
         let piece = (piece as usize).clamp(1, 1 << 20);
         let mut at = samples.start();
@@ -208,7 +206,7 @@ impl Writer for WireWriter {
                 self.sent += count;
                 if let Some(rate) = self.samples_a_second {
                     let since = Duration::try_from_secs_f64(self.sent as f64 / rate);
-                    // A pace that a clock cannot say is one that never comes.
+                    // A pace beyond the clock's range never comes.
                     let far = Duration::from_secs(1 << 40);
                     let due = started + since.unwrap_or(far).min(far);
                     while let Some(left) = due.checked_duration_since(Instant::now()) {
@@ -218,7 +216,7 @@ impl Writer for WireWriter {
                 }
             }
         }
-        // SendCounts is sent: nothing waits for a commit.
+        // Nothing waits for a commit.
         Ok(0)
     }
 
@@ -247,14 +245,14 @@ impl Writer for WireWriter {
 
 impl Drop for WireWriter {
     fn drop(&mut self) {
-        // The run failed or was stopped; whoever listens is told if it can be.
+        // The run failed or was stopped.
         if let Some(sender) = self.sender.take() {
             let _ = sender.stop();
         }
     }
 }
 
-/// What is to be said of samples of a stream that come from a recording; None if there is nothing to say.
+/// None if a description would state nothing.
 fn description_of(stream: &Stream, reads: Option<&Live>) -> Option<SenderDescription> {
     let own = reads.and_then(Live::description);
     let (calibration, attributes) = match own {
@@ -273,7 +271,6 @@ fn description_of(stream: &Stream, reads: Option<&Live>) -> Option<SenderDescrip
     says.then_some(described)
 }
 
-/// When the sample at an index was taken.
 fn time_of(clock: &dyn Clock, index: i64) -> Option<SampleTime> {
     if let Some(stamp) = clock
         .stamp(index)

@@ -1,4 +1,4 @@
-//! Times of feeds against what they were made of.
+//! Estimated times of feeds against the simulated truth.
 
 use isochrony_flow::Clock;
 use isochrony_live::timing::{ClockEstimator, StampSource};
@@ -29,8 +29,8 @@ fn off(estimator: &ClockEstimator, index: i64, ppm: f64) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Frames of 10 samples at 1 kHz whose ways take 200 us and up to some milliseconds more, a third of some seconds very
-    /// much more: after a minute the clock is right to a tenth of the jitter and the rate to parts in a million.
+    /// Frames of 10 samples at 1 kHz with delays of 200 us plus up to some milliseconds, and much more in a seventh of
+    /// the seconds: after a minute the clock is right to a tenth of the jitter and the rate to parts in a million.
     #[test]
     fn jitter_of_arrival_is_taken_out(ppm in -50.0f64..50.0, jitter in 0.1f64..5.0, seed: u64) {
         let mut estimator = ClockEstimator::new(StampSource::Arrival, Rate::new(1000, 1).unwrap(), 1e7);
@@ -41,7 +41,7 @@ proptest! {
             let civil = BEGIN + (taken(index, ppm) + way) as i64;
             prop_assert_eq!(estimator.add_stamp(index, civil, false), None);
         }
-        // The quickest of 100 frames with exponential ways is later than the least by a hundredth of their mean.
+        // The quickest of 100 frames with exponential delays exceeds the minimum by a hundredth of their mean.
         let late = off(&estimator, 119_000, ppm) - 2e5;
         prop_assert!(late.abs() < 1e5 * jitter + 2e4, "{} ns", late);
         let found = (1000.0 / estimator.rate_hz() - 1.0) * 1e6;

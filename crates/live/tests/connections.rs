@@ -1,4 +1,4 @@
-//! Senders that connect again, begin anew, or hang on: nobody's samples are lost.
+//! Senders that reconnect, restart or stall: no samples are lost.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -141,7 +141,7 @@ fn one_that_stops_in_the_midst_of_a_frame_gives_way_and_may_go_on() {
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&frame(2, 0, 100, |_| {})).unwrap();
     drop(other);
-    // It is listened to once the first one was silent for five seconds.
+    // It is read once the first one was silent for five seconds.
     while listener.counts().samples < 200 {
         assert!(!got.is_finished());
         sleep(Duration::from_millis(20));
@@ -169,7 +169,7 @@ fn more_peers_than_are_kept_are_turned_away_and_the_sender_is_not() {
     while listener.counts().foreign < 100 {
         sleep(Duration::from_millis(5));
     }
-    // Whoever was turned away is told.
+    // A refused peer is told.
     peers[0]
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();

@@ -1,4 +1,4 @@
-//! What a sender says of its recording: what a listener makes of it, and of what others say.
+//! What a listener makes of descriptions, true and false.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -136,7 +136,7 @@ fn only_what_the_session_that_is_heard_says_three_times_counts() {
     let sending = std::thread::spawn(move || {
         let send = |frame: &[u8]| socket.send(frame).unwrap();
         send(&described_by(3, described("lie")));
-        // One datagram can come from anybody; three equal ones are believed.
+        // One datagram can come from anybody; three equal ones are trusted.
         send(&described_by(7, described("lie")));
         (0..3).for_each(|_| _ = send(&described_by(7, described("Pa"))));
         for number in 0..40u64 {

@@ -1,4 +1,4 @@
-//! Feeds over real sockets: what a plan is given against what was sent.
+//! Feeds over real sockets: what a plan receives against what was sent.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -93,7 +93,7 @@ fn what_is_lost_is_a_gap_what_is_late_is_put_in_order_and_what_comes_twice_is_gi
     };
     let listener = bind(UDP, &options());
     let sent = send_ramp(listener.address(), 300_000, faults);
-    // Windows never lie across a gap: each is a ramp.
+    // Windows never span a gap: each is a ramp.
     let plan = scan(&listener).rewindow(50).unwrap();
     let got = collected(&plan).to_vec::<i32>().unwrap();
     let (sent, counts) = (sent.join().unwrap(), listener.counts());
@@ -129,7 +129,7 @@ fn a_plan_that_is_too_slow_loses_datagrams_in_gaps_that_are_counted_and_holds_co
                 sender.send(&ramp(from, 1000), None).unwrap();
                 std::thread::sleep(Duration::from_micros(100));
             }
-            // The kernel's own buffer may be full still.
+            // The kernel's own buffer may still be full.
             std::thread::sleep(Duration::from_millis(300));
             sender.end().unwrap()
         });
@@ -212,7 +212,7 @@ fn counted_datagrams_of_other_makers_are_understood() {
         panic!()
     };
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    // The count wraps; one is missing, two are swapped.
+    // The counter wraps; one is missing, two are swapped.
     for count in [65_534u16, 65_535, 1, 0, 3] {
         let mut datagram = count.to_be_bytes().to_vec();
         datagram.extend([7i16, -300].into_iter().flat_map(i16::to_be_bytes));
@@ -315,7 +315,7 @@ fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
     assert!(listener.counts().malformed_frames > 1000);
 }
 
-/// Rows wait for others to go on with; while a feed is silent there are none to wait for.
+/// Rows wait for others to be processed together; while a feed is silent there are none to wait for.
 #[test]
 fn rows_that_wait_go_on_while_the_feed_is_silent() {
     use std::sync::Arc;

@@ -1,9 +1,8 @@
-//! Waking a run when a store's log changes.
+//! Wakes a run when a store's log changes.
 //!
-//! A run whose sources have nothing looks every 20 ms by itself, so this is about latency only: whatever fails here, and
-//! all of it on other systems than Linux, leaves those 20 ms. The kernel's word is used (inotify) rather than looks at a
-//! shorter interval, because it is sooner (0.1 ms) and costs nothing while nobody writes; a look every millisecond
-//! would be as late on average as it is long, and take a thousand wake-ups a second for it.
+//! An idle run looks every 20 ms anyway, so this only lowers latency and may fail. Inotify takes 0.1 ms and costs
+//! nothing while nobody writes; polling every millisecond would be slower and wake the machine a thousand times a
+//! second.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::LogWatcher;
@@ -31,7 +30,7 @@ mod linux {
     }
 
     impl LogWatcher {
-        /// Wakes a thread whenever a file of a store's log changes; None where the system does not tell.
+        /// Unparks a thread when a store's log changes. None where the system cannot tell.
         pub(in super::super) fn new(store: &Path, wakes: Thread) -> Option<Self> {
             let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
             let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
@@ -63,7 +62,7 @@ mod linux {
             if !either[1].revents().is_empty() {
                 return;
             }
-            // What they say in detail does not matter: the run looks for itself.
+            // The details do not matter: the run looks for itself.
             while read(changes, &mut events).is_ok_and(|(told, _)| !told.is_empty()) {}
             wakes.unpark();
         }
@@ -71,10 +70,9 @@ mod linux {
 
     impl Drop for LogWatcher {
         fn drop(&mut self) {
-            // An eventfd takes 2^64 - 2 of these before it refuses one.
+            // An eventfd accepts 2^64 - 2 of these.
             let _ = write(&self.stop, &1u64.to_ne_bytes());
             if let Some(thread) = self.thread.take() {
-                // It panics nowhere; if it did, there is nothing to mend here.
                 let _ = thread.join();
             }
         }
@@ -86,7 +84,7 @@ mod unsupported {
     use std::path::Path;
     use std::thread::Thread;
 
-    /// Nothing wakes the run: it looks by itself.
+    /// Wakes nobody: the run polls.
     #[derive(Debug)]
     pub(in super::super) struct LogWatcher;
 

@@ -1,18 +1,17 @@
-//! A stored signal that is still being appended to, as a recording: what is there, and then what is committed later.
+//! A stored signal that is still being appended to, as a recording.
 //!
-//! A pass reads up to the last sample that is committed, then waits, and goes on from there with the next commit, of this
-//! process or another. It reads in index order and each index once. So gaps and clock steps are announced as for any
-//! stored signal, and windows go on across commits as if the signal had been read when it was whole.
+//! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. It reads
+//! each index once, in order, so gaps, clock steps and windows are as if the whole signal had been read at once.
 //!
-//! **Behind the place that is read** a late file may fill a gap. Those samples do not come: a plan is never told of the
-//! past. They are counted ([`FollowCounts::backfilled_samples`]), and a second pass over the archive has them. A gap at
-//! the signal's end is not read past before something follows it, so what fills it until then comes in its place.
+//! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]), since
+//! plans never see the past. A gap at the end is not passed before something follows it, so what fills it meanwhile is
+//! read.
 //!
-//! **Waiting** costs nothing: on Linux the kernel says when a file of the store's log changes ([`watch`]), and elsewhere,
-//! and over a network, where it does not say so of other machines' writes, the run looks every 20 ms as for any source.
+//! **Waiting** is cheap: on Linux inotify reports changes of the store's log (`log_watcher`). Elsewhere, and for writes
+//! from other machines, the run looks every 20 ms as for any source.
 //!
-//! **The end** is a signal that was sealed, as nothing can be added to that; a silence, if one was stated; or, if that was
-//! asked for, that nobody has the store open for writing any more. Each only when all that was committed has been read.
+//! **The end** is a sealed signal, a stated silence, or on request the moment when nobody has the store open for
+//! writing; each only after all commits have been read.
 
 mod log_watcher;
 mod options;
@@ -36,7 +35,7 @@ pub use options::{FollowCounts, FollowOptions};
 use shared::{FollowCounters, FollowedClock, FollowedInner};
 use source::FollowSource;
 
-/// A stored signal and what is still to be committed of it. Any number of runs may follow it at once.
+/// A stored signal and its future commits. Any number of runs may follow it at once.
 ///
 /// ```
 /// use isochrony_flow::{Live, Plan};
@@ -93,7 +92,7 @@ impl FollowedSignal {
         })))
     }
 
-    /// The signal that a saved plan names, in the store that it names or in another one.
+    /// The signal of a saved plan, in the store that it names or in the given one.
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
@@ -131,7 +130,7 @@ impl FollowedSignal {
         Self::new(store, signal, &options).map_err(|error| unreadable(error.to_string()))
     }
 
-    /// What became of it so far.
+    /// Counts so far.
     #[must_use]
     pub fn counts(&self) -> FollowCounts {
         let FollowCounters {
@@ -182,7 +181,7 @@ impl Recording for FollowedSignal {
 
     fn outer_gaps(&self) -> OuterGaps {
         let mut signal = self.0.signal.clone();
-        // What cannot be looked up anew is as it was.
+        // If it cannot be refreshed, the last known state is used.
         let _ = signal.refresh();
         OuterGaps::within(&signal, self.0.options.start..signal.end_index())
     }

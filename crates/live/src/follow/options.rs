@@ -1,4 +1,4 @@
-//! How a signal is followed, and what a run counts.
+//! How a signal is followed, and counts of it.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Index from which on it is read.
+    /// First index that is read.
     pub start: i64,
-    /// It ends when nothing was committed for so long; None: not for that.
+    /// Ends after so long without a commit. None: never.
     pub silence: Option<Duration>,
-    /// It ends when nobody has the store open for writing any more.
+    /// Ends when nobody has the store open for writing.
     pub while_written: bool,
 }
 
-/// What became of a signal that is followed, over all runs.
+/// Counts of a followed signal, over all runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowCounts {
-    /// Samples that went to plans.
+    /// Samples delivered to plans.
     pub samples: u64,
-    /// Times that there was something new, the first included.
+    /// Times that new samples were found, the first included.
     pub commits: u64,
-    /// Samples that were put behind the place that was read, and so did not come.
+    /// Samples filled in behind the read position, and so not delivered.
     pub backfilled_samples: u64,
 }
 
 impl FollowCounts {
-    /// Names and numbers.
+    /// Names and values.
     #[must_use]
     pub fn named(&self) -> Vec<(&'static str, u64)> {
         vec![

@@ -1,4 +1,4 @@
-//! What a followed signal shares with the runs that read it.
+//! What a followed signal shares with its runs.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,7 +14,7 @@ pub(super) struct FollowedInner {
     pub(super) signal: Signal,
     pub(super) options: FollowOptions,
     pub(super) counters: FollowCounters,
-    /// None of a signal that has samples and no times.
+    /// None if the signal has samples without times.
     pub(super) clock: Option<Arc<FollowedClock>>,
 }
 
@@ -25,8 +25,7 @@ pub(super) struct FollowCounters {
     pub(super) backfilled: AtomicU64,
 }
 
-/// Times as the pass that looked last knows them. It is there before there are any, so that operators that write times
-/// find it.
+/// The clock as of the latest look. Exists before there are times, for operators that write them.
 #[derive(Debug)]
 pub(super) struct FollowedClock(pub(super) RwLock<Stored>);
 

@@ -1,4 +1,4 @@
-//! One run over a signal that is followed.
+//! One run's source over a followed signal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,25 +12,23 @@ use super::log_watcher::LogWatcher;
 use super::shared::{FollowedInner, failed};
 use crate::feed_counts::add;
 
-/// How often to look whether somebody writes; a look holds the store's lock for an instant.
+/// A check for a writer takes the store's lock for an instant.
 const WRITER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct FollowSource {
     followed: Arc<FollowedInner>,
-    /// The signal as it was when it was looked at last.
     signal: Signal,
-    /// Indices that are wanted.
     within: Range<i64>,
     segment: u64,
-    /// Over what was there at the last look; None: all of it was read.
+    /// Reads what the last look found. None: all of it was read.
     pass: Option<Box<dyn Source>>,
-    /// Index behind the last sample of that pass, and its run.
+    /// End of that pass, and the run of its last sample.
     next: i64,
     last_run: Option<(i64, u32)>,
-    /// Samples that there were from the first index on to `next`.
+    /// Samples that existed before `next`.
     samples_before_next: i64,
     has_looked: bool,
-    /// When something came, and when it was looked for a writer.
+    /// Of the last new samples, and of the last check for a writer.
     last_commit: Instant,
     last_writer_check: Instant,
     watcher: Option<LogWatcher>,
@@ -55,7 +53,7 @@ impl FollowSource {
         }
     }
 
-    /// Looks for what was committed since; whether there is something to read.
+    /// Looks for new commits. Returns whether there is something to read.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
         let changed = self.signal.refresh().map_err(failed)?;
         if !changed && self.has_looked {
@@ -64,11 +62,11 @@ impl FollowSource {
         self.has_looked = true;
         let counters = &self.followed.counters;
         let samples_now = samples_in(&self.signal, self.within.start..self.next);
-        // Fewer than before, if samples were declared invalid since.
+        // Negative if samples were declared invalid meanwhile.
         let behind = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
         add(&counters.backfilled, behind);
         self.samples_before_next = samples_now;
-        // Up to the last sample: what fills a gap at the end before something follows it comes in its place.
+        // Stop before a gap at the end: what fills it is still read.
         let end = self.signal.end_index().min(self.within.end);
         let gap = self.signal.gaps().at(end - 1);
         let end = gap.map_or(end, |gap| gap.start);
@@ -96,7 +94,6 @@ impl FollowSource {
         Ok(true)
     }
 
-    /// Whether nothing follows what was read.
     fn is_over(&mut self) -> Result<bool, OpError> {
         let options = &self.followed.options;
         let sealed = !self.signal.codec().is_empty();
@@ -111,12 +108,11 @@ impl FollowSource {
         }
         let written = self.followed.store.is_written().map_err(failed)?;
         self.last_writer_check = Instant::now();
-        // What was committed before the writer went has to be read yet.
+        // Read what it committed before it left.
         Ok(!written && !self.look_for_commits()?)
     }
 }
 
-/// Samples that there are in a range.
 fn samples_in(signal: &Signal, range: Range<i64>) -> i64 {
     if range.is_empty() {
         return 0;

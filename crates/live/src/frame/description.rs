@@ -1,7 +1,7 @@
-//! What a sender says of the recording that its frames are of: a frame of version 2 whose samples are this text.
+//! What a sender states about its whole recording: the payload of a frame of version 2.
 //!
-//! Its samples are `u1`, or `i1` where those of the recording are `u1`, and it has index 0. A receiver that does not know
-//! it sees a frame of another dtype, counts that as malformed and goes on. The samples are [`DESCRIPTION_TAG`] and one JSON object:
+//! The frame has index 0 and dtype `u1`, or `i1` if the recording's is `u1`, so a receiver that does not know
+//! descriptions counts it as malformed. The payload is [`DESCRIPTION_TAG`] and one JSON object:
 //!
 //! | key | |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | `times` | `"all"`: a frame without a time has samples that have none |
 //! | `attributes` | the user's, as an object |
 //!
-//! Keys that are not known are ignored. It comes before the first samples and again before the end; over UDP, where it
-//! may be lost, also in between. What a session says first of itself is believed.
+//! Unknown keys are ignored. A description is sent before the first samples and before the end; over UDP also in
+//! between. The first one of a session counts.
 
 use isochrony_segment::{Calibration, DType};
 use isochrony_time::Rate;
@@ -20,21 +20,19 @@ use serde_json::{Map, Value, json};
 
 use super::{FrameError, FrameHeader};
 
-/// How the samples of such a frame begin.
+/// How the payload starts.
 pub const DESCRIPTION_TAG: [u8; 8] = *b"ISODESC\x01";
-/// Most bytes of the samples: with a header they fit a datagram.
+/// Longest payload: with a header it fits a datagram.
 pub const MAX_DESCRIPTION_BYTES: usize = 60_000;
-/// Most levels of lists and objects in an attribute.
 const MAX_ATTRIBUTE_DEPTH: usize = 32;
-/// Most bytes of a unit.
 const MAX_UNIT_BYTES: usize = 256;
 
-/// What a sender says of its recording.
+/// What a sender states about its recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SenderDescription {
-    /// Nominal rate of the samples.
+    /// Nominal sample rate.
     pub rate: Rate,
-    /// From samples to values, and the unit of these.
+    /// Unit, scale and offset.
     pub calibration: Calibration,
     /// Samples of frames without a time have none.
     pub knows_all_times: bool,
@@ -43,7 +41,7 @@ pub struct SenderDescription {
 }
 
 impl SenderDescription {
-    /// The dtype of a frame that describes samples of another one.
+    /// Dtype of the frame that describes samples of a dtype.
     #[must_use]
     pub fn carrier_dtype(dtype: DType) -> DType {
         match dtype {
@@ -52,14 +50,14 @@ impl SenderDescription {
         }
     }
 
-    /// Whether a frame's samples are a description of samples of a dtype.
+    /// Whether a frame's payload describes samples of a dtype.
     #[must_use]
     pub fn is_carried_by(header: &FrameHeader, samples: &[u8], dtype: DType) -> bool {
         header.dtype == Self::carrier_dtype(dtype) && samples.starts_with(&DESCRIPTION_TAG)
     }
 
-    /// Appends the frame that describes samples of a dtype, of a session, to `out`. Attributes are left out where the
-    /// text would be longer than `most` bytes with them, and a unit that no description may have always.
+    /// Appends the frame of a description to `out`. Leaves out attributes that would make the payload longer than
+    /// `most` bytes, and an illegal unit.
     pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
         let mut said = Map::new();
         said.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));
@@ -89,10 +87,10 @@ impl SenderDescription {
         FrameHeader::new(Self::carrier_dtype(dtype), session, 0).write(&samples, out);
     }
 
-    /// What the samples of such a frame say.
+    /// Reads a payload.
     ///
     /// # Errors
-    /// [`FrameError::Field`]: they are too long, no such text, or say what no recording has.
+    /// [`FrameError::Field`]: it is too long, malformed, or states what no recording has.
     pub fn parse(samples: &[u8]) -> Result<Self, FrameError> {
         let wrong = |field| FrameError::Field {
             field,
@@ -140,13 +138,13 @@ fn is_unit(text: &str) -> bool {
     text.len() <= MAX_UNIT_BYTES && !text.contains(char::is_control)
 }
 
-/// Whether every store takes them: one key is its own, and what is nested deeply is read by few programs.
+/// One key is the store's own, and few programs read deep nesting.
 fn is_storable(attributes: &Map<String, Value>) -> bool {
     let is_flat = |value: &Value| depth(value) <= MAX_ATTRIBUTE_DEPTH;
     !attributes.contains_key("isochrony") && attributes.values().all(is_flat)
 }
 
-/// Levels of lists and objects; text that is nested deeper than 128 is not parsed.
+/// Nesting of lists and objects. The JSON parser refuses more than 128 levels.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),

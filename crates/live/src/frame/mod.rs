@@ -1,4 +1,4 @@
-//! Frames of samples on the wire: a header of 56 bytes, then samples, all little-endian.
+//! Wire frames: a header of 56 bytes, then samples, all little-endian.
 //!
 //! ```text
 //!  0  4  "ISOF"
@@ -6,10 +6,10 @@
 //!  5  1  dtype: its place in DType::ALL
 //!  6  2  flags: 1 the sender's clock was set before this frame; 2 nothing follows; 4 the sender stopped before all
 //!        was sent (with 2); 8 the times are exact
-//!  8  4  session: chosen anew whenever a sender begins to count anew
+//!  8  4  session: new whenever the sender restarts its index
 //! 12  4  samples
 //! 16  8  index of the first sample, counted from the session's beginning
-//! 24  8  civil time of the first sample, whole ns since 1970 (signed, rounded down); the least number: not known
+//! 24  8  civil time of the first sample, whole ns since 1970 (signed, rounded down); i64::MIN: unknown
 //! 32  8  samples right before the first that were never recorded: a gap, not a loss
 //! 40  4  crc32c of the frame with this field zero
 //! 44  4  fraction of the civil time, in 2^-32 ns
@@ -17,12 +17,11 @@
 //! 56     samples
 //! ```
 //!
-//! Version 1 has a header of 48 bytes: its flags are 1 and 2, bytes 44 to 48 are zero, and the samples follow. It is
-//! still read. Its times are rounded to nanoseconds, so a copy of a signal over it is not exact; over version 2 it is:
-//! where times are exact (flag 8), they are those of the recording to 2^-32 ns.
+//! Version 1 is still read: 48 bytes of header, flags 1 and 2 only, zeros in bytes 44 to 48, times in whole
+//! nanoseconds. Over version 2 a copy of a signal is exact: with flag 8, times are the recording's to 2^-32 ns.
 //!
-//! One UDP datagram is one frame. Over TCP and pipes frames follow one another. What a sender says of its recording as a
-//! whole is in frames of their own, see [`SenderDescription`].
+//! One UDP datagram is one frame. Over TCP and pipes frames are concatenated. See [`SenderDescription`] for frames
+//! about the whole recording.
 
 mod description;
 
@@ -31,11 +30,11 @@ pub use description::{DESCRIPTION_TAG, MAX_DESCRIPTION_BYTES, SenderDescription}
 use isochrony_segment::DType;
 use isochrony_time::Fixed;
 
-/// Bytes before the samples of the frames that are written, version 2.
+/// Bytes before the samples in version 2, which is written.
 pub const HEADER_LEN: usize = 56;
-/// Bytes before the samples of version 1: no frame is shorter.
+/// Bytes before the samples in version 1; no frame is shorter.
 pub const HEADER_LEN_V1: usize = 48;
-/// Most bytes of a frame, unless the listener says otherwise.
+/// Default limit of a frame's bytes.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"ISOF";
@@ -44,16 +43,15 @@ const FLAG_CLOCK_STEP: u16 = 1;
 const FLAG_END: u16 = 2;
 const FLAG_TRUNCATED: u16 = 4;
 const FLAG_EXACT: u16 = 8;
-/// Where the checksum lies.
 const CHECKSUM_OFFSET: usize = 40;
 const UNKNOWN_TIME: i64 = i64::MIN;
-/// Indices stay below, so that sums of them fit.
+/// Indices stay below it, so that sums do not overflow.
 const MAX_INDEX: u64 = 1 << 62;
 
-/// What a frame says of its samples.
+/// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Type of the samples.
+    /// Dtype of the samples.
     pub dtype: DType,
     /// The sender's clock was set before this frame.
     pub step: bool,
@@ -61,7 +59,7 @@ pub struct FrameHeader {
     pub end: bool,
     /// With `end`: the sender stopped before all was sent.
     pub truncated: bool,
-    /// Changes when the sender begins to count anew.
+    /// Changes when the sender restarts its index.
     pub session: u32,
     /// Number of samples.
     pub samples: u32,
@@ -69,46 +67,48 @@ pub struct FrameHeader {
     pub first: u64,
     /// Civil time of the first sample, ns since 1970.
     pub time: Option<Fixed>,
-    /// Whether the time, and the drift, are exactly those of a recording.
+    /// Time and drift are exactly the recording's.
     pub exact: bool,
-    /// Duration of the frame's samples less their nominal duration, in 2^-32 ns.
+    /// Duration of the frame's samples less the nominal duration, in 2^-32 ns.
     pub drift: i64,
     /// Samples right before the first that were never recorded.
     pub gap: u64,
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// Fewer bytes than a header has, or than its samples need, or more.
-    #[error("a frame of {expected} bytes was announced, {got} came")]
+    /// Too few bytes, or too many.
+    #[error("the frame header announces {expected} bytes, {got} arrived")]
     Length {
-        /// Bytes that the header announces; those of a header where not even that is whole.
+        /// Bytes that the header announces, or the length of a header.
         expected: usize,
-        /// Bytes that came.
+        /// Bytes that arrived.
         got: usize,
     },
-    /// Something else than a frame, or of another version.
-    #[error("the bytes {got:02x?} begin no frame of version 1 or 2, which is \"ISOF\" and 1 or 2")]
+    /// Not a frame, or of an unknown version.
+    #[error(
+        "not a frame: it starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2"
+    )]
     Magic {
         /// The first bytes.
         got: [u8; 5],
     },
-    /// A dtype, flag or index that no frame has.
-    #[error("{field}={got} is in no frame")]
+    /// An illegal dtype, flag, index or description.
+    #[error("illegal {field}={got} in a frame")]
     Field {
         /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Its value; the length of a description.
         got: u64,
     },
-    /// Bytes were changed on the way.
-    #[error("the frame says that its checksum is {expected:08x}, it is {got:08x}")]
+    /// The bytes were changed on the way.
+    #[error("frame checksum mismatch: {expected:08x} in the header, {got:08x} computed")]
     Checksum {
-        /// In the frame.
+        /// As the frame states.
         expected: u32,
-        /// Of the frame.
+        /// As computed.
         got: u32,
     },
 }
@@ -126,7 +126,6 @@ fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(sum, &bytes[CHECKSUM_OFFSET + 4..])
 }
 
-/// Bytes before the samples of a version; None if there is no such version.
 fn header_len(version: u8) -> Option<usize> {
     match version {
         1 => Some(HEADER_LEN_V1),
@@ -136,7 +135,7 @@ fn header_len(version: u8) -> Option<usize> {
 }
 
 impl FrameHeader {
-    /// A header of samples that follow on the first index, without a time.
+    /// A header without a time.
     #[must_use]
     pub fn new(dtype: DType, session: u32, first: u64) -> Self {
         Self {
@@ -154,8 +153,8 @@ impl FrameHeader {
         }
     }
 
-    /// Appends the frame of these samples, in native order, to `out`, with as many `samples` as these are. A time
-    /// outside the years 1678 to 2262 is written as not known.
+    /// Appends a frame of these samples (native byte order) to `out`; `self.samples` is ignored. A time outside the
+    /// years 1678 to 2262 is written as unknown.
     pub fn write(&self, samples: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
         let code = DType::ALL.iter().position(|&dtype| dtype == self.dtype);
@@ -191,10 +190,10 @@ impl FrameHeader {
             .copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Bytes of the frame that these begin; None while too few came to say. Unchecked by the checksum.
+    /// Length of the frame that starts here; None while too few bytes are there. Does not check the checksum.
     ///
     /// # Errors
-    /// [`FrameError`]: they begin none.
+    /// [`FrameError`]: no frame starts here.
     pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, FrameError> {
         let known = bytes.len().min(MAGIC.len());
         let version = bytes.get(4).copied();
@@ -213,7 +212,7 @@ impl FrameHeader {
         }
     }
 
-    /// What the bytes before the samples say, unchecked by the checksum, which is of the whole frame.
+    /// Reads a header without checking the checksum, which covers the whole frame.
     ///
     /// # Errors
     /// [`FrameError`], all but a wrong checksum.
@@ -293,7 +292,7 @@ impl FrameHeader {
         })
     }
 
-    /// The frame that `bytes` are, and its samples.
+    /// Reads a whole frame: header and samples.
     ///
     /// # Errors
     /// [`FrameError`].

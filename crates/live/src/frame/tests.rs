@@ -1,4 +1,4 @@
-//! Frames as they are written and read.
+//! Frames, written and read.
 
 use super::*;
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn any_header() -> impl Strategy<Value = FrameHeader> {
     )
 }
 
-/// The same frame as version 1 has it, written independently of the code under test.
+/// The frame in version 1, written independently of the code under test.
 fn version_1(header: &FrameHeader, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     frame.extend(b"ISOF\x01");
@@ -65,7 +65,7 @@ proptest! {
         let expected = FrameHeader { samples: samples as u32, ..header };
         prop_assert_eq!(FrameHeader::parse(&frame), Ok((expected, payload)));
         prop_assert_eq!(FrameHeader::frame_len(&frame), Ok(Some(frame.len())));
-        // Of a part of a frame its length is known or awaited, and never wrong.
+        // The length of a partial frame is right or unknown, never wrong.
         for cut in 0..frame.len() {
             let known = FrameHeader::frame_len(&frame[..cut]);
             prop_assert!(known == Ok(None) && cut < HEADER_LEN || known == Ok(Some(frame.len())));

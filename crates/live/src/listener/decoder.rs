@@ -1,4 +1,4 @@
-//! From packets to frames with indices of the feed: whatever the framing, one count of samples from 0 on.
+//! Decodes packets of any framing into frames with sample indices, and screens them.
 
 use std::time::Duration;
 
@@ -12,24 +12,20 @@ use crate::frame::{FrameHeader, SenderDescription};
 use crate::receive::{FeedInput, Packet};
 use crate::screen::{FrameClaim, FrameScreen, RejectReason, ScreenLimits, ScreenVerdict};
 
-/// Datagrams before the first that came, which may be late.
+/// Leaves room for late datagrams before the first.
 const COUNTER_ORIGIN: u64 = 1 << 20;
 
-/// Samples that came at once, and where they belong.
+/// A packet and the position of its samples.
 #[derive(Debug)]
 pub(super) struct ReceivedFrame {
     pub(super) packet: Packet,
-    /// Where the samples begin in the packet.
     pub(super) samples_at: usize,
-    /// The sender's stamp of the first sample, ns since 1970.
+    /// Stamp of the first sample, ns since 1970.
     pub(super) time: Option<Fixed>,
-    /// The stamp is exact; then the time from the first sample to the last, less the nominal one.
+    /// Only of exact stamps: duration less the nominal one.
     pub(super) exact: Option<Fixed>,
-    /// The sender's clock was set before it.
     pub(super) step: bool,
-    /// Samples right before it that were never recorded.
     pub(super) gap: u64,
-    /// The sender stopped before all was sent.
     pub(super) truncated: bool,
 }
 
@@ -47,46 +43,43 @@ impl ReceivedFrame {
     }
 }
 
-/// Samples from an index of a session on.
+/// A frame that belongs to the feed.
 #[derive(Debug)]
 pub(super) struct AdmittedFrame {
     pub(super) first: u64,
     pub(super) samples: u64,
     pub(super) received: ReceivedFrame,
     pub(super) session: u32,
-    /// The sender began to count anew before it.
     pub(super) starts_session: bool,
     /// Nothing follows it.
     pub(super) is_last: bool,
 }
 
-/// What a packet is.
+/// What comes of a packet.
 #[derive(Debug)]
 pub(super) enum DecoderOutput {
     Frame(AdmittedFrame),
-    /// What a session says of its recording.
+    /// A session's description.
     Description(u32, Box<SenderDescription>, Packet),
-    /// Nothing: counted.
+    /// Counted, not used.
     Dropped(Packet),
 }
 
-/// What the sender's counts were so far.
+/// Decodes and screens the packets of a run.
 #[derive(Debug)]
 pub(super) struct FrameDecoder {
-    /// None where frames are believed as they come: those of a driver, and samples without frames.
+    /// None for drivers and bare samples, which are trusted.
     screen: Option<FrameScreen<ReceivedFrame>>,
     verdicts: Vec<ScreenVerdict<ReceivedFrame>>,
-    /// A session that ended in an earlier run, whose last frames may come still; above 32 number_bits: none.
+    /// A session that ended in an earlier run and may still arrive; above 32 bits: none.
     ended: u64,
-    /// Of a driver: whom we listen to.
+    /// Session of a driver.
     id: Option<u32>,
-    /// Of samples without frames: how many came.
     count: Option<u64>,
 }
 
 impl FrameDecoder {
-    /// One that does not listen to the session with the number `ended`, if it is one. `shared`: several feeds of one
-    /// clock share their indices.
+    /// `ended`: the session to ignore. `shared`: several feeds of one clock share their indices.
     pub(super) fn new(feed: &FeedInput, options: &ListenOptions, shared: bool, ended: u64) -> Self {
         let (number_bits, counter_origin) = match options.framing {
             FeedFraming::Counter { bytes, .. } => (8 * u32::from(bytes), Some(COUNTER_ORIGIN)),
@@ -100,7 +93,7 @@ impl FrameDecoder {
             number_bits,
             max_pending_bytes: options.buffer / 4,
             counter_origin,
-            // Of one clock are the senders' own counts.
+            // Feeds of one clock have their senders' own counts.
             absolute_counts: shared,
         };
         let believed = matches!(feed, FeedInput::Driven(_)) || options.framing == FeedFraming::Raw;
@@ -113,7 +106,7 @@ impl FrameDecoder {
         }
     }
 
-    /// Takes a packet; what is decided by it goes to `out`.
+    /// Decodes a packet into `out`.
     pub(super) fn push(
         &mut self,
         packet: Packet,
@@ -163,7 +156,7 @@ impl FrameDecoder {
         self.emit_verdicts(counters, out);
     }
 
-    /// What time alone decides at `now`; at `end` nothing follows.
+    /// Decides what depends on time alone; at `end` nothing follows.
     pub(super) fn tick(
         &mut self,
         now: Duration,
@@ -201,7 +194,7 @@ impl FrameDecoder {
         }));
     }
 
-    /// Samples without frames: the next ones, behind those that were dropped.
+    /// Bare samples follow the last ones and what was dropped.
     fn raw(&mut self, packet: Packet, size: usize) -> AdmittedFrame {
         let starts_session = packet.is_first && self.count.is_some();
         let samples = (packet.bytes.len() / size) as u64;
@@ -234,13 +227,12 @@ fn admitted(
     })
 }
 
-/// What a frame of ours says.
 enum FrameContent {
     Samples(FrameClaim, Box<ReceivedFrame>),
     Description(u32, Box<SenderDescription>, Packet),
 }
 
-/// What a frame of ours says; the packet if it is none.
+/// Decodes a wire frame, or gives the packet back.
 fn of_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Packet> {
     let (header, at) = match FrameHeader::parse(&packet.bytes) {
         Ok((header, samples)) if header.dtype == options.dtype => {
@@ -282,7 +274,7 @@ fn of_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Pac
     Ok(FrameContent::Samples(claim, Box::new(frame)))
 }
 
-/// What a datagram says that begins with a counter of so many bytes; the packet if it has no whole samples.
+/// Decodes a datagram with a counter, or gives the packet back.
 fn of_datagram(
     packet: Packet,
     options: &ListenOptions,

@@ -1,7 +1,7 @@
-//! What senders say of their recordings, as a run hears it.
+//! Descriptions that senders sent during a run.
 //!
-//! Over UDP anybody can send, so a description is believed only after several equal copies, and once samples of its
-//! session are admitted. One that contradicts what is believed is malformed. The latest few statements are remembered.
+//! Over UDP anybody can send, so a description is trusted only after several equal copies, and used once samples of its
+//! session are admitted. One that contradicts a trusted one is malformed.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,24 +11,21 @@ use isochrony_segment::Calibration;
 
 use crate::frame::SenderDescription;
 
-/// Sessions that are remembered.
 const MAX_DESCRIPTIONS: usize = 8;
 
-/// What a run heard of the recording that it gets.
 #[derive(Debug, Default)]
 pub(super) struct SessionDescriptions(Mutex<DescriptionState>);
 
 #[derive(Debug, Default)]
 struct DescriptionState {
     received: VecDeque<ReceivedDescription>,
-    /// The session whose samples come.
+    /// Session of the latest admitted samples.
     current_session: Option<u32>,
-    /// Samples came of a session that did not describe them, and then those of another one.
+    /// A session without a description was followed by another session.
     had_undescribed_session: bool,
     gaps: OuterGaps,
 }
 
-/// What a session says, and how often it was said.
 #[derive(Debug)]
 struct ReceivedDescription {
     session: u32,
@@ -38,7 +35,7 @@ struct ReceivedDescription {
 }
 
 impl DescriptionState {
-    /// What a session says, once it was said often enough.
+    /// A session's trusted description.
     fn trusted(&self, session: u32) -> Option<&SenderDescription> {
         let mut said = self.received.iter();
         let found = said.find(|one| one.session == session && one.is_trusted);
@@ -52,13 +49,11 @@ impl SessionDescriptions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run begins.
     pub(super) fn reset(&self) {
         *self.lock() = DescriptionState::default();
     }
 
-    /// A session says this of its recording, which is believed once it was said `enough` times; false: something else is
-    /// believed already.
+    /// Adds a description, trusted after `copies_needed` copies. Returns false if it contradicts a trusted one.
     pub(super) fn add(
         &self,
         session: u32,
@@ -91,18 +86,16 @@ impl SessionDescriptions {
         true
     }
 
-    /// From now on samples of a session come.
     pub(super) fn set_current_session(&self, session: u32) {
         let mut state = self.lock();
         let Some(before) = state.current_session.replace(session) else {
             return;
         };
-        // What a later session says is not true of samples whose sender said nothing.
+        // A later description does not hold for samples without one.
         let was_described = state.trusted(before).is_some();
         state.had_undescribed_session |= before != session && !was_described;
     }
 
-    /// What the session says whose samples come.
     fn read_current<T>(&self, read: impl FnOnce(&SenderDescription) -> T) -> Option<T> {
         let state = self.lock();
         state
@@ -117,8 +110,7 @@ impl SessionDescriptions {
             .unwrap_or(false)
     }
 
-    /// What is said of the recording. A unit that the listener states counts: samples are values in it where the sender
-    /// says another one.
+    /// The description. If the listener states another unit than the sender, samples are values in that unit.
     pub(super) fn get(&self, unit: &str) -> Option<isochrony_flow::SignalDescription> {
         if self.lock().had_undescribed_session {
             return None;
@@ -135,17 +127,16 @@ impl SessionDescriptions {
         })
     }
 
-    /// The unit that the sender says.
+    /// The unit that the sender states.
     pub(super) fn unit(&self) -> Option<String> {
         self.read_current(|said| said.calibration.unit().to_owned())
     }
 
-    /// Gaps at the ends of what came.
+    /// Gaps before and behind all samples.
     pub(super) fn gaps(&self) -> OuterGaps {
         self.lock().gaps.clone()
     }
 
-    /// Changes them.
     pub(super) fn set_gaps(&self, change: impl FnOnce(&mut OuterGaps)) {
         change(&mut self.lock().gaps);
     }

@@ -1,24 +1,22 @@
-//! The indices of a feed: their timebase, and what feeds of one clock have in common.
+//! The index axis of a feed, alone or shared by feeds of one sampling clock.
 //!
-//! Each feed has a timebase of its own, so that two feeds meet by civil time and never by index. Where the caller says
-//! that they are sampled by one clock, they share an [`IndexAxis`]: then an index is the sender's own count, which one
-//! converter counts alike for all of its channels, wherever each feed was joined. When the senders begin to count anew,
-//! the feed that notices first says where on the axis that lies, behind all that any of them had before.
+//! Each feed has its own timebase, so that feeds are aligned by civil time. Feeds stated to have one sampling clock
+//! share an [`IndexAxis`]: an index is the sender's own count, the same for all channels of a converter whenever each
+//! was joined. After a restart the first feed that notices places the new session behind all indices that any of them
+//! reached.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_time::{Rate, TimeError, TimebaseId};
 
-/// The index axis of one feed, or of several that share a clock.
+/// Indices of one feed, or of several with one clock.
 #[derive(Debug)]
 pub(super) struct IndexAxis {
     pub(super) timebase: TimebaseId,
     state: Mutex<AxisState>,
 }
 
-/// The clock that samples a feed, for another feed of the same converter; see [`Listener::sampling_clock`].
-///
-/// [`Listener::sampling_clock`]: crate::Listener::sampling_clock
+/// The sampling clock of a feed, for other feeds of the same converter.
 #[derive(Debug, Clone)]
 pub struct SamplingClock {
     pub(super) axis: Arc<IndexAxis>,
@@ -33,9 +31,9 @@ struct AxisState {
     shared: bool,
     /// Runs that read one of the feeds now.
     scans: usize,
-    /// Behind the last index of all of them.
+    /// End of the indices of all feeds.
     end: i64,
-    /// Where the senders' index 0 lies, each time that they began to count anew.
+    /// Where each session's index 0 lies.
     session_bases: Vec<i64>,
 }
 
@@ -52,7 +50,7 @@ impl IndexAxis {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on several feeds have it; false if a run reads one, whose indices are given out already.
+    /// Marks the axis as shared; false if a run has taken indices already.
     pub(super) fn share(&self) -> bool {
         let mut state = self.lock();
         state.shared |= state.scans == 0;
@@ -63,7 +61,7 @@ impl IndexAxis {
         self.lock().shared
     }
 
-    /// A run begins to read one of the feeds. The first of them begins the axis anew.
+    /// A run starts. The first one resets the axis.
     pub(super) fn begin_scan(&self) {
         let mut state = self.lock();
         if state.scans == 0 {
@@ -72,14 +70,12 @@ impl IndexAxis {
         state.scans += 1;
     }
 
-    /// A run ends.
     pub(super) fn end_scan(&self) {
         let mut state = self.lock();
         state.scans = state.scans.saturating_sub(1);
     }
 
-    /// Where index 0 lies of a feed's n-th session, whose first frame has an index, and before which the feed had come
-    /// to `next`.
+    /// Where index 0 of the feed's n-th session lies. `first`: index of its first frame; `next`: where the feed stands.
     pub(super) fn session_base(&self, session: usize, first: u64, next: i64) -> i64 {
         let mut state = self.lock();
         if !state.shared {
@@ -88,7 +84,7 @@ impl IndexAxis {
         while state.session_bases.len() <= session {
             let end = state.end.max(next);
             let base = match state.session_bases.len() {
-                // Of the first one the index is the sender's own.
+                // The first session keeps the sender's indices.
                 0 => 0,
                 _ => end.wrapping_sub_unsigned(first),
             };
@@ -97,7 +93,6 @@ impl IndexAxis {
         state.session_bases[session]
     }
 
-    /// A feed has come to an index.
     pub(super) fn advance_to(&self, next: i64) {
         let mut state = self.lock();
         state.end = state.end.max(next);
@@ -130,7 +125,7 @@ mod tests {
         );
         axis.advance_to(900);
         axis.advance_to(950);
-        // One of them has come to 900 only.
+        // One of them is at 900 only.
         assert_eq!(axis.session_base(1, 10, 900), 940);
         assert_eq!(axis.session_base(1, 30, 950), 940);
         axis.end_scan();

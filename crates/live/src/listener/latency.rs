@@ -1,14 +1,13 @@
-//! How long what arrived took to be done with.
+//! Histogram of latencies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Steps of a doubling.
 const CLASSES_PER_DOUBLING: usize = 8;
-/// Doublings, from a microsecond on: above an hour.
+/// From a microsecond to above an hour.
 const DOUBLINGS: usize = 32;
 
-/// Durations by their size: eight classes a doubling, so a quantile is right to a tenth.
+/// Eight classes per factor of two: quantiles are right to a tenth.
 #[derive(Debug)]
 pub(crate) struct LatencyHistogram {
     classes: [AtomicU64; CLASSES_PER_DOUBLING * DOUBLINGS],
@@ -46,7 +45,6 @@ impl LatencyHistogram {
                 left = left.saturating_sub(here);
                 left == 0
             });
-            // The class's upper bound.
             let above = class.unwrap_or(0) + 1;
             Duration::from_secs_f64(1e-6 * (above as f64 / CLASSES_PER_DOUBLING as f64).exp2())
                 .min(max)
@@ -68,17 +66,17 @@ impl LatencyHistogram {
     }
 }
 
-/// From the arrival of the oldest frame of an item until the plan had done with the item.
+/// Time from an item's arrival until the plan was done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latency {
-    /// Items.
+    /// Number of items.
     pub count: u64,
-    /// Half of them took no longer, to a tenth.
+    /// Median, right to a tenth.
     pub median: Duration,
-    /// Nor did 99 of 100.
+    /// 99th percentile, right to a tenth.
     pub p99: Duration,
-    /// Nor did any.
+    /// Maximum.
     pub max: Duration,
 }
 

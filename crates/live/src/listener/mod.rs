@@ -34,16 +34,16 @@ use latency::LatencyHistogram;
 use shared::{ListenerInner, ScanGuard};
 use source::FeedSource;
 
-/// Most bytes of a segment: memory for it is taken whole when its first sample arrives.
+/// Most bytes of a segment, allocated with its first sample.
 const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 
-/// A feed that is listened to: it is bound from the beginning, so that its port is known, and read while a plan runs.
+/// A feed. It is bound at once, so that its port is known, and read while a plan runs.
 ///
-/// One run at a time scans it, since each sample arrives once. Index 0 is the first sample that is taken, in each run.
+/// One run at a time scans it, since each sample arrives once. In each run index 0 is the first sample that is taken.
 ///
 /// ```
 /// use isochrony_flow::{Live, Plan};
-/// use isochrony_live::{Listener, ListenOptions, send::Sender};
+/// use isochrony_live::{ListenOptions, Listener, send::Sender};
 /// use isochrony_segment::DType;
 /// use isochrony_time::Rate;
 ///
@@ -69,10 +69,10 @@ const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 pub struct Listener(Arc<ListenerInner>);
 
 impl Listener {
-    /// Listens at an address. Port 0 is one that is free.
+    /// Listens at an address. Port 0 is any free port.
     ///
     /// # Errors
-    /// [`LiveError::Exposed`] if other machines reach it and [`ListenOptions::anyone`] does not say so, [`LiveError::Option`],
+    /// [`LiveError::Exposed`] if other machines can reach it without [`ListenOptions::anyone`], [`LiveError::Option`],
     /// [`LiveError::Socket`].
     pub fn bind(address: &Address, options: &ListenOptions) -> Result<Self, LiveError> {
         options.check(address)?;
@@ -80,7 +80,7 @@ impl Listener {
         Self::of(feed, bound, options)
     }
 
-    /// Binds what an address needs; and the address, with the port that was found if none was asked for.
+    /// Binds an address. Returns it with the actual port.
     fn sockets(
         address: &Address,
         options: &ListenOptions,
@@ -98,7 +98,7 @@ impl Listener {
         Ok(match *address {
             Address::Udp(at) => {
                 let socket = UdpSocket::bind(at).map_err(failed)?;
-                // As much of what waits as the kernel is willing to hold.
+                // As large as the kernel allows.
                 let _ = socket2::SockRef::from(&socket)
                     .set_recv_buffer_size(options.buffer.min(8 << 20));
                 let at = socket.local_addr().map_err(failed)?;
@@ -110,11 +110,11 @@ impl Listener {
                 (FeedInput::Tcp(listener), Address::Tcp(at))
             }
             Address::Stdin => (FeedInput::Stdin, Address::Stdin),
-            Address::Driven => return Err(unheard("nothing drives it (Listener::driven)")),
+            Address::Driven => return Err(unheard("it needs a driver (Listener::driven)")),
         })
     }
 
-    /// Listens to what a driver pushes while a run reads it.
+    /// Takes what a driver pushes while a run reads it.
     ///
     /// # Errors
     /// [`LiveError::Option`].
@@ -153,29 +153,28 @@ impl Listener {
         })))
     }
 
-    /// The feed that a saved plan names ([`Recording::saved`]). It is bound when a run first reads it: a plan may have
-    /// been written by anybody, and reading it opens no sockets.
+    /// The feed of a saved plan ([`Recording::saved`]). Bound when a run first reads it: loading a plan, which anybody
+    /// may have written, opens no sockets.
     ///
     /// # Errors
-    /// [`LiveError::Exposed`], [`LiveError::Address`]; [`LiveError::Option`] of what is missing or no such value. A run
-    /// meets [`LiveError::Socket`].
+    /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]. A run may fail with
+    /// [`LiveError::Socket`].
     pub fn resolve(saved: &Map<String, Value>) -> Result<Self, LiveError> {
         let (address, options) = ListenOptions::from_saved(saved)?;
         options.check(&address)?;
         if address == Address::Driven {
-            // Says what is wrong with it.
             return Self::bind(&address, &options);
         }
         Self::of(FeedInput::Unbound(OnceLock::new()), address, &options)
     }
 
-    /// Where it listens; the port that was found if none was asked for.
+    /// Where it listens, with the actual port.
     #[must_use]
     pub fn address(&self) -> Address {
         self.0.address
     }
 
-    /// The clock that samples it, for [`ListenOptions::clock`] of another feed of the same converter.
+    /// Its sampling clock, for [`ListenOptions::clock`] of another feed of the same converter.
     #[must_use]
     pub fn sampling_clock(&self) -> SamplingClock {
         SamplingClock {
@@ -186,25 +185,25 @@ impl Listener {
         }
     }
 
-    /// What became of what came.
+    /// Counts since it was made.
     #[must_use]
     pub fn counts(&self) -> FeedCounts {
         self.0.counters.read()
     }
 
-    /// What the sender says of its recording, as far as it was heard; a unit of [`ListenOptions::unit`] counts before another one.
+    /// The sender's description, if it is trusted by now. A unit of [`ListenOptions::unit`] takes precedence.
     #[must_use]
     pub fn description(&self) -> Option<SignalDescription> {
         self.0.descriptions.get(&self.0.options.unit)
     }
 
-    /// The unit that the sender says its values have, whatever [`ListenOptions::unit`] says.
+    /// The unit that the sender states, whatever [`ListenOptions::unit`] says.
     #[must_use]
     pub fn sender_unit(&self) -> Option<String> {
         self.0.descriptions.unit()
     }
 
-    /// From the arrival of a frame until the plan was done with it.
+    /// Time from arrival until the plan was done.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.0.latency.read()
@@ -243,7 +242,7 @@ impl Recording for Listener {
             && bound.get().is_none()
         {
             let feed = Self::sockets(&self.0.address, &self.0.options);
-            // One run is here at a time.
+            // Only one run is here at a time.
             let _ = bound.set(Box::new(feed.map_err(failed)?.0));
         }
         self.0.axis.begin_scan();
@@ -301,7 +300,7 @@ impl Recording for Listener {
             return driver.saved();
         }
         if self.0.axis.is_shared() {
-            // Another feed of this process is meant.
+            // It names another feed of this process.
             return None;
         }
         let saved = json!({

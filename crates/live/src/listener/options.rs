@@ -1,4 +1,4 @@
-//! What is listened to, and how.
+//! How a feed is listened to.
 
 use std::time::Duration;
 
@@ -11,41 +11,40 @@ use crate::LiveError;
 use crate::address::{Address, FeedFraming};
 use crate::frame::MAX_FRAME_BYTES;
 
-/// What is listened to, and how.
+/// How a feed is listened to.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ListenOptions {
-    /// Type of the samples.
+    /// Dtype of the samples.
     pub dtype: DType,
-    /// Order of their bytes, where samples come without frames of ours.
+    /// Byte order of samples outside wire frames.
     pub order: ByteOrder,
-    /// Samples a second, nominally.
+    /// Nominal sample rate.
     pub rate: Rate,
     /// Name of the stream; the address if empty.
     pub name: String,
     /// Unit of the values; empty if unknown.
     pub unit: String,
-    /// What comes.
+    /// Format of what arrives.
     pub framing: FeedFraming,
-    /// How long a frame that came early waits for those before it.
+    /// Jitter window: how long early frames wait for late ones.
     pub reorder: Duration,
-    /// Most bytes that wait for the plan.
+    /// Most bytes of packets that are queued.
     pub buffer: usize,
-    /// Largest frame in bytes; what is larger is none.
+    /// Most bytes of a frame.
     pub max_frame: usize,
-    /// A sender's stamp further off than this means that its clock was set.
+    /// A sender's stamp further off than this is a clock step.
     pub step: Duration,
-    /// The feed ends when nothing came for so long; None: never.
+    /// Silence that ends the feed. None: never.
     pub silence: Option<Duration>,
     /// Whether other machines may reach it.
     pub anyone: bool,
-    /// Another feed that is sampled by the same clock: an index of one is then the same time as that of the other, and
-    /// both are the sender's own. None: the two meet by civil time.
+    /// The sampling clock of another feed of the same converter: equal indices are then equal times, and both feeds
+    /// keep their sender's count. None: feeds are aligned by civil time.
     pub clock: Option<SamplingClock>,
 }
 
 impl ListenOptions {
-    /// The stream's name.
     pub(super) fn name_at(&self, bound: Address) -> String {
         match self.name.as_str() {
             "" => bound.to_string(),
@@ -53,7 +52,7 @@ impl ListenOptions {
         }
     }
 
-    /// Frames of ours, put in order within 50 ms; 32 MiB wait for a plan that falls behind; only this machine.
+    /// Wire frames, a jitter window of 50 ms, 32 MiB of queued packets, reachable from this machine only.
     #[must_use]
     pub fn new(dtype: DType, rate: Rate) -> Self {
         Self {
@@ -73,7 +72,7 @@ impl ListenOptions {
         }
     }
 
-    /// What a saved plan says is listened to.
+    /// Address and options of a saved plan.
     pub(super) fn from_saved(saved: &Map<String, Value>) -> Result<(Address, Self), LiveError> {
         let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
         let refused = |option, legal: &str| LiveError::Option {
@@ -154,11 +153,7 @@ impl ListenOptions {
                 return refused("clock", got(), &legal);
             }
             if other.is_driven || *address == Address::Driven {
-                return refused(
-                    "clock",
-                    got(),
-                    "none: only feeds of senders have a common clock",
-                );
+                return refused("clock", got(), "none: a feed with a driver shares no clock");
             }
             if !other.axis.share() {
                 return refused("clock", got(), "a feed that no plan reads yet");

@@ -25,14 +25,14 @@ pub(super) struct ListenerInner {
     pub(super) counters: Arc<FeedCounters>,
     pub(super) latency: LatencyHistogram,
     pub(super) is_scanned: AtomicBool,
-    /// The session that ended last; above 32 bits: none.
+    /// The last session to end; above 32 bits: none.
     pub(super) ended_session: AtomicU64,
     pub(super) clock: Arc<ListenerClock>,
     pub(super) descriptions: SessionDescriptions,
 }
 
 impl ListenerInner {
-    /// Equal copies of a description that are believed. One datagram can come from anybody.
+    /// Equal copies after which a description is trusted: over UDP anybody can send one datagram.
     pub(super) fn copies_to_trust(&self) -> u32 {
         let feed = match &self.feed {
             FeedInput::Unbound(bound) => bound.get().map(|feed| &**feed),
@@ -45,8 +45,7 @@ impl ListenerInner {
     }
 }
 
-/// The times of the run that goes on, or of the last one. It is there before any run, so that operators that write
-/// times find it.
+/// The clock of the current or last run. Exists before any run, for operators that write times.
 #[derive(Debug, Default)]
 pub(super) struct ListenerClock(Mutex<Option<Arc<FeedClock>>>);
 
@@ -79,14 +78,14 @@ impl Clock for ListenerClock {
     }
 }
 
-/// A listener that a run reads; free again when it is dropped, but for standard input, which serves one run.
+/// Held by the run that scans a listener; frees it when dropped.
 #[derive(Debug)]
 pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
 
 impl Drop for ScanGuard {
     fn drop(&mut self) {
         self.0.axis.end_scan();
-        // What reads standard input cannot be stopped, so a second run would share it with the first one's thread.
+        // A thread that reads standard input cannot be stopped, so a second run would share the input with it.
         if !matches!(self.0.feed, FeedInput::Stdin) {
             self.0.is_scanned.store(false, Ordering::Release);
         }

@@ -1,11 +1,17 @@
-//! Connections: one is listened to at a time, and those that wait lose nothing.
+//! TCP: many connections are kept, one is read at a time, and waiting ones lose nothing.
 //!
-//! A sender that lost its connection connects again at once, when much of what it sent before is still to be read. So
-//! whoever connects is kept, and read only as far as its first whole frame: TCP holds the rest back at the sender. It is
-//! listened to when the connection before it has closed and everything that came over it was read, or when that one
-//! completed no frame for [`STALL_TIMEOUT`] while another has one. A peer that sends a byte now and then, or nothing, therefore
-//! delays others by five seconds once, and none at all if it never completed a frame. Whoever has a frame is refused only
-//! when [`MAX_CONNECTIONS`] wait already: whether the one before it still sends, or is only read slowly, cannot be told from here.
+//! A sender that lost its connection reconnects at once, while what it sent before is still unread. So a new connection
+//! is read only up to its first whole frame; TCP holds the rest back. It becomes current when the one before it is
+//! closed and read to the end, or has completed no frame for [`STALL_TIMEOUT`]. A peer that trickles bytes delays
+//! others by five seconds once, and not at all if it never completed a frame. Connections are refused only when
+//! [`MAX_CONNECTIONS`] have a frame: a slow sender cannot be told from a slow plan.
+//!
+//! ```text
+//!  accepted ─first frame─▶ waiting ─current one closed or stalled─▶ current ─closed─▶ removed
+//!     ▲ │                                                              │
+//!     │ └─ too many: the oldest without a frame is removed             │
+//!     └───────────────────────── stalled ──────────────────────────────┘
+//! ```
 
 use std::io::{self, Read};
 use std::net::{TcpListener, TcpStream};
@@ -19,28 +25,24 @@ use super::stream::{READ_BYTES, StreamBuffer, StreamFront, StreamState};
 use crate::address::FeedFraming;
 use crate::feed_counts::add;
 
-/// How long a connection may complete no frame before another takes its place.
+/// How long the current one may complete no frame while another has one.
 const STALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Connections at once.
 const MAX_CONNECTIONS: usize = 64;
 
-/// A peer that connected.
 struct Connection {
     stream: TcpStream,
     buffer: StreamBuffer,
-    /// When it last completed a frame that was handed over; else when it connected.
+    /// When it last completed a queued frame, or connected.
     last_frame: Instant,
-    /// It has a whole frame and waits.
+    /// It has a whole frame and waits to be current.
     has_frame: bool,
-    /// Samples were handed over.
     has_delivered: bool,
-    /// Nothing follows what was read.
     closed: bool,
 }
 
 impl Connection {
     fn new(stream: TcpStream) -> Self {
-        // It is polled; where it cannot be made not to wait, reading waits no longer than this.
+        // In case it cannot be made non-blocking.
         let _ = stream.set_nonblocking(true);
         let _ = stream.set_read_timeout(Some(POLL_INTERVAL));
         Self {
@@ -53,7 +55,6 @@ impl Connection {
         }
     }
 
-    /// Reads what is there, once.
     fn read(&mut self, read_buffer: &mut [u8]) {
         match self.stream.read(read_buffer) {
             Ok(0) => self.closed = true,
@@ -69,7 +70,7 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Serves connections until a sender ends the feed or nobody listens any more.
+/// Serves connections until a sender ends the feed or the run ends.
 pub(super) fn serve(listener: &TcpListener, context: &ReceiveContext) {
     let _ = listener.set_nonblocking(true);
     let mut server = ConnectionServer {
@@ -93,15 +94,13 @@ pub(super) fn serve(listener: &TcpListener, context: &ReceiveContext) {
 struct ConnectionServer<'a> {
     listener: &'a TcpListener,
     context: &'a ReceiveContext,
-    /// In the order in which they connected.
+    /// In the order of connecting.
     connections: Vec<Connection>,
-    /// The one that is listened context.
     current: Option<usize>,
     read_buffer: Vec<u8>,
 }
 
 impl ConnectionServer<'_> {
-    /// Waits for something to happen, and does what is to be done about it.
     fn poll_once(&mut self) -> StreamState {
         let readable = self.wait();
         for at in readable {
@@ -124,7 +123,7 @@ impl ConnectionServer<'_> {
         StreamState::Reading
     }
 
-    /// The connections that can be read; waits a moment for the first, or for somebody who connects.
+    /// Waits up to [`POLL_INTERVAL`] for input or a new connection. Returns connections with input.
     fn wait(&self) -> Vec<usize> {
         let reads = |at: usize, one: &Connection| {
             !one.closed && (self.current == Some(at) || !one.has_frame)
@@ -145,7 +144,6 @@ impl ConnectionServer<'_> {
             tv_nsec: i64::from(POLL_INTERVAL.subsec_nanos()),
         };
         if poll(&mut files, Some(&moment)).is_err() {
-            // A signal, or a passing shortage.
             std::thread::sleep(POLL_INTERVAL / 5);
             return Vec::new();
         }
@@ -158,12 +156,12 @@ impl ConnectionServer<'_> {
             .collect()
     }
 
-    /// Hands on what came over the current connection.
+    /// Queues the current connection's whole frames.
     fn queue_frames(&mut self, at: usize) -> StreamState {
         let connection = &mut self.connections[at];
         let (on, frames) = connection.buffer.queue_complete(self.context);
         if frames > 0 {
-            // Behind it: it may have waited for room.
+            // Taken afterwards: the push may have waited for room.
             connection.last_frame = Instant::now();
             connection.has_delivered = true;
         }
@@ -174,7 +172,6 @@ impl ConnectionServer<'_> {
         on
     }
 
-    /// Whether a connection that waits has a frame now.
     fn check_first_frame(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         match connection.buffer.verified_front(self.context) {
@@ -189,22 +186,20 @@ impl ConnectionServer<'_> {
         }
     }
 
-    /// Takes everybody who connects.
     fn accept(&mut self) {
         loop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     if !(is_transient(&error) || error.kind() == io::ErrorKind::ConnectionAborted) {
-                        // As where the process has no descriptor left: the listener stays readable, so that nothing else
-                        // would wait.
+                        // Out of descriptors, for example: poll would not wait.
                         std::thread::sleep(POLL_INTERVAL / 5);
                     }
                     return;
                 }
             };
             if self.connections.len() == MAX_CONNECTIONS {
-                // Whoever waits longest without a frame makes room.
+                // The oldest without a frame makes room.
                 let idle = (0..MAX_CONNECTIONS)
                     .find(|&at| self.current != Some(at) && !self.connections[at].has_frame);
                 add(&self.context.counters.foreign, 1);
@@ -217,7 +212,7 @@ impl ConnectionServer<'_> {
         }
     }
 
-    /// Lets connections go that have ended; says whether the end of one is the feed's.
+    /// Removes closed connections. Returns whether that ends the feed.
     fn remove_closed(&mut self) -> bool {
         let mut ended = false;
         let mut at = 0;
@@ -225,7 +220,7 @@ impl ConnectionServer<'_> {
             let one = &self.connections[at];
             let listened = self.current == Some(at);
             if one.closed && (listened || !one.has_frame) {
-                // Samples alone do not say whether more will come; whoever hangs up has ended.
+                // Bare samples have no end mark but closing.
                 ended |= listened && closing_ends_feed(one, self.context);
                 self.remove(at);
             } else {
@@ -245,7 +240,7 @@ impl ConnectionServer<'_> {
         };
     }
 
-    /// Listens to another connection where the current one has ended or is silent.
+    /// Chooses another connection if the current one has closed or stalled.
     fn select_current(&mut self) -> StreamState {
         if self
             .current
@@ -260,7 +255,7 @@ impl ConnectionServer<'_> {
             return StreamState::Reading;
         };
         if let Some(before) = self.current.replace(next) {
-            // It goes on where it was when it has a whole frame again and its turn comes.
+            // It continues once it has a whole frame again and is chosen.
             let before = &mut self.connections[before];
             before.has_frame = false;
         }
@@ -272,7 +267,6 @@ impl ConnectionServer<'_> {
     }
 }
 
-/// Whether the end of a connection ends the feed.
 fn closing_ends_feed(connection: &Connection, context: &ReceiveContext) -> bool {
     context.framing == FeedFraming::Raw && connection.has_delivered
 }

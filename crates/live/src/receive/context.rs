@@ -1,4 +1,4 @@
-//! What every receiving thread has: the queue, the counters and the options of the feed.
+//! What every receiver thread uses: the queue, counters and options of its feed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,12 +9,11 @@ use super::packet_queue::{ArrivalTime, PacketQueue};
 use crate::address::FeedFraming;
 use crate::feed_counts::FeedCounters;
 
-/// Two clocks that are read within this time of one another are read at once.
+/// Clocks read this close together count as read at once.
 const MAX_CLOCK_READ_GAP: Duration = Duration::from_millis(1);
-/// How often a thread that waits looks whether it is to stop, and how long it sleeps then.
+/// How often a waiting thread checks whether to stop.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a thread needs to know.
 #[derive(Debug, Clone)]
 pub(crate) struct ReceiveContext {
     pub(crate) queue: Arc<PacketQueue>,
@@ -27,11 +26,11 @@ pub(crate) struct ReceiveContext {
 }
 
 impl ReceiveContext {
-    /// Since the beginning, by a clock that is never set; and the civil time, ns since 1970.
+    /// Reads the monotonic and the civil clock.
     pub(super) fn now(&self) -> ArrivalTime {
         let mut since_start = self.started.elapsed();
         let mut civil = SystemTime::now().duration_since(UNIX_EPOCH);
-        // Preempted between the two, they would look like a clock that was set.
+        // Preemption in between would look like a clock that was set.
         for _ in 0..3 {
             let after = self.started.elapsed();
             if after - since_start < MAX_CLOCK_READ_GAP {

@@ -1,8 +1,15 @@
-//! The threads that read sockets and standard input, one a feed, and the queue between them and the run; and feeds whose
-//! samples threads of others make.
+//! Receiver threads, one per feed, and the queue between them and the run.
 //!
-//! A thread does nothing but read, stamp and queue, so that what the kernel cannot hold is here. The queue is bounded in
-//! bytes. What can wait (TCP, standard input) waits for room; a datagram that finds none is dropped and counted.
+//! A receiver only reads, stamps and queues, so that a slow plan does not overflow the kernel's buffer. TCP and
+//! standard input wait for room (backpressure).
+//!
+//! ```text
+//!  udp          one socket            try_push ─┐
+//!  connections  64 peers, one is read     push ─┤
+//!  stream       standard input            push ─┼─▶ PacketQueue ─▶ the run: pop, recycle
+//!  driver       threads of others     try_push ─┤       │
+//!                                      or push ─┘       └ a pop wakes a waiting push; a push unparks the run
+//! ```
 
 mod connections;
 mod context;

@@ -1,37 +1,34 @@
-//! Bytes that arrived and wait for the run, bounded, and memory that is used again.
+//! Bounded queue of packets, which reuses their memory.
 //!
-//! One lock a packet, held for a copy of pointers: packets come some hundred thousand times a second at most, and
-//! neither side does anything long under it.
+//! One lock is enough: it is held for a short copy, at most some hundred thousand times a second.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-/// Memory that is kept for later packets: of none that is larger than a datagram.
+/// Largest packet memory that is kept for reuse.
 const MAX_SPARE_BYTES: usize = 64 << 10;
-/// Memory of packets that is kept for later ones.
+/// Most packets whose memory is kept.
 const MAX_SPARE_BUFFERS: usize = 64;
 
-/// When something arrived.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ArrivalTime {
-    /// Since the feed began, by a clock that is never set.
+    /// Monotonic time since the run started.
     pub(crate) since_start: Duration,
-    /// In civil time, ns since 1970.
+    /// Civil time, ns since 1970.
     pub(crate) civil_ns: i64,
-    /// When the first sample was taken, in civil time, where that is known better than by the arrival.
+    /// Civil time of the first sample, if a driver knows it.
     pub(crate) sampled_ns: Option<i64>,
 }
 
-/// What arrived at once.
 #[derive(Debug, Default)]
 pub(crate) struct Packet {
     pub(crate) bytes: Vec<u8>,
     pub(crate) arrival: ArrivalTime,
-    /// First of a connection; of what is pushed, any: another session is believed at once.
+    /// First of a connection, or pushed: its session is trusted at once.
     pub(crate) is_first: bool,
-    /// Bytes that were dropped before it for want of room.
+    /// Bytes dropped right before it for lack of room.
     pub(crate) dropped: u64,
 }
 
@@ -41,14 +38,11 @@ struct QueueState {
     bytes: usize,
     spare: Vec<Vec<u8>>,
     dropped: u64,
-    /// Nothing follows.
     ended: bool,
-    /// Nobody listens any more.
     stopped: bool,
     waiter: Option<Thread>,
 }
 
-/// A bounded queue of packets.
 #[derive(Debug)]
 pub(crate) struct PacketQueue {
     state: Mutex<QueueState>,
@@ -57,7 +51,7 @@ pub(crate) struct PacketQueue {
 }
 
 impl PacketQueue {
-    /// One that holds so many bytes, or one packet.
+    /// Holds so many bytes, or one larger packet.
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -88,7 +82,7 @@ impl PacketQueue {
         }
     }
 
-    /// Queues a packet if there is room; says whether there was.
+    /// Queues a packet if there is room; returns whether there was.
     pub(crate) fn try_push(&self, bytes: &[u8], arrival: ArrivalTime, is_first: bool) -> bool {
         let mut state = self.lock();
         if state.bytes + bytes.len() > self.limit && !state.packets.is_empty() {
@@ -99,7 +93,7 @@ impl PacketQueue {
         true
     }
 
-    /// Queues a packet when there is room; false if nobody listens any more.
+    /// Waits for room and queues a packet. Returns false if the run has ended.
     pub(crate) fn push(&self, bytes: &[u8], arrival: ArrivalTime, is_first: bool) -> bool {
         let mut state = self.lock();
         while !state.stopped && state.bytes + bytes.len() > self.limit && !state.packets.is_empty()
@@ -115,7 +109,7 @@ impl PacketQueue {
         !state.stopped
     }
 
-    /// The next packet, and whether nothing follows if there is none.
+    /// The next packet; if there is none, whether nothing follows.
     pub(crate) fn pop(&self) -> Result<Packet, bool> {
         let mut state = self.lock();
         let Some(packet) = state.packets.pop_front() else {
@@ -126,7 +120,7 @@ impl PacketQueue {
         Ok(packet)
     }
 
-    /// Takes a packet's memory back.
+    /// Takes back a packet's memory.
     pub(crate) fn recycle(&self, bytes: Vec<u8>) {
         let mut state = self.lock();
         if state.spare.len() < MAX_SPARE_BUFFERS && bytes.capacity() <= MAX_SPARE_BYTES {
@@ -134,12 +128,11 @@ impl PacketQueue {
         }
     }
 
-    /// Whom to wake when something arrives.
+    /// Sets the thread to unpark when a packet arrives.
     pub(crate) fn set_waiter(&self, thread: Thread) {
         self.lock().waiter = Some(thread);
     }
 
-    /// Nothing follows.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
@@ -148,7 +141,6 @@ impl PacketQueue {
         }
     }
 
-    /// Nobody listens any more.
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.room.notify_all();
@@ -180,7 +172,7 @@ mod tests {
         let second = queue.pop().unwrap();
         assert_eq!((second.dropped, second.bytes), (6, vec![3; 4]));
         assert!(!queue.pop().unwrap_err());
-        // One packet always finds room.
+        // One packet always fits.
         assert!(queue.try_push(&[4; 60], ARRIVAL, false));
         queue.end();
         assert_eq!(queue.pop().unwrap().bytes.len(), 60);

@@ -1,4 +1,4 @@
-//! Streams of bytes: frames, or samples, one behind the other; and standard input.
+//! Splits byte streams into frames or samples, and reads standard input.
 
 use std::io::{self, Read};
 
@@ -7,35 +7,32 @@ use crate::address::FeedFraming;
 use crate::feed_counts::add;
 use crate::frame::{FrameHeader, HEADER_LEN, MAX_DESCRIPTION_BYTES, SenderDescription};
 
-/// Bytes that are read at once.
 pub(super) const READ_BYTES: usize = 64 << 10;
 
-/// How a stream goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamState {
     Reading,
-    /// The sender said that nothing follows.
+    /// The sender's end frame arrived.
     Ended,
-    /// What came is no frame, or nobody listens.
+    /// Malformed bytes arrived, or the run has ended.
     Stopped,
 }
 
-/// What the bytes of a stream begin with.
+/// What the buffered bytes start with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamFront {
-    /// So many bytes that belong together, and whether they are the last.
+    /// So many bytes, and whether they are the last.
     Complete(usize, bool),
-    /// Too few bytes came to say.
+    /// Too few bytes to tell.
     Incomplete,
-    /// No frame.
     Malformed,
 }
 
-/// Bytes of a stream that were not handed over yet.
+/// Bytes of a stream that were not queued yet.
 #[derive(Debug)]
 pub(super) struct StreamBuffer {
     bytes: Vec<u8>,
-    /// Nothing of it was handed over since it is listened context.
+    /// Nothing was queued since the stream became current.
     is_first: bool,
 }
 
@@ -51,7 +48,7 @@ impl StreamBuffer {
         self.bytes.extend_from_slice(more);
     }
 
-    /// What comes next is the first of a stream that takes another's place.
+    /// The stream becomes current.
     pub(super) fn mark_first(&mut self) {
         self.is_first = true;
     }
@@ -78,7 +75,7 @@ impl StreamBuffer {
         }
     }
 
-    /// What it begins with, looked at to the last bit.
+    /// What the bytes start with, verified by checksum.
     pub(super) fn verified_front(&self, context: &ReceiveContext) -> StreamFront {
         match self.front(0, context) {
             StreamFront::Complete(len, _) if context.framing == FeedFraming::Isochrony => {
@@ -93,7 +90,7 @@ impl StreamBuffer {
         }
     }
 
-    /// Queues what is whole, and says how many frames that were.
+    /// Queues what is complete; returns the number of frames.
     pub(super) fn queue_complete(&mut self, context: &ReceiveContext) -> (StreamState, usize) {
         let (mut from, mut frames) = (0, 0);
         let mut state = StreamState::Reading;
@@ -126,7 +123,7 @@ impl StreamBuffer {
         (state, frames)
     }
 
-    /// Nothing follows. Half a frame, or half a sample, is malformed.
+    /// The stream is closed. A partial frame or sample is malformed.
     pub(super) fn finish(self, context: &ReceiveContext) {
         if !self.bytes.is_empty() && !context.queue.is_stopped() {
             add(&context.counters.malformed_frames, 1);
@@ -134,14 +131,13 @@ impl StreamBuffer {
     }
 }
 
-/// Whether a frame of so many bytes may describe the recording: then it is taken whatever the largest frame of samples.
+/// Descriptions are exempt from `max_frame`.
 fn is_description(bytes: &[u8], len: usize, context: &ReceiveContext) -> bool {
     let carries =
         |header: FrameHeader| header.dtype == SenderDescription::carrier_dtype(context.dtype);
     len <= HEADER_LEN + MAX_DESCRIPTION_BYTES && FrameHeader::read(bytes).is_ok_and(carries)
 }
 
-/// Reads standard input to its end.
 pub(super) fn read_stdin(context: &ReceiveContext) {
     let mut buffer = StreamBuffer::new();
     let mut piece = vec![0; READ_BYTES];
@@ -157,13 +153,13 @@ pub(super) fn read_stdin(context: &ReceiveContext) {
             _ => break,
         }
     }
-    // What is left of it is counted before the run is told.
+    // Counted before the run is told of the end.
     buffer.finish(context);
     if context.framing == FeedFraming::Isochrony
         && state != StreamState::Ended
         && !context.queue.is_stopped()
     {
-        // Who sends frames says when all was sent.
+        // A sender of frames marks its end.
         add(&context.counters.truncated_feeds, 1);
     }
     context.queue.end();

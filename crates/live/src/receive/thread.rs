@@ -1,4 +1,4 @@
-//! The receiving thread of a feed, or the driver in its place.
+//! The receiver thread of a feed, or the driver in its place.
 
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};
@@ -11,19 +11,18 @@ use super::driver::{Driver, Pusher};
 use super::packet_queue::PacketQueue;
 use super::{connections, stream, udp};
 
-/// A socket that is bound, standard input, or what pushes by itself.
 #[derive(Debug)]
 pub(crate) enum FeedInput {
     Udp(std::net::UdpSocket),
     Tcp(TcpListener),
     Stdin,
     Driven(Arc<dyn Driver>),
-    /// Of a saved plan: bound when a run first reads it, since reading a plan that anybody wrote opens no sockets.
+    /// From a saved plan. Bound when a run first reads it: loading a plan, which anybody may have written, opens no
+    /// sockets.
     Unbound(OnceLock<Box<FeedInput>>),
 }
 
-/// A thread that reads; dropping it stops it. One that waits for standard input cannot be stopped and ends with the
-/// process, or with the input.
+/// A running receiver; dropping it stops it. One that waits for standard input cannot be stopped and is not joined.
 #[derive(Debug)]
 pub(crate) struct ReceiverThread {
     queue: Arc<PacketQueue>,
@@ -79,7 +78,6 @@ impl Drop for ReceiverThread {
             driver.stop();
         }
         if let Some(thread) = self.thread.take() {
-            // It panics nowhere; if it did, there is nothing to mend here.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Datagrams.
+//! Receives datagrams.
 
 use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
 use std::net::UdpSocket;
@@ -8,21 +8,19 @@ use crate::address::FeedFraming;
 use crate::feed_counts::add;
 use crate::frame::HEADER_LEN_V1;
 
-/// The largest datagram.
 const MAX_DATAGRAM: usize = 65_535;
 
-/// Reads until nobody listens any more.
 pub(super) fn receive_datagrams(socket: &UdpSocket, context: &ReceiveContext) {
-    // One byte more than is allowed, so that what is cut shows.
+    // One byte more than allowed shows truncation.
     let mut datagram = vec![0; MAX_DATAGRAM.min(context.max_frame) + 1];
-    // Without a time-out the thread would end with the next datagram only.
+    // So that the thread notices the end of the run.
     let _ = socket.set_read_timeout(Some(POLL_INTERVAL));
     while !context.queue.is_stopped() {
         let len = match socket.recv(&mut datagram) {
             Ok(len) => len,
             Err(error) => {
                 if !matches!(error.kind(), WouldBlock | TimedOut | Interrupted) {
-                    // It may last: look again, but not all the time.
+                    // The error may persist: retry slowly.
                     std::thread::sleep(POLL_INTERVAL / 5);
                 }
                 continue;

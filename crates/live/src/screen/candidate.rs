@@ -1,4 +1,4 @@
-//! Frames that wait until others agree with them.
+//! Frames that are held until others confirm them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,30 +6,30 @@ use std::time::Duration;
 use super::claim::{CONFIRMING_FRAMES, FrameClaim, MAX_AHEAD_SECONDS, ScreenLimits};
 use super::tracker::{SequenceTracker, samples};
 
-/// So many frames are remembered to tell which come again.
+/// Latest frames among which duplicates are looked for.
 const DUPLICATE_WINDOW: usize = 64;
 
-/// Frames that agree with one another and contradict what came before, or come from another sender.
+/// Frames that agree, and contradict the current session or belong to another.
 #[derive(Debug)]
 pub(super) struct CandidateSequence<F> {
     pub(super) tracker: SequenceTracker,
     pub(super) first_arrival: Duration,
     pub(super) frames: VecDeque<(FrameClaim, F, usize)>,
     pub(super) bytes: usize,
-    /// Frames that agreed, those that had to go, too.
+    /// Frames that agreed, dropped ones included.
     agreed: usize,
-    /// Those that agreed since the sender last went on as before.
+    /// Frames that agreed since the session's last admitted frame.
     consecutive: usize,
-    /// Frames of the same sender that were admitted since the first of these came.
+    /// Frames of the session admitted since the first of these.
     contradicting: usize,
-    /// The first was ahead of its sender's others when it came.
+    /// The first frame was ahead of the session when it arrived.
     was_ahead: bool,
-    /// The sender says that it ends where these end.
+    /// The sender's end frame is among them.
     ends: bool,
 }
 
 impl<F> CandidateSequence<F> {
-    /// One frame, which came ahead of the others of its sender or not.
+    /// A candidate of one frame.
     pub(super) fn new(
         claim: FrameClaim,
         frame: F,
@@ -52,7 +52,7 @@ impl<F> CandidateSequence<F> {
         }
     }
 
-    /// Whether a frame continues these, comes a little late, or again.
+    /// Whether a frame continues these, is a little late, or is a duplicate.
     pub(super) fn agrees(&self, claim: &FrameClaim, limits: &ScreenLimits, now: Duration) -> bool {
         if claim.session != self.tracker.session
             || claim.samples_per_number != self.tracker.samples_per_number
@@ -61,7 +61,7 @@ impl<F> CandidateSequence<F> {
         }
         let ahead = self.tracker.distance(claim.number, limits);
         let near = match limits.counter_origin {
-            // FeedCounts that begin anew follow on one another.
+            // Packets of a restarted counter follow one another.
             Some(_) => (0..=8).contains(&ahead),
             None => ahead >= 0 && self.tracker.is_near(ahead, claim, limits, now),
         };
@@ -69,7 +69,7 @@ impl<F> CandidateSequence<F> {
         (near || late && !claim.end) && self.tracker.stamp_agrees(claim, limits)
     }
 
-    /// Whether a frame with this number came before. Ends say again that they are meant.
+    /// Whether a frame of this number is held already. End frames are repeated on purpose.
     fn has_number_of(&self, claim: &FrameClaim) -> bool {
         let last = self.frames.iter().rev().take(DUPLICATE_WINDOW);
         !claim.end
@@ -100,39 +100,39 @@ impl<F> CandidateSequence<F> {
         self.frames.push_back((claim, frame, bytes));
     }
 
-    /// Its sender went on as before.
+    /// A frame that continues the session was admitted.
     pub(super) fn contradict(&mut self) {
         self.contradicting += 1;
         self.consecutive = 0;
     }
 
-    /// Whether enough frames agree, the last [`CONFIRMING_FRAMES`] of them with nothing between them that contradicts them: what is
-    /// repeated beside a feed is as many frames as the feed.
+    /// Whether enough frames agree, the last [`CONFIRMING_FRAMES`] of them in a row: frames replayed beside a feed
+    /// alternate with the feed's.
     pub(super) fn is_confirmed(&self, enough: usize) -> bool {
         self.agreed >= enough && self.consecutive >= CONFIRMING_FRAMES || self.ends
     }
 
-    /// Whether the sender went on as before in more frames than agree here.
+    /// Whether the session had as many frames meanwhile.
     pub(super) fn is_contradicted(&self) -> bool {
         self.contradicting >= self.agreed
     }
 
-    /// Whether these are from before what another line expects, and were so when they came: a frame that was ahead did
-    /// not become late by waiting. Frames with indices that are late are refused at once; those that wait are off.
+    /// Whether these precede what a session expects, and did so on arrival: a frame that was ahead does not become late
+    /// by being held. Late frames with sample indices are rejected at once; held ones are malformed.
     pub(super) fn is_late(&self, tracker: &SequenceTracker, limits: &ScreenLimits) -> bool {
         limits.counter_origin.is_some()
             && !self.was_ahead
             && self.first_distance(tracker, limits) < 0
     }
 
-    /// How far the first frame is ahead of what another line expects.
+    /// How far the first frame is ahead of a session.
     pub(super) fn first_distance(&self, tracker: &SequenceTracker, limits: &ScreenLimits) -> i64 {
         self.frames
             .front()
             .map_or(0, |(claim, _, _)| tracker.distance(claim.number, limits))
     }
 
-    /// Lets the frame that waited longest go.
+    /// Drops the oldest frame.
     pub(super) fn drop_first(&mut self) -> Option<(F, usize)> {
         let (_, frame, bytes) = self.frames.pop_front()?;
         self.bytes -= bytes;

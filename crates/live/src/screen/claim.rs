@@ -1,81 +1,80 @@
-//! What a frame says of itself, what is plausible, and why a frame is rejected.
+//! What frames claim, the limits of plausibility, and reasons for rejection.
 
 use std::time::Duration;
 
 use isochrony_time::{Fixed, Rate};
 
-/// Seconds of samples by which a frame may be ahead of what came before.
+/// Seconds of samples by which a plausible frame may be ahead.
 pub const MAX_AHEAD_SECONDS: f64 = 10.0;
-/// Frames that agree and are believed, whatever they contradict.
+/// Frames that confirm a candidate sequence.
 pub const CONFIRMING_FRAMES: usize = 3;
-/// Packets whose counts follow on one another and are believed to be a count that began anew.
+/// Packets that confirm a restarted counter.
 pub const CONFIRMING_FRAMES_BACKWARD: usize = 8;
-/// A sender that sent nothing for so long may be followed by another.
+/// Silence after which another sender may follow.
 pub const SENDER_SILENCE: Duration = Duration::from_secs(1);
-/// A jump over more seconds of samples is never believed: a hundred years.
+/// Longest jump that can be admitted: a hundred years.
 pub(super) const MAX_JUMP_SECONDS: f64 = 3.2e9;
-/// Clusters that wait at most.
 pub(super) const MAX_CANDIDATES: usize = 32;
-/// Largest rate at which stamps and samples drift apart.
+/// Largest relative drift between stamps and samples.
 pub(super) const MAX_DRIFT: f64 = 1e-3;
-/// FeedCounts of a feed stay below, so that sums of them fit.
+/// Counts stay below it, so that sums do not overflow.
 pub(super) const MAX_COUNT: u64 = 1 << 62;
 
-/// How frames number themselves, and what is plausible.
+/// How frames are numbered, and what is plausible.
 #[derive(Debug, Clone, Copy)]
 pub struct ScreenLimits {
-    /// Nominal rate of the samples.
+    /// Nominal sample rate.
     pub rate: Rate,
-    /// A stamp further off than this is a clock step, in ns.
+    /// A stamp further off than this is a clock step.
     pub step_ns: f64,
-    /// How long a frame that came early waits for those before it.
+    /// How long the reorder buffer waits for late frames.
     pub reorder: Duration,
-    /// Whether frames have one sender and come in order.
+    /// Frames have one sender and keep their order.
     pub is_connection: bool,
-    /// Bits of a frame's number; it wraps if there are fewer than 64.
+    /// Bits of a number; fewer than 64 wrap.
     pub number_bits: u32,
-    /// Most bytes that wait to be confirmed.
+    /// Most bytes of held frames.
     pub max_pending_bytes: usize,
-    /// Frames are packets that are counted, and may be counted starts_session: the count of a session's first one, whose
-    /// predecessors may be late. None: frames have the indices of a session.
+    /// For packet counters, which may restart: the count given to a session's first packet, so that late ones before it
+    /// fit. None: numbers are sample indices.
     pub counter_origin: Option<u64>,
-    /// FeedCounts are numbers as they come, whichever packet was the first.
+    /// Counters are taken as they are, without an origin.
     pub absolute_counts: bool,
 }
 
-/// What a frame says of itself.
+/// What a frame states about itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameClaim {
-    /// Its sender, as far as it says who that is.
+    /// Its session; 0 if it states none.
     pub session: u32,
-    /// Its number: the index of its first sample, or a count of packets.
+    /// Index of its first sample, or packet counter.
     pub number: u64,
-    /// By how much the next number is higher: its samples, or one packet.
+    /// Difference to the next number: its samples, or 1.
     pub length: u64,
-    /// Samples of one number: 1, or those of a packet.
+    /// Samples per number: 1, or those of a packet.
     pub samples_per_number: u64,
-    /// Numbers right before it that stand for nothing: a gap of the recording.
+    /// Numbers right before it that were never recorded.
     pub gap: u64,
     /// Stamp of the first sample, ns since 1970.
     pub time: Option<Fixed>,
-    /// The sender says that its clock was set before it.
+    /// The sender states that its clock was set.
     pub step: bool,
-    /// The sender says that nothing follows.
+    /// The sender states that nothing follows.
     pub end: bool,
 }
 
-/// Why a frame is refused.
+/// Why a frame is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectReason {
-    /// Its number or stamp contradicts the others of its sender.
+    /// Its number or stamp contradicts its sender's other frames.
     Malformed,
-    /// It is from long ago.
+    /// It is too old.
     Late,
     /// It is another sender's.
     Foreign,
 }
 
-/// What a frame looks like beside what came before.
+/// How a frame compares with those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plausibility {
     Plausible,

@@ -1,23 +1,23 @@
-//! Decides which of the frames that arrive belong to the feed. Pure: times are given, nothing waits.
+//! Screening: decides which frames belong to the feed. Pure: callers pass the time.
 //!
-//! Over UDP anybody can send, packets arrive in any order, and a device may count wrong. So what arrives is compared
-//! with what came before:
+//! Over UDP anybody can send, packets arrive in any order, and a device may miscount. So each frame is compared with
+//! those before it:
 //!
-//! - A frame is *plausible* if it continues the session that is last_admitted: its number is at most [`MAX_AHEAD_SECONDS`] seconds of
-//!   samples (and twice the time since the last frame) ahead, or it says itself that a gap lies between, which begins
-//!   where the last frame ended; and its stamp is off by less than a clock step. It is admitted at once.
-//! - Anything else *waits* in a candidate of frames that agree with one another: a counter or a stamp that jumped, a
-//!   device that counts starts_session, another sender. A candidate is believed with its third frame ([`CONFIRMING_FRAMES`]; [`CONFIRMING_FRAMES_BACKWARD`]
-//!   for counts that go back, since late packets look like them), or when its sender says that it ends there, but not
-//!   while as many frames go on as before, nor before three of it came with none of those between them. Then all of it is admitted, so waiting loses nothing. Another sender is
-//!   admitted once the one before is silent for [`SENDER_SILENCE`], or was never confirmed itself.
-//! - What nothing confirms is refused: as malformed, late, or another sender's.
+//! - A *plausible* frame is admitted at once. It continues the current session: its number is at most
+//!   [`MAX_AHEAD_SECONDS`] ahead, plus twice the time since the last frame, or it declares a gap from there; and its
+//!   stamp is off by less than a clock step.
+//! - Other frames are held in *candidate sequences* that agree: a jump, a restarted device, another sender. A candidate
+//!   is admitted whole, so holding loses nothing. It needs [`CONFIRMING_FRAMES`] frames ([`CONFIRMING_FRAMES_BACKWARD`]
+//!   if counts go back, as late packets do) or an end frame; more frames than the session had meanwhile; and the last
+//!   three in a row. Another sender also waits until the current one is silent for [`SENDER_SILENCE`] or was never
+//!   confirmed.
+//! - The rest is rejected as malformed, late or foreign.
 //!
-//! So one datagram with a far counter or stamp changes nothing, whoever sent it. Three that agree, with nothing between
-//! them, are believed: without authentication nobody can tell them from a device that does count so.
+//! So one datagram with a far counter or stamp changes nothing. Three in a row that agree are admitted: without
+//! authentication they cannot be told from a device that does count so.
 //!
-//! A connection has one peer and keeps the order of what it sends, so its frames are admitted at once, but for those
-//! whose index or stamp jumps without the sender saying so; these are believed at the end if nothing contradicted them.
+//! A connection has one peer and keeps the order. Its frames are admitted at once, except undeclared jumps, which are
+//! admitted at the end if nothing contradicted them.
 
 use std::time::Duration;
 
@@ -33,37 +33,37 @@ pub use claim::{
 use claim::{MAX_CANDIDATES, MAX_COUNT, Plausibility};
 use tracker::SequenceTracker;
 
-/// What becomes of a frame.
+/// The decision on a frame.
 #[derive(Debug, PartialEq)]
 pub enum ScreenVerdict<F> {
     /// It belongs to the feed.
     Admitted {
-        /// What it says.
+        /// What it claims.
         claim: FrameClaim,
-        /// Its number, without wraps.
+        /// Its number, unwrapped.
         count: u64,
-        /// It is the first of another sender, or of one that counts anew.
+        /// It is the first of another sender or of a restarted counter.
         starts_session: bool,
-        /// What belongs to it.
+        /// The frame.
         frame: F,
     },
-    /// It does not.
+    /// It does not belong to the feed.
     Rejected(RejectReason, F),
 }
 
-/// Compares frames with those before them.
+/// Screens the frames of a feed.
 #[derive(Debug)]
 pub struct FrameScreen<F> {
     limits: ScreenLimits,
     tracker: Option<SequenceTracker>,
     candidates: Vec<CandidateSequence<F>>,
     pending_bytes: usize,
-    /// The sender said that nothing follows.
+    /// The sender's end frame was admitted.
     ended: bool,
 }
 
 impl<F> FrameScreen<F> {
-    /// A screen that has seen nothing.
+    /// A screen without frames.
     #[must_use]
     pub fn new(limits: ScreenLimits) -> Self {
         Self {
@@ -75,19 +75,19 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Bytes of frames that wait to be confirmed.
+    /// Bytes of frames that are held.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
 
-    /// The session that is heard.
+    /// The current session.
     #[must_use]
     pub fn session(&self) -> Option<u32> {
         self.tracker.as_ref().map(|tracker| tracker.session)
     }
 
-    /// Takes a frame of so many bytes that came at `now`; what is decided by it goes to `out`.
+    /// Screens a frame of so many bytes that arrived at `now`, and appends decisions to `out`.
     pub fn push(
         &mut self,
         claim: FrameClaim,
@@ -134,18 +134,18 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Decides what time alone decides.
+    /// Decides what depends on time alone.
     pub fn tick(&mut self, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         while let Some(at) = self.confirmed_candidate(now) {
             self.admit_candidate(at, now, out);
         }
     }
 
-    /// Nothing follows: what waits is decided.
+    /// Nothing follows: decides on all held frames.
     pub fn finish(&mut self, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         self.tick(now, out);
         if self.tracker.is_none() && !self.candidates.is_empty() {
-            // Nobody else is there; of several who say little, whoever said most.
+            // No other sender is there: the longest candidate is it.
             let most = (0..self.candidates.len())
                 .max_by_key(|&at| (self.candidates[at].frames.len(), usize::MAX - at));
             self.admit_candidate(most.unwrap_or(0), now, out);
@@ -161,7 +161,7 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// The candidate that is to be admitted now.
+    /// The candidate to admit now.
     fn confirmed_candidate(&self, now: Duration) -> Option<usize> {
         let Some(tracker) = &self.tracker else {
             let alone = self.candidates.len() == 1;
@@ -188,7 +188,6 @@ impl<F> FrameScreen<F> {
         })
     }
 
-    /// Admits a candidate.
     fn admit_candidate(&mut self, at: usize, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         let candidate = self.candidates.remove(at);
         let starts_session = self.tracker.as_ref().is_some_and(|tracker| {
@@ -207,7 +206,7 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Hears a sender from this frame on.
+    /// Makes this frame's sender the current session.
     fn follow_sender(&mut self, claim: &FrameClaim, now: Duration) {
         let origin = self
             .limits
@@ -255,7 +254,7 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Keeps a frame until others confirm it.
+    /// Holds a frame until others confirm it.
     fn hold(
         &mut self,
         claim: FrameClaim,
@@ -288,7 +287,7 @@ impl<F> FrameScreen<F> {
             }
         }
         while self.pending_bytes > self.limits.max_pending_bytes {
-            // The frames that waited longest of whoever sent most: the newest are those that may still be needed.
+            // Drop the oldest of the largest candidate: the newest may still be needed.
             let most = (0..self.candidates.len()).max_by_key(|&at| self.candidates[at].bytes);
             let Some(at) = most else { break };
             let why = self.reject_reason(&self.candidates[at]);

@@ -1,4 +1,4 @@
-//! Frames that belong to a feed among those that do not.
+//! A feed's frames among others.
 
 use super::*;
 use isochrony_time::{Fixed, Rate};
@@ -29,7 +29,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Ten samples of a session from an index on, stamped at the nominal rate.
+/// Ten samples of a session, stamped at the nominal rate.
 fn claim(session: u32, number: u64) -> FrameClaim {
     FrameClaim {
         session,
@@ -52,7 +52,7 @@ fn packet(number: u64) -> FrameClaim {
     }
 }
 
-/// What a screen made of frames, in order: admitted numbers, and refusals.
+/// The decisions of a screen, in order.
 #[derive(Default)]
 struct Seen {
     out: Vec<ScreenVerdict<u64>>,
@@ -149,7 +149,7 @@ fn three_frames_that_agree_are_believed_and_none_of_them_is_lost() {
 #[test]
 fn frames_from_before_a_clock_step_that_come_behind_it_are_not_lost() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
-    // Each frame is up to five places late, and the clock is set back by an hour in their midst.
+    // Each frame is up to five places late, and the clock is set back by an hour in between.
     let place = |k: u64| 5 * (k / 5) + (4 * k + 2) % 5;
     for at in 0..200 {
         let k = place(at);
@@ -205,7 +205,7 @@ fn what_comes_twice_as_often_as_the_feed_is_not_believed_and_a_jump_among_late_f
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for k in 0..200 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
-        // Once the feed is last_admitted: before, nobody can say who it is.
+        // Only once the feed has a session: before, nobody can tell who it is.
         let twice = [2 * k, 2 * k + 1].into_iter().filter(|_| k > 5);
         for far in twice.map(|far| claim(7, (1 << 30) + 10 * far)) {
             screen.push(far, u64::MAX, 100, ms(10 * k), &mut seen.out);
@@ -233,7 +233,7 @@ fn what_comes_twice_as_often_as_the_feed_is_not_believed_and_a_jump_among_late_f
 fn what_a_sender_says_itself_is_believed_at_once() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
     seen.push(&mut screen, claim(7, 0), 0);
-    // A gap of a day, whose length on the axis is no duration.
+    // A gap of a day; its length in indices is no duration.
     let behind_gap = FrameClaim {
         gap: 64,
         time: Some(Fixed::from_int(86_400_000_000_000)),
@@ -267,7 +267,7 @@ fn another_sender_waits_until_the_first_is_silent_and_loses_nothing() {
     for k in 0..5 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
     }
-    // It is started again half a second later.
+    // It restarts half a second later.
     for k in 0..100 {
         seen.push(&mut screen, claim(8, 10 * k + 1), 500 + 10 * k);
     }
@@ -304,7 +304,7 @@ fn a_lone_sender_of_few_frames_is_heard() {
     assert!(seen.admitted().is_empty());
     screen.tick(ms(60), &mut seen.out);
     assert_eq!(seen.admitted(), [5]);
-    // A forged first frame does not keep a sender out.
+    // A forged first frame does not lock a sender out.
     for k in 0..3 {
         seen.push(&mut screen, claim(8, 10 * k), 70 + k);
     }
@@ -324,7 +324,7 @@ fn packets_that_are_counted_anew_begin_a_run_without_loss_and_late_ones_do_not()
         assert_eq!(seen.admitted().len(), 320, "{bits}");
         assert_eq!(seen.session_starts(), [0]);
         assert!(seen.rejected().is_empty());
-        // Lone old ones are late.
+        // A single old packet is late.
         seen.push(&mut screen, packet(1100), 5000);
         screen.finish(ms(9000), &mut seen.out);
         assert!(seen.rejected().len() <= 1);
@@ -368,7 +368,7 @@ fn a_jump_over_a_century_is_never_believed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever others send in between: each frame of the feed is admitted, once, and memory stays bounded.
+    /// Whatever others send, each frame of the feed is admitted once, and memory stays bounded.
     #[test]
     fn a_feed_among_any_noise_is_admitted_whole(
         noise in prop::collection::vec((0u64..400, any::<u32>(), 0..MAX_COUNT, any::<Option<i64>>(), any::<bool>()), 0..200),
@@ -381,7 +381,7 @@ proptest! {
         }
         for (at, k) in (0..).zip(order) {
             seen.push(&mut screen, claim(7, 10 * k), at);
-            // Once the feed is last_admitted: before, nobody can say who it is.
+            // Only once the feed has a session: before, nobody can tell who it is.
             for (_, session, number, time, end) in noise.iter().filter(|(when, ..)| *when == at && at > 3) {
                 let far = number.saturating_mul(1 << 30).min(MAX_COUNT - 100);
                 let noise = FrameClaim {

@@ -1,4 +1,4 @@
-//! Where a sender's frames have come to, and whether a frame continues them.
+//! Tracks the numbers and stamps of one sender's frames.
 
 use std::time::Duration;
 
@@ -9,29 +9,26 @@ use super::claim::{
     ScreenLimits,
 };
 
-/// Stamps that are off by less are not doubted.
+/// Least tolerance of a stamp.
 const MIN_STAMP_TOLERANCE_NS: f64 = 1e8;
 
-/// Where a sender's frames have come to.
 #[derive(Debug, Clone)]
 pub(super) struct SequenceTracker {
     pub(super) session: u32,
-    /// Samples of one number.
     pub(super) samples_per_number: u64,
-    /// The number that continues what came, and its count without wraps.
+    /// The next expected number, and its unwrapped count.
     pub(super) next: u64,
     count: u64,
-    /// The last stamp and the number that it belongs to.
+    /// The last stamp, and its number.
     stamp: Option<(u64, Fixed)>,
-    /// The same before stamps jumped last: late frames are from there.
+    /// The same before the last jump of stamps: late frames have these.
     stamp_before_jump: Option<(u64, Fixed)>,
     pub(super) last_admitted: Duration,
-    /// Frames that were admitted.
     pub(super) frames: usize,
 }
 
 impl SequenceTracker {
-    /// One that expects this frame, whose number has a count.
+    /// Expects this frame, whose number has this count.
     pub(super) fn new(claim: &FrameClaim, count: u64, now: Duration) -> Self {
         Self {
             session: claim.session,
@@ -45,18 +42,16 @@ impl SequenceTracker {
         }
     }
 
-    /// How far a number is ahead of the one that is expected.
+    /// How far a number is ahead of the expected one.
     pub(super) fn distance(&self, number: u64, limits: &ScreenLimits) -> i64 {
         distance(number, self.next, limits.number_bits)
     }
 
-    /// A frame's number without wraps.
     pub(super) fn count_of(&self, claim: &FrameClaim, limits: &ScreenLimits) -> Option<u64> {
         self.count
             .checked_add_signed(self.distance(claim.number, limits))
     }
 
-    /// Goes on behind a frame that is admitted.
     pub(super) fn advance(
         &mut self,
         claim: &FrameClaim,
@@ -76,7 +71,7 @@ impl SequenceTracker {
         self.frames = self.frames.saturating_add(1);
     }
 
-    /// What is admitted next jumps.
+    /// Call before frames are admitted whose stamps jump.
     pub(super) fn keep_stamp_before_jump(&mut self) {
         self.stamp_before_jump = self.stamp;
     }
@@ -93,14 +88,14 @@ impl SequenceTracker {
             return Plausibility::Rejected(RejectReason::Malformed);
         }
         if ahead < 0 {
-            // Nothing is behind an end.
+            // Nothing precedes an end.
             if claim.end {
                 return Plausibility::Rejected(RejectReason::Malformed);
             }
             let late = limits.reorder.as_secs_f64() + 1.0;
             if -seconds > late {
                 return match limits.counter_origin {
-                    // Packets may be counted starts_session; our senders begin another session.
+                    // Packet counters may restart; frames start a session instead.
                     Some(_) => Plausibility::Doubtful,
                     None => Plausibility::Rejected(RejectReason::Late),
                 };
@@ -111,7 +106,7 @@ impl SequenceTracker {
         let late = ahead < 0 && stamps_agree(self.stamp_before_jump, claim, limits);
         match late || self.stamp_agrees(claim, limits) {
             true => Plausibility::Plausible,
-            // On a connection whoever says that there is a gap, or that a clock was set, is believed.
+            // On a connection a declared gap or clock step is believed.
             false if limits.is_connection && (claim.step || claim.gap > 0) => {
                 Plausibility::Plausible
             }
@@ -119,7 +114,7 @@ impl SequenceTracker {
         }
     }
 
-    /// Whether a frame that lies ahead by so much may be the next that came.
+    /// Whether so far ahead is plausible.
     pub(super) fn is_near(
         &self,
         ahead: i64,
@@ -134,13 +129,13 @@ impl SequenceTracker {
         is_declared_gap || ahead.unsigned_abs() <= frames || samples(ahead, claim) <= most
     }
 
-    /// Whether the stamp is where the one before and the nominal rate have it.
+    /// Whether the stamp fits the last one.
     pub(super) fn stamp_agrees(&self, claim: &FrameClaim, limits: &ScreenLimits) -> bool {
         claim.time.is_none() || self.stamp.is_none() || stamps_agree(self.stamp, claim, limits)
     }
 }
 
-/// Whether a frame's stamp is where another one and the nominal rate have it.
+/// Whether a frame's stamp fits another one at the nominal rate.
 fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &ScreenLimits) -> bool {
     let Some((time, (number, stamp))) = claim.time.zip(stamp) else {
         return false;
@@ -150,12 +145,12 @@ fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &Screen
     let Some(passed) = time.checked_sub(stamp) else {
         return false;
     };
-    // Stamps of arrival jitter; a clock that was set by a little more is seen where they are fitted.
+    // Tolerates jittering stamps. The clock estimator finds smaller clock steps.
     let most = (4.0 * limits.step_ns).max(MIN_STAMP_TOLERANCE_NS) + MAX_DRIFT * nominal.abs();
     (passed.to_f64() - nominal).abs() <= most
 }
 
-/// By how much a number is more than another, where they have so many bits and wrap.
+/// Difference of two numbers that wrap at so many bits.
 fn distance(number: u64, than: u64, number_bits: u32) -> i64 {
     let unused = 64 - number_bits.clamp(1, 64);
     (number.wrapping_sub(than) << unused).cast_signed() >> unused

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Copies per transmission over UDP: a receiver trusts a description after three equal copies, and some may be lost.
+/// Copies per transmission over UDP: a receiver needs three, and some may be lost.
 const DATAGRAM_COPIES: u32 = 5;
-/// Interval between transmissions over UDP, for listeners that join later.
+/// Interval of transmissions over UDP, for late listeners.
 const DATAGRAM_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The frame of a description, and how often it was sent.
@@ -26,12 +26,11 @@ impl DescriptionSchedule {
         }
     }
 
-    /// Whether it must be sent before the next samples.
     pub(super) fn is_due(&self) -> bool {
         self.transmissions == 0 || self.is_datagram && self.last.elapsed() >= DATAGRAM_INTERVAL
     }
 
-    /// Whether sending it at the end helps: it was never sent, or may have been lost.
+    /// Whether it was never sent, or may have been lost.
     pub(super) fn is_useful_at_end(&self) -> bool {
         self.transmissions == 0 || self.is_datagram
     }

@@ -64,7 +64,6 @@ impl NetworkFaults {
 /// A delayed frame; the earliest first.
 type DelayedFrame = Reverse<(Instant, u64, Vec<u8>)>;
 
-/// Draws faults, and keeps delayed frames until they are due.
 #[derive(Debug)]
 pub(super) struct FaultInjector {
     faults: NetworkFaults,
@@ -81,7 +80,7 @@ impl FaultInjector {
         }
     }
 
-    /// How often the next frame is sent: 0 if it is lost, 2 if it is duplicated.
+    /// Copies of the next frame: 0 if lost, 2 if duplicated.
     pub(super) fn draw_copies(&mut self) -> u32 {
         if self.uniform() < self.faults.loss {
             return 0;
@@ -89,24 +88,22 @@ impl FaultInjector {
         1 + u32::from(self.uniform() < self.faults.twice)
     }
 
-    /// Delay of the next copy; None without jitter.
+    /// Delay of the next copy, if any.
     pub(super) fn draw_delay(&mut self) -> Option<Duration> {
         let jitter = self.faults.jitter;
         (!jitter.is_zero()).then(|| jitter.mul_f64(self.uniform()))
     }
 
-    /// Keeps a frame for so long. `index` orders frames that are due at the same instant.
+    /// Keeps a frame for so long. `index` breaks ties.
     pub(super) fn hold(&mut self, delay: Duration, index: u64, frame: Vec<u8>) {
         let held = (Instant::now() + delay, index, frame);
         self.delayed.push(Reverse(held));
     }
 
-    /// When the next delayed frame is due.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.delayed.peek().map(|Reverse((due, _, _))| *due)
     }
 
-    /// A delayed frame that is due now.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.next_due().filter(|due| *due <= now)?;
         self.delayed.pop().map(|Reverse((_, _, frame))| frame)

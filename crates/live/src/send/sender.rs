@@ -18,16 +18,16 @@ const DATAGRAM_SAMPLE_BYTES: usize = 1400;
 /// Bytes of samples in a frame over TCP or a pipe.
 const STREAM_SAMPLE_BYTES: usize = 16 << 10;
 
-/// Copies of the end frame over UDP. One may be lost, and all that arrive while the receiver's socket buffer is full are.
+/// Copies of the end frame over UDP: one may be lost, and all that meet a full socket buffer are.
 const END_COPIES: usize = 5;
 const END_INTERVAL: Duration = Duration::from_millis(20);
 
 /// When a sample was taken, in ns since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleTime {
-    /// As a recording has it, exactly.
+    /// Exact, as in a recording.
     Exact(Fixed),
-    /// More or less, as clocks say it that were read.
+    /// Read from a clock.
     Rounded(Fixed),
 }
 
@@ -43,13 +43,13 @@ impl SampleTime {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendCounts {
-    /// Frames of samples, those that were dropped, too.
+    /// Frames of samples, dropped ones included.
     pub frames: u64,
-    /// Samples, those that were dropped, too.
+    /// Samples, dropped ones included.
     pub samples: u64,
-    /// Samples dropped on purpose.
+    /// Samples dropped as simulated loss.
     pub dropped_samples: u64,
-    /// Frames sent twice.
+    /// Frames sent twice as simulated duplicates.
     pub doubled_frames: u64,
 }
 
@@ -64,13 +64,13 @@ pub struct Sender {
     faults: FaultInjector,
     counts: SendCounts,
     frame: Vec<u8>,
-    /// A frame was not sent whole, so that nothing can follow it.
+    /// A frame was cut off, so nothing can follow it.
     is_broken: bool,
     description: Option<DescriptionSchedule>,
 }
 
 impl Sender {
-    /// Sends to an address; over TCP it connects, `-` is standard output.
+    /// Connects to an address; `-` is standard output.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -90,7 +90,7 @@ impl Sender {
         Ok(Self {
             transport,
             address: *address,
-            // Two senders that begin in the same nanosecond have different process numbers.
+            // Senders of the same nanosecond differ by process number.
             header: FrameHeader::new(
                 dtype,
                 mix(now ^ u64::from(std::process::id()) << 40) as u32,
@@ -106,10 +106,10 @@ impl Sender {
         })
     }
 
-    /// With so many samples in a frame, at most.
+    /// Sets the most samples of a frame.
     ///
     /// # Errors
-    /// [`LiveError::Option`] if there are none, or more than a datagram holds.
+    /// [`LiveError::Option`] if it is 0 or does not fit a datagram.
     pub fn with_frame_samples(mut self, samples: usize) -> Result<Self, LiveError> {
         let size = self.header.dtype.size();
         let most = match self.transport.is_datagram() {
@@ -127,18 +127,18 @@ impl Sender {
         Ok(self)
     }
 
-    /// With faults.
+    /// Simulates network faults.
     ///
     /// # Errors
-    /// [`LiveError::Option`] of a probability outside 0 to 1, or over what loses nothing.
+    /// [`LiveError::Option`] if a probability is outside 0 to 1, or the address is not UDP.
     pub fn with_faults(mut self, faults: NetworkFaults) -> Result<Self, LiveError> {
         faults.check(&self.address)?;
         self.faults = FaultInjector::new(faults);
         Ok(self)
     }
 
-    /// Describes the recording before its first samples, and again for listeners that missed it. Over UDP, where a
-    /// description must fit a datagram, attributes may be left out.
+    /// Sends a description before the first samples, and again for listeners that missed it. Over UDP it must fit a
+    /// small datagram, so attributes may be left out.
     #[must_use]
     pub fn with_description(mut self, description: &SenderDescription) -> Self {
         let is_datagram = self.transport.is_datagram();
@@ -153,10 +153,10 @@ impl Sender {
         self
     }
 
-    /// Sends the next samples; `time` is the civil time of the first, ns since 1970.
+    /// Sends the next samples; `time` is that of the first, ns since 1970.
     ///
     /// # Errors
-    /// [`LiveError::Option`] of another dtype; [`LiveError::Socket`].
+    /// [`LiveError::Option`] if the dtype differs; [`LiveError::Socket`].
     pub fn send<T: Sample>(&mut self, samples: &[T], time: Option<i64>) -> Result<(), LiveError> {
         if T::DTYPE != self.header.dtype {
             return Err(LiveError::Option {
@@ -168,7 +168,7 @@ impl Sender {
         self.send_bytes(bytemuck::cast_slice(samples), time)
     }
 
-    /// Sends the next samples as bytes in native order, a whole number of them.
+    /// Sends the next samples as bytes in native order.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -182,7 +182,7 @@ impl Sender {
         })
     }
 
-    /// Sends the next samples as bytes; `time_of` says when one of them was taken, which is the n-th of these.
+    /// Sends the next samples as bytes; `time_of(n)` is the time of the n-th of them.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -214,7 +214,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Of exact times: by how much that from the first sample to the last deviates from the nominal one, in 2^-32 ns.
+    /// Of exact times: duration less the nominal one, in 2^-32 ns.
     fn drift(
         &self,
         first: Option<SampleTime>,
@@ -247,7 +247,7 @@ impl Sender {
             return Ok(());
         };
         if !self.transport.is_datagram() {
-            // A receiver that does not know descriptions expects the first frame of a connection to have its dtype.
+            // Receivers that do not know descriptions expect their dtype first.
             let mut empty = Vec::new();
             let mut header = self.header;
             (header.first, header.gap, header.step) = (0, 0, false);
@@ -272,19 +272,19 @@ impl Sender {
         Ok(())
     }
 
-    /// So many samples were not recorded.
+    /// Skips samples that were not recorded.
     pub fn skip(&mut self, samples: u64) {
         let first = self.header.first.saturating_add(samples).min(1 << 61);
         self.header.gap += first - self.header.first;
         self.header.first = first;
     }
 
-    /// The clock that stamps was set before what follows.
+    /// Marks the next frame: the stamping clock was set before it.
     pub fn step(&mut self) {
         self.header.step = true;
     }
 
-    /// Nothing follows.
+    /// Ends the feed: all was sent.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -292,7 +292,7 @@ impl Sender {
         self.finish(false)
     }
 
-    /// Nothing follows, although not all was sent.
+    /// Ends the feed early: not all was sent.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -335,7 +335,7 @@ impl Sender {
         self.counts
     }
 
-    /// Sends `self.frame`, which holds so many samples, with its faults.
+    /// Sends `self.frame`, of so many samples, with simulated faults.
     fn transmit(&mut self, samples: u64) -> Result<(), LiveError> {
         let copies = self.faults.draw_copies();
         if copies == 0 {

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use crate::address::Address;
 
-/// How long a TCP listener may read nothing, as when no plan runs over it. A blocked write cannot be interrupted.
+/// How long a TCP listener may read nothing: a blocked write cannot be interrupted.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A connected socket, or standard output.
 #[derive(Debug)]
 pub(super) enum Transport {
     Udp(UdpSocket),
     Tcp(TcpStream),
-    /// Standard output without the standard library's line buffer, which nobody would flush.
+    /// Standard output, without the line buffer that nobody would flush.
     Stdout(File),
 }
 
@@ -50,7 +49,7 @@ impl Transport {
 
     pub(super) fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         match self {
-            // The kernel reports a missing listener at the next send. Datagrams to nobody are simply lost.
+            // The kernel reports a missing listener later. Such datagrams are simply lost.
             Self::Udp(socket) => match socket.send(frame) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
                 sent => sent.map(|_| ()),

@@ -1,21 +1,19 @@
-//! The civil time of a feed's samples, from stamps that come with them or from when they arrived.
+//! Estimates the civil time of a feed's samples from the sender's stamps or from arrival times.
 //!
-//! What the sender stamps is the time but for its resolution. When a frame arrived is that and the way it had, which is
-//! never shorter than some least and often longer, so only the quickest of many frames says much. Both give, once a
-//! block (a second of samples), one *point*: the index of a sample and by how much its stamp deviates from the nominal
-//! rate; of arrivals the earliest of the block. Through the last [`FIT_POINTS`] points goes a line: its slope is the median
-//! of the slopes between all pairs of them (Theil and Sen; a third of the points may be anything), its height the
-//! median of what is left (stamps) or the least (arrivals, whose delay is never negative). The delay that even the
-//! quickest frame had is not known from this side, and is in the times.
+//! A sender's stamp is right within its resolution. An arrival is late by the network delay, so only the quickest
+//! frames tell much. Both give one *point* per block (a second of samples): an index and the deviation of its stamp
+//! from the nominal rate; of arrivals the earliest in the block. A line is fitted through the last [`FIT_POINTS`]
+//! points. Its slope is the median of the slopes between all pairs (Theil–Sen: up to 29 % of the points may be
+//! outliers). Its height is the median residual for stamps and the least for arrivals. The minimum delay cannot be
+//! observed here and stays in the times.
 //!
-//! Times that were told are not taken back: a new line begins where the old one is and meets its own a block later, so
-//! time is continuous and, corrections being parts in a thousand at most, goes forward.
+//! Published times never change: a new line starts where the old one ends and meets its own fit a block later, with
+//! corrections of at most one part in a thousand. So time is continuous and increasing.
 //!
-//! Stamps of a *recording*, which is sent on, are its exact times: nothing is fitted, the clock tells them as they are.
+//! Stamps of a *recording* that is sent on are exact: nothing is fitted.
 //!
-//! A *clock step* is what the sender says is one, or a stamp further from the line than `step_ns`. For arrivals it is the
-//! receiver's own clock that may be set: the caller notices (it has a monotonic one, too) and says so. A step begins a
-//! run, whose points are its own; the rate carries over.
+//! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line. If arrivals count, the
+//! caller reports that this machine's clock was set. A step starts a run with points of its own, which keeps the rate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,58 +22,56 @@ use isochrony_time::{Fixed, Rate, RunId};
 
 use super::feed_clock::{Drift, FeedClock, Knot, STAMP_RESOLUTION_NS, fixed};
 
-/// Points that a line is put through.
+/// Points of a fit.
 pub const FIT_POINTS: usize = 64;
-/// Points from which on the rate is estimated; below, it is the nominal one.
+/// Points below which the nominal rate is used.
 const MIN_FIT_POINTS: usize = 8;
-/// Largest correction of the time from one sample to the next.
+/// Largest relative correction of the sample period.
 const MAX_CORRECTION: f64 = 1e-3;
 
 /// Where stamps come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StampSource {
-    /// The sender.
+    /// The sender's clock.
     Sender,
-    /// A recording that is sent: they are exact, and a clock step is what the sender says is one.
+    /// A recording: stamps are exact, and only the sender states clock steps.
     Recording,
-    /// The clock of the machine at which frames arrive.
+    /// The receiver's clock, at the arrival of frames.
     Arrival,
 }
 
-/// Makes points of stamps and a clock of points.
+/// Fits a feed's clock to stamps.
 #[derive(Debug)]
 pub struct ClockEstimator {
     source: StampSource,
     rate: Rate,
     period: f64,
-    /// A stamp of the sender further off than this, in ns, is a step.
+    /// A sender's stamp further off than this is a clock step.
     step_ns: f64,
-    /// Samples of a block.
     block: i64,
     clock: Arc<FeedClock>,
     run: u32,
-    /// Anything was stamped.
     has_stamps: bool,
     run_fit: Option<RunFit>,
-    /// Deviation from the nominal rate that runs have had, ns a sample.
+    /// Deviation from the nominal period, ns per sample, over all runs.
     drift: f64,
 }
 
 #[derive(Debug)]
 struct RunFit {
-    /// Deviations are counted from here.
+    /// Where deviations are counted from.
     origin: (i64, Fixed),
     points: VecDeque<(f64, f64)>,
-    /// The block that is being filled: its first index, and its point so far.
+    /// First index of the block being filled, and its point so far.
     block_start: i64,
     block_point: (f64, f64),
-    /// Height of the line at the origin and how far points lie from it.
+    /// Of the line at the origin, and how far points lie from it.
     height: f64,
     scatter: f64,
 }
 
 impl ClockEstimator {
-    /// Estimates from stamps. `step_ns`: how far off a sender's stamp means that its clock was set.
+    /// An estimator without stamps. `step_ns`: the deviation of a sender's stamp that is a clock step.
     #[must_use]
     pub fn new(source: StampSource, rate: Rate, step_ns: f64) -> Self {
         let hz = rate.to_f64();
@@ -93,25 +89,25 @@ impl ClockEstimator {
         }
     }
 
-    /// The clock that is fed.
+    /// The clock that it maintains.
     #[must_use]
     pub fn clock(&self) -> &Arc<FeedClock> {
         &self.clock
     }
 
-    /// From the next stamp on, which begins a run, stamps are another's.
+    /// Takes another kind of stamps from the next one on, which starts a run.
     pub fn set_stamp_source(&mut self, source: StampSource) {
         self.source = source;
     }
 
-    /// Samples in a second, as estimated.
+    /// Estimated sample rate.
     #[must_use]
     pub fn rate_hz(&self) -> f64 {
         1e9 / (self.period + self.drift)
     }
 
-    /// Takes the stamp of the sample at `index`, ns since 1970; indices do not go back. `set`: the clock that stamps is
-    /// known to have been set before it. If it was, in whichever way it is known: the run before and the one that begins.
+    /// Adds the stamp, ns since 1970, of the sample at `index`; indices never go back. `clock_was_set`: the stamping
+    /// clock is known to have been set. Returns the runs before and after a clock step, however it was found.
     pub fn add_stamp(
         &mut self,
         index: i64,
@@ -126,8 +122,8 @@ impl ClockEstimator {
         )
     }
 
-    /// The same. Of a recording `drift` is by how much the time from this sample to the last of so many deviates from
-    /// the nominal one; it is left alone otherwise.
+    /// As [`add_stamp`](Self::add_stamp). For a recording, `drift` is the deviation from the nominal duration over so
+    /// many samples; otherwise it is ignored.
     pub fn add_exact_stamp(
         &mut self,
         index: i64,
@@ -176,7 +172,7 @@ impl ClockEstimator {
         {
             fit.block_point = (x, y);
             if fit.points.is_empty() && off < 0.0 {
-                // Until there are points, the quickest frame so far is all there is.
+                // Before the first point the quickest frame is the estimate.
                 fit.height += off;
                 self.add_knot(index);
             }
@@ -184,7 +180,7 @@ impl ClockEstimator {
         None
     }
 
-    /// Of a recording: samples from an index on have no time. If the clock was set before it: both runs.
+    /// For a recording: samples from `index` on have no time. Returns both runs if the clock was set.
     pub fn add_untimed(&mut self, index: i64, clock_was_set: bool) -> Option<(RunId, RunId)> {
         let had_stamps = std::mem::replace(&mut self.has_stamps, true);
         self.clock.set_untimed(index);
@@ -217,7 +213,6 @@ impl ClockEstimator {
         });
     }
 
-    /// A line through the points.
     fn refit(&mut self, now: i64) {
         let Some(fit) = &mut self.run_fit else {
             return;
@@ -240,7 +235,7 @@ impl ClockEstimator {
             StampSource::Arrival => quantile(&mut left, 0.0),
         };
         let mut off: Vec<f64> = left.iter().map(|y| (y - fit.height).abs()).collect();
-        // What half of the points are off, twice, and no less than what stamps can be told apart by.
+        // Twice the median absolute residual, at least what stamps resolve.
         let least = match self.source {
             StampSource::Sender | StampSource::Recording => STAMP_RESOLUTION_NS,
             StampSource::Arrival => 1e3,
@@ -249,7 +244,7 @@ impl ClockEstimator {
         self.add_knot(now);
     }
 
-    /// The clock goes on from where it is and meets the line a block later.
+    /// Continues the published time and meets the line a block later.
     fn add_knot(&self, now: i64) {
         let Some(fit) = &self.run_fit else {
             return;
@@ -283,7 +278,7 @@ impl ClockEstimator {
     }
 }
 
-/// A quantile of numbers that are not empty, the lower neighbour's value.
+/// The lower quantile; 0 of no numbers.
 fn quantile(numbers: &mut [f64], q: f64) -> f64 {
     if numbers.is_empty() {
         return 0.0;

@@ -1,4 +1,4 @@
-//! The clock that a feed's stamps make: from an index on a time and a slope, until the next.
+//! The published clock of a feed: piecewise linear, with a time and a drift from each knot on.
 
 use std::collections::VecDeque;
 use std::sync::{PoisonError, RwLock};
@@ -6,14 +6,14 @@ use std::sync::{PoisonError, RwLock};
 use isochrony_flow::{Cause, Clock};
 use isochrony_time::{Fixed, Rate, Stamp};
 
-/// Knots of the past that are kept: an hour of blocks. Of a recording that is sent and whose clock drifts, which has one a
-/// frame, half a minute at 48 kHz; indices before that have the times of the line through the first one.
+/// Knots that are kept: an hour of blocks. A recording with a drifting clock has one per frame, which at 48 kHz is half
+/// a minute; earlier indices are extrapolated from the first knot.
 const MAX_KNOTS: usize = 4096;
-/// From an index on: its time, and what a sample takes beyond the nominal period.
+/// A point of the clock, and its drift up to the next one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Knot {
     pub(super) index: i64,
-    /// None of samples that have no time.
+    /// None: samples have no time.
     pub(super) civil: Option<Fixed>,
     pub(super) drift: Drift,
     pub(super) resolution: f64,
@@ -22,9 +22,9 @@ pub(super) struct Knot {
 /// What samples take beyond the nominal period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Drift {
-    /// Nanoseconds a sample, estimated.
+    /// Estimated nanoseconds per sample.
     PerSample(f64),
-    /// So much in so many samples, exactly.
+    /// Exact, over so many samples.
     Over(Fixed, u64),
 }
 
@@ -38,10 +38,10 @@ impl Drift {
     }
 }
 
-/// Stamps are told to a nanosecond, in ns.
+/// Stamps are published to a nanosecond.
 pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 
-/// What is known of a feed's times; shared by the run that feeds it and everybody who asks.
+/// Times of a feed, shared by the run that feeds it and its readers.
 #[derive(Debug)]
 pub struct FeedClock {
     rate: Rate,
@@ -57,14 +57,13 @@ impl FeedClock {
     }
 
     pub(super) fn time_and_resolution(&self, index: i64) -> Option<(Fixed, f64)> {
-        // A panic while the lock is held leaves the knots whole.
+        // Each change leaves the knots whole.
         let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
         let after = knots.partition_point(|knot| knot.index <= index);
         let knot = knots.get(after.saturating_sub(1))?;
         Some((time_at(self.rate, knot, index)?, knot.resolution))
     }
 
-    /// From an index on times are exactly these.
     pub(super) fn set_exact(&self, index: i64, civil: Fixed, (drift, samples): (Fixed, u64)) {
         let knot = Knot {
             index,
@@ -72,7 +71,7 @@ impl FeedClock {
             drift: Drift::Over(drift, samples.saturating_sub(1)),
             resolution: 0.0,
         };
-        // On a straight line one knot says all.
+        // A knot on the last one's line adds nothing.
         let straight = {
             let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
             knots.back().is_some_and(|last| {
@@ -86,7 +85,6 @@ impl FeedClock {
         }
     }
 
-    /// From an index on samples have no times.
     pub(super) fn set_untimed(&self, index: i64) {
         let is_known = {
             let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +118,6 @@ fn time_at(rate: Rate, knot: &Knot, index: i64) -> Option<Fixed> {
     nominal.checked_add(knot.drift.over(since)?)
 }
 
-/// Nanoseconds as a fixed-point number.
 pub(super) fn fixed(ns: f64) -> Option<Fixed> {
     Fixed::from_f64_nearest(ns).ok()
 }
@@ -140,7 +137,7 @@ impl Clock for FeedClock {
         let (time, ns) = self.time_and_resolution(index)?;
         let resolution = fixed(ns)?;
         if ns <= STAMP_RESOLUTION_NS {
-            // The sender's own word, which a copy must not move.
+            // The sender's own stamp, which a copy must not move.
             return Some(Stamp::new(time, resolution));
         }
         let begin = time.checked_sub(Fixed::from_bits(resolution.to_bits() / 2))?;

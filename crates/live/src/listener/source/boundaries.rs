@@ -1,4 +1,4 @@
-//! A feed's recording as a whole: its description, the gaps before and behind all samples, and whether it is over.
+//! The start and end of a feed: description, outer gaps, and when the feed is over.
 
 use std::sync::atomic;
 use std::time::Duration;
@@ -9,11 +9,10 @@ use crate::frame::SenderDescription;
 use crate::listener::decoder::AdmittedFrame;
 use crate::receive::Packet;
 
-/// A longer gap at an end, in seconds, is never believed: a hundred years.
+/// Longest credible outer gap: a hundred years.
 const MAX_OUTER_GAP_SECONDS: f64 = 3.2e9;
 
 impl FeedSource {
-    /// Takes what a session says of its recording.
     pub(super) fn describe(&mut self, session: u32, said: SenderDescription, packet: Packet) {
         let inner = &self.listener.0;
         let enough = inner.copies_to_trust();
@@ -23,13 +22,13 @@ impl FeedSource {
         self.queue.recycle(packet.bytes);
     }
 
-    /// Whether a gap may be so long.
+    /// Whether a gap of so many samples is credible.
     fn is_gap(&self, samples: u64) -> bool {
         samples > 0
             && samples as f64 <= MAX_OUTER_GAP_SECONDS * self.listener.0.options.rate.to_f64()
     }
 
-    /// Before the first samples, at a feed index: a gap with which the session begins is one of the recording.
+    /// Stores the gap with which the session starts.
     pub(super) fn announce_gap_before(&mut self, first: u64, start: i64, gap: u64) {
         if first == 0 && self.session_count == 0 && self.is_gap(gap) {
             let described = &self.listener.0.descriptions;
@@ -37,7 +36,6 @@ impl FeedSource {
         }
     }
 
-    /// The sender says that nothing follows.
     pub(super) fn note_sender_end(&mut self, frame: &AdmittedFrame) {
         // What was never recorded before the end is not lost.
         let end = frame.first + frame.samples;
@@ -50,13 +48,13 @@ impl FeedSource {
         self.gap_at_end = end - unrecorded..end;
         let inner = &self.listener.0;
         let before = (inner.ended_session).swap(frame.session.into(), atomic::Ordering::AcqRel);
-        // It says so more than once.
+        // The end frame is repeated.
         if frame.received.truncated && before != u64::from(frame.session) {
             add(&inner.counters.truncated_feeds, 1);
         }
     }
 
-    /// All was given: counts what is missing at the end, and tells the gap there.
+    /// Counts samples missing at the end and stores the gap there.
     pub(super) fn announce_end(&mut self) {
         let (Some(end), next) = (self.sender_end.take(), self.reorder.next_index()) else {
             return;
@@ -81,7 +79,6 @@ impl FeedSource {
         }
     }
 
-    /// Whether nothing more is to be expected.
     pub(super) fn is_over(&self, now: Duration, closed: bool) -> bool {
         let all = self
             .sender_end

@@ -1,4 +1,4 @@
-//! One run over a feed: packets into segments, in order, with what is lost between them.
+//! One run's source over a feed: packets become segments, in order, with breaks for what is missing.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,11 +21,11 @@ mod segment_builder;
 
 use segment_builder::{BuiltSegment, SegmentBuilder};
 
-/// The receiver's clock was set if it moved by so much against one that never is, in ns.
+/// Jump of this machine's clock that means it was set.
 const CLOCK_SET_NS: i64 = 10_000_000;
-/// Most samples that wait to be put in order, in seconds of them beyond the stated wait.
+/// Capacity of the reorder buffer beyond the `reorder` window.
 const EXTRA_BUFFER_SECONDS: f64 = 1.0;
-/// Packets that are looked at in one go.
+/// Packets per pull, so that a flood of malformed ones does not keep the run from noticing an interrupt.
 const MAX_PACKETS_PER_PULL: u32 = 4096;
 
 pub(super) struct FeedSource {
@@ -36,30 +36,27 @@ pub(super) struct FeedSource {
     started: Instant,
     decoder: FrameDecoder,
     reorder: ReorderBuffer<ReceivedFrame>,
-    /// The furthest index of the session that came.
+    /// Highest index of the session so far.
     highest: u64,
-    /// FeedInput index of the session's index 0; None before its first sample.
+    /// Feed index of the session's index 0, once known.
     session_base: Option<i64>,
-    /// Sessions before this frame.
     session_count: usize,
-    /// FeedInput index that follows.
     next: i64,
     estimator: ClockEstimator,
     stamp_source: Option<StampSource>,
-    /// Civil time less the clock that is never set, ns.
+    /// Civil time less monotonic time.
     clock_offset_ns: Option<i64>,
     segments: SegmentBuilder,
     output: VecDeque<Pulled>,
-    /// When the item that was given last arrived.
+    /// Arrival of the oldest segment emitted since the last pull.
     emitted_arrival: Option<Duration>,
-    /// FrameDecoder index at which the sender ended, and the gap that it says is there.
+    /// Session index at the sender's end, and its gap there.
     sender_end: Option<u64>,
     gap_at_end: Range<u64>,
     now: Duration,
-    /// When something came that belongs to the feed.
     last_frame: Duration,
     ended: bool,
-    /// What packets were found to be.
+    /// Reused between packets.
     decoded: Vec<DecoderOutput>,
 }
 
@@ -110,7 +107,6 @@ impl FeedSource {
         &self.listener.0.counters
     }
 
-    /// Puts a packet where it belongs.
     fn decode(&mut self, packet: Packet) -> Result<(), OpError> {
         let now = packet.arrival.since_start;
         self.now = self.now.max(now);
@@ -121,7 +117,7 @@ impl FeedSource {
         self.place_decoded()
     }
 
-    /// Decides what time alone decides; at `end` nothing follows.
+    /// Decides what depends on time alone; at `end` nothing follows.
     fn tick(&mut self, now: Duration, end: bool) -> Result<(), OpError> {
         let inner = self.listener.0.clone();
         self.decoder
@@ -129,7 +125,6 @@ impl FeedSource {
         self.place_decoded()
     }
 
-    /// Puts what was understood where it belongs.
     fn place_decoded(&mut self) -> Result<(), OpError> {
         let mut decoded = std::mem::take(&mut self.decoded);
         for one in decoded.drain(..) {
@@ -180,8 +175,7 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Another sender, or the same that was started again: what waits goes out, and its samples follow in a run of
-    /// their own.
+    /// Another sender, or one that restarted: releases all buffered frames; the new ones are in a run of their own.
     fn start_session(&mut self, now: Duration) -> Result<(), OpError> {
         while let Some(output) = self.reorder.pop(now, true) {
             self.emit(output)?;
@@ -191,12 +185,12 @@ impl FeedSource {
         (self.session_base, self.sender_end, self.highest) = (None, None, 0);
         self.gap_at_end = 0..0;
         self.session_count += 1;
-        // The next one's frames may be stamped where this one's were not, or the other way round.
+        // Sessions may be stamped differently.
         self.stamp_source = None;
         Ok(())
     }
 
-    /// Takes what goes out next into segments.
+    /// Turns a frame or a loss into segments and breaks.
     fn emit(&mut self, output: ReorderOutput<ReceivedFrame>) -> Result<(), OpError> {
         match output {
             ReorderOutput::Lost(lost) => {
@@ -210,7 +204,7 @@ impl FeedSource {
                 skip,
                 payload: frame,
             } => {
-                // The part of the gap before it, and of its samples, that is not behind us.
+                // What was not released before.
                 let gap = frame.gap.saturating_sub(skip);
                 let skip = skip.saturating_sub(frame.gap);
                 let first = range.start + frame.gap;
@@ -218,7 +212,7 @@ impl FeedSource {
                 let begins = self.session_base.is_none();
                 let base = match self.session_base {
                     Some(base) => base,
-                    // Nothing was before the first samples, so nothing is missing there.
+                    // Before the first samples nothing is missing.
                     None => axis.session_base(self.session_count, first, self.next),
                 };
                 self.session_base = Some(base);
@@ -230,7 +224,7 @@ impl FeedSource {
                     let range = self.skip_indices(gap);
                     self.start_range(Some(Break::Gap(range)));
                 }
-                // On a shared axis another feed may have said that this session begins earlier.
+                // Another feed of the axis may have placed the session earlier.
                 let skip = skip.max(self.next.saturating_sub(start).max(0).unsigned_abs());
                 if skip >= range.end - first {
                     add(&self.counters().late_frames, 1);
@@ -254,7 +248,7 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Copies a frame's samples, but for the first `skip`, into as many segments as they need.
+    /// Copies a frame's samples, but for the first `skip`, into segments.
     fn fill(&mut self, mut from: i64, frame: &ReceivedFrame, skip: u64) -> Result<(), OpError> {
         let size = self.listener.0.options.dtype.size();
         let bytes = frame
@@ -272,7 +266,6 @@ impl FeedSource {
         Ok(())
     }
 
-    /// The segment goes out as it is.
     fn flush(&mut self) {
         let built = self.segments.flush();
         self.push_segment(built);
@@ -290,7 +283,7 @@ impl FeedSource {
         self.output.push_back(Pulled::Item(Item::from(segment)));
     }
 
-    /// Lets the segment go and leaves indices out behind it.
+    /// Emits the partial segment and skips indices.
     fn skip_indices(&mut self, samples: u64) -> Range<i64> {
         self.flush();
         let from = self.next;
@@ -298,20 +291,19 @@ impl FeedSource {
         from..self.next
     }
 
-    /// What follows begins a stretch.
     fn start_range(&mut self, why: Option<Break>) {
         let anchor = self.next;
         self.output.push_back(Pulled::Stretch { anchor, why });
     }
 
-    /// The time of a frame's first sample; the runs if the clock that says so was set.
+    /// Adds the stamp of a frame's first sample. Returns both runs at a clock step.
     fn add_stamp(
         &mut self,
         start: i64,
         frame: &ReceivedFrame,
         starts_session: bool,
     ) -> Option<(RunId, RunId)> {
-        // A sender's first frame decides whose stamps count.
+        // A session's first frame decides which stamps count.
         let source = *self.stamp_source.get_or_insert_with(|| {
             let source = match (frame.time, frame.exact) {
                 (Some(_), Some(_)) => StampSource::Recording,
@@ -369,7 +361,7 @@ impl Source for FeedSource {
             return Ok(ready);
         }
         if let Some(came) = self.emitted_arrival.take() {
-            // The plan is depth first: asked for more, it has done with what it was given.
+            // Depth-first execution: at a pull the last items are done.
             self.listener
                 .0
                 .latency
@@ -377,7 +369,7 @@ impl Source for FeedSource {
         }
         let mut packets = 0;
         while self.output.is_empty() {
-            // While packets wait, time is theirs: what lies behind them in the queue is not late.
+            // While packets are queued, time is that of their arrival: those behind are not late.
             if let Some(output) = self.reorder.pop(self.now, self.ended) {
                 self.emit(output)?;
                 continue;
@@ -388,7 +380,6 @@ impl Source for FeedSource {
                     packets += 1;
                     self.decode(packet)?;
                     if packets == MAX_PACKETS_PER_PULL && self.output.is_empty() {
-                        // Whoever floods us with what is no frame must not keep the run from looking around.
                         return Ok(Pulled::Idle);
                     }
                 }
@@ -436,7 +427,7 @@ impl Source for FeedSource {
 impl Drop for FeedSource {
     fn drop(&mut self) {
         self.receiver.take();
-        // What nothing confirmed is counted, also where a run is stopped.
+        // Counts held frames also when a run is stopped.
         let inner = &self.listener.0;
         let now = self.started.elapsed();
         self.decoder
@@ -444,7 +435,6 @@ impl Drop for FeedSource {
     }
 }
 
-/// An estimator for a run whose frames are stamped by one or the other.
 fn clock_estimator(options: &ListenOptions, source: StampSource) -> ClockEstimator {
     ClockEstimator::new(source, options.rate, options.step.as_secs_f64() * 1e9)
 }

@@ -11,34 +11,29 @@ use crate::listener::options::ListenOptions;
 /// Most bytes of segments that are kept for reuse.
 const MAX_REUSABLE_BYTES: usize = 64 << 20;
 
-/// Builds the segments of one run.
 #[derive(Debug)]
 pub(super) struct SegmentBuilder {
     dtype: DType,
     stream: StreamId,
     /// Samples of a full segment.
     capacity: u64,
-    /// Bytes whose order is reversed, where samples arrive in the other byte order.
+    /// Bytes to reverse if samples have the other byte order.
     swap: Option<usize>,
     partial: Option<PartialSegment>,
     spare: Vec<Buffer>,
 }
 
-/// A segment that is being filled.
 #[derive(Debug)]
 struct PartialSegment {
     memory: Buffer,
     start: i64,
     samples: u64,
-    /// When its first frame arrived.
     arrived: Duration,
 }
 
-/// A finished segment.
 #[derive(Debug)]
 pub(super) struct BuiltSegment {
     pub(super) segment: SigSeg,
-    /// When its first frame arrived.
     pub(super) arrived: Duration,
 }
 
@@ -91,7 +86,6 @@ impl SegmentBuilder {
         Ok((take, full))
     }
 
-    /// Memory for a segment: reused if some is free.
     fn take_memory(&mut self) -> Result<Buffer, OpError> {
         let free = self
             .spare
