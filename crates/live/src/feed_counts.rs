@@ -38,8 +38,7 @@ counts! {
     frames,
     /// Samples delivered to plans.
     samples,
-    /// Samples that never arrived, or too late. A gap of the recording is stated by the next frame; if that frame is
-    /// lost, the gap counts as lost, too.
+    /// Samples that never arrived, or too late. Includes gaps of the recording whose stating frame was lost.
     lost_samples,
     /// Frames that arrived after their samples were given up.
     late_frames,

@@ -16,7 +16,7 @@
 //!  end of the run           wakes a waiting receiver and joins it, but not stdin's
 //! ```
 //!
-//! What bounds the memory (none of it counts against the execution's memory budget, which covers operators):
+//! What bounds the memory. None of it counts against the execution's memory budget, which counts its buffer pools:
 //!
 //! ```text
 //!  PacketQueue              `buffer` bytes, or one larger packet; 64 spare packets of 64 KiB

@@ -71,7 +71,7 @@ pub struct ReorderBuffer<F> {
 const MAX_LOST_RANGES: usize = 64;
 
 impl<F> ReorderBuffer<F> {
-    /// An empty buffer. The first index is 0, or the lowest that arrives within the window.
+    /// An empty buffer. It starts at index 0 or the lowest that arrives within the window.
     #[must_use]
     pub fn new(window: JitterWindow) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl<F> ReorderBuffer<F> {
         self.buffered_samples
     }
 
-    /// Takes a frame of so many samples that arrived at `now`, which never goes back.
+    /// Takes a frame of so many samples that arrived at `now`, which never decreases.
     ///
     /// # Errors
     /// Why it is not taken, and its payload.
@@ -146,7 +146,7 @@ impl<F> ReorderBuffer<F> {
         Ok(())
     }
 
-    /// What is released next at `now`; None while a missing frame may still arrive. At `end` nothing is waited for.
+    /// What is released next at `now`, if anything. At `end` nothing is waited for.
     pub fn pop(&mut self, now: Duration, end: bool) -> Option<ReorderOutput<F>> {
         loop {
             let (&first, _) = self.frames.first_key_value()?;
@@ -313,8 +313,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// After any loss, duplication and shuffling, the output covers the axis without hole or overlap, and only
-        /// missing frames are lost.
+        /// The output covers the axis without hole or overlap, and only missing frames are lost.
         #[test]
         fn every_index_goes_out_once_in_order(
             sizes in prop::collection::vec(1u64..20, 1..40),

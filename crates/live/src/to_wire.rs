@@ -36,8 +36,8 @@ impl ToWire {
     /// Name in saved plans.
     pub const NAME: &'static str = "send";
 
-    /// Sends to an address. `speed`: multiple of the recorded pace; None: unlimited. `frame`: most samples of a frame;
-    /// None: what fits a packet.
+    /// `speed`: multiple of the recorded pace; None: unlimited. `frame`: most samples of a frame; None: what fits a
+    /// packet.
     ///
     /// # Errors
     /// [`LiveError::Option`].

@@ -25,12 +25,12 @@ pub(super) struct FollowCounters {
     pub(super) backfilled: AtomicU64,
 }
 
-/// The clock as of the latest look. Exists before there are times, for operators that write them.
+/// Clock as of the latest look; exists before there are times, for operators that write them.
 #[derive(Debug)]
 pub(super) struct FollowedClock(pub(super) RwLock<Stored>);
 
 impl FollowedClock {
-    /// The signal as it can be read, with a clock if it has times by now.
+    /// The signal, with a clock if it has times by now.
     pub(super) fn stored(&self, store: &Store, signal: &Signal) -> Stored {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.clock().is_some() {

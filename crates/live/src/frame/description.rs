@@ -56,8 +56,8 @@ impl SenderDescription {
         header.dtype == Self::carrier_dtype(dtype) && samples.starts_with(&DESCRIPTION_TAG)
     }
 
-    /// Appends the frame of a description to `out`. Leaves out attributes that would make the payload longer than
-    /// `most` bytes, and an illegal unit.
+    /// Appends the frame of a description to `out`, without attributes that make the payload longer than `most` bytes
+    /// or an illegal unit.
     pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
         let mut said = Map::new();
         said.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));

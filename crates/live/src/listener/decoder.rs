@@ -96,9 +96,10 @@ impl FrameDecoder {
             // Feeds of one clock have their senders' own counts.
             absolute_counts: shared,
         };
-        let believed = matches!(feed, FeedInput::Driven(_)) || options.framing == FeedFraming::Raw;
+        let is_trusted =
+            matches!(feed, FeedInput::Driven(_)) || options.framing == FeedFraming::Raw;
         Self {
-            screen: (!believed).then(|| FrameScreen::new(limits)),
+            screen: (!is_trusted).then(|| FrameScreen::new(limits)),
             verdicts: Vec::new(),
             ended,
             id: None,
@@ -117,7 +118,7 @@ impl FrameDecoder {
         let now = packet.arrival.since_start;
         let bytes = packet.bytes.len();
         let claimed = match options.framing {
-            FeedFraming::Isochrony => match of_frame(packet, options) {
+            FeedFraming::Isochrony => match decode_frame(packet, options) {
                 Ok(FrameContent::Samples(claim, frame)) => Ok((claim, *frame)),
                 Ok(FrameContent::Description(session, description, packet)) => {
                     out.push(DecoderOutput::Description(session, description, packet));
@@ -126,7 +127,7 @@ impl FrameDecoder {
                 Err(packet) => Err(packet),
             },
             FeedFraming::Counter { bytes, order } => {
-                of_datagram(packet, options, bytes.into(), order)
+                decode_datagram(packet, options, bytes.into(), order)
             }
             FeedFraming::Raw => {
                 out.push(DecoderOutput::Frame(self.raw(packet, options.dtype.size())));
@@ -233,7 +234,7 @@ enum FrameContent {
 }
 
 /// Decodes a wire frame, or gives the packet back.
-fn of_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Packet> {
+fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Packet> {
     let (header, at) = match FrameHeader::parse(&packet.bytes) {
         Ok((header, samples)) if header.dtype == options.dtype => {
             (header, packet.bytes.len() - samples.len())
@@ -275,7 +276,7 @@ fn of_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Pac
 }
 
 /// Decodes a datagram with a counter, or gives the packet back.
-fn of_datagram(
+fn decode_datagram(
     packet: Packet,
     options: &ListenOptions,
     width: usize,
@@ -288,7 +289,7 @@ fn of_datagram(
     }
     let claim = FrameClaim {
         session: 0,
-        number: number(&packet.bytes[..width], order),
+        number: parse_counter(&packet.bytes[..width], order),
         length: 1,
         samples_per_number: each as u64,
         gap: 0,
@@ -299,7 +300,7 @@ fn of_datagram(
     Ok((claim, ReceivedFrame::new(packet, width)))
 }
 
-fn number(bytes: &[u8], order: ByteOrder) -> u64 {
+fn parse_counter(bytes: &[u8], order: ByteOrder) -> u64 {
     let join = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
     match order {
         ByteOrder::Big => bytes.iter().fold(0, join),
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn counters_are_read_in_their_order() {
-        assert_eq!(number(&[1, 2], ByteOrder::Little), 0x201);
-        assert_eq!(number(&[1, 2], ByteOrder::Big), 0x102);
+        assert_eq!(parse_counter(&[1, 2], ByteOrder::Little), 0x201);
+        assert_eq!(parse_counter(&[1, 2], ByteOrder::Big), 0x102);
     }
 }

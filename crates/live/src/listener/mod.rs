@@ -77,7 +77,7 @@ impl Listener {
     pub fn bind(address: &Address, options: &ListenOptions) -> Result<Self, LiveError> {
         options.check(address)?;
         let (feed, bound) = Self::sockets(address, options)?;
-        Self::of(feed, bound, options)
+        Self::with_input(feed, bound, options)
     }
 
     /// Binds an address. Returns it with the actual port.
@@ -128,10 +128,14 @@ impl Listener {
         };
         options.check(&Address::Driven)?;
         let feed = FeedInput::Driven(Arc::new(driver));
-        Self::of(feed, Address::Driven, &options)
+        Self::with_input(feed, Address::Driven, &options)
     }
 
-    fn of(feed: FeedInput, bound: Address, options: &ListenOptions) -> Result<Self, LiveError> {
+    fn with_input(
+        feed: FeedInput,
+        bound: Address,
+        options: &ListenOptions,
+    ) -> Result<Self, LiveError> {
         let axis = match &options.clock {
             Some(other) => other.axis.clone(),
             None => Arc::new(IndexAxis::new().map_err(|why| LiveError::Timebase { why })?),
@@ -153,8 +157,8 @@ impl Listener {
         })))
     }
 
-    /// The feed of a saved plan ([`Recording::saved`]). Bound when a run first reads it: loading a plan, which anybody
-    /// may have written, opens no sockets.
+    /// The feed of a saved plan ([`Recording::saved`]). Bound when a run first reads it: loading a plan of unknown
+    /// origin opens no sockets.
     ///
     /// # Errors
     /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]. A run may fail with
@@ -165,7 +169,7 @@ impl Listener {
         if address == Address::Driven {
             return Self::bind(&address, &options);
         }
-        Self::of(FeedInput::Unbound(OnceLock::new()), address, &options)
+        Self::with_input(FeedInput::Unbound(OnceLock::new()), address, &options)
     }
 
     /// Where it listens, with the actual port.

@@ -39,8 +39,8 @@ pub struct ListenOptions {
     pub silence: Option<Duration>,
     /// Whether other machines may reach it.
     pub anyone: bool,
-    /// The sampling clock of another feed of the same converter: equal indices are then equal times, and both feeds
-    /// keep their sender's count. None: feeds are aligned by civil time.
+    /// The sampling clock of another feed of the same converter: equal indices are then equal times, in the senders'
+    /// count. None: feeds are aligned by civil time.
     pub clock: Option<SamplingClock>,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct ListenerInner {
 }
 
 impl ListenerInner {
-    /// Equal copies after which a description is trusted: over UDP anybody can send one datagram.
+    /// Copies after which a description is trusted: over UDP anybody can send one.
     pub(super) fn copies_to_trust(&self) -> u32 {
         let feed = match &self.feed {
             FeedInput::Unbound(bound) => bound.get().map(|feed| &**feed),
@@ -45,7 +45,7 @@ impl ListenerInner {
     }
 }
 
-/// The clock of the current or last run. Exists before any run, for operators that write times.
+/// Clock of the current or last run; exists before any, for operators that write times.
 #[derive(Debug, Default)]
 pub(super) struct ListenerClock(Mutex<Option<Arc<FeedClock>>>);
 
@@ -85,7 +85,7 @@ pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
 impl Drop for ScanGuard {
     fn drop(&mut self) {
         self.0.axis.end_scan();
-        // A thread that reads standard input cannot be stopped, so a second run would share the input with it.
+        // The thread that reads standard input cannot be stopped and would share it with a second run.
         if !matches!(self.0.feed, FeedInput::Stdin) {
             self.0.is_scanned.store(false, Ordering::Release);
         }

@@ -107,9 +107,9 @@ impl ConnectionServer<'_> {
             let connection = &mut self.connections[at];
             connection.read(&mut self.read_buffer);
             if self.current == Some(at) {
-                let on = self.queue_frames(at);
-                if on == StreamState::Ended {
-                    return on;
+                let state = self.queue_frames(at);
+                if state == StreamState::Ended {
+                    return state;
                 }
             } else {
                 self.check_first_frame(at);
@@ -159,17 +159,17 @@ impl ConnectionServer<'_> {
     /// Queues the current connection's whole frames.
     fn queue_frames(&mut self, at: usize) -> StreamState {
         let connection = &mut self.connections[at];
-        let (on, frames) = connection.buffer.queue_complete(self.context);
+        let (state, frames) = connection.buffer.queue_complete(self.context);
         if frames > 0 {
             // Taken afterwards: the push may have waited for room.
             connection.last_frame = Instant::now();
             connection.has_delivered = true;
         }
-        if on == StreamState::Stopped {
+        if state == StreamState::Stopped {
             connection.closed = true;
             return StreamState::Reading;
         }
-        on
+        state
     }
 
     fn check_first_frame(&mut self, at: usize) {

@@ -25,10 +25,10 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// Why it cannot start, for example a missing device. Ends the run.
     fn begin(&self, to: Pusher) -> Result<(), Cause>;
 
-    /// The run has ended: pushes have no effect any more. Called once for each [`begin`](Self::begin).
+    /// The run has ended. Called once for each [`begin`](Self::begin).
     fn stop(&self);
 
-    /// How a saved plan names it; None if it exists only in this process.
+    /// Its name in saved plans; None if it exists only in this process.
     fn saved(&self) -> Option<Map<String, Value>> {
         None
     }
@@ -37,32 +37,30 @@ pub trait Driver: Send + Sync + fmt::Debug {
 /// Index and time of pushed samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PushPosition {
-    /// Index of the first sample in the driver's own count, below 2^62. Indices left out between pushes are lost
-    /// samples.
+    /// Index in the driver's own count, below 2^62. Indices left out are lost samples.
     pub first: u64,
     /// Exact time of the first sample, ns since 1970.
     pub time: Option<i64>,
-    /// Time of the first sample by this machine's clock, with jitter: the clock estimator fits a line. With neither,
-    /// the time of the push is used.
+    /// Time by this machine's clock, with jitter: a line is fitted. With neither time, the push counts.
     pub taken: Option<i64>,
     /// Number of restarts of the driver's count. Each starts a run.
     pub session: u32,
 }
 
-/// Pushes samples into the run of a feed. Clones push to the same run.
+/// Pushes samples into a run. Clones push to the same run.
 #[derive(Debug, Clone)]
 pub struct Pusher {
     pub(super) context: ReceiveContext,
 }
 
 impl Pusher {
-    /// Pushes samples in native byte order if there is room, else drops and counts them. Returns whether there was
-    /// room. Never waits, so a device's callback may use it.
+    /// Pushes samples (native byte order) if there is room, else drops and counts them. Returns whether there was room.
+    /// Never waits, so a device's callback may use it.
     pub fn try_push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, false)
     }
 
-    /// Pushes samples in native byte order and waits for room. Returns false if the run has ended.
+    /// Waits for room and pushes samples (native byte order). Returns false if the run has ended.
     pub fn push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, true)
     }
@@ -77,7 +75,7 @@ impl Pusher {
             let before = (piece * most) as u64;
             let of_first_piece = |time: Option<i64>| time.filter(|_| piece == 0);
             let header = FrameHeader {
-                // Later pieces have no stamp of their own; the line through others gives their time.
+                // Only the first piece has a stamp; the fitted line times the others.
                 time: of_first_piece(position.time)
                     .or_else(|| self.time_after(position.time?, before))
                     .map(Fixed::from_int),

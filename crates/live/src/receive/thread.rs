@@ -17,12 +17,11 @@ pub(crate) enum FeedInput {
     Tcp(TcpListener),
     Stdin,
     Driven(Arc<dyn Driver>),
-    /// From a saved plan. Bound when a run first reads it: loading a plan, which anybody may have written, opens no
-    /// sockets.
+    /// From a saved plan. Bound when a run first reads it: loading a plan of unknown origin opens no sockets.
     Unbound(OnceLock<Box<FeedInput>>),
 }
 
-/// A running receiver; dropping it stops it. One that waits for standard input cannot be stopped and is not joined.
+/// A running receiver; dropping it stops it, except one that reads standard input.
 #[derive(Debug)]
 pub(crate) struct ReceiverThread {
     queue: Arc<PacketQueue>,

@@ -106,8 +106,7 @@ impl<F> CandidateSequence<F> {
         self.consecutive = 0;
     }
 
-    /// Whether enough frames agree, the last [`CONFIRMING_FRAMES`] of them in a row: frames replayed beside a feed
-    /// alternate with the feed's.
+    /// Whether enough frames agree, the last [`CONFIRMING_FRAMES`] in a row: replayed frames alternate with the feed's.
     pub(super) fn is_confirmed(&self, enough: usize) -> bool {
         self.agreed >= enough && self.consecutive >= CONFIRMING_FRAMES || self.ends
     }
@@ -117,8 +116,8 @@ impl<F> CandidateSequence<F> {
         self.contradicting >= self.agreed
     }
 
-    /// Whether these precede what a session expects, and did so on arrival: a frame that was ahead does not become late
-    /// by being held. Late frames with sample indices are rejected at once; held ones are malformed.
+    /// Whether these precede the session and did so on arrival: holding does not make a frame late. Late frames with
+    /// sample indices are rejected at once; held ones are malformed.
     pub(super) fn is_late(&self, tracker: &SequenceTracker, limits: &ScreenLimits) -> bool {
         limits.counter_origin.is_some()
             && !self.was_ahead

@@ -35,8 +35,8 @@ pub struct ScreenLimits {
     pub number_bits: u32,
     /// Most bytes of held frames.
     pub max_pending_bytes: usize,
-    /// For packet counters, which may restart: the count given to a session's first packet, so that late ones before it
-    /// fit. None: numbers are sample indices.
+    /// Of packet counters, which may restart: count of a session's first packet, which leaves room for late ones. None:
+    /// numbers are sample indices.
     pub counter_origin: Option<u64>,
     /// Counters are taken as they are, without an origin.
     pub absolute_counts: bool,

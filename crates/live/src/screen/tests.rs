@@ -173,24 +173,15 @@ fn what_is_repeated_for_ever_is_not_believed_while_the_feed_goes_on() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for session in [7, 8] {
         for k in 0..200 {
-            seen.push(
-                &mut screen,
-                claim(session, 10 * k),
-                3000 * u64::from(session) + 10 * k,
-            );
+            let at = 3000 * u64::from(session) + 10 * k;
+            seen.push(&mut screen, claim(session, 10 * k), at);
             if k > 5 {
                 let end = FrameClaim {
                     end: true,
                     length: 0,
                     ..claim(session, 1 << 40)
                 };
-                screen.push(
-                    end,
-                    u64::MAX,
-                    100,
-                    ms(3000 * u64::from(session) + 10 * k),
-                    &mut seen.out,
-                );
+                screen.push(end, u64::MAX, 100, ms(at), &mut seen.out);
             }
         }
     }

@@ -32,10 +32,10 @@ impl Default for NetworkFaults {
 }
 
 impl NetworkFaults {
-    /// Checks the probabilities, and that the address loses frames at all.
+    /// Checks the probabilities and the address.
     ///
     /// # Errors
-    /// [`LiveError::Option`] if a probability is outside 0 to 1, or faults are asked for over TCP or a pipe.
+    /// [`LiveError::Option`] if a probability is outside 0 to 1, or the address is not UDP.
     pub fn check(&self, address: &Address) -> Result<(), LiveError> {
         for (option, value) in [("loss", self.loss), ("twice", self.twice)] {
             if !(0.0..=1.0).contains(&value) {

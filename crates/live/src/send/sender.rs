@@ -137,8 +137,8 @@ impl Sender {
         Ok(self)
     }
 
-    /// Sends a description before the first samples, and again for listeners that missed it. Over UDP it must fit a
-    /// small datagram, so attributes may be left out.
+    /// Sends a description before the first samples, and again for late listeners. Over UDP it must fit a small
+    /// datagram, so attributes may be left out.
     #[must_use]
     pub fn with_description(mut self, description: &SenderDescription) -> Self {
         let is_datagram = self.transport.is_datagram();

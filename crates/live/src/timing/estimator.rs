@@ -71,7 +71,7 @@ struct RunFit {
 }
 
 impl ClockEstimator {
-    /// An estimator without stamps. `step_ns`: the deviation of a sender's stamp that is a clock step.
+    /// `step_ns`: the deviation of a sender's stamp that is a clock step.
     #[must_use]
     pub fn new(source: StampSource, rate: Rate, step_ns: f64) -> Self {
         let hz = rate.to_f64();
@@ -95,7 +95,7 @@ impl ClockEstimator {
         &self.clock
     }
 
-    /// Takes another kind of stamps from the next one on, which starts a run.
+    /// Takes stamps of another source from the next one on, which starts a run.
     pub fn set_stamp_source(&mut self, source: StampSource) {
         self.source = source;
     }
@@ -106,8 +106,8 @@ impl ClockEstimator {
         1e9 / (self.period + self.drift)
     }
 
-    /// Adds the stamp, ns since 1970, of the sample at `index`; indices never go back. `clock_was_set`: the stamping
-    /// clock is known to have been set. Returns the runs before and after a clock step, however it was found.
+    /// Adds the stamp, ns since 1970, of the sample at `index`; indices never go back. `clock_was_set`: a known clock
+    /// step. Returns the runs before and after a clock step.
     pub fn add_stamp(
         &mut self,
         index: i64,
@@ -122,8 +122,7 @@ impl ClockEstimator {
         )
     }
 
-    /// As [`add_stamp`](Self::add_stamp). For a recording, `drift` is the deviation from the nominal duration over so
-    /// many samples; otherwise it is ignored.
+    /// As [`add_stamp`](Self::add_stamp), and for a recording the deviation from the nominal duration over so many samples.
     pub fn add_exact_stamp(
         &mut self,
         index: i64,
@@ -180,7 +179,7 @@ impl ClockEstimator {
         None
     }
 
-    /// For a recording: samples from `index` on have no time. Returns both runs if the clock was set.
+    /// Samples of a recording from `index` on have no time. Returns both runs at a clock step.
     pub fn add_untimed(&mut self, index: i64, clock_was_set: bool) -> Option<(RunId, RunId)> {
         let had_stamps = std::mem::replace(&mut self.has_stamps, true);
         self.clock.set_untimed(index);

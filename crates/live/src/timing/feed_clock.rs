@@ -1,4 +1,4 @@
-//! The published clock of a feed: piecewise linear, with a time and a drift from each knot on.
+//! The published clock of a feed: piecewise linear between knots.
 
 use std::collections::VecDeque;
 use std::sync::{PoisonError, RwLock};
@@ -6,8 +6,8 @@ use std::sync::{PoisonError, RwLock};
 use isochrony_flow::{Cause, Clock};
 use isochrony_time::{Fixed, Rate, Stamp};
 
-/// Knots that are kept: an hour of blocks. A recording with a drifting clock has one per frame, which at 48 kHz is half
-/// a minute; earlier indices are extrapolated from the first knot.
+/// An hour of blocks. A recording with a drifting clock has a knot per frame: half a minute at 48 kHz. Earlier indices
+/// are extrapolated.
 const MAX_KNOTS: usize = 4096;
 /// A point of the clock, and its drift up to the next one.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ impl Drift {
 /// Stamps are published to a nanosecond.
 pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 
-/// Times of a feed, shared by the run that feeds it and its readers.
+/// Times of a feed, shared by the run and its readers.
 #[derive(Debug)]
 pub struct FeedClock {
     rate: Rate,

@@ -1,4 +1,4 @@
-//! Copies samples of frames into segments, and reuses the memory of segments that nobody reads any more.
+//! Copies frames into segments, and reuses the memory of segments that nobody reads any more.
 
 use std::time::Duration;
 
@@ -50,8 +50,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Appends as many samples as the segment has room for, the first of them at index `from`. Returns how many bytes
-    /// that were, and the segment if it is full now.
+    /// Appends samples from index `from` on, as many as fit. Returns their bytes, and the segment if it is full.
     pub(super) fn append(
         &mut self,
         from: i64,
