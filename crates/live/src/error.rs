@@ -1,14 +1,14 @@
-//! What can go wrong when listening begins or samples are sent.
+//! Errors of listening and sending.
 
 use std::io;
 
-/// An error of this crate: what, where, and how to mend it.
+/// An error of a feed: what, where, and how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// An address that is none.
+    /// An illegal address.
     #[error(
-        "{address:?} is no address to listen at: {why}; give udp://HOST:PORT, tcp://HOST:PORT or - for standard input"
+        "{address:?} is not a feed address: {why}; give udp://HOST:PORT, tcp://HOST:PORT or - for standard input"
     )]
     Address {
         /// As given.
@@ -16,62 +16,62 @@ pub enum LiveError {
         /// What is wrong with it.
         why: String,
     },
-    /// An address that others than this machine can reach.
+    /// An address that other machines can reach.
     #[error(
-        "{address} can be reached from other machines, and whoever reaches it can send samples; listen at 127.0.0.1, or allow it with anyone=True (Options::anyone)"
+        "{address} accepts samples from any machine that reaches it; listen at 127.0.0.1, or allow it with anyone=True (ListenOptions::anyone)"
     )]
     Exposed {
         /// Where it would listen.
         address: String,
     },
-    /// The system refuses.
-    #[error("{doing} {address}: {why}; {mend}")]
+    /// The operating system refused.
+    #[error("{doing} {address} failed: {why}; {remedy}")]
     Socket {
         /// What was tried.
         doing: &'static str,
         /// Where.
         address: String,
-        /// What the system says.
+        /// The system's reason.
         why: io::Error,
         /// What may help.
-        mend: &'static str,
+        remedy: &'static str,
     },
-    /// A number outside what is possible.
+    /// An illegal option.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
         /// Its name.
         option: &'static str,
         /// Its value.
         got: String,
-        /// What is possible.
+        /// Legal values.
         legal: String,
     },
-    /// A second run over the same feed.
+    /// A second run over one feed.
     #[error(
-        "a plan runs over {address} already, and each sample arrives once; branch that plan instead, or listen at another port"
+        "a plan is already reading {address}, and each sample arrives only once; branch that plan, or listen at another port"
     )]
     Busy {
         /// Where it listens.
         address: String,
     },
-    /// Only a range of a feed was asked for.
+    /// A range of a feed was requested.
     #[error(
-        "{address} is a feed: there are no earlier samples to go to, and ranges of it cannot be read; take the range out, or use limit"
+        "{address} is a live feed, so a range of it cannot be read; remove the range, or use limit"
     )]
     Range {
         /// Where it listens.
         address: String,
     },
-    /// There is no timebase left for it.
-    #[error("the feed can have no timebase: {why}; listen in a new process")]
+    /// This process has no timebases left.
+    #[error("no timebase is left for the feed: {why}; listen in a new process")]
     Timebase {
-        /// What the table of timebases says.
+        /// The reason.
         why: isochrony_time::TimeError,
     },
 }
 
 impl LiveError {
-    /// Stable name of the kind of error, in snake_case.
+    /// Stable code of the error, in snake_case.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ mod tests {
                     doing: "listening at",
                     address: address(),
                     why: io::Error::from(io::ErrorKind::AddrInUse),
-                    mend: "choose another port",
+                    remedy: "choose another port",
                 },
                 &["listening at", "in use", "another port"],
             ),

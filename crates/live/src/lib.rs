@@ -1,46 +1,61 @@
-//! Feeds that arrive now: samples from UDP, TCP and standard input as recordings that plans scan, and the sender.
+//! Live feeds as recordings that plans scan, and the sender for them.
 //!
 //! ```text
-//!   socket ── receiver thread ── bounded queue ── Source::pull ── the plan, depth first
-//!             stamps arrival     (bytes)          parse, put in order,
-//!                                                 mark what is lost
+//!  sender ─▶ socket ─▶ receiver thread ─▶ PacketQueue ─▶ run's thread: FeedSource::pull ─▶ operators, sinks
+//!            (kernel)  reads, stamps      ≤ `buffer`     decode, screen, reorder,
+//!                      the arrival        bytes          build segments
 //! ```
 //!
-//! - [`frame`]: what is on the wire. A frame says the index of its first sample, so loss is known to the sample.
-//! - [`screen`]: which frames belong to the feed, and which nothing confirms; pure, too.
-//! - [`order`]: puts frames in order within a stated window; pure, no clock and no socket.
-//! - [`arrivals`]: the civil time of each sample, from the sender's stamps or from when frames arrived.
-//! - [`receive`]: the threads that read sockets. They do nothing else, so that a slow plan does not lose what the
-//!   kernel's small buffer cannot hold.
+//! Who waits for whom:
+//!
+//! ```text
+//!  receiver of TCP, stdin   for room in the queue; its sender then for the socket or pipe
+//!  receiver of UDP          for nobody: a datagram without room is dropped and counted
+//!  driver's threads         Pusher::push for room, Pusher::try_push for nobody
+//!  run                      pull returns Idle; a push or 20 ms wake the run
+//!  end of the run           wakes a waiting receiver and joins it, but not stdin's
+//! ```
+//!
+//! What bounds the memory. None of it counts against the execution's memory budget, which counts its buffer pools:
+//!
+//! ```text
+//!  PacketQueue              `buffer` bytes, or one larger packet; 64 spare packets of 64 KiB
+//!  FrameScreen              a quarter of `buffer`
+//!  ReorderBuffer            `reorder` plus one second of samples
+//!  TCP connections          64 × a frame of `max_frame` bytes and a read of 64 KiB
+//!  SegmentBuilder           the segment being filled, those the plan keeps, 64 MiB or one spare
+//! ```
+//!
+//! - [`frame`]: the bytes on the wire. A frame states the index of its first sample, so loss is known to the sample.
+//! - [`screen`]: decides which frames belong to the feed. Pure.
+//! - [`reorder`]: puts frames in order within a jitter window. Pure.
+//! - [`timing`]: the civil time of each sample, from the sender's stamps or from arrivals.
+//! - `receive`: the receiver threads.
 //! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).
-//! - [`Driver`] and [`Pusher`]: feeds whose samples come from elsewhere than a socket.
-//! - [`Followed`]: a stored signal that another process still appends to, as a recording, too.
-//! - [`send`]: samples onto the wire, with faults on request; [`ToWire`] sends what a plan gives.
+//! - [`Driver`] and [`Pusher`]: feeds that do not come from a socket.
+//! - [`FollowedSignal`]: a stored signal that is still being appended to.
+//! - [`send`]: sends samples, with simulated faults on request; [`ToWire`] sends a plan's output.
 //!
-//! **Nothing is lost in silence.** Whatever does not reach the plan is counted by its cause in [`Counts`], and every
-//! sample whose index is known is within a gap that the plan is told of, unless nothing follows it. Where the source can
-//! wait (TCP, standard input) a full queue holds it back; where it cannot (UDP) what does not fit is dropped, counted and
-//! a gap.
-//!
-//! **Memory** is bounded by `buffer` bytes of packets that wait (and some hundred bytes beside each), the samples of
-//! `reorder` and a second more that wait for those before them, twice the largest frame, and the segments that the plan
-//! keeps.
+//! **Every loss is counted** by cause in [`FeedCounts`], and samples whose index is known become a gap that the plan is
+//! told of, unless nothing follows them.
 
-pub mod arrivals;
-mod counts;
+mod address;
 mod error;
-mod followed;
+mod feed_counts;
+mod follow;
 pub mod frame;
 mod listener;
-pub mod order;
 mod receive;
+pub mod reorder;
 pub mod screen;
 pub mod send;
+pub mod timing;
 mod to_wire;
 
-pub use counts::Counts;
+pub use address::{Address, FeedFraming};
 pub use error::LiveError;
-pub use followed::{FollowCounts, FollowOptions, Followed};
-pub use listener::{Latency, Listener, Options};
-pub use receive::{Address, At, Driver, Framing, Pusher};
+pub use feed_counts::FeedCounts;
+pub use follow::{FollowCounts, FollowOptions, FollowedSignal};
+pub use listener::{Latency, ListenOptions, Listener, SamplingClock};
+pub use receive::{Driver, PushPosition, Pusher};
 pub use to_wire::ToWire;

@@ -1,7 +1,7 @@
-//! What flows, sent on as it comes or at the pace at which it was recorded.
+//! Sink that sends a plan's samples, as they come or at a multiple of the recorded pace.
 //!
-//! Gaps are skipped indices, clock steps are said, and each frame has the civil time that the recording's clock gives
-//! it, so that a listener finds what there was. What a filter removed is a gap for whoever listens.
+//! Gaps, also those that a filter makes, become skipped indices, clock steps are flagged, and frames have the civil
+//! time of the recording's clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,31 +14,30 @@ use isochrony_segment::{Calibration, Stream};
 use isochrony_time::Fixed;
 use serde_json::{Map, Value, json};
 
+use crate::LiveError;
+use crate::address::Address;
 use crate::frame::SenderDescription;
-use crate::receive::Address;
-use crate::send::{Faults, Sender, Time};
-use crate::{LiveError, Options};
+use crate::send::{NetworkFaults, SampleTime, Sender};
 
-/// Longest sleep at once.
-const NAP: Duration = Duration::from_millis(20);
+/// Longest sleep, so that delayed frames leave in time.
+const MAX_SLEEP: Duration = Duration::from_millis(20);
 
 /// Where and how samples are sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToWire {
     address: Address,
-    /// Seconds of recording a second; None: as they come.
+    /// Seconds of recording per second. None: as they come.
     speed: Option<f64>,
-    /// Samples of a frame, at most.
     frame: Option<usize>,
-    faults: Faults,
+    faults: NetworkFaults,
 }
 
 impl ToWire {
-    /// The name under which plans save it.
+    /// Name in saved plans.
     pub const NAME: &'static str = "send";
 
-    /// To an address. `speed`: how much faster than it was recorded; None: as fast as it comes and goes. `frame`: most
-    /// samples of a frame; None: what fits a packet.
+    /// `speed`: multiple of the recorded pace; None: unlimited. `frame`: most samples of a frame; None: what fits a
+    /// packet.
     ///
     /// # Errors
     /// [`LiveError::Option`].
@@ -46,7 +45,7 @@ impl ToWire {
         address: Address,
         speed: Option<f64>,
         frame: Option<usize>,
-        faults: Faults,
+        faults: NetworkFaults,
     ) -> Result<Self, LiveError> {
         if let Some(speed) = speed.filter(|speed| !(speed.is_finite() && *speed > 0.0)) {
             return Err(LiveError::Option {
@@ -64,7 +63,7 @@ impl ToWire {
         })
     }
 
-    /// The target that a saved plan names.
+    /// The target of a saved plan.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
@@ -75,7 +74,7 @@ impl ToWire {
         let address: Address = address
             .parse()
             .map_err(|error: LiveError| unreadable(error.to_string()))?;
-        let faults = Faults {
+        let faults = NetworkFaults {
             loss: number("loss").unwrap_or(0.0),
             twice: number("twice").unwrap_or(0.0),
             jitter: Duration::try_from_secs_f64(number("jitter").unwrap_or(0.0))
@@ -124,20 +123,20 @@ impl Target for ToWire {
             .into());
         };
         let sender = Sender::connect(&self.address, dtype, stream.rate).map_err(failed)?;
-        let sender = match described(stream, reads) {
-            Some(described) => sender.describing(&described),
+        let sender = match description_of(stream, reads) {
+            Some(described) => sender.with_description(&described),
             None => sender,
         };
         let sender = match self.frame {
-            Some(frame) => sender.frames_of(frame).map_err(failed)?,
+            Some(frame) => sender.with_frame_samples(frame).map_err(failed)?,
             None => sender,
         };
-        Ok(Box::new(Wire {
-            sender: Some(sender.faulty(self.faults).map_err(failed)?),
+        Ok(Box::new(WireWriter {
+            sender: Some(sender.with_faults(self.faults).map_err(failed)?),
             clock: reads.and_then(|recording| recording.clock_of(stream)),
             reads: reads.cloned(),
             samples_a_second: self.speed.map(|speed| speed * stream.rate.to_f64()),
-            begun: None,
+            started: None,
             expected: None,
             sent: 0,
         }))
@@ -157,20 +156,19 @@ impl Target for ToWire {
     }
 }
 
-struct Wire {
-    /// None once it ended.
+struct WireWriter {
     sender: Option<Sender>,
     clock: Option<Arc<dyn Clock>>,
     reads: Option<Live>,
     samples_a_second: Option<f64>,
-    begun: Option<Instant>,
+    started: Option<Instant>,
     /// Index that would continue what was sent.
     expected: Option<i64>,
-    /// Samples sent, for the pace: time in gaps does not pass.
+    /// Samples sent, for the pace; gaps take no time.
     sent: u64,
 }
 
-impl Writer for Wire {
+impl Writer for WireWriter {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         let (Item::Samples(samples), Some(sender)) = (item, &mut self.sender) else {
             return Err(OpErrorKind::WrongItem {
@@ -192,9 +190,9 @@ impl Writer for Wire {
         };
         sender.skip(missing);
         self.expected = Some(samples.end());
-        let begun = *self.begun.get_or_insert_with(Instant::now);
+        let started = *self.started.get_or_insert_with(Instant::now);
         let size = samples.dtype().size();
-        // Pieces of a few milliseconds, so that the pace is even.
+        // Pieces of 5 ms keep the pace even.
         let piece = self.samples_a_second.map_or(f64::MAX, |rate| rate * 0.005);
         let piece = (piece as usize).clamp(1, 1 << 20);
         let mut at = samples.start();
@@ -208,17 +206,17 @@ impl Writer for Wire {
                 self.sent += count;
                 if let Some(rate) = self.samples_a_second {
                     let since = Duration::try_from_secs_f64(self.sent as f64 / rate);
-                    // A pace that a clock cannot say is one that never comes.
+                    // A pace beyond the clock's range never comes.
                     let far = Duration::from_secs(1 << 40);
-                    let due = begun + since.unwrap_or(far).min(far);
+                    let due = started + since.unwrap_or(far).min(far);
                     while let Some(left) = due.checked_duration_since(Instant::now()) {
-                        std::thread::sleep(left.min(NAP));
-                        sender.release().map_err(failed)?;
+                        std::thread::sleep(left.min(MAX_SLEEP));
+                        sender.send_due().map_err(failed)?;
                     }
                 }
             }
         }
-        // Sent is sent: nothing waits for a commit.
+        // Nothing waits for a commit.
         Ok(0)
     }
 
@@ -245,17 +243,17 @@ impl Writer for Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for WireWriter {
     fn drop(&mut self) {
-        // The run failed or was stopped; whoever listens is told if it can be.
+        // The run failed or was stopped.
         if let Some(sender) = self.sender.take() {
             let _ = sender.stop();
         }
     }
 }
 
-/// What is to be said of samples of a stream that come from a recording; None if there is nothing to say.
-fn described(stream: &Stream, reads: Option<&Live>) -> Option<SenderDescription> {
+/// None if a description would state nothing.
+fn description_of(stream: &Stream, reads: Option<&Live>) -> Option<SenderDescription> {
     let own = reads.and_then(Live::description);
     let (calibration, attributes) = match own {
         Some(own) => (own.calibration, own.attributes),
@@ -273,61 +271,18 @@ fn described(stream: &Stream, reads: Option<&Live>) -> Option<SenderDescription>
     says.then_some(described)
 }
 
-/// When the sample at an index was taken.
-fn time_of(clock: &dyn Clock, index: i64) -> Option<Time> {
+fn time_of(clock: &dyn Clock, index: i64) -> Option<SampleTime> {
     if let Some(stamp) = clock
         .stamp(index)
         .filter(|stamp| stamp.resolution == Fixed::ZERO)
     {
-        return Some(Time::Exact(stamp.civil));
+        return Some(SampleTime::Exact(stamp.civil));
     }
     let mut time = [i64::MIN];
     clock.times(&[index], &mut time).ok()?;
-    (time[0] != i64::MIN).then(|| Time::Rounded(Fixed::from_int(time[0])))
+    (time[0] != i64::MIN).then(|| SampleTime::Rounded(Fixed::from_int(time[0])))
 }
 
 fn failed(error: LiveError) -> OpError {
     OpErrorKind::Failed(Cause::from(error)).into()
-}
-
-/// What a saved plan says is listened to.
-pub(crate) fn options(saved: &Map<String, Value>) -> Result<(Address, Options), LiveError> {
-    let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
-    let refused = |option, legal: &str| LiveError::Option {
-        option,
-        got: saved.get(option).map_or("nothing".into(), Value::to_string),
-        legal: legal.into(),
-    };
-    let seconds = |option| {
-        let seconds = saved.get(option).and_then(Value::as_f64);
-        let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        seconds.ok_or_else(|| refused(option, "seconds from 0"))
-    };
-    let bytes = |option| {
-        let bytes = saved.get(option).and_then(Value::as_u64);
-        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-        bytes.ok_or_else(|| refused(option, "a number of bytes"))
-    };
-    let address = text("listen").parse()?;
-    let dtype = isochrony_segment::DType::parse(text("dtype"));
-    let (dtype, order) = dtype.map_err(|_| refused("dtype", "a dtype such as <i2"))?;
-    let rate = isochrony_time::Rate::from_decimal_str(text("rate"));
-    let mut options = Options::new(dtype, rate.map_err(|_| refused("rate", "a rate in Hz"))?);
-    options.order = order;
-    options.name = text("name").into();
-    options.unit = text("unit").into();
-    options.framing = text("framing").parse()?;
-    options.reorder = seconds("reorder")?;
-    options.buffer = bytes("buffer")?;
-    options.max_frame = bytes("max_frame")?;
-    options.step = seconds("step")?;
-    options.silence = match saved.get("silence") {
-        None | Some(Value::Null) => None,
-        Some(_) => Some(seconds("silence")?),
-    };
-    options.anyone = saved
-        .get("anyone")
-        .and_then(Value::as_bool)
-        .unwrap_or(false);
-    Ok((address, options))
 }

@@ -1,4 +1,4 @@
-//! Senders that connect again, begin anew, or hang on: nobody's samples are lost.
+//! Senders that reconnect, restart or stall: no samples are lost.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -6,9 +6,9 @@ use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{Live, Plan};
-use isochrony_live::frame::Header;
+use isochrony_live::frame::FrameHeader;
 use isochrony_live::send::Sender;
-use isochrony_live::{Address, Listener, Options};
+use isochrony_live::{Address, ListenOptions, Listener};
 use isochrony_segment::DType;
 use isochrony_time::{Fixed, Rate};
 
@@ -20,7 +20,7 @@ fn rate() -> Rate {
 }
 
 fn listen(at: &str) -> Listener {
-    let mut options = Options::new(DType::I32, rate());
+    let mut options = ListenOptions::new(DType::I32, rate());
     options.silence = Some(Duration::from_secs(20));
     Listener::bind(&at.parse().unwrap(), &options).unwrap()
 }
@@ -42,8 +42,8 @@ fn ramp(from: i32, count: i32) -> Vec<i32> {
 }
 
 /// Frames of a hundred samples, made without a sender.
-fn frame(session: u32, first: u64, from: i32, change: impl FnOnce(&mut Header)) -> Vec<u8> {
-    let mut header = Header::new(DType::I32, session, first);
+fn frame(session: u32, first: u64, from: i32, change: impl FnOnce(&mut FrameHeader)) -> Vec<u8> {
+    let mut header = FrameHeader::new(DType::I32, session, first);
     change(&mut header);
     let mut out = Vec::new();
     let samples = if header.end {
@@ -141,7 +141,7 @@ fn one_that_stops_in_the_midst_of_a_frame_gives_way_and_may_go_on() {
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&frame(2, 0, 100, |_| {})).unwrap();
     drop(other);
-    // It is listened to once the first one was silent for five seconds.
+    // It is read once the first one was silent for five seconds.
     while listener.counts().samples < 200 {
         assert!(!got.is_finished());
         sleep(Duration::from_millis(20));
@@ -169,7 +169,7 @@ fn more_peers_than_are_kept_are_turned_away_and_the_sender_is_not() {
     while listener.counts().foreign < 100 {
         sleep(Duration::from_millis(5));
     }
-    // Whoever was turned away is told.
+    // A refused peer is told.
     peers[0]
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();
@@ -216,7 +216,7 @@ fn a_datagram_with_a_far_counter_or_stamp_or_end_is_malformed_and_changes_nothin
 
 #[test]
 fn a_device_whose_counter_jumps_is_believed_and_nothing_of_it_is_lost() {
-    let mut options = Options::new(DType::I32, rate());
+    let mut options = ListenOptions::new(DType::I32, rate());
     options.silence = Some(Duration::from_millis(1500));
     options.framing = "<u4".parse().unwrap();
     let listener = Listener::bind(&UDP.parse().unwrap(), &options).unwrap();
@@ -267,8 +267,8 @@ fn feeds_have_timebases_of_their_own_unless_a_clock_is_stated() {
     let (one, two) = (listen(UDP), listen(UDP));
     let scan = |listener: &Listener| Plan::scan_live(Live::new(listener.clone()));
     assert!(scan(&one).zip(&[scan(&two)]).is_err());
-    let mut options = Options::new(DType::I32, rate());
-    options.clock = Some(one.clone());
+    let mut options = ListenOptions::new(DType::I32, rate());
+    options.clock = Some(one.sampling_clock());
     let beside = Listener::bind(&UDP.parse().unwrap(), &options).unwrap();
     assert!(scan(&one).zip(&[scan(&beside)]).is_ok());
     options.rate = Rate::from_hz(5).unwrap();

@@ -1,13 +1,15 @@
-//! What a sender says of its recording: what a listener makes of it, and of what others say.
+//! What a listener makes of descriptions, true and false.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
 use isochrony_flow::{IfExists, Live, Place, Plan, Recording, ToSignal};
-use isochrony_live::frame::{Header, MAX_DESCRIPTION, SenderDescription, TAG};
+use isochrony_live::frame::{
+    DESCRIPTION_TAG, FrameHeader, MAX_DESCRIPTION_BYTES, SenderDescription,
+};
 use isochrony_live::send::Sender;
-use isochrony_live::{Listener, Options};
+use isochrony_live::{ListenOptions, Listener};
 use isochrony_segment::{Calibration, DType};
 use isochrony_store::{Mode, Store};
 use isochrony_time::Rate;
@@ -27,7 +29,7 @@ fn described(unit: &str) -> SenderDescription {
 }
 
 fn listener(at: &str) -> Listener {
-    let mut options = Options::new(DType::I16, rate());
+    let mut options = ListenOptions::new(DType::I16, rate());
     options.silence = Some(Duration::from_secs(2));
     Listener::bind(&at.parse().unwrap(), &options).unwrap()
 }
@@ -37,7 +39,7 @@ fn receivers_that_know_no_descriptions_find_frames_of_theirs_and_one_of_another_
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = format!("tcp://{}", socket.local_addr().unwrap());
     let sender = Sender::connect(&to.parse().unwrap(), DType::I16, rate()).unwrap();
-    let mut sender = sender.describing(&described("Pa"));
+    let mut sender = sender.with_description(&described("Pa"));
     let (mut stream, _) = socket.accept().unwrap();
     sender.skip(7);
     sender.send(&[1i16, 2, 3], None).unwrap();
@@ -48,9 +50,9 @@ fn receivers_that_know_no_descriptions_find_frames_of_theirs_and_one_of_another_
     let mut frames = Vec::new();
     let mut rest = &bytes[..];
     while !rest.is_empty() {
-        let len = Header::frame_len(rest).unwrap().unwrap();
+        let len = FrameHeader::frame_len(rest).unwrap().unwrap();
         assert_eq!(rest[4], 2);
-        let (header, _) = Header::parse(&rest[..len]).unwrap();
+        let (header, _) = FrameHeader::parse(&rest[..len]).unwrap();
         frames.push((
             header.dtype,
             header.first,
@@ -81,7 +83,7 @@ fn a_recording_without_samples_is_copied() {
     let to = listener.address();
     let sending = std::thread::spawn(move || {
         let sender = Sender::connect(&to, DType::I16, rate()).unwrap();
-        let mut sender = sender.describing(&described("Pa"));
+        let mut sender = sender.with_description(&described("Pa"));
         sender.skip(1234);
         sender.end().unwrap();
     });
@@ -106,13 +108,13 @@ fn only_what_the_session_that_is_heard_says_three_times_counts() {
     socket.connect(to.strip_prefix("udp://").unwrap()).unwrap();
     let described_by = |session, said: SenderDescription| {
         let mut frame = Vec::new();
-        said.write(DType::I16, session, MAX_DESCRIPTION, &mut frame);
+        said.write(DType::I16, session, MAX_DESCRIPTION_BYTES, &mut frame);
         frame
     };
     let text = |text: &str| {
-        let samples = [&TAG[..], text.as_bytes()].concat();
+        let samples = [&DESCRIPTION_TAG[..], text.as_bytes()].concat();
         let mut frame = Vec::new();
-        Header::new(DType::U8, 7, 0).write(&samples, &mut frame);
+        FrameHeader::new(DType::U8, 7, 0).write(&samples, &mut frame);
         frame
     };
     let other_rate = SenderDescription {
@@ -134,12 +136,12 @@ fn only_what_the_session_that_is_heard_says_three_times_counts() {
     let sending = std::thread::spawn(move || {
         let send = |frame: &[u8]| socket.send(frame).unwrap();
         send(&described_by(3, described("lie")));
-        // One datagram can come from anybody; three equal ones are believed.
+        // One datagram can come from anybody; three equal ones are trusted.
         send(&described_by(7, described("lie")));
         (0..3).for_each(|_| _ = send(&described_by(7, described("Pa"))));
         for number in 0..40u64 {
             let mut frame = Vec::new();
-            Header::new(DType::I16, 7, number * 10).write(&[1; 20], &mut frame);
+            FrameHeader::new(DType::I16, 7, number * 10).write(&[1; 20], &mut frame);
             send(&frame);
             if let Some(one) = malformed.get(number as usize / 5)
                 && number % 5 == 0
@@ -150,8 +152,8 @@ fn only_what_the_session_that_is_heard_says_three_times_counts() {
         }
         send(&described_by(7, described("Pa")));
         let mut end = Vec::new();
-        let header = Header::new(DType::I16, 7, 400);
-        Header {
+        let header = FrameHeader::new(DType::I16, 7, 400);
+        FrameHeader {
             end: true,
             ..header
         }

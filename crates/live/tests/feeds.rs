@@ -1,12 +1,12 @@
-//! Feeds over real sockets: what a plan is given against what was sent.
+//! Feeds over real sockets: what a plan receives against what was sent.
 
 use std::net::UdpSocket;
 use std::time::Duration;
 
 use isochrony_flow::{Array, Live, Plan};
-use isochrony_live::frame::Header;
-use isochrony_live::send::{Faults, Sender, Sent};
-use isochrony_live::{Address, Listener, Options};
+use isochrony_live::frame::FrameHeader;
+use isochrony_live::send::{NetworkFaults, SendCounts, Sender};
+use isochrony_live::{Address, ListenOptions, Listener};
 use isochrony_segment::{ByteOrder, DType};
 use isochrony_time::Rate;
 
@@ -17,13 +17,13 @@ fn rate() -> Rate {
     Rate::from_hz(100_000).unwrap()
 }
 
-fn options() -> Options {
-    let mut options = Options::new(DType::I32, rate());
+fn options() -> ListenOptions {
+    let mut options = ListenOptions::new(DType::I32, rate());
     options.silence = Some(Duration::from_secs(20));
     options
 }
 
-fn bind(at: &str, options: &Options) -> Listener {
+fn bind(at: &str, options: &ListenOptions) -> Listener {
     Listener::bind(&at.parse().unwrap(), options).unwrap()
 }
 
@@ -35,13 +35,21 @@ fn ramp(from: i32, count: i32) -> Vec<i32> {
     (from..from + count).collect()
 }
 
-fn sender(to: Address, frame: usize, faults: Faults) -> Sender {
+fn sender(to: Address, frame: usize, faults: NetworkFaults) -> Sender {
     let sender = Sender::connect(&to, DType::I32, rate()).unwrap();
-    sender.frames_of(frame).unwrap().faulty(faults).unwrap()
+    sender
+        .with_frame_samples(frame)
+        .unwrap()
+        .with_faults(faults)
+        .unwrap()
 }
 
 /// Sends a ramp, slowly enough for any machine.
-fn send_ramp(to: Address, count: i32, faults: Faults) -> std::thread::JoinHandle<Sent> {
+fn send_ramp(
+    to: Address,
+    count: i32,
+    faults: NetworkFaults,
+) -> std::thread::JoinHandle<SendCounts> {
     std::thread::spawn(move || {
         let mut sender = sender(to, 100, faults);
         for from in (0..count).step_by(1000) {
@@ -65,7 +73,7 @@ fn collected(plan: &Plan) -> Array {
 fn what_is_sent_comes_over_datagrams_and_connections() {
     for at in [UDP, TCP] {
         let listener = bind(at, &options());
-        let sent = send_ramp(listener.address(), 200_000, Faults::default());
+        let sent = send_ramp(listener.address(), 200_000, NetworkFaults::default());
         let got = collected(&scan(&listener));
         assert_eq!(got.to_vec::<i32>().unwrap(), ramp(0, 200_000), "{at}");
         let (sent, counts) = (sent.join().unwrap(), listener.counts());
@@ -77,7 +85,7 @@ fn what_is_sent_comes_over_datagrams_and_connections() {
 
 #[test]
 fn what_is_lost_is_a_gap_what_is_late_is_put_in_order_and_what_comes_twice_is_given_once() {
-    let faults = Faults {
+    let faults = NetworkFaults {
         loss: 0.02,
         twice: 0.02,
         jitter: Duration::from_millis(3),
@@ -85,7 +93,7 @@ fn what_is_lost_is_a_gap_what_is_late_is_put_in_order_and_what_comes_twice_is_gi
     };
     let listener = bind(UDP, &options());
     let sent = send_ramp(listener.address(), 300_000, faults);
-    // Windows never lie across a gap: each is a ramp.
+    // Windows never span a gap: each is a ramp.
     let plan = scan(&listener).rewindow(50).unwrap();
     let got = collected(&plan).to_vec::<i32>().unwrap();
     let (sent, counts) = (sent.join().unwrap(), listener.counts());
@@ -116,12 +124,12 @@ fn a_plan_that_is_too_slow_loses_datagrams_in_gaps_that_are_counted_and_holds_co
         let listener = bind(at, &options);
         let to = listener.address();
         let sending = std::thread::spawn(move || {
-            let mut sender = sender(to, 100, Faults::default());
+            let mut sender = sender(to, 100, NetworkFaults::default());
             for from in (0..200_000).step_by(1000) {
                 sender.send(&ramp(from, 1000), None).unwrap();
                 std::thread::sleep(Duration::from_micros(100));
             }
-            // The kernel's own buffer may be full still.
+            // The kernel's own buffer may still be full.
             std::thread::sleep(Duration::from_millis(300));
             sender.end().unwrap()
         });
@@ -145,11 +153,11 @@ fn a_sender_that_begins_anew_begins_a_run() {
     let listener = bind(TCP, &options());
     let to = listener.address();
     let sending = std::thread::spawn(move || {
-        let mut first = sender(to, 100, Faults::default());
+        let mut first = sender(to, 100, NetworkFaults::default());
         first.send(&ramp(0, 1000), None).unwrap();
         drop(first);
         std::thread::sleep(Duration::from_millis(100));
-        let mut second = sender(to, 100, Faults::default());
+        let mut second = sender(to, 100, NetworkFaults::default());
         second.send(&ramp(5000, 1000), None).unwrap();
         second.end().unwrap()
     });
@@ -168,17 +176,17 @@ fn whoever_else_sends_and_whatever_is_no_frame_is_counted_and_changes_nothing() 
     let Address::Udp(port) = to else { panic!() };
     let sending = std::thread::spawn(move || {
         let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut ours = sender(to, 100, Faults::default());
-        let mut other = sender(to, 100, Faults::default());
+        let mut ours = sender(to, 100, NetworkFaults::default());
+        let mut other = sender(to, 100, NetworkFaults::default());
         for from in (0..10_000).step_by(1000) {
             ours.send(&ramp(from, 1000), None).unwrap();
             other.send(&ramp(-1000, 100), None).unwrap();
             noise.send_to(b"\0\x01hello", port).unwrap();
             noise.send_to(&[0x49; 2000], port).unwrap();
             let mut frame = Vec::new();
-            let header = Header {
+            let header = FrameHeader {
                 end: true,
-                ..Header::new(DType::F64, 9, 0)
+                ..FrameHeader::new(DType::F64, 9, 0)
             };
             header.write(&[0; 8], &mut frame);
             noise.send_to(&frame, port).unwrap();
@@ -204,7 +212,7 @@ fn counted_datagrams_of_other_makers_are_understood() {
         panic!()
     };
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    // The count wraps; one is missing, two are swapped.
+    // The counter wraps; one is missing, two are swapped.
     for count in [65_534u16, 65_535, 1, 0, 3] {
         let mut datagram = count.to_be_bytes().to_vec();
         datagram.extend([7i16, -300].into_iter().flat_map(i16::to_be_bytes));
@@ -218,7 +226,7 @@ fn counted_datagrams_of_other_makers_are_understood() {
 
 #[test]
 fn a_feed_is_refused_where_it_cannot_be_what_was_meant() {
-    let code = |at: &str, change: &dyn Fn(&mut Options)| {
+    let code = |at: &str, change: &dyn Fn(&mut ListenOptions)| {
         let mut options = options();
         change(&mut options);
         Listener::bind(&at.parse().unwrap(), &options)
@@ -307,7 +315,7 @@ fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
     assert!(listener.counts().malformed_frames > 1000);
 }
 
-/// Rows wait for others to go on with; while a feed is silent there are none to wait for.
+/// Rows wait for others to be processed together; while a feed is silent there are none to wait for.
 #[test]
 fn rows_that_wait_go_on_while_the_feed_is_silent() {
     use std::sync::Arc;
@@ -320,7 +328,7 @@ fn rows_that_wait_go_on_while_the_feed_is_silent() {
         let seen = Arc::new(AtomicBool::new(false));
         let (sees, saw) = (seen.clone(), seen.clone());
         let sending = std::thread::spawn(move || {
-            let mut sender = sender(to, 100, Faults::default());
+            let mut sender = sender(to, 100, NetworkFaults::default());
             sender.send(&ramp(0, 1000), None).unwrap();
             let begun = std::time::Instant::now();
             while !saw.load(Ordering::Relaxed) && begun.elapsed() < Duration::from_secs(10) {

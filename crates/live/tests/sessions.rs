@@ -1,5 +1,4 @@
-//! Feeds that change in their midst: senders and devices that begin anew, connections that take another's place, and feeds
-//! that are pushed by other code.
+//! Feeds that change: senders and devices that restart, connections that replace others, and drivers.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -9,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use isochrony_flow::{Cause, Live, Plan, Recording};
 use isochrony_live::send::Sender;
-use isochrony_live::{Address, At, Driver, Listener, Options, Pusher};
+use isochrony_live::{Address, Driver, ListenOptions, Listener, PushPosition, Pusher};
 use isochrony_segment::{ByteOrder, DType};
 use isochrony_time::Rate;
 
@@ -17,8 +16,8 @@ fn rate() -> Rate {
     Rate::from_hz(1000).unwrap()
 }
 
-fn options(silence: u64) -> Options {
-    let mut options = Options::new(DType::I32, rate());
+fn options(silence: u64) -> ListenOptions {
+    let mut options = ListenOptions::new(DType::I32, rate());
     options.silence = Some(Duration::from_millis(silence));
     options
 }
@@ -57,7 +56,7 @@ fn a_device_that_counts_anew_begins_a_run() {
     for k in 0..50 {
         send(1_000_000 + k, 10 * k as i32);
     }
-    // What lies before the first datagram is waited for a while; then all that came goes on.
+    // Datagrams before the first are waited for; then all is delivered.
     while listener.counts().samples < 500 {
         assert!(!got.is_finished(), "{:?}", listener.counts());
         sleep(Duration::from_millis(1));
@@ -67,7 +66,7 @@ fn a_device_that_counts_anew_begins_a_run() {
     }
     let got = got.join().unwrap();
     let counts = listener.counts();
-    // Eight datagrams in a row are believed, and nothing of them is lost.
+    // Eight datagrams in a row confirm a restart, and none of them is lost.
     assert_eq!((counts.clock_steps, counts.late_frames), (1, 0));
     assert_eq!((counts.malformed_frames, counts.lost_samples), (0, 0));
     let expected: Vec<i32> = (0..500).chain(5000..5500).collect();
@@ -81,7 +80,7 @@ fn a_sender_without_stamps_behind_one_with_them_has_the_times_of_its_arrival() {
     const LONG_AGO: i64 = 1_000_000_000_000_000_000;
     let mut stamped = Sender::connect(&listener.address(), DType::I32, rate()).unwrap();
     stamped.send(&[1i32; 100], Some(LONG_AGO)).unwrap();
-    // It goes without a word.
+    // It goes without an end frame.
     drop(stamped);
     sleep(Duration::from_millis(200));
     let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -107,7 +106,7 @@ fn half_a_sample_of_a_connection_is_dropped_and_counted_when_another_takes_its_p
     let mut silent = TcpStream::connect(at(&listener)).unwrap();
     silent.write_all(&bytes([1, 2, 3])).unwrap();
     silent.write_all(&[9, 9]).unwrap();
-    // One that is silent for five seconds gives way.
+    // A connection that is silent for five seconds gives way.
     sleep(Duration::from_millis(5300));
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&bytes([4, 5, 6])).unwrap();
@@ -117,10 +116,10 @@ fn half_a_sample_of_a_connection_is_dropped_and_counted_when_another_takes_its_p
     drop(silent);
 }
 
-/// Pushes what it is given when a run begins.
+/// Pushes its samples when a run starts.
 #[derive(Debug)]
 struct Pushes {
-    what: Vec<(At, Vec<i32>)>,
+    what: Vec<(PushPosition, Vec<i32>)>,
     wait: bool,
     taken: Mutex<Vec<bool>>,
     stopped: Mutex<u32>,
@@ -139,9 +138,9 @@ impl Driver for Shared {
             for (at, samples) in &pushes.what {
                 let bytes = bytemuck::cast_slice(samples);
                 let taken = if pushes.wait {
-                    to.put(bytes, *at)
+                    to.push(bytes, *at)
                 } else {
-                    to.offer(bytes, *at)
+                    to.try_push(bytes, *at)
                 };
                 pushes.taken.lock().unwrap().push(taken);
             }
@@ -155,7 +154,11 @@ impl Driver for Shared {
     }
 }
 
-fn driven(what: Vec<(At, Vec<i32>)>, wait: bool, options: &Options) -> (Listener, Shared) {
+fn driven(
+    what: Vec<(PushPosition, Vec<i32>)>,
+    wait: bool,
+    options: &ListenOptions,
+) -> (Listener, Shared) {
     let pushes = Shared(Arc::new(Pushes {
         what,
         wait,
@@ -165,10 +168,10 @@ fn driven(what: Vec<(At, Vec<i32>)>, wait: bool, options: &Options) -> (Listener
     (Listener::driven(pushes.clone(), options).unwrap(), pushes)
 }
 
-fn first(first: u64) -> At {
-    At {
+fn first(first: u64) -> PushPosition {
+    PushPosition {
         first,
-        ..At::default()
+        ..PushPosition::default()
     }
 }
 
@@ -182,7 +185,7 @@ fn what_a_driver_pushes_is_put_in_order_and_what_it_leaves_out_is_a_gap() {
         (first(1100), ramp(100)),
         (first(1400), ramp(400)),
         (
-            At {
+            PushPosition {
                 session: 1,
                 ..first(7)
             },
@@ -195,11 +198,11 @@ fn what_a_driver_pushes_is_put_in_order_and_what_it_leaves_out_is_a_gap() {
     assert_eq!(got, expected);
     let counts = listener.counts();
     assert_eq!(counts.reordered_frames, 1);
-    // Whether what comes again is given out already depends on how far the run is.
+    // Whether a duplicate was released already depends on how far the run is.
     assert_eq!(counts.duplicate_frames + counts.late_frames, 1);
     assert_eq!((counts.lost_samples, counts.clock_steps), (100, 1));
     assert_eq!(*pushes.0.stopped.lock().unwrap(), 1);
-    // A run later it begins again, and indices with it.
+    // The next run starts over, with its indices.
     assert_eq!(collecting(&listener).join().unwrap(), expected);
 }
 

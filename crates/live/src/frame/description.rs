@@ -1,7 +1,7 @@
-//! What a sender says of the recording that its frames are of: a frame of version 2 whose samples are this text.
+//! What a sender states about its whole recording: the payload of a frame of version 2.
 //!
-//! Its samples are `u1`, or `i1` where those of the recording are `u1`, and it has index 0. A receiver that does not know
-//! it sees a frame of another dtype, counts that as malformed and goes on. The samples are [`TAG`] and one JSON object:
+//! The frame has index 0 and dtype `u1`, or `i1` if the recording's is `u1`, so a receiver that does not know
+//! descriptions counts it as malformed. The payload is [`DESCRIPTION_TAG`] and one JSON object:
 //!
 //! | key | |
 //! |---|---|
@@ -11,30 +11,28 @@
 //! | `times` | `"all"`: a frame without a time has samples that have none |
 //! | `attributes` | the user's, as an object |
 //!
-//! Keys that are not known are ignored. It comes before the first samples and again before the end; over UDP, where it
-//! may be lost, also in between. What a session says first of itself is believed.
+//! Unknown keys are ignored. A description is sent before the first samples and before the end; over UDP also in
+//! between. The first one of a session counts.
 
 use isochrony_segment::{Calibration, DType};
 use isochrony_time::Rate;
 use serde_json::{Map, Value, json};
 
-use super::{FrameError, Header};
+use super::{FrameError, FrameHeader};
 
-/// How the samples of such a frame begin.
-pub const TAG: [u8; 8] = *b"ISODESC\x01";
-/// Most bytes of the samples: with a header they fit a datagram.
-pub const MAX_DESCRIPTION: usize = 60_000;
-/// Most levels of lists and objects in an attribute.
-const MAX_DEPTH: usize = 32;
-/// Most bytes of a unit.
-const MAX_UNIT: usize = 256;
+/// How the payload starts.
+pub const DESCRIPTION_TAG: [u8; 8] = *b"ISODESC\x01";
+/// Longest payload: with a header it fits a datagram.
+pub const MAX_DESCRIPTION_BYTES: usize = 60_000;
+const MAX_ATTRIBUTE_DEPTH: usize = 32;
+const MAX_UNIT_BYTES: usize = 256;
 
-/// What a sender says of its recording.
+/// What a sender states about its recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SenderDescription {
-    /// Nominal rate of the samples.
+    /// Nominal sample rate.
     pub rate: Rate,
-    /// From samples to values, and the unit of these.
+    /// Unit, scale and offset.
     pub calibration: Calibration,
     /// Samples of frames without a time have none.
     pub knows_all_times: bool,
@@ -43,23 +41,23 @@ pub struct SenderDescription {
 }
 
 impl SenderDescription {
-    /// The dtype of a frame that describes samples of another one.
+    /// Dtype of the frame that describes samples of a dtype.
     #[must_use]
-    pub fn carrier(dtype: DType) -> DType {
+    pub fn carrier_dtype(dtype: DType) -> DType {
         match dtype {
             DType::U8 => DType::I8,
             _ => DType::U8,
         }
     }
 
-    /// Whether a frame's samples are a description of samples of a dtype.
+    /// Whether a frame's payload describes samples of a dtype.
     #[must_use]
-    pub fn is_in(header: &Header, samples: &[u8], dtype: DType) -> bool {
-        header.dtype == Self::carrier(dtype) && samples.starts_with(&TAG)
+    pub fn is_carried_by(header: &FrameHeader, samples: &[u8], dtype: DType) -> bool {
+        header.dtype == Self::carrier_dtype(dtype) && samples.starts_with(&DESCRIPTION_TAG)
     }
 
-    /// Appends the frame that describes samples of a dtype, of a session, to `out`. Attributes are left out where the
-    /// text would be longer than `most` bytes with them, and a unit that no description may have always.
+    /// Appends the frame of a description to `out`, without attributes that make the payload longer than `most` bytes
+    /// or an illegal unit.
     pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
         let mut said = Map::new();
         said.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));
@@ -78,28 +76,28 @@ impl SenderDescription {
         let mut with_attributes = said.clone();
         with_attributes.insert("attributes".into(), json!(self.attributes));
         let text = |said: &Map<String, Value>| {
-            let mut text = TAG.to_vec();
+            let mut text = DESCRIPTION_TAG.to_vec();
             text.extend(json!(said).to_string().into_bytes());
             text
         };
         let long = text(&with_attributes);
-        let fits = is_storable(&self.attributes) && long.len() <= most.min(MAX_DESCRIPTION);
+        let fits = is_storable(&self.attributes) && long.len() <= most.min(MAX_DESCRIPTION_BYTES);
         let fits = fits && !self.attributes.is_empty();
         let samples = if fits { long } else { text(&said) };
-        Header::new(Self::carrier(dtype), session, 0).write(&samples, out);
+        FrameHeader::new(Self::carrier_dtype(dtype), session, 0).write(&samples, out);
     }
 
-    /// What the samples of such a frame say.
+    /// Reads a payload.
     ///
     /// # Errors
-    /// [`FrameError::Field`]: they are too long, no such text, or say what no recording has.
+    /// [`FrameError::Field`]: it is too long, malformed, or states what no recording has.
     pub fn parse(samples: &[u8]) -> Result<Self, FrameError> {
         let wrong = |field| FrameError::Field {
             field,
             got: samples.len() as u64,
         };
-        let text = samples.strip_prefix(&TAG);
-        let text = text.filter(|_| samples.len() <= MAX_DESCRIPTION);
+        let text = samples.strip_prefix(&DESCRIPTION_TAG);
+        let text = text.filter(|_| samples.len() <= MAX_DESCRIPTION_BYTES);
         let said: Map<String, Value> = text
             .and_then(|text| serde_json::from_slice(text).ok())
             .ok_or(wrong("description"))?;
@@ -137,16 +135,16 @@ impl SenderDescription {
 }
 
 fn is_unit(text: &str) -> bool {
-    text.len() <= MAX_UNIT && !text.contains(char::is_control)
+    text.len() <= MAX_UNIT_BYTES && !text.contains(char::is_control)
 }
 
-/// Whether every store takes them: one key is its own, and what is nested deeply is read by few programs.
+/// One key is the store's own, and few programs read deep nesting.
 fn is_storable(attributes: &Map<String, Value>) -> bool {
-    let is_flat = |value: &Value| depth(value) <= MAX_DEPTH;
+    let is_flat = |value: &Value| depth(value) <= MAX_ATTRIBUTE_DEPTH;
     !attributes.contains_key("isochrony") && attributes.values().all(is_flat)
 }
 
-/// Levels of lists and objects; text that is nested deeper than 128 is not parsed.
+/// Nesting of lists and objects. The JSON parser refuses more than 128 levels.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
@@ -180,8 +178,8 @@ mod tests {
 
     #[test]
     fn bytes_are_as_documented() {
-        let frame = frame_of(&described(), DType::U8, MAX_DESCRIPTION);
-        let (header, samples) = Header::parse(&frame).unwrap();
+        let frame = frame_of(&described(), DType::U8, MAX_DESCRIPTION_BYTES);
+        let (header, samples) = FrameHeader::parse(&frame).unwrap();
         assert_eq!(
             (header.dtype, header.session, header.first),
             (DType::I8, 9, 0)
@@ -189,14 +187,22 @@ mod tests {
         let text = "ISODESC\x01{\"rate\":[200,3],\"unit\":\"µPa\",\"scale\":\"0.00000011\",\"offset\":\"-0.25\",\"times\":\"all\",\
                     \"attributes\":{\"place\":\"roof\",\"list\":[1,{\"deep\":null}]}}";
         assert_eq!(std::str::from_utf8(samples).unwrap(), text);
-        assert!(SenderDescription::is_in(&header, samples, DType::U8));
-        assert!(!SenderDescription::is_in(&header, samples, DType::I16));
+        assert!(SenderDescription::is_carried_by(
+            &header,
+            samples,
+            DType::U8
+        ));
+        assert!(!SenderDescription::is_carried_by(
+            &header,
+            samples,
+            DType::I16
+        ));
     }
 
     #[test]
     fn attributes_that_do_not_fit_are_left_out() {
         let frame = frame_of(&described(), DType::I16, 100);
-        let (_, samples) = Header::parse(&frame).unwrap();
+        let (_, samples) = FrameHeader::parse(&frame).unwrap();
         let read = SenderDescription::parse(samples).unwrap();
         assert_eq!(read.calibration, described().calibration);
         assert!(read.attributes.is_empty());
@@ -207,7 +213,7 @@ mod tests {
         let long = "x".repeat(300);
         let huge = format!(
             r#"{{"rate":[1,1],"attributes":{{"a":"{}"}}}}"#,
-            "x".repeat(MAX_DESCRIPTION)
+            "x".repeat(MAX_DESCRIPTION_BYTES)
         );
         let deep = |levels| {
             let (open, close) = ("[".repeat(levels), "]".repeat(levels));
@@ -236,7 +242,7 @@ mod tests {
         ];
         for text in texts {
             let text: String = text;
-            let samples = [&TAG[..], text.as_bytes()].concat();
+            let samples = [&DESCRIPTION_TAG[..], text.as_bytes()].concat();
             let parsed = SenderDescription::parse(&samples);
             assert!(parsed.is_err(), "{text}: {parsed:?}");
         }
@@ -257,16 +263,16 @@ mod tests {
                 attributes: words.into_iter().map(|(key, word)| (key, json!(word))).collect(),
             };
             for dtype in [DType::U8, DType::I8, DType::F32] {
-                let frame = frame_of(&one, dtype, MAX_DESCRIPTION);
-                let (header, samples) = Header::parse(&frame).unwrap();
-                prop_assert!(SenderDescription::is_in(&header, samples, dtype));
+                let frame = frame_of(&one, dtype, MAX_DESCRIPTION_BYTES);
+                let (header, samples) = FrameHeader::parse(&frame).unwrap();
+                prop_assert!(SenderDescription::is_carried_by(&header, samples, dtype));
                 prop_assert_eq!(SenderDescription::parse(samples), Ok(one.clone()));
             }
         }
 
         #[test]
         fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = SenderDescription::parse(&[&TAG[..], &bytes].concat());
+            let _ = SenderDescription::parse(&[&DESCRIPTION_TAG[..], &bytes].concat());
         }
     }
 }

@@ -1,32 +1,32 @@
-//! Frames as they are written and read.
+//! Frames, written and read.
 
 use super::*;
 use proptest::prelude::*;
 
-fn any_header() -> impl Strategy<Value = Header> {
+fn any_header() -> impl Strategy<Value = FrameHeader> {
     let dtype = (0..DType::ALL.len()).prop_map(|at| DType::ALL[at]);
     let time = prop::option::of((any::<i64>(), any::<u32>()));
     let flags = any::<(bool, bool, bool, bool)>();
-    (dtype, flags, any::<u32>(), 0..MOST, time, any::<i64>()).prop_map(
-        |(dtype, (step, end, early, exact), session, first, time, drift)| {
-            let time = time.filter(|&(ns, _)| ns != UNKNOWN);
+    (dtype, flags, any::<u32>(), 0..MAX_INDEX, time, any::<i64>()).prop_map(
+        |(dtype, (step, end, truncated, exact), session, first, time, drift)| {
+            let time = time.filter(|&(ns, _)| ns != UNKNOWN_TIME);
             let exact = exact && time.is_some();
-            Header {
+            FrameHeader {
                 step,
                 end,
-                early: end && early,
+                truncated: end && truncated,
                 time: time.map(|(ns, fraction)| Fixed::from_parts(ns, fraction)),
                 exact,
                 drift: if exact { drift } else { 0 },
                 gap: first / 3,
-                ..Header::new(dtype, session, first)
+                ..FrameHeader::new(dtype, session, first)
             }
         },
     )
 }
 
-/// The same frame as version 1 has it, written independently of the code under test.
-fn version_1(header: &Header, payload: &[u8]) -> Vec<u8> {
+/// The frame in version 1, written independently of the code under test.
+fn version_1(header: &FrameHeader, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     frame.extend(b"ISOF\x01");
     frame.push(
@@ -62,13 +62,13 @@ proptest! {
         let payload = &bytes[..samples * header.dtype.size()];
         let mut frame = Vec::new();
         header.write(payload, &mut frame);
-        let expected = Header { samples: samples as u32, ..header };
-        prop_assert_eq!(Header::parse(&frame), Ok((expected, payload)));
-        prop_assert_eq!(Header::frame_len(&frame), Ok(Some(frame.len())));
-        // Of a part of a frame its length is known or awaited, and never wrong.
+        let expected = FrameHeader { samples: samples as u32, ..header };
+        prop_assert_eq!(FrameHeader::parse(&frame), Ok((expected, payload)));
+        prop_assert_eq!(FrameHeader::frame_len(&frame), Ok(Some(frame.len())));
+        // The length of a partial frame is right or unknown, never wrong.
         for cut in 0..frame.len() {
-            let known = Header::frame_len(&frame[..cut]);
-            prop_assert!(known == Ok(None) && cut < HEADER || known == Ok(Some(frame.len())));
+            let known = FrameHeader::frame_len(&frame[..cut]);
+            prop_assert!(known == Ok(None) && cut < HEADER_LEN || known == Ok(Some(frame.len())));
         }
     }
 
@@ -77,16 +77,16 @@ proptest! {
         let samples = bytes.len() / header.dtype.size();
         let payload = &bytes[..samples * header.dtype.size()];
         let frame = version_1(&header, payload);
-        let expected = Header {
+        let expected = FrameHeader {
             samples: samples as u32,
-            early: false,
+            truncated: false,
             exact: false,
             drift: 0,
             time: header.time.map(|time| Fixed::from_parts(time.floor_i64().unwrap(), 0)),
             ..header
         };
-        prop_assert_eq!(Header::parse(&frame), Ok((expected, payload)));
-        prop_assert_eq!(Header::frame_len(&frame), Ok(Some(frame.len())));
+        prop_assert_eq!(FrameHeader::parse(&frame), Ok((expected, payload)));
+        prop_assert_eq!(FrameHeader::frame_len(&frame), Ok(Some(frame.len())));
     }
 
     #[test]
@@ -98,21 +98,21 @@ proptest! {
         header.write(payload, &mut frame);
         let at = at.index(frame.len());
         frame[at] ^= 1u8 << bit;
-        prop_assert!(Header::parse(&frame).is_err());
+        prop_assert!(FrameHeader::parse(&frame).is_err());
     }
 
     #[test]
     fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..128)) {
-        let _ = (Header::parse(&bytes), Header::frame_len(&bytes));
+        let _ = (FrameHeader::parse(&bytes), FrameHeader::frame_len(&bytes));
     }
 }
 
 #[test]
 fn bytes_on_the_wire_are_as_documented() {
-    let header = Header {
+    let header = FrameHeader {
         step: true,
         gap: 5,
-        ..Header::new(DType::I16, 0x0403_0201, 7)
+        ..FrameHeader::new(DType::I16, 0x0403_0201, 7)
     };
     let mut frame = Vec::new();
     header.write(&[1, 2, 3, 4], &mut frame);
@@ -124,11 +124,11 @@ fn bytes_on_the_wire_are_as_documented() {
     assert_eq!(&frame[44..56], [0; 12]);
     assert_eq!(&frame[56..], [1, 2, 3, 4]);
 
-    let timed = Header {
+    let timed = FrameHeader {
         time: Some(Fixed::from_parts(-9, 3)),
         exact: true,
         end: true,
-        early: true,
+        truncated: true,
         drift: -2,
         ..header
     };

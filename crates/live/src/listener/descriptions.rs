@@ -1,7 +1,7 @@
-//! What senders say of their recordings, as a run hears it.
+//! Descriptions that senders sent during a run.
 //!
-//! Over UDP anybody can send, so a description is believed only after several equal copies, and once samples of its
-//! session are admitted. One that contradicts what is believed is malformed. The latest few statements are remembered.
+//! Over UDP anybody can send, so a description is trusted only after several equal copies, and used once samples of its
+//! session are admitted. One that contradicts a trusted one is malformed.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,113 +11,111 @@ use isochrony_segment::Calibration;
 
 use crate::frame::SenderDescription;
 
-/// Sessions that are remembered.
-const REMEMBERED: usize = 8;
-
-/// What a run heard of the recording that it gets.
-#[derive(Debug, Default)]
-pub(super) struct SessionDescriptions(Mutex<State>);
+const MAX_DESCRIPTIONS: usize = 8;
 
 #[derive(Debug, Default)]
-struct State {
-    said: VecDeque<Statement>,
-    /// The session whose samples come.
-    heard: Option<u32>,
-    /// Samples came of a session that did not describe them, and then those of another one.
-    has_undescribed: bool,
+pub(super) struct SessionDescriptions(Mutex<DescriptionState>);
+
+#[derive(Debug, Default)]
+struct DescriptionState {
+    received: VecDeque<ReceivedDescription>,
+    /// Session of the latest admitted samples.
+    current_session: Option<u32>,
+    /// A session without a description was followed by another session.
+    had_undescribed_session: bool,
     gaps: OuterGaps,
 }
 
-/// What a session says, and how often it was said.
 #[derive(Debug)]
-struct Statement {
+struct ReceivedDescription {
     session: u32,
     description: SenderDescription,
     copies: u32,
-    is_believed: bool,
+    is_trusted: bool,
 }
 
-impl State {
-    /// What a session says, once it was said often enough.
-    fn believed(&self, session: u32) -> Option<&SenderDescription> {
-        let mut said = self.said.iter();
-        let found = said.find(|one| one.session == session && one.is_believed);
+impl DescriptionState {
+    /// A session's trusted description.
+    fn trusted(&self, session: u32) -> Option<&SenderDescription> {
+        let mut said = self.received.iter();
+        let found = said.find(|one| one.session == session && one.is_trusted);
         found.map(|one| &one.description)
     }
 }
 
 impl SessionDescriptions {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, DescriptionState> {
         // Each change leaves the state whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A run begins.
-    pub(super) fn begin(&self) {
-        *self.lock() = State::default();
+    pub(super) fn reset(&self) {
+        *self.lock() = DescriptionState::default();
     }
 
-    /// A session says this of its recording, which is believed once it was said `enough` times; false: something else is
-    /// believed already.
-    pub(super) fn say(&self, session: u32, description: SenderDescription, enough: u32) -> bool {
+    /// Adds a description, trusted after `copies_needed` copies. Returns false if it contradicts a trusted one.
+    pub(super) fn add(
+        &self,
+        session: u32,
+        description: SenderDescription,
+        copies_needed: u32,
+    ) -> bool {
         let mut state = self.lock();
-        if let Some(believed) = state.believed(session) {
+        if let Some(believed) = state.trusted(session) {
             return *believed == description;
         }
-        let mut said = state.said.iter_mut();
+        let mut said = state.received.iter_mut();
         if let Some(one) = said.find(|one| one.session == session && one.description == description)
         {
             one.copies += 1;
-            one.is_believed = one.copies >= enough;
+            one.is_trusted = one.copies >= copies_needed;
             return true;
         }
-        if state.said.len() == REMEMBERED {
-            let heard = state.heard;
-            let kept = |one: &Statement| one.is_believed && Some(one.session) == heard;
-            let oldest = state.said.iter().position(|one| !kept(one));
-            state.said.remove(oldest.unwrap_or(0));
+        if state.received.len() == MAX_DESCRIPTIONS {
+            let heard = state.current_session;
+            let kept = |one: &ReceivedDescription| one.is_trusted && Some(one.session) == heard;
+            let oldest = state.received.iter().position(|one| !kept(one));
+            state.received.remove(oldest.unwrap_or(0));
         }
-        state.said.push_back(Statement {
+        state.received.push_back(ReceivedDescription {
             session,
             description,
             copies: 1,
-            is_believed: enough <= 1,
+            is_trusted: copies_needed <= 1,
         });
         true
     }
 
-    /// From now on samples of a session come.
-    pub(super) fn hear(&self, session: u32) {
+    pub(super) fn set_current_session(&self, session: u32) {
         let mut state = self.lock();
-        let Some(before) = state.heard.replace(session) else {
+        let Some(before) = state.current_session.replace(session) else {
             return;
         };
-        // What a later session says is not true of samples whose sender said nothing.
-        let was_described = state.believed(before).is_some();
-        state.has_undescribed |= before != session && !was_described;
+        // A later description does not hold for samples without one.
+        let was_described = state.trusted(before).is_some();
+        state.had_undescribed_session |= before != session && !was_described;
     }
 
-    /// What the session says whose samples come.
-    fn heard<T>(&self, read: impl FnOnce(&SenderDescription) -> T) -> Option<T> {
+    fn read_current<T>(&self, read: impl FnOnce(&SenderDescription) -> T) -> Option<T> {
         let state = self.lock();
         state
-            .heard
-            .and_then(|heard| state.believed(heard))
+            .current_session
+            .and_then(|session| state.trusted(session))
             .map(read)
     }
 
     /// Whether samples of frames without a time have none.
     pub(super) fn knows_all_times(&self) -> bool {
-        self.heard(|said| said.knows_all_times).unwrap_or(false)
+        self.read_current(|said| said.knows_all_times)
+            .unwrap_or(false)
     }
 
-    /// What is said of the recording. A unit that the listener states counts: samples are values in it where the sender
-    /// says another one.
+    /// The description. If the listener states another unit than the sender, samples are values in that unit.
     pub(super) fn get(&self, unit: &str) -> Option<isochrony_flow::SignalDescription> {
-        if self.lock().has_undescribed {
+        if self.lock().had_undescribed_session {
             return None;
         }
-        self.heard(|said| {
+        self.read_current(|said| {
             let stated = unit.is_empty() || unit == said.calibration.unit();
             isochrony_flow::SignalDescription {
                 calibration: match stated {
@@ -129,17 +127,16 @@ impl SessionDescriptions {
         })
     }
 
-    /// The unit that the sender says.
+    /// The unit that the sender states.
     pub(super) fn unit(&self) -> Option<String> {
-        self.heard(|said| said.calibration.unit().to_owned())
+        self.read_current(|said| said.calibration.unit().to_owned())
     }
 
-    /// Gaps at the ends of what came.
+    /// Gaps before and behind all samples.
     pub(super) fn gaps(&self) -> OuterGaps {
         self.lock().gaps.clone()
     }
 
-    /// Changes them.
     pub(super) fn set_gaps(&self, change: impl FnOnce(&mut OuterGaps)) {
         change(&mut self.lock().gaps);
     }
@@ -160,43 +157,43 @@ mod tests {
     }
 
     #[test]
-    fn the_session_that_is_heard_is_believed_and_what_it_said_first() {
+    fn the_session_that_is_heard_is_trusted_and_what_it_said_first() {
         let described = SessionDescriptions::default();
-        assert!(described.say(1, said("Pa"), 1));
+        assert!(described.add(1, said("Pa"), 1));
         assert_eq!(described.get(""), None);
-        described.hear(1);
-        assert!(!described.say(1, said("V"), 1));
-        assert!(described.say(1, said("Pa"), 1));
+        described.set_current_session(1);
+        assert!(!described.add(1, said("V"), 1));
+        assert!(described.add(1, said("Pa"), 1));
         for session in 2..99 {
-            assert!(described.say(session, said("V"), 1));
+            assert!(described.add(session, said("V"), 1));
         }
         assert_eq!(described.unit().as_deref(), Some("Pa"));
-        assert_eq!(described.lock().said.len(), REMEMBERED);
-        described.hear(97);
+        assert_eq!(described.lock().received.len(), MAX_DESCRIPTIONS);
+        described.set_current_session(97);
         assert_eq!(described.unit().as_deref(), Some("V"));
-        described.hear(1000);
+        described.set_current_session(1000);
         assert_eq!(
             (described.unit(), described.knows_all_times()),
             (None, false)
         );
-        described.begin();
-        described.hear(97);
+        described.reset();
+        described.set_current_session(97);
         assert_eq!(described.unit(), None);
     }
 
     #[test]
     fn one_datagram_is_not_believed() {
         let described = SessionDescriptions::default();
-        described.hear(1);
-        assert!(described.say(1, said("V"), 3));
+        described.set_current_session(1);
+        assert!(described.add(1, said("V"), 3));
         for copy in 0..3 {
             assert_eq!(described.unit(), None, "{copy}");
-            assert!(described.say(1, said("Pa"), 3));
+            assert!(described.add(1, said("Pa"), 3));
         }
         assert_eq!(described.unit().as_deref(), Some("Pa"));
-        assert!(!described.say(1, said("V"), 3));
+        assert!(!described.add(1, said("V"), 3));
         for session in 2..99 {
-            assert!(described.say(session, said("V"), 3));
+            assert!(described.add(session, said("V"), 3));
         }
         assert_eq!(described.unit().as_deref(), Some("Pa"));
     }
@@ -204,17 +201,17 @@ mod tests {
     #[test]
     fn a_later_session_does_not_describe_samples_of_an_earlier_one() {
         let described = SessionDescriptions::default();
-        described.hear(1);
-        described.say(2, said("V"), 1);
-        described.hear(2);
+        described.set_current_session(1);
+        described.add(2, said("V"), 1);
+        described.set_current_session(2);
         assert_eq!(described.get(""), None);
     }
 
     #[test]
     fn a_stated_unit_counts() {
         let described = SessionDescriptions::default();
-        described.say(1, said("Pa"), 1);
-        described.hear(1);
+        described.add(1, said("Pa"), 1);
+        described.set_current_session(1);
         let calibration = |unit| described.get(unit).unwrap().calibration;
         assert_eq!(calibration(""), said("Pa").calibration);
         assert_eq!(calibration("Pa"), said("Pa").calibration);

@@ -1,35 +1,35 @@
-//! How long what arrived took to be done with.
+//! Histogram of latencies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Steps of a doubling.
-const STEPS: usize = 8;
-/// Doublings, from a microsecond on: above an hour.
+const CLASSES_PER_DOUBLING: usize = 8;
+/// From a microsecond to above an hour.
 const DOUBLINGS: usize = 32;
 
-/// Durations by their size: eight classes a doubling, so a quantile is right to a tenth.
+/// Eight classes per factor of two: quantiles are right to a tenth.
 #[derive(Debug)]
-pub(crate) struct Histogram {
-    classes: [AtomicU64; STEPS * DOUBLINGS],
-    most: AtomicU64,
+pub(crate) struct LatencyHistogram {
+    classes: [AtomicU64; CLASSES_PER_DOUBLING * DOUBLINGS],
+    max: AtomicU64,
 }
 
-impl Default for Histogram {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self {
-            classes: [const { AtomicU64::new(0) }; STEPS * DOUBLINGS],
-            most: AtomicU64::new(0),
+            classes: [const { AtomicU64::new(0) }; CLASSES_PER_DOUBLING * DOUBLINGS],
+            max: AtomicU64::new(0),
         }
     }
 }
 
-impl Histogram {
+impl LatencyHistogram {
     pub(crate) fn add(&self, took: Duration) {
         let ns = took.as_nanos().min(u128::from(u64::MAX)) as u64;
-        let class = ((ns.max(1000) as f64 / 1000.0).log2() * STEPS as f64) as usize;
-        self.classes[class.min(STEPS * DOUBLINGS - 1)].fetch_add(1, Ordering::Relaxed);
-        self.most.fetch_max(ns, Ordering::Relaxed);
+        let class = ((ns.max(1000) as f64 / 1000.0).log2() * CLASSES_PER_DOUBLING as f64) as usize;
+        self.classes[class.min(CLASSES_PER_DOUBLING * DOUBLINGS - 1)]
+            .fetch_add(1, Ordering::Relaxed);
+        self.max.fetch_max(ns, Ordering::Relaxed);
     }
 
     pub(crate) fn read(&self) -> Latency {
@@ -38,16 +38,16 @@ impl Histogram {
             .each_ref()
             .map(|class| class.load(Ordering::Relaxed));
         let count: u64 = counts.iter().sum();
-        let most = Duration::from_nanos(self.most.load(Ordering::Relaxed));
+        let max = Duration::from_nanos(self.max.load(Ordering::Relaxed));
         let quantile = |q: f64| {
             let mut left = (q * count as f64).ceil() as u64;
             let class = counts.iter().position(|&here| {
                 left = left.saturating_sub(here);
                 left == 0
             });
-            // The class's upper bound.
             let above = class.unwrap_or(0) + 1;
-            Duration::from_secs_f64(1e-6 * (above as f64 / STEPS as f64).exp2()).min(most)
+            Duration::from_secs_f64(1e-6 * (above as f64 / CLASSES_PER_DOUBLING as f64).exp2())
+                .min(max)
         };
         Latency {
             count,
@@ -61,23 +61,23 @@ impl Histogram {
             } else {
                 Duration::ZERO
             },
-            most,
+            max,
         }
     }
 }
 
-/// From the arrival of the oldest frame of an item until the plan had done with the item.
+/// Time from an item's arrival until the plan was done with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latency {
-    /// Items.
+    /// Number of items.
     pub count: u64,
-    /// Half of them took no longer, to a tenth.
+    /// Median, right to a tenth.
     pub median: Duration,
-    /// Nor did 99 of 100.
+    /// 99th percentile, right to a tenth.
     pub p99: Duration,
-    /// Nor did any.
-    pub most: Duration,
+    /// Maximum.
+    pub max: Duration,
 }
 
 #[cfg(test)]
@@ -86,14 +86,14 @@ mod tests {
 
     #[test]
     fn quantiles_are_right_to_a_tenth() {
-        let histogram = Histogram::default();
+        let histogram = LatencyHistogram::default();
         assert_eq!(histogram.read().median, Duration::ZERO);
         for us in 1..=1000 {
             histogram.add(Duration::from_micros(us));
         }
         let latency = histogram.read();
         assert_eq!(
-            (latency.count, latency.most),
+            (latency.count, latency.max),
             (1000, Duration::from_millis(1))
         );
         let within = |got: Duration, want: f64| (0.95..1.1).contains(&(got.as_secs_f64() / want));

@@ -1,51 +1,54 @@
 //! A feed as a recording that plans scan.
 
-mod axis;
+mod decoder;
 mod descriptions;
+mod index_axis;
 mod latency;
 mod options;
-mod session;
+mod shared;
 mod source;
 
 use std::net::{TcpListener, UdpSocket};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use isochrony_flow::{
     Clock, OpError, OpErrorKind, OuterGaps, PortType, Recording, SignalDescription, Source,
 };
-use isochrony_segment::{Calibration, Stream, StreamId};
+use isochrony_segment::{Calibration, Stream};
 use serde_json::{Map, Value, json};
 
 pub use latency::Latency;
-pub use options::Options;
+pub use options::ListenOptions;
 
 use crate::LiveError;
-use crate::arrivals::{Arrivals, Basis, LiveClock};
-use crate::counts::{Counters, Counts};
-use crate::receive::{Address, Driver, Feed, Framing, Queue, Reading, Receiver};
-use axis::Axis;
+use crate::address::{Address, FeedFraming};
+use crate::feed_counts::FeedCounts;
+use crate::receive::{Driver, FeedInput, PacketQueue, ReceiveContext, ReceiverThread};
 use descriptions::SessionDescriptions;
-use latency::Histogram;
-use source::Live;
+use index_axis::IndexAxis;
+pub use index_axis::SamplingClock;
+use latency::LatencyHistogram;
+use shared::{ListenerInner, ScanGuard};
+use source::FeedSource;
 
-/// Most bytes of a segment: memory for it is taken whole when its first sample arrives.
+/// Most bytes of a segment, allocated with its first sample.
 const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 
-/// A feed that is listened to: it is bound from the beginning, so that its port is known, and read while a plan runs.
+/// A feed. It is bound at once, so that its port is known, and read while a plan runs.
 ///
-/// One run at a time scans it, since each sample arrives once. Index 0 is the first sample that is taken, in each run.
+/// One run at a time scans it, since each sample arrives once. In each run index 0 is the first sample that is taken.
 ///
 /// ```
 /// use isochrony_flow::{Live, Plan};
-/// use isochrony_live::{Listener, Options, send::Sender};
+/// use isochrony_live::{ListenOptions, Listener, send::Sender};
 /// use isochrony_segment::DType;
 /// use isochrony_time::Rate;
 ///
 /// let rate = Rate::from_hz(1000)?;
-/// let options = Options::new(DType::I16, rate);
+/// let options = ListenOptions::new(DType::I16, rate);
 /// let listener = Listener::bind(&"udp://127.0.0.1:0".parse()?, &options)?;
 /// let to = listener.address();
 /// let sender = std::thread::spawn(move || {
@@ -63,52 +66,25 @@ const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Listener(Arc<Inner>);
-
-#[derive(Debug)]
-pub(crate) struct Inner {
-    address: Address,
-    feed: Feed,
-    options: Options,
-    stream: StreamId,
-    axis: Arc<Axis>,
-    counters: Arc<Counters>,
-    latency: Histogram,
-    busy: AtomicBool,
-    /// The session that ended last; above 32 bits: none.
-    ended: AtomicU64,
-    times: Arc<Times>,
-    descriptions: SessionDescriptions,
-}
-
-impl Inner {
-    /// Equal copies of a description that are believed. One datagram can come from anybody.
-    fn copies_to_believe(&self) -> u32 {
-        let feed = match &self.feed {
-            Feed::Unbound(bound) => bound.get().map(|feed| &**feed),
-            feed => Some(feed),
-        };
-        match feed {
-            Some(Feed::Udp(_)) => 3,
-            _ => 1,
-        }
-    }
-}
+pub struct Listener(Arc<ListenerInner>);
 
 impl Listener {
-    /// Listens at an address. Port 0 is one that is free.
+    /// Listens at an address. Port 0 is any free port.
     ///
     /// # Errors
-    /// [`LiveError::Exposed`] if other machines reach it and [`Options::anyone`] does not say so, [`LiveError::Option`],
+    /// [`LiveError::Exposed`] if other machines can reach it without [`ListenOptions::anyone`], [`LiveError::Option`],
     /// [`LiveError::Socket`].
-    pub fn bind(address: &Address, options: &Options) -> Result<Self, LiveError> {
+    pub fn bind(address: &Address, options: &ListenOptions) -> Result<Self, LiveError> {
         options.check(address)?;
         let (feed, bound) = Self::sockets(address, options)?;
-        Self::of(feed, bound, options)
+        Self::with_input(feed, bound, options)
     }
 
-    /// Binds what an address needs; and the address, with the port that was found if none was asked for.
-    fn sockets(address: &Address, options: &Options) -> Result<(Feed, Address), LiveError> {
+    /// Binds an address. Returns it with the actual port.
+    fn sockets(
+        address: &Address,
+        options: &ListenOptions,
+    ) -> Result<(FeedInput, Address), LiveError> {
         let unheard = |why: &str| LiveError::Address {
             address: address.to_string(),
             why: why.into(),
@@ -117,104 +93,121 @@ impl Listener {
             doing: "listening at",
             address: address.to_string(),
             why,
-            mend: "choose another port, or one of this machine's addresses",
+            remedy: "choose another port, or one of this machine's addresses",
         };
         Ok(match *address {
             Address::Udp(at) => {
                 let socket = UdpSocket::bind(at).map_err(failed)?;
-                // As much of what waits as the kernel is willing to hold.
+                // As large as the kernel allows.
                 let _ = socket2::SockRef::from(&socket)
                     .set_recv_buffer_size(options.buffer.min(8 << 20));
                 let at = socket.local_addr().map_err(failed)?;
-                (Feed::Udp(socket), Address::Udp(at))
+                (FeedInput::Udp(socket), Address::Udp(at))
             }
             Address::Tcp(at) => {
                 let listener = TcpListener::bind(at).map_err(failed)?;
                 let at = listener.local_addr().map_err(failed)?;
-                (Feed::Tcp(listener), Address::Tcp(at))
+                (FeedInput::Tcp(listener), Address::Tcp(at))
             }
-            Address::Stdin => (Feed::Stdin, Address::Stdin),
-            Address::Driven => return Err(unheard("nothing drives it (Listener::driven)")),
+            Address::Stdin => (FeedInput::Stdin, Address::Stdin),
+            Address::Driven => return Err(unheard("it needs a driver (Listener::driven)")),
         })
     }
 
-    /// Listens to what a driver pushes while a run reads it.
+    /// Takes what a driver pushes while a run reads it.
     ///
     /// # Errors
     /// [`LiveError::Option`].
-    pub fn driven(driver: impl Driver + 'static, options: &Options) -> Result<Self, LiveError> {
-        let options = Options {
-            framing: Framing::Isochrony,
+    pub fn driven(
+        driver: impl Driver + 'static,
+        options: &ListenOptions,
+    ) -> Result<Self, LiveError> {
+        let options = ListenOptions {
+            framing: FeedFraming::Isochrony,
             ..options.clone()
         };
         options.check(&Address::Driven)?;
-        let feed = Feed::Driven(Arc::new(driver));
-        Self::of(feed, Address::Driven, &options)
+        let feed = FeedInput::Driven(Arc::new(driver));
+        Self::with_input(feed, Address::Driven, &options)
     }
 
-    fn of(feed: Feed, bound: Address, options: &Options) -> Result<Self, LiveError> {
+    fn with_input(
+        feed: FeedInput,
+        bound: Address,
+        options: &ListenOptions,
+    ) -> Result<Self, LiveError> {
         let axis = match &options.clock {
-            Some(other) => other.0.axis.clone(),
-            None => Arc::new(Axis::new().map_err(|why| LiveError::Timebase { why })?),
+            Some(other) => other.axis.clone(),
+            None => Arc::new(IndexAxis::new().map_err(|why| LiveError::Timebase { why })?),
         };
         let stream = Stream::new(options.name_at(bound), axis.timebase, options.rate)
             .with_calibration(Calibration::identity(options.unit.as_str()));
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(ListenerInner {
             address: bound,
             feed,
             options: options.clone(),
             stream: stream.intern(),
             axis,
             counters: Arc::default(),
-            latency: Histogram::default(),
-            busy: AtomicBool::new(false),
-            ended: AtomicU64::new(u64::MAX),
-            times: Arc::default(),
+            latency: LatencyHistogram::default(),
+            is_scanned: AtomicBool::new(false),
+            ended_session: AtomicU64::new(u64::MAX),
+            clock: Arc::default(),
             descriptions: SessionDescriptions::default(),
         })))
     }
 
-    /// The feed that a saved plan names ([`Recording::saved`]). It is bound when a run first reads it: a plan may have
-    /// been written by anybody, and reading it opens no sockets.
+    /// The feed of a saved plan ([`Recording::saved`]). Bound when a run first reads it: loading a plan of unknown
+    /// origin opens no sockets.
     ///
     /// # Errors
-    /// [`LiveError::Exposed`], [`LiveError::Address`]; [`LiveError::Option`] of what is missing or no such value. A run
-    /// meets [`LiveError::Socket`].
+    /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]. A run may fail with
+    /// [`LiveError::Socket`].
     pub fn resolve(saved: &Map<String, Value>) -> Result<Self, LiveError> {
-        let (address, options) = crate::to_wire::options(saved)?;
+        let (address, options) = ListenOptions::from_saved(saved)?;
         options.check(&address)?;
         if address == Address::Driven {
-            // Says what is wrong with it.
             return Self::bind(&address, &options);
         }
-        Self::of(Feed::Unbound(OnceLock::new()), address, &options)
+        Self::with_input(FeedInput::Unbound(OnceLock::new()), address, &options)
     }
 
-    /// Where it listens; the port that was found if none was asked for.
+    /// Where it listens, with the actual port.
     #[must_use]
     pub fn address(&self) -> Address {
         self.0.address
     }
 
-    /// What became of what came.
+    /// Its sampling clock, for [`ListenOptions::clock`] of another feed of the same converter.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn sampling_clock(&self) -> SamplingClock {
+        SamplingClock {
+            axis: self.0.axis.clone(),
+            rate: self.0.options.rate,
+            feed: self.0.options.name_at(self.0.address),
+            is_driven: matches!(self.0.feed, FeedInput::Driven(_)),
+        }
+    }
+
+    /// Counts since it was made.
+    #[must_use]
+    pub fn counts(&self) -> FeedCounts {
         self.0.counters.read()
     }
 
-    /// What the sender says of its recording, as far as it was heard; a unit of [`Options::unit`] counts before another one.
+    /// The sender's description, if it is trusted by now. A unit of [`ListenOptions::unit`] takes precedence.
     #[must_use]
     pub fn description(&self) -> Option<SignalDescription> {
         self.0.descriptions.get(&self.0.options.unit)
     }
 
-    /// The unit that the sender says its values have, whatever [`Options::unit`] says.
+    /// The unit that the sender states, whatever [`ListenOptions::unit`] says.
     #[must_use]
     pub fn sender_unit(&self) -> Option<String> {
         self.0.descriptions.unit()
     }
 
-    /// From the arrival of a frame until the plan was done with it.
+    /// Time from arrival until the plan was done.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.0.latency.read()
@@ -245,51 +238,51 @@ impl Recording for Listener {
                 legal: format!("samples from 1 to {most} ({MAX_SEGMENT_BYTES} bytes)"),
             }));
         }
-        if self.0.busy.swap(true, Ordering::AcqRel) {
+        if self.0.is_scanned.swap(true, Ordering::AcqRel) {
             return Err(failed(LiveError::Busy { address: address() }));
         }
-        let free = Busy(self.0.clone());
-        if let Feed::Unbound(bound) = &self.0.feed
+        let guard = ScanGuard(self.0.clone());
+        if let FeedInput::Unbound(bound) = &self.0.feed
             && bound.get().is_none()
         {
             let feed = Self::sockets(&self.0.address, &self.0.options);
-            // One run is here at a time.
+            // Only one run is here at a time.
             let _ = bound.set(Box::new(feed.map_err(failed)?.0));
         }
-        self.0.axis.begin();
-        self.0.descriptions.begin();
+        self.0.axis.begin_scan();
+        self.0.descriptions.reset();
         let options = &self.0.options;
-        let queue = Arc::new(Queue::new(options.buffer));
-        let reading = Reading {
+        let queue = Arc::new(PacketQueue::new(options.buffer));
+        let context = ReceiveContext {
             queue: queue.clone(),
             counters: self.0.counters.clone(),
             framing: options.framing,
             dtype: options.dtype,
             rate_hz: options.rate.to_f64(),
             max_frame: options.max_frame,
-            begun: Instant::now(),
+            started: Instant::now(),
         };
-        let begun = reading.begun;
-        let receiver = Receiver::spawn(&self.0.feed, reading).map_err(|why| {
+        let started = context.started;
+        let receiver = ReceiverThread::spawn(&self.0.feed, context).map_err(|why| {
             let why = match why.downcast() {
                 Ok(why) => LiveError::Socket {
                     doing: "reading from",
                     address: address(),
                     why: *why,
-                    mend: "close other programs' sockets and threads",
+                    remedy: "close other programs' sockets and threads",
                 }
                 .into(),
                 Err(other) => other,
             };
             OpError::from(OpErrorKind::Failed(why))
         })?;
-        let source = Live::new(free, queue, receiver, segment, begun);
-        self.0.times.set(source.clock());
+        let source = FeedSource::new(guard, queue, receiver, segment, started);
+        self.0.clock.set(source.clock());
         Ok(Box::new(source))
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {
-        let times = self.0.times.clone();
+        let times = self.0.clock.clone();
         Some(times)
     }
 
@@ -307,11 +300,11 @@ impl Recording for Listener {
 
     fn saved(&self) -> Option<Map<String, Value>> {
         let options = &self.0.options;
-        if let Feed::Driven(driver) = &self.0.feed {
+        if let FeedInput::Driven(driver) = &self.0.feed {
             return driver.saved();
         }
         if self.0.axis.is_shared() {
-            // Another feed of this process is meant.
+            // It names another feed of this process.
             return None;
         }
         let saved = json!({
@@ -334,57 +327,4 @@ impl Recording for Listener {
 
 fn failed(error: LiveError) -> OpError {
     OpErrorKind::Failed(error.into()).into()
-}
-
-/// The times of the run that goes on, or of the last one. It is there before any run, so that operators that write
-/// times find it.
-#[derive(Debug, Default)]
-struct Times(Mutex<Option<Arc<LiveClock>>>);
-
-impl Times {
-    fn set(&self, clock: Arc<LiveClock>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
-    }
-
-    fn clock(&self) -> Option<Arc<LiveClock>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-}
-
-impl Clock for Times {
-    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), isochrony_flow::Cause> {
-        match self.clock() {
-            Some(clock) => clock.times(indices, out),
-            None => {
-                out.fill(i64::MIN);
-                Ok(())
-            }
-        }
-    }
-
-    fn stamp(&self, index: i64) -> Option<isochrony_time::Stamp> {
-        self.clock()?.stamp(index)
-    }
-}
-
-/// A listener that a run reads; free again when it is dropped, but for standard input, which serves one run.
-#[derive(Debug)]
-pub(crate) struct Busy(Arc<Inner>);
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.axis.end();
-        // What reads standard input cannot be stopped, so a second run would share it with the first one's thread.
-        if !matches!(self.0.feed, Feed::Stdin) {
-            self.0.busy.store(false, Ordering::Release);
-        }
-    }
-}
-
-/// An estimator for a run whose frames are stamped by one or the other.
-fn arrivals(options: &Options, basis: Basis) -> Arrivals {
-    Arrivals::new(basis, options.rate, options.step.as_secs_f64() * 1e9)
 }

@@ -1,50 +1,50 @@
-//! What is listened to, and how.
+//! How a feed is listened to.
 
 use std::time::Duration;
 
 use isochrony_segment::{ByteOrder, DType, free_memory, has_free_memory};
 use isochrony_time::Rate;
+use serde_json::{Map, Value};
 
-use super::Listener;
+use super::index_axis::SamplingClock;
 use crate::LiveError;
-use crate::frame::MAX_FRAME;
-use crate::receive::{Address, Feed, Framing};
+use crate::address::{Address, FeedFraming};
+use crate::frame::MAX_FRAME_BYTES;
 
-/// What is listened to, and how.
+/// How a feed is listened to.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Options {
-    /// Type of the samples.
+pub struct ListenOptions {
+    /// Dtype of the samples.
     pub dtype: DType,
-    /// Order of their bytes, where samples come without frames of ours.
+    /// Byte order of samples outside wire frames.
     pub order: ByteOrder,
-    /// Samples a second, nominally.
+    /// Nominal sample rate.
     pub rate: Rate,
     /// Name of the stream; the address if empty.
     pub name: String,
     /// Unit of the values; empty if unknown.
     pub unit: String,
-    /// What comes.
-    pub framing: Framing,
-    /// How long a frame that came early waits for those before it.
+    /// Format of what arrives.
+    pub framing: FeedFraming,
+    /// Jitter window: how long early frames wait for late ones.
     pub reorder: Duration,
-    /// Most bytes that wait for the plan.
+    /// Most bytes of packets that are queued.
     pub buffer: usize,
-    /// Largest frame in bytes; what is larger is none.
+    /// Most bytes of a frame.
     pub max_frame: usize,
-    /// A sender's stamp further off than this means that its clock was set.
+    /// A sender's stamp further off than this is a clock step.
     pub step: Duration,
-    /// The feed ends when nothing came for so long; None: never.
+    /// Silence that ends the feed. None: never.
     pub silence: Option<Duration>,
     /// Whether other machines may reach it.
     pub anyone: bool,
-    /// Another feed that is sampled by the same clock: an index of one is then the same time as that of the other, and
-    /// both are the sender's own. None: the two meet by civil time.
-    pub clock: Option<Listener>,
+    /// The sampling clock of another feed of the same converter: equal indices are then equal times, in the senders'
+    /// count. None: feeds are aligned by civil time.
+    pub clock: Option<SamplingClock>,
 }
 
-impl Options {
-    /// The stream's name.
+impl ListenOptions {
     pub(super) fn name_at(&self, bound: Address) -> String {
         match self.name.as_str() {
             "" => bound.to_string(),
@@ -52,7 +52,7 @@ impl Options {
         }
     }
 
-    /// Frames of ours, put in order within 50 ms; 32 MiB wait for a plan that falls behind; only this machine.
+    /// Wire frames, a jitter window of 50 ms, 32 MiB of queued packets, reachable from this machine only.
     #[must_use]
     pub fn new(dtype: DType, rate: Rate) -> Self {
         Self {
@@ -61,15 +61,57 @@ impl Options {
             rate,
             name: String::new(),
             unit: String::new(),
-            framing: Framing::Isochrony,
+            framing: FeedFraming::Isochrony,
             reorder: Duration::from_millis(50),
             buffer: 32 << 20,
-            max_frame: MAX_FRAME,
+            max_frame: MAX_FRAME_BYTES,
             step: Duration::from_millis(10),
             silence: None,
             anyone: false,
             clock: None,
         }
+    }
+
+    /// Address and options of a saved plan.
+    pub(super) fn from_saved(saved: &Map<String, Value>) -> Result<(Address, Self), LiveError> {
+        let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
+        let refused = |option, legal: &str| LiveError::Option {
+            option,
+            got: saved.get(option).map_or("nothing".into(), Value::to_string),
+            legal: legal.into(),
+        };
+        let seconds = |option| {
+            let seconds = saved.get(option).and_then(Value::as_f64);
+            let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            seconds.ok_or_else(|| refused(option, "seconds from 0"))
+        };
+        let bytes = |option| {
+            let bytes = saved.get(option).and_then(Value::as_u64);
+            let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+            bytes.ok_or_else(|| refused(option, "a number of bytes"))
+        };
+        let address = text("listen").parse()?;
+        let dtype = DType::parse(text("dtype"));
+        let (dtype, order) = dtype.map_err(|_| refused("dtype", "a dtype such as <i2"))?;
+        let rate = Rate::from_decimal_str(text("rate"));
+        let mut options = Self::new(dtype, rate.map_err(|_| refused("rate", "a rate in Hz"))?);
+        options.order = order;
+        options.name = text("name").into();
+        options.unit = text("unit").into();
+        options.framing = text("framing").parse()?;
+        options.reorder = seconds("reorder")?;
+        options.buffer = bytes("buffer")?;
+        options.max_frame = bytes("max_frame")?;
+        options.step = seconds("step")?;
+        options.silence = match saved.get("silence") {
+            None | Some(Value::Null) => None,
+            Some(_) => Some(seconds("silence")?),
+        };
+        options.anyone = saved
+            .get("anyone")
+            .and_then(Value::as_bool)
+            .unwrap_or(false);
+        Ok((address, options))
     }
 
     pub(super) fn check(&self, address: &Address) -> Result<(), LiveError> {
@@ -98,24 +140,22 @@ impl Options {
             let legal = "seconds from 0 to 3600";
             return refused("reorder", self.reorder.as_secs_f64().to_string(), legal);
         }
-        if matches!(self.framing, Framing::Counter { .. }) && !matches!(address, Address::Udp(_)) {
+        if matches!(self.framing, FeedFraming::Counter { .. })
+            && !matches!(address, Address::Udp(_))
+        {
             let legal = "isochrony or raw: counters number datagrams, which only udp:// has";
             return refused("framing", self.framing.name().into(), legal);
         }
         if let Some(other) = &self.clock {
-            let got = || other.0.options.name_at(other.0.address);
-            if other.0.options.rate != self.rate {
+            let got = || other.feed.clone();
+            if other.rate != self.rate {
                 let legal = format!("a feed of {} Hz, which this one has", self.rate);
                 return refused("clock", got(), &legal);
             }
-            if matches!(other.0.feed, Feed::Driven(_)) || *address == Address::Driven {
-                return refused(
-                    "clock",
-                    got(),
-                    "none: only feeds of senders have a common clock",
-                );
+            if other.is_driven || *address == Address::Driven {
+                return refused("clock", got(), "none: a feed with a driver shares no clock");
             }
-            if !other.0.axis.share() {
+            if !other.axis.share() {
                 return refused("clock", got(), "a feed that no plan reads yet");
             }
         }

@@ -1,11 +1,17 @@
-//! Connections: one is listened to at a time, and those that wait lose nothing.
+//! TCP: many connections are kept, one is read at a time, and waiting ones lose nothing.
 //!
-//! A sender that lost its connection connects again at once, when much of what it sent before is still to be read. So
-//! whoever connects is kept, and read only as far as its first whole frame: TCP holds the rest back at the sender. It is
-//! listened to when the connection before it has closed and everything that came over it was read, or when that one
-//! completed no frame for [`SILENT`] while another has one. A peer that sends a byte now and then, or nothing, therefore
-//! delays others by five seconds once, and none at all if it never completed a frame. Whoever has a frame is refused only
-//! when [`MOST`] wait already: whether the one before it still sends, or is only read slowly, cannot be told from here.
+//! A sender that lost its connection reconnects at once, while what it sent before is still unread. So a new connection
+//! is read only up to its first whole frame; TCP holds the rest back. It becomes current when the one before it is
+//! closed and read to the end, or has completed no frame for [`STALL_TIMEOUT`]. A peer that trickles bytes delays
+//! others by five seconds once, and not at all if it never completed a frame. Connections are refused only when
+//! [`MAX_CONNECTIONS`] have a frame: a slow sender cannot be told from a slow plan.
+//!
+//! ```text
+//!  accepted ─first frame─▶ waiting ─current one closed or stalled─▶ current ─closed─▶ removed
+//!     ▲ │                                                              │
+//!     │ └─ too many: the oldest without a frame is removed             │
+//!     └───────────────────────── stalled ──────────────────────────────┘
+//! ```
 
 use std::io::{self, Read};
 use std::net::{TcpListener, TcpStream};
@@ -14,137 +20,131 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::stream::{PIECE, Parts, StreamStart, StreamState};
-use super::{Framing, LOOK, Reading};
-use crate::counts::add;
+use super::context::{POLL_INTERVAL, ReceiveContext};
+use super::stream::{READ_BYTES, StreamBuffer, StreamFront, StreamState};
+use crate::address::FeedFraming;
+use crate::feed_counts::add;
 
-/// How long a connection may complete no frame before another takes its place.
-const SILENT: Duration = Duration::from_secs(5);
-/// Connections at once.
-const MOST: usize = 64;
+/// How long the current one may complete no frame while another has one.
+const STALL_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_CONNECTIONS: usize = 64;
 
-/// A peer that connected.
 struct Connection {
     stream: TcpStream,
-    parts: Parts,
-    /// When it last completed a frame that was handed over; else when it connected.
-    heard: Instant,
-    /// It has a whole frame and waits.
-    ready: bool,
-    /// Samples were handed over.
-    spoke: bool,
-    /// Nothing follows what was read.
+    buffer: StreamBuffer,
+    /// When it last completed a queued frame, or connected.
+    last_frame: Instant,
+    /// It has a whole frame and waits to be current.
+    has_frame: bool,
+    has_delivered: bool,
     closed: bool,
 }
 
 impl Connection {
     fn new(stream: TcpStream) -> Self {
-        // It is polled; where it cannot be made not to wait, reading waits no longer than this.
+        // In case it cannot be made non-blocking.
         let _ = stream.set_nonblocking(true);
-        let _ = stream.set_read_timeout(Some(LOOK));
+        let _ = stream.set_read_timeout(Some(POLL_INTERVAL));
         Self {
             stream,
-            parts: Parts::new(),
-            heard: Instant::now(),
-            ready: false,
-            spoke: false,
+            buffer: StreamBuffer::new(),
+            last_frame: Instant::now(),
+            has_frame: false,
+            has_delivered: false,
             closed: false,
         }
     }
 
-    /// Reads what is there, once.
-    fn read(&mut self, piece: &mut [u8]) {
-        match self.stream.read(piece) {
+    fn read(&mut self, read_buffer: &mut [u8]) {
+        match self.stream.read(read_buffer) {
             Ok(0) => self.closed = true,
-            Ok(len) => self.parts.push(&piece[..len]),
-            Err(error) if is_passing(&error) => {}
+            Ok(len) => self.buffer.push(&read_buffer[..len]),
+            Err(error) if is_transient(&error) => {}
             Err(_) => self.closed = true,
         }
     }
 }
 
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Serves connections until a sender ends the feed or nobody listens any more.
-pub(super) fn serve(listener: &TcpListener, to: &Reading) {
+/// Serves connections until a sender ends the feed or the run ends.
+pub(super) fn serve(listener: &TcpListener, context: &ReceiveContext) {
     let _ = listener.set_nonblocking(true);
-    let mut server = Server {
+    let mut server = ConnectionServer {
         listener,
-        to,
-        all: Vec::new(),
+        context,
+        connections: Vec::new(),
         current: None,
-        piece: vec![0; PIECE],
+        read_buffer: vec![0; READ_BYTES],
     };
-    while !to.queue.is_stopped() && server.turn() == StreamState::Reading {}
-    for connection in server.all {
-        if connection.ready && !to.queue.is_stopped() {
-            add(&to.counters.foreign, 1);
+    while !context.queue.is_stopped() && server.poll_once() == StreamState::Reading {}
+    for connection in server.connections {
+        if connection.has_frame && !context.queue.is_stopped() {
+            add(&context.counters.foreign, 1);
         } else {
-            connection.parts.finish(to);
+            connection.buffer.finish(context);
         }
     }
-    to.queue.end();
+    context.queue.end();
 }
 
-struct Server<'a> {
+struct ConnectionServer<'a> {
     listener: &'a TcpListener,
-    to: &'a Reading,
-    /// In the order in which they connected.
-    all: Vec<Connection>,
-    /// The one that is listened to.
+    context: &'a ReceiveContext,
+    /// In the order of connecting.
+    connections: Vec<Connection>,
     current: Option<usize>,
-    piece: Vec<u8>,
+    read_buffer: Vec<u8>,
 }
 
-impl Server<'_> {
-    /// Waits for something to happen, and does what is to be done about it.
-    fn turn(&mut self) -> StreamState {
+impl ConnectionServer<'_> {
+    fn poll_once(&mut self) -> StreamState {
         let readable = self.wait();
         for at in readable {
-            let connection = &mut self.all[at];
-            connection.read(&mut self.piece);
+            let connection = &mut self.connections[at];
+            connection.read(&mut self.read_buffer);
             if self.current == Some(at) {
-                let on = self.hand_over(at);
-                if on == StreamState::Ended {
-                    return on;
+                let state = self.queue_frames(at);
+                if state == StreamState::Ended {
+                    return state;
                 }
             } else {
-                self.look_at_front(at);
+                self.check_first_frame(at);
             }
         }
         self.accept();
-        let ended = self.let_go();
-        if self.choose() == StreamState::Ended || ended && self.current.is_none() {
+        let ended = self.remove_closed();
+        if self.select_current() == StreamState::Ended || ended && self.current.is_none() {
             return StreamState::Ended;
         }
         StreamState::Reading
     }
 
-    /// The connections that can be read; waits a moment for the first, or for somebody who connects.
+    /// Waits up to [`POLL_INTERVAL`] for input or a new connection. Returns connections with input.
     fn wait(&self) -> Vec<usize> {
-        let reads =
-            |at: usize, one: &Connection| !one.closed && (self.current == Some(at) || !one.ready);
-        let all = self.all.iter().enumerate();
+        let reads = |at: usize, one: &Connection| {
+            !one.closed && (self.current == Some(at) || !one.has_frame)
+        };
+        let all = self.connections.iter().enumerate();
         let asked: Vec<usize> = all
             .filter(|(at, one)| reads(*at, one))
             .map(|(at, _)| at)
             .collect();
         let mut files: Vec<BorrowedFd<'_>> = vec![self.listener.as_fd()];
-        files.extend(asked.iter().map(|&at| self.all[at].stream.as_fd()));
+        files.extend(asked.iter().map(|&at| self.connections[at].stream.as_fd()));
         let mut files: Vec<PollFd<'_>> = files
             .into_iter()
             .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
             .collect();
         let moment = Timespec {
             tv_sec: 0,
-            tv_nsec: i64::from(LOOK.subsec_nanos()),
+            tv_nsec: i64::from(POLL_INTERVAL.subsec_nanos()),
         };
         if poll(&mut files, Some(&moment)).is_err() {
-            // A signal, or a passing shortage.
-            std::thread::sleep(LOOK / 5);
+            std::thread::sleep(POLL_INTERVAL / 5);
             return Vec::new();
         }
         let ready = files.iter().skip(1).map(|file| !file.revents().is_empty());
@@ -156,74 +156,72 @@ impl Server<'_> {
             .collect()
     }
 
-    /// Hands on what came over the current connection.
-    fn hand_over(&mut self, at: usize) -> StreamState {
-        let connection = &mut self.all[at];
-        let (on, frames) = connection.parts.hand_over(self.to);
+    /// Queues the current connection's whole frames.
+    fn queue_frames(&mut self, at: usize) -> StreamState {
+        let connection = &mut self.connections[at];
+        let (state, frames) = connection.buffer.queue_complete(self.context);
         if frames > 0 {
-            // Behind it: it may have waited for room.
-            connection.heard = Instant::now();
-            connection.spoke = true;
+            // Taken afterwards: the push may have waited for room.
+            connection.last_frame = Instant::now();
+            connection.has_delivered = true;
         }
-        if on == StreamState::Stop {
+        if state == StreamState::Stopped {
             connection.closed = true;
             return StreamState::Reading;
         }
-        on
+        state
     }
 
-    /// Whether a connection that waits has a frame now.
-    fn look_at_front(&mut self, at: usize) {
-        let connection = &mut self.all[at];
-        match connection.parts.checked_front(self.to) {
-            StreamStart::Part => {}
-            StreamStart::Whole(..) => connection.ready = true,
-            StreamStart::Malformed => {
-                add(&self.to.counters.frames, 1);
-                add(&self.to.counters.malformed_frames, 1);
-                connection.parts = Parts::new();
+    fn check_first_frame(&mut self, at: usize) {
+        let connection = &mut self.connections[at];
+        match connection.buffer.verified_front(self.context) {
+            StreamFront::Incomplete => {}
+            StreamFront::Complete(..) => connection.has_frame = true,
+            StreamFront::Malformed => {
+                add(&self.context.counters.frames, 1);
+                add(&self.context.counters.malformed_frames, 1);
+                connection.buffer = StreamBuffer::new();
                 connection.closed = true;
             }
         }
     }
 
-    /// Takes everybody who connects.
     fn accept(&mut self) {
         loop {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    if !(is_passing(&error) || error.kind() == io::ErrorKind::ConnectionAborted) {
-                        // As where the process has no descriptor left: the listener stays readable, so that nothing else
-                        // would wait.
-                        std::thread::sleep(LOOK / 5);
+                    if !(is_transient(&error) || error.kind() == io::ErrorKind::ConnectionAborted) {
+                        // Out of descriptors, for example: poll would not wait.
+                        std::thread::sleep(POLL_INTERVAL / 5);
                     }
                     return;
                 }
             };
-            if self.all.len() == MOST {
-                // Whoever waits longest without a frame makes room.
-                let idle = (0..MOST).find(|&at| self.current != Some(at) && !self.all[at].ready);
-                add(&self.to.counters.foreign, 1);
+            if self.connections.len() == MAX_CONNECTIONS {
+                // The oldest without a frame makes room.
+                let idle = (0..MAX_CONNECTIONS)
+                    .find(|&at| self.current != Some(at) && !self.connections[at].has_frame);
+                add(&self.context.counters.foreign, 1);
                 match idle {
                     Some(at) => self.remove(at),
                     None => continue,
                 }
             }
-            self.all.push(Connection::new(stream));
+            self.connections.push(Connection::new(stream));
         }
     }
 
-    /// Lets connections go that have ended; says whether the end of one is the feed's.
-    fn let_go(&mut self) -> bool {
+    /// Removes closed connections. Returns whether that ends the feed.
+    fn remove_closed(&mut self) -> bool {
         let mut ended = false;
         let mut at = 0;
-        while at < self.all.len() {
-            let one = &self.all[at];
+        while at < self.connections.len() {
+            let one = &self.connections[at];
             let listened = self.current == Some(at);
-            if one.closed && (listened || !one.ready) {
-                // Samples alone do not say whether more will come; whoever hangs up has ended.
-                ended |= listened && one_ends(one, self.to);
+            if one.closed && (listened || !one.has_frame) {
+                // Bare samples have no end mark but closing.
+                ended |= listened && closing_ends_feed(one, self.context);
                 self.remove(at);
             } else {
                 at += 1;
@@ -233,8 +231,8 @@ impl Server<'_> {
     }
 
     fn remove(&mut self, at: usize) {
-        let connection = self.all.remove(at);
-        connection.parts.finish(self.to);
+        let connection = self.connections.remove(at);
+        connection.buffer.finish(self.context);
         self.current = match self.current {
             Some(current) if current == at => None,
             Some(current) if current > at => Some(current - 1),
@@ -242,34 +240,33 @@ impl Server<'_> {
         };
     }
 
-    /// Listens to another connection where the current one has ended or is silent.
-    fn choose(&mut self) -> StreamState {
+    /// Chooses another connection if the current one has closed or stalled.
+    fn select_current(&mut self) -> StreamState {
         if self
             .current
-            .is_some_and(|at| self.all[at].heard.elapsed() <= SILENT)
+            .is_some_and(|at| self.connections[at].last_frame.elapsed() <= STALL_TIMEOUT)
         {
             return StreamState::Reading;
         }
-        let next = (0..self.all.len())
+        let next = (0..self.connections.len())
             .filter(|&at| self.current != Some(at))
-            .find(|&at| self.all[at].ready);
+            .find(|&at| self.connections[at].has_frame);
         let Some(next) = next else {
             return StreamState::Reading;
         };
         if let Some(before) = self.current.replace(next) {
-            // It goes on where it was when it has a whole frame again and its turn comes.
-            let before = &mut self.all[before];
-            before.ready = false;
+            // It continues once it has a whole frame again and is chosen.
+            let before = &mut self.connections[before];
+            before.has_frame = false;
         }
-        let connection = &mut self.all[next];
-        connection.ready = false;
-        connection.heard = Instant::now();
-        connection.parts.begin();
-        self.hand_over(next)
+        let connection = &mut self.connections[next];
+        connection.has_frame = false;
+        connection.last_frame = Instant::now();
+        connection.buffer.mark_first();
+        self.queue_frames(next)
     }
 }
 
-/// Whether the end of a connection ends the feed.
-fn one_ends(connection: &Connection, to: &Reading) -> bool {
-    to.framing == Framing::Raw && connection.spoke
+fn closing_ends_feed(connection: &Connection, context: &ReceiveContext) -> bool {
+    context.framing == FeedFraming::Raw && connection.has_delivered
 }

@@ -1,48 +1,46 @@
-//! Streams of bytes: frames, or samples, one behind the other; and standard input.
+//! Splits byte streams into frames or samples, and reads standard input.
 
 use std::io::{self, Read};
 
-use super::{Framing, Reading};
-use crate::counts::add;
-use crate::frame::{HEADER, Header, MAX_DESCRIPTION, SenderDescription};
+use super::context::ReceiveContext;
+use crate::address::FeedFraming;
+use crate::feed_counts::add;
+use crate::frame::{FrameHeader, HEADER_LEN, MAX_DESCRIPTION_BYTES, SenderDescription};
 
-/// Bytes that are read at once.
-pub(super) const PIECE: usize = 64 << 10;
+pub(super) const READ_BYTES: usize = 64 << 10;
 
-/// How a stream goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamState {
     Reading,
-    /// The sender said that nothing follows.
+    /// The sender's end frame arrived.
     Ended,
-    /// What came is no frame, or nobody listens.
-    Stop,
+    /// Malformed bytes arrived, or the run has ended.
+    Stopped,
 }
 
-/// What the bytes of a stream begin with.
+/// What the buffered bytes start with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StreamStart {
-    /// So many bytes that belong together, and whether they are the last.
-    Whole(usize, bool),
-    /// Too few bytes came to say.
-    Part,
-    /// No frame.
+pub(super) enum StreamFront {
+    /// So many bytes, and whether they are the last.
+    Complete(usize, bool),
+    /// Too few bytes to tell.
+    Incomplete,
     Malformed,
 }
 
-/// Bytes of a stream that were not handed over yet.
+/// Bytes of a stream that were not queued yet.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct StreamBuffer {
     bytes: Vec<u8>,
-    /// Nothing of it was handed over since it is listened to.
-    fresh: bool,
+    /// Nothing was queued since the stream became current.
+    is_first: bool,
 }
 
-impl Parts {
+impl StreamBuffer {
     pub(super) fn new() -> Self {
         Self {
             bytes: Vec::new(),
-            fresh: true,
+            is_first: true,
         }
     }
 
@@ -50,68 +48,71 @@ impl Parts {
         self.bytes.extend_from_slice(more);
     }
 
-    /// What comes next is the first of a stream that takes another's place.
-    pub(super) fn begin(&mut self) {
-        self.fresh = true;
+    /// The stream becomes current.
+    pub(super) fn mark_first(&mut self) {
+        self.is_first = true;
     }
 
-    fn front(&self, from: usize, to: &Reading) -> StreamStart {
+    fn front(&self, from: usize, context: &ReceiveContext) -> StreamFront {
         let rest = &self.bytes[from..];
-        if to.framing != Framing::Isochrony {
-            let size = to.dtype.size();
-            let most = to.max_frame / size * size;
+        if context.framing != FeedFraming::Isochrony {
+            let size = context.dtype.size();
+            let most = context.max_frame / size * size;
             return match most.min(rest.len() / size * size) {
-                0 => StreamStart::Part,
-                len => StreamStart::Whole(len, false),
+                0 => StreamFront::Incomplete,
+                len => StreamFront::Complete(len, false),
             };
         }
-        match Header::frame_len(rest) {
-            Ok(Some(len)) if len > to.max_frame && !is_description(rest, len, to) => {
-                StreamStart::Malformed
+        match FrameHeader::frame_len(rest) {
+            Ok(Some(len)) if len > context.max_frame && !is_description(rest, len, context) => {
+                StreamFront::Malformed
             }
             Ok(Some(len)) if len <= rest.len() => {
-                StreamStart::Whole(len, Header::read(rest).is_ok_and(|header| header.end))
+                StreamFront::Complete(len, FrameHeader::read(rest).is_ok_and(|header| header.end))
             }
-            Ok(_) => StreamStart::Part,
-            Err(_) => StreamStart::Malformed,
+            Ok(_) => StreamFront::Incomplete,
+            Err(_) => StreamFront::Malformed,
         }
     }
 
-    /// What it begins with, looked at to the last bit.
-    pub(super) fn checked_front(&self, to: &Reading) -> StreamStart {
-        match self.front(0, to) {
-            StreamStart::Whole(len, _) if to.framing == Framing::Isochrony => {
-                match Header::parse(&self.bytes[..len]) {
-                    Ok((header, _)) if header.dtype == to.dtype => {
-                        StreamStart::Whole(len, header.end)
+    /// What the bytes start with, verified by checksum.
+    pub(super) fn verified_front(&self, context: &ReceiveContext) -> StreamFront {
+        match self.front(0, context) {
+            StreamFront::Complete(len, _) if context.framing == FeedFraming::Isochrony => {
+                match FrameHeader::parse(&self.bytes[..len]) {
+                    Ok((header, _)) if header.dtype == context.dtype => {
+                        StreamFront::Complete(len, header.end)
                     }
-                    _ => StreamStart::Malformed,
+                    _ => StreamFront::Malformed,
                 }
             }
             other => other,
         }
     }
 
-    /// Queues what is whole, and says how many frames that were.
-    pub(super) fn hand_over(&mut self, to: &Reading) -> (StreamState, usize) {
+    /// Queues what is complete; returns the number of frames.
+    pub(super) fn queue_complete(&mut self, context: &ReceiveContext) -> (StreamState, usize) {
         let (mut from, mut frames) = (0, 0);
-        let mut on = StreamState::Reading;
-        while on == StreamState::Reading {
-            match self.front(from, to) {
-                StreamStart::Part => break,
-                StreamStart::Malformed => {
-                    add(&to.counters.frames, 1);
-                    add(&to.counters.malformed_frames, 1);
+        let mut state = StreamState::Reading;
+        while state == StreamState::Reading {
+            match self.front(from, context) {
+                StreamFront::Incomplete => break,
+                StreamFront::Malformed => {
+                    add(&context.counters.frames, 1);
+                    add(&context.counters.malformed_frames, 1);
                     from = self.bytes.len();
-                    on = StreamState::Stop;
+                    state = StreamState::Stopped;
                 }
-                StreamStart::Whole(len, ends) => {
-                    add(&to.counters.frames, 1);
-                    let fresh = std::mem::take(&mut self.fresh);
-                    if !to.queue.put(&self.bytes[from..from + len], to.now(), fresh) {
-                        on = StreamState::Stop;
+                StreamFront::Complete(len, ends) => {
+                    add(&context.counters.frames, 1);
+                    let is_first = std::mem::take(&mut self.is_first);
+                    if !context
+                        .queue
+                        .push(&self.bytes[from..from + len], context.now(), is_first)
+                    {
+                        state = StreamState::Stopped;
                     } else if ends {
-                        on = StreamState::Ended;
+                        state = StreamState::Ended;
                     }
                     from += len;
                     frames += 1;
@@ -119,44 +120,47 @@ impl Parts {
             }
         }
         self.bytes.drain(..from);
-        (on, frames)
+        (state, frames)
     }
 
-    /// Nothing follows. Half a frame, or half a sample, is malformed.
-    pub(super) fn finish(self, to: &Reading) {
-        if !self.bytes.is_empty() && !to.queue.is_stopped() {
-            add(&to.counters.malformed_frames, 1);
+    /// The stream is closed. A partial frame or sample is malformed.
+    pub(super) fn finish(self, context: &ReceiveContext) {
+        if !self.bytes.is_empty() && !context.queue.is_stopped() {
+            add(&context.counters.malformed_frames, 1);
         }
     }
 }
 
-/// Whether a frame of so many bytes may describe the recording: then it is taken whatever the largest frame of samples.
-fn is_description(bytes: &[u8], len: usize, to: &Reading) -> bool {
-    let carries = |header: Header| header.dtype == SenderDescription::carrier(to.dtype);
-    len <= HEADER + MAX_DESCRIPTION && Header::read(bytes).is_ok_and(carries)
+/// Descriptions are exempt from `max_frame`.
+fn is_description(bytes: &[u8], len: usize, context: &ReceiveContext) -> bool {
+    let carries =
+        |header: FrameHeader| header.dtype == SenderDescription::carrier_dtype(context.dtype);
+    len <= HEADER_LEN + MAX_DESCRIPTION_BYTES && FrameHeader::read(bytes).is_ok_and(carries)
 }
 
-/// Reads standard input to its end.
-pub(super) fn read_stdin(to: &Reading) {
-    let mut parts = Parts::new();
-    let mut piece = vec![0; PIECE];
+pub(super) fn read_stdin(context: &ReceiveContext) {
+    let mut buffer = StreamBuffer::new();
+    let mut piece = vec![0; READ_BYTES];
     let mut input = io::stdin().lock();
-    let mut on = StreamState::Reading;
-    while on == StreamState::Reading {
+    let mut state = StreamState::Reading;
+    while state == StreamState::Reading {
         match input.read(&mut piece) {
             Ok(len) if len > 0 => {
-                parts.push(&piece[..len]);
-                on = parts.hand_over(to).0;
+                buffer.push(&piece[..len]);
+                state = buffer.queue_complete(context).0;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             _ => break,
         }
     }
-    // What is left of it is counted before the run is told.
-    parts.finish(to);
-    if to.framing == Framing::Isochrony && on != StreamState::Ended && !to.queue.is_stopped() {
-        // Who sends frames says when all was sent.
-        add(&to.counters.truncated_feeds, 1);
+    // Counted before the run is told of the end.
+    buffer.finish(context);
+    if context.framing == FeedFraming::Isochrony
+        && state != StreamState::Ended
+        && !context.queue.is_stopped()
+    {
+        // A sender of frames marks its end.
+        add(&context.counters.truncated_feeds, 1);
     }
-    to.queue.end();
+    context.queue.end();
 }

@@ -1,25 +1,26 @@
-//! Frames that belong to a feed among those that do not.
+//! A feed's frames among others.
 
 use super::*;
+use isochrony_time::{Fixed, Rate};
 use proptest::prelude::*;
 
-fn limits(stream: bool) -> Limits {
-    Limits {
+fn limits(stream: bool) -> ScreenLimits {
+    ScreenLimits {
         rate: Rate::new(1000, 1).unwrap(),
         step_ns: 1e7,
         reorder: Duration::from_millis(50),
-        stream,
-        bits: 64,
-        bytes: 1 << 20,
-        origin: None,
-        absolute: false,
+        is_connection: stream,
+        number_bits: 64,
+        max_pending_bytes: 1 << 20,
+        counter_origin: None,
+        absolute_counts: false,
     }
 }
 
-fn counted(bits: u32) -> Limits {
-    Limits {
-        bits,
-        origin: Some(1 << 20),
+fn counted(bits: u32) -> ScreenLimits {
+    ScreenLimits {
+        number_bits: bits,
+        counter_origin: Some(1 << 20),
         ..limits(false)
     }
 }
@@ -28,13 +29,13 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Ten samples of a session from an index on, stamped at the nominal rate.
-fn claim(session: u32, number: u64) -> Claim {
-    Claim {
+/// Ten samples of a session, stamped at the nominal rate.
+fn claim(session: u32, number: u64) -> FrameClaim {
+    FrameClaim {
         session,
         number,
         length: 10,
-        each: 1,
+        samples_per_number: 1,
         gap: 0,
         time: Some(Fixed::from_int(number.min(1 << 40) as i64 * 1_000_000)),
         step: false,
@@ -42,56 +43,58 @@ fn claim(session: u32, number: u64) -> Claim {
     }
 }
 
-fn packet(number: u64) -> Claim {
-    Claim {
+fn packet(number: u64) -> FrameClaim {
+    FrameClaim {
         length: 1,
-        each: 10,
+        samples_per_number: 10,
         time: None,
         ..claim(0, number)
     }
 }
 
-/// What a screen made of frames, in order: admitted numbers, and refusals.
+/// The decisions of a screen, in order.
 #[derive(Default)]
 struct Seen {
-    out: Vec<Verdict<u64>>,
+    out: Vec<ScreenVerdict<u64>>,
 }
 
 impl Seen {
-    fn take(&mut self, screen: &mut Screen<u64>, claim: Claim, at: u64) {
-        screen.take(claim, claim.number, 100, ms(at), &mut self.out);
+    fn push(&mut self, screen: &mut FrameScreen<u64>, claim: FrameClaim, at: u64) {
+        screen.push(claim, claim.number, 100, ms(at), &mut self.out);
     }
 
     fn admitted(&self) -> Vec<u64> {
         let admitted = self.out.iter().filter_map(|verdict| match verdict {
-            Verdict::Admitted { frame, .. } => Some(*frame),
-            Verdict::Refused(..) => None,
+            ScreenVerdict::Admitted { frame, .. } => Some(*frame),
+            ScreenVerdict::Rejected(..) => None,
         });
         admitted.collect()
     }
 
-    fn refused(&self) -> Vec<(Refusal, u64)> {
-        let refused = self.out.iter().filter_map(|verdict| match verdict {
-            Verdict::Refused(why, frame) => Some((*why, *frame)),
-            Verdict::Admitted { .. } => None,
+    fn rejected(&self) -> Vec<(RejectReason, u64)> {
+        let rejected = self.out.iter().filter_map(|verdict| match verdict {
+            ScreenVerdict::Rejected(why, frame) => Some((*why, *frame)),
+            ScreenVerdict::Admitted { .. } => None,
         });
-        refused.collect()
+        rejected.collect()
     }
 
-    fn anew(&self) -> Vec<u64> {
-        let anew = self.out.iter().filter_map(|verdict| match verdict {
-            Verdict::Admitted {
-                frame, anew: true, ..
+    fn session_starts(&self) -> Vec<u64> {
+        let starts = self.out.iter().filter_map(|verdict| match verdict {
+            ScreenVerdict::Admitted {
+                frame,
+                starts_session: true,
+                ..
             } => Some(*frame),
             _ => None,
         });
-        anew.collect()
+        starts.collect()
     }
 }
 
 #[test]
 fn one_frame_with_a_far_counter_or_stamp_changes_nothing_wherever_it_comes() {
-    let late = |claim: Claim| Claim {
+    let late = |claim: FrameClaim| FrameClaim {
         time: Some(Fixed::from_int(i64::MAX)),
         ..claim
     };
@@ -102,38 +105,42 @@ fn one_frame_with_a_far_counter_or_stamp_changes_nothing_wherever_it_comes() {
         late(claim(7, 100)),
         late(claim(7, 110)),
         late(claim(7, 1 << 50)),
-        Claim {
+        FrameClaim {
             step: true,
             ..late(claim(7, 100))
         },
-        Claim {
+        FrameClaim {
             end: true,
             length: 0,
             ..claim(7, 50_000)
         },
     ] {
-        let (mut screen, mut seen) = (Screen::new(limits(false)), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
         for k in 0..20 {
-            seen.take(&mut screen, claim(7, 10 * k), 10 * k);
+            seen.push(&mut screen, claim(7, 10 * k), 10 * k);
             if k == 10 {
-                screen.take(far, u64::MAX, 100, ms(101), &mut seen.out);
+                screen.push(far, u64::MAX, 100, ms(101), &mut seen.out);
             }
         }
-        screen.settle(ms(1000), &mut seen.out);
+        screen.finish(ms(1000), &mut seen.out);
         let expected: Vec<u64> = (0..20).map(|k| 10 * k).collect();
         assert_eq!(seen.admitted(), expected, "{far:?}");
-        assert_eq!(seen.refused(), [(Refusal::Malformed, u64::MAX)], "{far:?}");
-        assert!(seen.anew().is_empty());
+        assert_eq!(
+            seen.rejected(),
+            [(RejectReason::Malformed, u64::MAX)],
+            "{far:?}"
+        );
+        assert!(seen.session_starts().is_empty());
     }
 }
 
 #[test]
 fn three_frames_that_agree_are_believed_and_none_of_them_is_lost() {
     for stream in [false, true] {
-        let (mut screen, mut seen) = (Screen::new(limits(stream)), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(limits(stream)), Seen::default());
         let numbers: Vec<u64> = (0..5).chain(100_000..100_005).map(|k| 10 * k).collect();
         for (at, &number) in (0..).zip(&numbers) {
-            seen.take(&mut screen, claim(7, number), 10 * at);
+            seen.push(&mut screen, claim(7, number), 10 * at);
         }
         assert_eq!(seen.admitted(), numbers);
     }
@@ -141,79 +148,70 @@ fn three_frames_that_agree_are_believed_and_none_of_them_is_lost() {
 
 #[test]
 fn frames_from_before_a_clock_step_that_come_behind_it_are_not_lost() {
-    let (mut screen, mut seen) = (Screen::new(limits(false)), Seen::default());
-    // Each frame is up to five places late, and the clock is set back by an hour in their midst.
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    // Each frame is up to five places late, and the clock is set back by an hour in between.
     let place = |k: u64| 5 * (k / 5) + (4 * k + 2) % 5;
     for at in 0..200 {
         let k = place(at);
         let set = if k >= 97 { 3_600_000_000_000 } else { 0 };
         let time = Fixed::from_int(10 * k as i64 * 1_000_000 - set);
-        let stamped = Claim {
+        let stamped = FrameClaim {
             time: Some(time),
             ..claim(7, 10 * k)
         };
-        seen.take(&mut screen, stamped, 10 * at);
+        seen.push(&mut screen, stamped, 10 * at);
     }
-    screen.settle(ms(5000), &mut seen.out);
+    screen.finish(ms(5000), &mut seen.out);
     let mut admitted = seen.admitted();
     admitted.sort_unstable();
     assert_eq!(admitted, (0..200).map(|k| 10 * k).collect::<Vec<_>>());
-    assert!(seen.refused().is_empty() && seen.anew().is_empty());
+    assert!(seen.rejected().is_empty() && seen.session_starts().is_empty());
 }
 
 #[test]
 fn what_is_repeated_for_ever_is_not_believed_while_the_feed_goes_on() {
-    let (mut screen, mut seen) = (Screen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for session in [7, 8] {
         for k in 0..200 {
-            seen.take(
-                &mut screen,
-                claim(session, 10 * k),
-                3000 * u64::from(session) + 10 * k,
-            );
+            let at = 3000 * u64::from(session) + 10 * k;
+            seen.push(&mut screen, claim(session, 10 * k), at);
             if k > 5 {
-                let end = Claim {
+                let end = FrameClaim {
                     end: true,
                     length: 0,
                     ..claim(session, 1 << 40)
                 };
-                screen.take(
-                    end,
-                    u64::MAX,
-                    100,
-                    ms(3000 * u64::from(session) + 10 * k),
-                    &mut seen.out,
-                );
+                screen.push(end, u64::MAX, 100, ms(at), &mut seen.out);
             }
         }
     }
-    screen.settle(ms(60_000), &mut seen.out);
+    screen.finish(ms(60_000), &mut seen.out);
     let once: Vec<u64> = (0..200).map(|k| 10 * k).collect();
     assert_eq!(seen.admitted(), [once.clone(), once].concat());
-    assert_eq!(seen.anew(), [0]);
+    assert_eq!(seen.session_starts(), [0]);
 }
 
 #[test]
 fn what_comes_twice_as_often_as_the_feed_is_not_believed_and_a_jump_among_late_frames_is() {
-    let (mut screen, mut seen) = (Screen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for k in 0..200 {
-        seen.take(&mut screen, claim(7, 10 * k), 10 * k);
-        // Once the feed is heard: before, nobody can say who it is.
+        seen.push(&mut screen, claim(7, 10 * k), 10 * k);
+        // Only once the feed has a session: before, nobody can tell who it is.
         let twice = [2 * k, 2 * k + 1].into_iter().filter(|_| k > 5);
         for far in twice.map(|far| claim(7, (1 << 30) + 10 * far)) {
-            screen.take(far, u64::MAX, 100, ms(10 * k), &mut seen.out);
+            screen.push(far, u64::MAX, 100, ms(10 * k), &mut seen.out);
         }
     }
-    screen.settle(ms(60_000), &mut seen.out);
+    screen.finish(ms(60_000), &mut seen.out);
     let once: Vec<u64> = (0..200).map(|k| 10 * k).collect();
     assert_eq!(seen.admitted(), once);
 
-    let (mut screen, mut seen) = (Screen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     let jumped = 100_000;
     let numbers = [0, 10, 20, 40, jumped, 30, jumped + 10, 60, 50].into_iter();
     let numbers: Vec<u64> = numbers.chain((2..5).map(|k| jumped + 10 * k)).collect();
     for (at, &number) in (0..).zip(&numbers) {
-        seen.take(&mut screen, claim(7, number), 10 * at);
+        seen.push(&mut screen, claim(7, number), 10 * at);
     }
     let mut admitted = seen.admitted();
     admitted.sort_unstable();
@@ -224,82 +222,82 @@ fn what_comes_twice_as_often_as_the_feed_is_not_believed_and_a_jump_among_late_f
 
 #[test]
 fn what_a_sender_says_itself_is_believed_at_once() {
-    let (mut screen, mut seen) = (Screen::new(limits(true)), Seen::default());
-    seen.take(&mut screen, claim(7, 0), 0);
-    // A gap of a day, whose length on the axis is no duration.
-    let behind_gap = Claim {
+    let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
+    seen.push(&mut screen, claim(7, 0), 0);
+    // A gap of a day; its length in indices is no duration.
+    let behind_gap = FrameClaim {
         gap: 64,
         time: Some(Fixed::from_int(86_400_000_000_000)),
         ..claim(7, 74)
     };
-    seen.take(&mut screen, behind_gap, 1);
-    let set = Claim {
+    seen.push(&mut screen, behind_gap, 1);
+    let set = FrameClaim {
         step: true,
         time: Some(Fixed::from_int(5)),
         ..claim(7, 84)
     };
-    seen.take(&mut screen, set, 2);
+    seen.push(&mut screen, set, 2);
     assert_eq!(seen.admitted(), [0, 74, 84]);
 }
 
 #[test]
 fn what_nothing_confirms_before_a_connection_ends_is_kept_and_of_datagrams_refused() {
     for (stream, expected) in [(true, 3), (false, 2)] {
-        let (mut screen, mut seen) = (Screen::new(limits(stream)), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(limits(stream)), Seen::default());
         for number in [0, 10, 1 << 30] {
-            seen.take(&mut screen, claim(7, number), 100);
+            seen.push(&mut screen, claim(7, number), 100);
         }
-        screen.settle(ms(200), &mut seen.out);
+        screen.finish(ms(200), &mut seen.out);
         assert_eq!(seen.admitted().len(), expected);
     }
 }
 
 #[test]
 fn another_sender_waits_until_the_first_is_silent_and_loses_nothing() {
-    let (mut screen, mut seen) = (Screen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for k in 0..5 {
-        seen.take(&mut screen, claim(7, 10 * k), 10 * k);
+        seen.push(&mut screen, claim(7, 10 * k), 10 * k);
     }
-    // It is started again half a second later.
+    // It restarts half a second later.
     for k in 0..100 {
-        seen.take(&mut screen, claim(8, 10 * k + 1), 500 + 10 * k);
+        seen.push(&mut screen, claim(8, 10 * k + 1), 500 + 10 * k);
     }
     let expected: Vec<u64> = (0..5)
         .map(|k| 10 * k)
         .chain((0..100).map(|k| 10 * k + 1))
         .collect();
     assert_eq!(seen.admitted(), expected);
-    assert_eq!(seen.anew(), [1]);
-    assert_eq!(screen.waiting(), 0);
+    assert_eq!(seen.session_starts(), [1]);
+    assert_eq!(screen.pending_bytes(), 0);
 }
 
 #[test]
 fn another_sender_is_foreign_while_the_first_goes_on() {
-    let (mut screen, mut seen) = (Screen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for k in 0..500 {
-        seen.take(&mut screen, claim(7, 10 * k), 10 * k);
-        seen.take(&mut screen, claim(8, 10 * k), 10 * k);
+        seen.push(&mut screen, claim(7, 10 * k), 10 * k);
+        seen.push(&mut screen, claim(8, 10 * k), 10 * k);
     }
-    screen.settle(ms(5000), &mut seen.out);
+    screen.finish(ms(5000), &mut seen.out);
     assert_eq!(seen.admitted().len(), 500);
     assert_eq!(
-        seen.refused(),
+        seen.rejected(),
         (0..500)
-            .map(|k| (Refusal::Foreign, 10 * k))
+            .map(|k| (RejectReason::Foreign, 10 * k))
             .collect::<Vec<_>>()
     );
 }
 
 #[test]
 fn a_lone_sender_of_few_frames_is_heard() {
-    let (mut screen, mut seen) = (Screen::new(limits(false)), Seen::default());
-    seen.take(&mut screen, claim(7, 5), 0);
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    seen.push(&mut screen, claim(7, 5), 0);
     assert!(seen.admitted().is_empty());
     screen.tick(ms(60), &mut seen.out);
     assert_eq!(seen.admitted(), [5]);
-    // A forged first frame does not keep a sender out.
+    // A forged first frame does not lock a sender out.
     for k in 0..3 {
-        seen.take(&mut screen, claim(8, 10 * k), 70 + k);
+        seen.push(&mut screen, claim(8, 10 * k), 70 + k);
     }
     assert_eq!(seen.admitted(), [5, 0, 10, 20]);
 }
@@ -307,35 +305,35 @@ fn a_lone_sender_of_few_frames_is_heard() {
 #[test]
 fn packets_that_are_counted_anew_begin_a_run_without_loss_and_late_ones_do_not() {
     for bits in [16, 32, 64] {
-        let (mut screen, mut seen) = (Screen::new(counted(bits)), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(counted(bits)), Seen::default());
         for k in 0..300 {
-            seen.take(&mut screen, packet(k + 1000), 10 * k);
+            seen.push(&mut screen, packet(k + 1000), 10 * k);
         }
         for k in 0..20 {
-            seen.take(&mut screen, packet(k), 4000 + 10 * k);
+            seen.push(&mut screen, packet(k), 4000 + 10 * k);
         }
         assert_eq!(seen.admitted().len(), 320, "{bits}");
-        assert_eq!(seen.anew(), [0]);
-        assert!(seen.refused().is_empty());
-        // Lone old ones are late.
-        seen.take(&mut screen, packet(1100), 5000);
-        screen.settle(ms(9000), &mut seen.out);
-        assert!(seen.refused().len() <= 1);
+        assert_eq!(seen.session_starts(), [0]);
+        assert!(seen.rejected().is_empty());
+        // A single old packet is late.
+        seen.push(&mut screen, packet(1100), 5000);
+        screen.finish(ms(9000), &mut seen.out);
+        assert!(seen.rejected().len() <= 1);
     }
 }
 
 #[test]
 fn counts_that_wrap_go_on() {
-    let (mut screen, mut seen) = (Screen::new(counted(16)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(counted(16)), Seen::default());
     for k in 0..200_000u64 {
-        seen.take(&mut screen, packet(k & 0xffff), 10 * k);
+        seen.push(&mut screen, packet(k & 0xffff), 10 * k);
     }
     let counts: Vec<u64> = seen
         .out
         .iter()
         .filter_map(|verdict| match verdict {
-            Verdict::Admitted { count, .. } => Some(*count),
-            Verdict::Refused(..) => None,
+            ScreenVerdict::Admitted { count, .. } => Some(*count),
+            ScreenVerdict::Rejected(..) => None,
         })
         .collect();
     assert_eq!(counts.len(), 200_000);
@@ -344,40 +342,40 @@ fn counts_that_wrap_go_on() {
 
 #[test]
 fn a_jump_over_a_century_is_never_believed() {
-    let (mut screen, mut seen) = (Screen::new(limits(true)), Seen::default());
-    seen.take(&mut screen, claim(7, 0), 0);
+    let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
+    seen.push(&mut screen, claim(7, 0), 0);
     for k in 0..20 {
-        let jump = Claim {
+        let jump = FrameClaim {
             gap: 1 << 45,
             time: None,
             ..claim(7, (1 << 45) + 10 + 10 * k)
         };
-        seen.take(&mut screen, jump, k);
+        seen.push(&mut screen, jump, k);
     }
-    screen.settle(ms(100), &mut seen.out);
+    screen.finish(ms(100), &mut seen.out);
     assert_eq!(seen.admitted(), [0]);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever others send in between: each frame of the feed is admitted, once, and memory stays bounded.
+    /// Whatever others send, each frame of the feed is admitted once, and memory stays bounded.
     #[test]
     fn a_feed_among_any_noise_is_admitted_whole(
-        noise in prop::collection::vec((0u64..400, any::<u32>(), 0..MOST, any::<Option<i64>>(), any::<bool>()), 0..200),
+        noise in prop::collection::vec((0u64..400, any::<u32>(), 0..MAX_COUNT, any::<Option<i64>>(), any::<bool>()), 0..200),
         swaps in prop::collection::vec(any::<bool>(), 400),
     ) {
-        let (mut screen, mut seen) = (Screen::new(Limits { bytes: 5000, ..limits(false) }), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(ScreenLimits { max_pending_bytes: 5000, ..limits(false) }), Seen::default());
         let mut order: Vec<u64> = (0..400).collect();
         for at in (4..399).filter(|&at| swaps[at]) {
             order.swap(at, at + 1);
         }
         for (at, k) in (0..).zip(order) {
-            seen.take(&mut screen, claim(7, 10 * k), at);
-            // Once the feed is heard: before, nobody can say who it is.
+            seen.push(&mut screen, claim(7, 10 * k), at);
+            // Only once the feed has a session: before, nobody can tell who it is.
             for (_, session, number, time, end) in noise.iter().filter(|(when, ..)| *when == at && at > 3) {
-                let far = number.saturating_mul(1 << 30).min(MOST - 100);
-                let noise = Claim {
+                let far = number.saturating_mul(1 << 30).min(MAX_COUNT - 100);
+                let noise = FrameClaim {
                     session: *session,
                     number: far,
                     length: 0,
@@ -385,16 +383,16 @@ proptest! {
                     end: *end,
                     ..claim(0, 0)
                 };
-                screen.take(noise, u64::MAX, 100, ms(at), &mut seen.out);
+                screen.push(noise, u64::MAX, 100, ms(at), &mut seen.out);
             }
-            prop_assert!(screen.waiting() <= 5000);
+            prop_assert!(screen.pending_bytes() <= 5000);
         }
-        screen.settle(ms(5000), &mut seen.out);
+        screen.finish(ms(5000), &mut seen.out);
         let mut admitted = seen.admitted();
         admitted.sort_unstable();
         admitted.dedup();
         let ours: Vec<u64> = (0..400).map(|k| 10 * k).collect();
         prop_assert_eq!(admitted, ours);
-        prop_assert_eq!(screen.waiting(), 0);
+        prop_assert_eq!(screen.pending_bytes(), 0);
     }
 }

@@ -1,26 +1,26 @@
-//! What goes wrong on the way, where that is asked for.
+//! Simulated network faults: loss, duplication and jitter.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
-use super::{Sender, mix};
 use crate::LiveError;
-use crate::receive::Address;
+use crate::address::Address;
 
-/// What goes wrong on the way, by chance.
+/// Faults of a simulated network. The same seed gives the same faults.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Faults {
+pub struct NetworkFaults {
     /// Probability that a frame is lost.
     pub loss: f64,
-    /// Probability that it comes twice.
+    /// Probability that a frame is sent twice.
     pub twice: f64,
-    /// Longest time that a frame is held back, uniformly; those behind it overtake.
+    /// Longest delay of a frame, drawn uniformly. Later frames may overtake it.
     pub jitter: Duration,
-    /// Where chance begins.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-impl Default for Faults {
+impl Default for NetworkFaults {
     fn default() -> Self {
         Self {
             loss: 0.0,
@@ -31,11 +31,11 @@ impl Default for Faults {
     }
 }
 
-impl Faults {
-    /// Whether they can happen on the way to an address.
+impl NetworkFaults {
+    /// Checks the probabilities and the address.
     ///
     /// # Errors
-    /// [`LiveError::Option`] of a probability outside 0 to 1, or over what loses nothing.
+    /// [`LiveError::Option`] if a probability is outside 0 to 1, or the address is not UDP.
     pub fn check(&self, address: &Address) -> Result<(), LiveError> {
         for (option, value) in [("loss", self.loss), ("twice", self.twice)] {
             if !(0.0..=1.0).contains(&value) {
@@ -54,59 +54,70 @@ impl Faults {
             return Err(LiveError::Option {
                 option: "faults",
                 got: format!("{self:?}"),
-                legal: "none: only datagrams are lost on the way".into(),
+                legal: "none: only UDP loses, duplicates or reorders frames".into(),
             });
         }
         Ok(())
     }
 }
 
-impl Sender {
-    /// Sends what was held back long enough.
-    ///
-    /// # Errors
-    /// [`LiveError::Socket`].
-    pub fn release(&mut self) -> Result<(), LiveError> {
-        let now = Instant::now();
-        while self
-            .held
-            .peek()
-            .is_some_and(|Reverse((due, _, _))| *due <= now)
-        {
-            if let Some(Reverse((_, _, frame))) = self.held.pop() {
-                self.write(&frame)?;
-            }
+/// A delayed frame; the earliest first.
+type DelayedFrame = Reverse<(Instant, u64, Vec<u8>)>;
+
+#[derive(Debug)]
+pub(super) struct FaultInjector {
+    faults: NetworkFaults,
+    random_state: u64,
+    delayed: BinaryHeap<DelayedFrame>,
+}
+
+impl FaultInjector {
+    pub(super) fn new(faults: NetworkFaults) -> Self {
+        Self {
+            faults,
+            random_state: mix(faults.seed),
+            delayed: BinaryHeap::new(),
         }
-        Ok(())
     }
 
-    /// Sends the frame, unless chance has it otherwise.
-    pub(super) fn hand_over(&mut self, samples: u64) -> Result<(), LiveError> {
+    /// Copies of the next frame: 0 if lost, 2 if duplicated.
+    pub(super) fn draw_copies(&mut self) -> u32 {
         if self.uniform() < self.faults.loss {
-            self.sent.dropped_samples += samples;
-            return self.release();
+            return 0;
         }
-        let twice = self.uniform() < self.faults.twice;
-        self.sent.doubled_frames += u64::from(twice);
-        for _ in 0..=u8::from(twice) {
-            let frame = std::mem::take(&mut self.frame);
-            if self.faults.jitter.is_zero() {
-                let wrote = self.write(&frame);
-                self.frame = frame;
-                wrote?;
-            } else {
-                let wait = self.faults.jitter.mul_f64(self.uniform());
-                let kept = frame.clone();
-                self.held
-                    .push(Reverse((Instant::now() + wait, self.header.first, frame)));
-                self.frame = kept;
-            }
-        }
-        self.release()
+        1 + u32::from(self.uniform() < self.faults.twice)
+    }
+
+    /// Delay of the next copy, if any.
+    pub(super) fn draw_delay(&mut self) -> Option<Duration> {
+        let jitter = self.faults.jitter;
+        (!jitter.is_zero()).then(|| jitter.mul_f64(self.uniform()))
+    }
+
+    /// Keeps a frame for so long. `index` breaks ties.
+    pub(super) fn hold(&mut self, delay: Duration, index: u64, frame: Vec<u8>) {
+        let held = (Instant::now() + delay, index, frame);
+        self.delayed.push(Reverse(held));
+    }
+
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.delayed.peek().map(|Reverse((due, _, _))| *due)
+    }
+
+    pub(super) fn pop_due(&mut self, now: Instant) -> Option<Vec<u8>> {
+        self.next_due().filter(|due| *due <= now)?;
+        self.delayed.pop().map(|Reverse((_, _, frame))| frame)
     }
 
     fn uniform(&mut self) -> f64 {
-        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        (mix(self.chance) >> 11) as f64 / (1u64 << 53) as f64
+        self.random_state = self.random_state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        (mix(self.random_state) >> 11) as f64 / (1u64 << 53) as f64
     }
+}
+
+/// The finaliser of SplitMix64.
+pub(super) fn mix(mut x: u64) -> u64 {
+    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ x >> 31
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use isochrony_flow::{Cause, PlanError};
-use isochrony_live::{At, Driver, Listener, Options, Pusher};
+use isochrony_live::{Driver, ListenOptions, Listener, PushPosition, Pusher};
 use isochrony_segment::DType;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
@@ -86,17 +86,17 @@ impl NativePusher {
             let message = format!("{dtype} was pushed where {} was promised", self.to.dtype());
             return Err(Raised::new("OptionError", "bad_option", message).into());
         }
-        let at = At {
+        let position = PushPosition {
             first,
             time,
             taken,
             session,
         };
         if !wait {
-            return Ok(self.to.offer(buffer.bytes(), at));
+            return Ok(self.to.try_push(buffer.bytes(), position));
         }
         // It may have to wait for a run that needs the interpreter.
-        Ok(detach(py, || self.to.put(buffer.bytes(), at)))
+        Ok(detach(py, || self.to.push(buffer.bytes(), position)))
     }
 
     /// Counts something that came and was no samples.
@@ -134,7 +134,7 @@ impl NativeListener {
         step: f64,
         silence: Option<f64>,
     ) -> Result<Self> {
-        let mut options = Options::new(DType::parse(dtype)?.0, rate.0);
+        let mut options = ListenOptions::new(DType::parse(dtype)?.0, rate.0);
         options.name = name;
         options.unit = unit;
         options.reorder = seconds("reorder", reorder)?;

@@ -1,7 +1,7 @@
 //! `isochrony.follow`: stored signals that are still being appended to.
 
 use isochrony_flow::{Live, Plan, PlanError, SEGMENT};
-use isochrony_live::{FollowOptions, Followed};
+use isochrony_live::{FollowOptions, FollowedSignal};
 use isochrony_store::Store;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
@@ -11,10 +11,10 @@ use super::listen::seconds;
 use crate::errors::Result;
 use crate::signal::Signal;
 
-/// A signal that is followed; `isochrony.Followed` is the one for people.
+/// A signal that is followed; `isochrony.FollowedSignal` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeFollowed {
-    followed: Followed,
+    followed: FollowedSignal,
 }
 
 #[pymethods]
@@ -37,7 +37,7 @@ impl NativeFollowed {
         };
         options.while_written = while_written;
         let store = &signal.follower.shared.store;
-        let followed = Followed::new(store, signal.get(py)?, &options)?;
+        let followed = FollowedSignal::new(store, signal.get(py)?, &options)?;
         Ok(Self { followed })
     }
 
@@ -59,5 +59,5 @@ pub(super) fn revive(
     saved: &Map<String, Value>,
     store: Option<&Store>,
 ) -> std::result::Result<Live, PlanError> {
-    Ok(Live::new(Followed::resolve(saved, store)?))
+    Ok(Live::new(FollowedSignal::resolve(saved, store)?))
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use isochrony_flow::{Keep, Kept, Live, Plan, PlanError, SEGMENT};
-use isochrony_live::send::Faults;
-use isochrony_live::{Address, Listener, Options, ToWire};
+use isochrony_live::send::NetworkFaults;
+use isochrony_live::{Address, ListenOptions, Listener, ToWire};
 use isochrony_segment::DType;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -55,7 +55,7 @@ impl NativeListener {
     ) -> Result<Self> {
         let address: Address = address.parse()?;
         let (dtype, order) = DType::parse(dtype)?;
-        let mut options = Options::new(dtype, rate.0);
+        let mut options = ListenOptions::new(dtype, rate.0);
         options.order = order;
         options.name = name;
         options.unit = unit;
@@ -69,7 +69,7 @@ impl NativeListener {
             None => None,
         };
         options.anyone = anyone;
-        options.clock = clock.map(|other| other.listener.clone());
+        options.clock = clock.map(|other| other.listener.sampling_clock());
         let listener = Listener::bind(&address, &options)?;
         Ok(Self {
             listener,
@@ -98,7 +98,7 @@ impl NativeListener {
     fn latency(&self) -> (u64, f64, f64, f64) {
         let latency = self.listener.latency();
         let [median, p99, most] =
-            [latency.median, latency.p99, latency.most].map(|time| time.as_secs_f64());
+            [latency.median, latency.p99, latency.max].map(|time| time.as_secs_f64());
         (latency.count, median, p99, most)
     }
 
@@ -132,7 +132,7 @@ impl NativePlan {
         jitter: f64,
         seed: Whole<u64>,
     ) -> Result<Self> {
-        let faults = Faults {
+        let faults = NetworkFaults {
             loss,
             twice,
             jitter: seconds("jitter", jitter)?,

@@ -1,14 +1,13 @@
-//! Waking a run when a store's log changes.
+//! Wakes a run when a store's log changes.
 //!
-//! A run whose sources have nothing looks every 20 ms by itself, so this is about latency only: whatever fails here, and
-//! all of it on other systems than Linux, leaves those 20 ms. The kernel's word is used (inotify) rather than looks at a
-//! shorter interval, because it is sooner (0.1 ms) and costs nothing while nobody writes; a look every millisecond
-//! would be as late on average as it is long, and take a thousand wake-ups a second for it.
+//! An idle run looks every 20 ms anyway, so this only lowers latency and may fail. Inotify takes 0.1 ms and costs
+//! nothing while nobody writes; polling every millisecond would be slower and wake the machine a thousand times a
+//! second.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::Watch;
+pub(super) use linux::LogWatcher;
 #[cfg(not(target_os = "linux"))]
-pub(super) use nothing::Watch;
+pub(super) use unsupported::LogWatcher;
 
 #[cfg(target_os = "linux")]
 mod linux {
@@ -25,13 +24,13 @@ mod linux {
 
     /// A thread that waits for changes; dropping it stops it.
     #[derive(Debug)]
-    pub(in super::super) struct Watch {
+    pub(in super::super) struct LogWatcher {
         stop: Arc<OwnedFd>,
         thread: Option<JoinHandle<()>>,
     }
 
-    impl Watch {
-        /// Wakes a thread whenever a file of a store's log changes; None where the system does not tell.
+    impl LogWatcher {
+        /// Unparks a thread when a store's log changes. None where the system cannot tell.
         pub(in super::super) fn new(store: &Path, wakes: Thread) -> Option<Self> {
             let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
             let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
@@ -40,7 +39,7 @@ mod linux {
             let stopped = stop.clone();
             let thread = std::thread::Builder::new().name("isochrony-follow".into());
             let thread = thread
-                .spawn(move || watch(&changes, &stopped, &wakes))
+                .spawn(move || watch_log(&changes, &stopped, &wakes))
                 .ok()?;
             Some(Self {
                 stop,
@@ -49,7 +48,7 @@ mod linux {
         }
     }
 
-    fn watch(changes: &OwnedFd, stop: &OwnedFd, wakes: &Thread) {
+    fn watch_log(changes: &OwnedFd, stop: &OwnedFd, wakes: &Thread) {
         let mut events = [MaybeUninit::uninit(); 4096];
         loop {
             let mut either = [
@@ -63,18 +62,18 @@ mod linux {
             if !either[1].revents().is_empty() {
                 return;
             }
-            // What they say in detail does not matter: the run looks for itself.
+            // The details do not matter: the run looks for itself.
             while read(changes, &mut events).is_ok_and(|(told, _)| !told.is_empty()) {}
             wakes.unpark();
         }
     }
 
-    impl Drop for Watch {
+    impl Drop for LogWatcher {
         fn drop(&mut self) {
-            // An eventfd takes 2^64 - 2 of these before it refuses one.
+            // An eventfd accepts 2^64 - 2 of these.
             let _ = write(&self.stop, &1u64.to_ne_bytes());
             if let Some(thread) = self.thread.take() {
-                // It panics nowhere; if it did, there is nothing to mend here.
+                // It does not panic.
                 let _ = thread.join();
             }
         }
@@ -82,15 +81,15 @@ mod linux {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod nothing {
+mod unsupported {
     use std::path::Path;
     use std::thread::Thread;
 
-    /// Nothing wakes the run: it looks by itself.
+    /// Wakes nobody: the run polls.
     #[derive(Debug)]
-    pub(in super::super) struct Watch;
+    pub(in super::super) struct LogWatcher;
 
-    impl Watch {
+    impl LogWatcher {
         pub(in super::super) fn new(_: &Path, _: Thread) -> Option<Self> {
             None
         }

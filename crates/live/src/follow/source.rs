@@ -1,4 +1,4 @@
-//! One run over a signal that is followed.
+//! One run's source over a followed signal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,36 +8,34 @@ use isochrony_flow::{Item, OpError, Pulled, Source, Stored};
 use isochrony_store::Signal;
 use isochrony_time::civil;
 
-use super::watch::Watch;
-use super::{Inner, failed};
-use crate::counts::add;
+use super::log_watcher::LogWatcher;
+use super::shared::{FollowedInner, failed};
+use crate::feed_counts::add;
 
-/// How often to look whether somebody writes; a look holds the store's lock for an instant.
-const WRITER: Duration = Duration::from_millis(500);
+/// A check for a writer takes the store's lock for an instant.
+const WRITER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-pub(super) struct Following {
-    followed: Arc<Inner>,
-    /// The signal as it was when it was looked at last.
+pub(super) struct FollowSource {
+    followed: Arc<FollowedInner>,
     signal: Signal,
-    /// Indices that are wanted.
     within: Range<i64>,
     segment: u64,
-    /// Over what was there at the last look; None: all of it was read.
+    /// Reads what the last look found. None: all of it was read.
     pass: Option<Box<dyn Source>>,
-    /// Index behind the last sample of that pass, and its run.
+    /// End of that pass, and the run of its last sample.
     next: i64,
-    before: Option<(i64, u32)>,
-    /// Samples that there were from the first index on to `next`.
-    present: i64,
-    looked: bool,
-    /// When something came, and when it was looked for a writer.
-    heard: Instant,
-    asked: Instant,
-    watch: Option<Watch>,
+    last_run: Option<(i64, u32)>,
+    /// Samples that existed before `next`.
+    samples_before_next: i64,
+    has_looked: bool,
+    /// Of the last new samples, and of the last check for a writer.
+    last_commit: Instant,
+    last_writer_check: Instant,
+    watcher: Option<LogWatcher>,
 }
 
-impl Following {
-    pub(super) fn new(followed: Arc<Inner>, within: Range<i64>, segment: u64) -> Self {
+impl FollowSource {
+    pub(super) fn new(followed: Arc<FollowedInner>, within: Range<i64>, segment: u64) -> Self {
         let now = Instant::now();
         Self {
             signal: followed.signal.clone(),
@@ -46,36 +44,36 @@ impl Following {
             within,
             segment,
             pass: None,
-            before: None,
-            present: 0,
-            looked: false,
-            heard: now,
-            asked: now,
-            watch: None,
+            last_run: None,
+            samples_before_next: 0,
+            has_looked: false,
+            last_commit: now,
+            last_writer_check: now,
+            watcher: None,
         }
     }
 
-    /// Looks for what was committed since; whether there is something to read.
-    fn look(&mut self) -> Result<bool, OpError> {
+    /// Looks for new commits. Returns whether there is something to read.
+    fn look_for_commits(&mut self) -> Result<bool, OpError> {
         let changed = self.signal.refresh().map_err(failed)?;
-        if !changed && self.looked {
+        if !changed && self.has_looked {
             return Ok(false);
         }
-        self.looked = true;
+        self.has_looked = true;
         let counters = &self.followed.counters;
-        let present_now = present(&self.signal, self.within.start..self.next);
-        // Fewer than before, if samples were declared invalid since.
-        let behind = u64::try_from(present_now - self.present).unwrap_or(0);
+        let samples_now = samples_in(&self.signal, self.within.start..self.next);
+        // Negative if samples were declared invalid meanwhile.
+        let behind = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
         add(&counters.backfilled, behind);
-        self.present = present_now;
-        // Up to the last sample: what fills a gap at the end before something follows it comes in its place.
+        self.samples_before_next = samples_now;
+        // Stop before a gap at the end: what fills it is still read.
         let end = self.signal.end_index().min(self.within.end);
         let gap = self.signal.gaps().at(end - 1);
         let end = gap.map_or(end, |gap| gap.start);
         if end <= self.next {
             return Ok(false);
         }
-        let stored = match &self.followed.times {
+        let stored = match &self.followed.clock {
             Some(times) => times.stored(&self.followed.store, &self.signal),
             None => Stored::new(self.followed.store.path(), self.signal.clone()),
         };
@@ -83,48 +81,46 @@ impl Following {
         let pass = stored.resume(
             self.signal.clone(),
             range.clone(),
-            self.before,
+            self.last_run,
             self.segment,
         )?;
         self.pass = Some(pass);
         let runs = &self.signal.state().runs;
-        self.before = runs.at(end - 1).map(|run| (end, run.id));
-        self.present += present(&self.signal, range);
+        self.last_run = runs.at(end - 1).map(|run| (end, run.id));
+        self.samples_before_next += samples_in(&self.signal, range);
         self.next = end;
-        self.heard = Instant::now();
+        self.last_commit = Instant::now();
         add(&counters.commits, 1);
         Ok(true)
     }
 
-    /// Whether nothing follows what was read.
     fn is_over(&mut self) -> Result<bool, OpError> {
         let options = &self.followed.options;
         let sealed = !self.signal.codec().is_empty();
         let silent = options
             .silence
-            .is_some_and(|most| self.heard.elapsed() >= most);
+            .is_some_and(|most| self.last_commit.elapsed() >= most);
         if sealed || silent || self.next >= self.within.end {
             return Ok(true);
         }
-        if !options.while_written || self.asked.elapsed() < WRITER {
+        if !options.while_written || self.last_writer_check.elapsed() < WRITER_CHECK_INTERVAL {
             return Ok(false);
         }
         let written = self.followed.store.is_written().map_err(failed)?;
-        self.asked = Instant::now();
-        // What was committed before the writer went has to be read yet.
-        Ok(!written && !self.look()?)
+        self.last_writer_check = Instant::now();
+        // Read what it committed before it left.
+        Ok(!written && !self.look_for_commits()?)
     }
 }
 
-/// Samples that there are in a range.
-fn present(signal: &Signal, range: Range<i64>) -> i64 {
+fn samples_in(signal: &Signal, range: Range<i64>) -> i64 {
     if range.is_empty() {
         return 0;
     }
     range.end - range.start - signal.gaps().missing_within(range)
 }
 
-impl Source for Following {
+impl Source for FollowSource {
     fn pull(&mut self) -> Result<Pulled, OpError> {
         loop {
             if let Some(pass) = &mut self.pass {
@@ -136,7 +132,7 @@ impl Source for Following {
                     }
                     other => return Ok(other),
                 }
-            } else if !self.look()? && self.pass.is_none() {
+            } else if !self.look_for_commits()? && self.pass.is_none() {
                 let over = self.is_over()?;
                 if self.pass.is_none() {
                     return Ok(if over { Pulled::End } else { Pulled::Idle });
@@ -151,6 +147,6 @@ impl Source for Following {
     }
 
     fn wakes(&mut self, thread: &std::thread::Thread) {
-        self.watch = Watch::new(self.followed.store.path(), thread.clone());
+        self.watcher = LogWatcher::new(self.followed.store.path(), thread.clone());
     }
 }

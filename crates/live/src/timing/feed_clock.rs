@@ -1,4 +1,4 @@
-//! The clock that a feed's stamps make: from an index on a time and a slope, until the next.
+//! The published clock of a feed: piecewise linear between knots.
 
 use std::collections::VecDeque;
 use std::sync::{PoisonError, RwLock};
@@ -6,49 +6,49 @@ use std::sync::{PoisonError, RwLock};
 use isochrony_flow::{Cause, Clock};
 use isochrony_time::{Fixed, Rate, Stamp};
 
-/// Knots of the past that are kept: an hour of blocks. Of a recording that is sent and whose clock drifts, which has one a
-/// frame, half a minute at 48 kHz; indices before that have the times of the line through the first one.
-const KNOTS: usize = 4096;
-/// From an index on: its time, and what a sample takes beyond the nominal period.
+/// An hour of blocks. A recording with a drifting clock has a knot per frame: half a minute at 48 kHz. Earlier indices
+/// are extrapolated.
+const MAX_KNOTS: usize = 4096;
+/// A point of the clock, and its drift up to the next one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Knot {
     pub(super) index: i64,
-    /// None of samples that have no time.
+    /// None: samples have no time.
     pub(super) civil: Option<Fixed>,
-    pub(super) slope: Slope,
+    pub(super) drift: Drift,
     pub(super) resolution: f64,
 }
 
 /// What samples take beyond the nominal period.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Slope {
-    /// Nanoseconds a sample, estimated.
-    Each(f64),
-    /// So much in so many samples, exactly.
+pub(super) enum Drift {
+    /// Estimated nanoseconds per sample.
+    PerSample(f64),
+    /// Exact, over so many samples.
     Over(Fixed, u64),
 }
 
-impl Slope {
-    fn of(self, samples: i64) -> Option<Fixed> {
+impl Drift {
+    fn over(self, samples: i64) -> Option<Fixed> {
         match self {
-            Self::Each(ns) => fixed(ns * samples as f64),
+            Self::PerSample(ns) => fixed(ns * samples as f64),
             Self::Over(Fixed::ZERO, _) => Some(Fixed::ZERO),
             Self::Over(ns, over) => ns.checked_mul_ratio(samples, over.max(1)),
         }
     }
 }
 
-/// Stamps are told to a nanosecond, in ns.
-pub(super) const LAST_DIGIT: f64 = 1.0;
+/// Stamps are published to a nanosecond.
+pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 
-/// What is known of a feed's times; shared by the run that feeds it and everybody who asks.
+/// Times of a feed, shared by the run and its readers.
 #[derive(Debug)]
-pub struct LiveClock {
+pub struct FeedClock {
     rate: Rate,
     knots: RwLock<VecDeque<Knot>>,
 }
 
-impl LiveClock {
+impl FeedClock {
     pub(super) fn new(rate: Rate) -> Self {
         Self {
             rate,
@@ -56,58 +56,56 @@ impl LiveClock {
         }
     }
 
-    pub(super) fn at(&self, index: i64) -> Option<(Fixed, f64)> {
-        // A panic while the lock is held leaves the knots whole.
+    pub(super) fn time_and_resolution(&self, index: i64) -> Option<(Fixed, f64)> {
+        // Each change leaves the knots whole.
         let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
         let after = knots.partition_point(|knot| knot.index <= index);
         let knot = knots.get(after.saturating_sub(1))?;
         Some((time_at(self.rate, knot, index)?, knot.resolution))
     }
 
-    /// From an index on times are exactly these.
-    pub(super) fn tell(&self, index: i64, civil: Fixed, (drift, samples): (Fixed, u64)) {
+    pub(super) fn set_exact(&self, index: i64, civil: Fixed, (drift, samples): (Fixed, u64)) {
         let knot = Knot {
             index,
             civil: Some(civil),
-            slope: Slope::Over(drift, samples.saturating_sub(1)),
+            drift: Drift::Over(drift, samples.saturating_sub(1)),
             resolution: 0.0,
         };
-        // On a straight line one knot says all.
+        // A knot on the last one's line adds nothing.
         let straight = {
             let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
             knots.back().is_some_and(|last| {
-                let nominal = |knot: &Knot| matches!(knot.slope, Slope::Over(Fixed::ZERO, _));
+                let nominal = |knot: &Knot| matches!(knot.drift, Drift::Over(Fixed::ZERO, _));
                 let told = time_at(self.rate, last, index);
                 last.index < index && nominal(last) && nominal(&knot) && told == Some(civil)
             })
         };
         if !straight {
-            self.push(knot);
+            self.push_knot(knot);
         }
     }
 
-    /// From an index on samples have no times.
-    pub(super) fn tell_none(&self, index: i64) {
+    pub(super) fn set_untimed(&self, index: i64) {
         let is_known = {
             let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
             knots.back().is_some_and(|last| last.civil.is_none())
         };
         if !is_known {
-            self.push(Knot {
+            self.push_knot(Knot {
                 index,
                 civil: None,
-                slope: Slope::Over(Fixed::ZERO, 0),
+                drift: Drift::Over(Fixed::ZERO, 0),
                 resolution: 0.0,
             });
         }
     }
 
-    pub(super) fn push(&self, knot: Knot) {
+    pub(super) fn push_knot(&self, knot: Knot) {
         let mut knots = self.knots.write().unwrap_or_else(PoisonError::into_inner);
         while knots.back().is_some_and(|last| last.index >= knot.index) {
             knots.pop_back();
         }
-        if knots.len() == KNOTS {
+        if knots.len() == MAX_KNOTS {
             knots.pop_front();
         }
         knots.push_back(knot);
@@ -117,28 +115,29 @@ impl LiveClock {
 fn time_at(rate: Rate, knot: &Knot, index: i64) -> Option<Fixed> {
     let since = index.checked_sub(knot.index)?;
     let nominal = knot.civil?.checked_add(rate.duration_ns(since).ok()?)?;
-    nominal.checked_add(knot.slope.of(since)?)
+    nominal.checked_add(knot.drift.over(since)?)
 }
 
-/// Nanoseconds as a fixed-point number.
 pub(super) fn fixed(ns: f64) -> Option<Fixed> {
     Fixed::from_f64_nearest(ns).ok()
 }
 
-impl Clock for LiveClock {
+impl Clock for FeedClock {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
         for (out, &index) in out.iter_mut().zip(indices) {
-            let time = self.at(index).and_then(|(time, _)| time.round_i64());
+            let time = self
+                .time_and_resolution(index)
+                .and_then(|(time, _)| time.round_i64());
             *out = time.unwrap_or(i64::MIN);
         }
         Ok(())
     }
 
     fn stamp(&self, index: i64) -> Option<Stamp> {
-        let (time, ns) = self.at(index)?;
+        let (time, ns) = self.time_and_resolution(index)?;
         let resolution = fixed(ns)?;
-        if ns <= LAST_DIGIT {
-            // The sender's own word, which a copy must not move.
+        if ns <= STAMP_RESOLUTION_NS {
+            // The sender's own stamp, which a copy must not move.
             return Some(Stamp::new(time, resolution));
         }
         let begin = time.checked_sub(Fixed::from_bits(resolution.to_bits() / 2))?;

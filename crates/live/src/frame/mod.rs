@@ -1,4 +1,4 @@
-//! Frames of samples on the wire: a header of 56 bytes, then samples, all little-endian.
+//! Wire frames: a header of 56 bytes, then samples, all little-endian.
 //!
 //! ```text
 //!  0  4  "ISOF"
@@ -6,10 +6,10 @@
 //!  5  1  dtype: its place in DType::ALL
 //!  6  2  flags: 1 the sender's clock was set before this frame; 2 nothing follows; 4 the sender stopped before all
 //!        was sent (with 2); 8 the times are exact
-//!  8  4  session: chosen anew whenever a sender begins to count anew
+//!  8  4  session: new whenever the sender restarts its index
 //! 12  4  samples
 //! 16  8  index of the first sample, counted from the session's beginning
-//! 24  8  civil time of the first sample, whole ns since 1970 (signed, rounded down); the least number: not known
+//! 24  8  civil time of the first sample, whole ns since 1970 (signed, rounded down); i64::MIN: unknown
 //! 32  8  samples right before the first that were never recorded: a gap, not a loss
 //! 40  4  crc32c of the frame with this field zero
 //! 44  4  fraction of the civil time, in 2^-32 ns
@@ -17,51 +17,49 @@
 //! 56     samples
 //! ```
 //!
-//! Version 1 has a header of 48 bytes: its flags are 1 and 2, bytes 44 to 48 are zero, and the samples follow. It is
-//! still read. Its times are rounded to nanoseconds, so a copy of a signal over it is not exact; over version 2 it is:
-//! where times are exact (flag 8), they are those of the recording to 2^-32 ns.
+//! Version 1 is still read: 48 bytes of header, flags 1 and 2 only, zeros in bytes 44 to 48, times in whole
+//! nanoseconds. Over version 2 a copy of a signal is exact: with flag 8, times are the recording's to 2^-32 ns.
 //!
-//! One UDP datagram is one frame. Over TCP and pipes frames follow one another. What a sender says of its recording as a
-//! whole is in frames of their own, see [`SenderDescription`].
+//! One UDP datagram is one frame. Over TCP and pipes frames are concatenated. See [`SenderDescription`] for frames
+//! about the whole recording.
 
 mod description;
 
-pub use description::{MAX_DESCRIPTION, SenderDescription, TAG};
+pub use description::{DESCRIPTION_TAG, MAX_DESCRIPTION_BYTES, SenderDescription};
 
 use isochrony_segment::DType;
 use isochrony_time::Fixed;
 
-/// Bytes before the samples of the frames that are written, version 2.
-pub const HEADER: usize = 56;
-/// Bytes before the samples of version 1: no frame is shorter.
-pub const SHORTEST: usize = 48;
-/// Most bytes of a frame, unless the listener says otherwise.
-pub const MAX_FRAME: usize = 1 << 20;
+/// Bytes before the samples in version 2, which is written.
+pub const HEADER_LEN: usize = 56;
+/// Bytes before the samples in version 1; no frame is shorter.
+pub const HEADER_LEN_V1: usize = 48;
+/// Default limit of a frame's bytes.
+pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"ISOF";
 const VERSION: u8 = 2;
-const STEP: u16 = 1;
-const END: u16 = 2;
-const EARLY: u16 = 4;
-const EXACT: u16 = 8;
-/// Where the checksum lies.
-const CHECKSUM: usize = 40;
-const UNKNOWN: i64 = i64::MIN;
-/// Indices stay below, so that sums of them fit.
-const MOST: u64 = 1 << 62;
+const FLAG_CLOCK_STEP: u16 = 1;
+const FLAG_END: u16 = 2;
+const FLAG_TRUNCATED: u16 = 4;
+const FLAG_EXACT: u16 = 8;
+const CHECKSUM_OFFSET: usize = 40;
+const UNKNOWN_TIME: i64 = i64::MIN;
+/// Indices stay below it, so that sums do not overflow.
+const MAX_INDEX: u64 = 1 << 62;
 
-/// What a frame says of its samples.
+/// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
-    /// Type of the samples.
+pub struct FrameHeader {
+    /// Dtype of the samples.
     pub dtype: DType,
     /// The sender's clock was set before this frame.
     pub step: bool,
     /// Nothing follows.
     pub end: bool,
     /// With `end`: the sender stopped before all was sent.
-    pub early: bool,
-    /// Changes when the sender begins to count anew.
+    pub truncated: bool,
+    /// Changes when the sender restarts its index.
     pub session: u32,
     /// Number of samples.
     pub samples: u32,
@@ -69,51 +67,53 @@ pub struct Header {
     pub first: u64,
     /// Civil time of the first sample, ns since 1970.
     pub time: Option<Fixed>,
-    /// Whether the time, and the drift, are exactly those of a recording.
+    /// Time and drift are exactly the recording's.
     pub exact: bool,
-    /// Duration of the frame's samples less their nominal duration, in 2^-32 ns.
+    /// Duration of the frame's samples less the nominal duration, in 2^-32 ns.
     pub drift: i64,
     /// Samples right before the first that were never recorded.
     pub gap: u64,
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// Fewer bytes than a header has, or than its samples need, or more.
-    #[error("a frame of {expected} bytes was announced, {got} came")]
+    /// Too few bytes, or too many.
+    #[error("the frame header announces {expected} bytes, {got} arrived")]
     Length {
-        /// Bytes that the header announces; those of a header where not even that is whole.
+        /// Bytes that the header announces, or the length of a header.
         expected: usize,
-        /// Bytes that came.
+        /// Bytes that arrived.
         got: usize,
     },
-    /// Something else than a frame, or of another version.
-    #[error("the bytes {got:02x?} begin no frame of version 1 or 2, which is \"ISOF\" and 1 or 2")]
+    /// Not a frame, or of an unknown version.
+    #[error(
+        "not a frame: it starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2"
+    )]
     Magic {
         /// The first bytes.
         got: [u8; 5],
     },
-    /// A dtype, flag or index that no frame has.
-    #[error("{field}={got} is in no frame")]
+    /// An illegal dtype, flag, index or description.
+    #[error("illegal {field}={got} in a frame")]
     Field {
         /// Name of the field.
         field: &'static str,
-        /// Its value.
+        /// Its value; the length of a description.
         got: u64,
     },
-    /// Bytes were changed on the way.
-    #[error("the frame says that its checksum is {expected:08x}, it is {got:08x}")]
+    /// The bytes were changed on the way.
+    #[error("frame checksum mismatch: {expected:08x} in the header, {got:08x} computed")]
     Checksum {
-        /// In the frame.
+        /// As the frame states.
         expected: u32,
-        /// Of the frame.
+        /// As computed.
         got: u32,
     },
 }
 
-fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes
         .get(at..at + N)
         .and_then(|bytes| bytes.try_into().ok())
@@ -121,29 +121,28 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 fn checksum(bytes: &[u8]) -> u32 {
-    let sum = crc32c::crc32c(&bytes[..CHECKSUM]);
+    let sum = crc32c::crc32c(&bytes[..CHECKSUM_OFFSET]);
     let sum = crc32c::crc32c_append(sum, &[0; 4]);
-    crc32c::crc32c_append(sum, &bytes[CHECKSUM + 4..])
+    crc32c::crc32c_append(sum, &bytes[CHECKSUM_OFFSET + 4..])
 }
 
-/// Bytes before the samples of a version; None if there is no such version.
 fn header_len(version: u8) -> Option<usize> {
     match version {
-        1 => Some(SHORTEST),
-        2 => Some(HEADER),
+        1 => Some(HEADER_LEN_V1),
+        2 => Some(HEADER_LEN),
         _ => None,
     }
 }
 
-impl Header {
-    /// A header of samples that follow on the first index, without a time.
+impl FrameHeader {
+    /// A header without a time.
     #[must_use]
     pub fn new(dtype: DType, session: u32, first: u64) -> Self {
         Self {
             dtype,
             step: false,
             end: false,
-            early: false,
+            truncated: false,
             session,
             samples: 0,
             first,
@@ -154,8 +153,8 @@ impl Header {
         }
     }
 
-    /// Appends the frame of these samples, in native order, to `out`, with as many `samples` as these are. A time
-    /// outside the years 1678 to 2262 is written as not known.
+    /// Appends a frame of these samples (native byte order) to `out`; `self.samples` is ignored. A time outside the
+    /// years 1678 to 2262 is written as unknown.
     pub fn write(&self, samples: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
         let code = DType::ALL.iter().position(|&dtype| dtype == self.dtype);
@@ -163,16 +162,16 @@ impl Header {
         let time = self
             .time
             .and_then(|time| Some((time.floor_i64()?, time.frac())));
-        let time = time.filter(|&(ns, _)| ns != UNKNOWN);
+        let time = time.filter(|&(ns, _)| ns != UNKNOWN_TIME);
         let exact = self.exact && time.is_some();
         let flags = [
-            (self.step, STEP),
-            (self.end, END),
-            (self.end && self.early, EARLY),
-            (exact, EXACT),
+            (self.step, FLAG_CLOCK_STEP),
+            (self.end, FLAG_END),
+            (self.end && self.truncated, FLAG_TRUNCATED),
+            (exact, FLAG_EXACT),
         ];
         let flags = flags.iter().filter(|(set, _)| *set).map(|(_, flag)| flag);
-        let (ns, fraction) = time.unwrap_or((UNKNOWN, 0));
+        let (ns, fraction) = time.unwrap_or((UNKNOWN_TIME, 0));
         let drift = if exact { self.drift } else { 0 };
         out.extend(MAGIC);
         out.extend([VERSION, code.unwrap_or_default() as u8]);
@@ -187,20 +186,21 @@ impl Header {
         out.extend(drift.to_le_bytes());
         out.extend(&samples[..count as usize * self.dtype.size()]);
         let sum = checksum(&out[begin..]);
-        out[begin + CHECKSUM..begin + CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+        out[begin + CHECKSUM_OFFSET..begin + CHECKSUM_OFFSET + 4]
+            .copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Bytes of the frame that these begin; None while too few came to say. Unchecked by the checksum.
+    /// Length of the frame that starts here; None while too few bytes are there. Does not check the checksum.
     ///
     /// # Errors
-    /// [`FrameError`]: they begin none.
+    /// [`FrameError`]: no frame starts here.
     pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, FrameError> {
         let known = bytes.len().min(MAGIC.len());
         let version = bytes.get(4).copied();
         if bytes[..known] != MAGIC[..known] || version.is_some_and(|one| header_len(one).is_none())
         {
             return Err(FrameError::Magic {
-                got: field(bytes, 0),
+                got: bytes_at(bytes, 0),
             });
         }
         match version.and_then(header_len) {
@@ -212,15 +212,15 @@ impl Header {
         }
     }
 
-    /// What the bytes before the samples say, unchecked by the checksum, which is of the whole frame.
+    /// Reads a header without checking the checksum, which covers the whole frame.
     ///
     /// # Errors
     /// [`FrameError`], all but a wrong checksum.
     pub fn read(bytes: &[u8]) -> Result<Self, FrameError> {
         let got = bytes.len();
-        if got < SHORTEST {
+        if got < HEADER_LEN_V1 {
             return Err(FrameError::Length {
-                expected: SHORTEST,
+                expected: HEADER_LEN_V1,
                 got,
             });
         }
@@ -228,7 +228,7 @@ impl Header {
             Some(header) if bytes[..4] == MAGIC => (bytes[4], header),
             _ => {
                 return Err(FrameError::Magic {
-                    got: field(bytes, 0),
+                    got: bytes_at(bytes, 0),
                 });
             }
         };
@@ -242,60 +242,63 @@ impl Header {
         let Some(&dtype) = DType::ALL.get(usize::from(bytes[5])) else {
             return wrong("dtype", bytes[5].into());
         };
-        let flags = u16::from_le_bytes(field(bytes, 6));
+        let flags = u16::from_le_bytes(bytes_at(bytes, 6));
         let known = if version == 1 {
-            STEP | END
+            FLAG_CLOCK_STEP | FLAG_END
         } else {
-            STEP | END | EARLY | EXACT
+            FLAG_CLOCK_STEP | FLAG_END | FLAG_TRUNCATED | FLAG_EXACT
         };
         let has = |flag: u16| flags & flag != 0;
-        let ns = i64::from_le_bytes(field(bytes, 24));
-        let untimed = ns == UNKNOWN;
-        if flags & !known != 0 || has(EARLY) && !has(END) || has(EXACT) && untimed {
+        let ns = i64::from_le_bytes(bytes_at(bytes, 24));
+        let untimed = ns == UNKNOWN_TIME;
+        if flags & !known != 0
+            || has(FLAG_TRUNCATED) && !has(FLAG_END)
+            || has(FLAG_EXACT) && untimed
+        {
             return wrong("flags", flags.into());
         }
-        let fraction = u32::from_le_bytes(field(bytes, 44));
+        let fraction = u32::from_le_bytes(bytes_at(bytes, 44));
         if fraction != 0 && (version == 1 || untimed) {
             return wrong("fraction of the time", fraction.into());
         }
         let drift = if version == 1 {
             0
         } else {
-            i64::from_le_bytes(field(bytes, 48))
+            i64::from_le_bytes(bytes_at(bytes, 48))
         };
-        if drift != 0 && !has(EXACT) {
+        if drift != 0 && !has(FLAG_EXACT) {
             return wrong("drift", drift.cast_unsigned());
         }
-        let first = u64::from_le_bytes(field(bytes, 16));
-        if first >= MOST {
+        let first = u64::from_le_bytes(bytes_at(bytes, 16));
+        if first >= MAX_INDEX {
             return wrong("index", first);
         }
-        let gap = u64::from_le_bytes(field(bytes, 32));
+        let gap = u64::from_le_bytes(bytes_at(bytes, 32));
         if gap > first {
             return wrong("gap", gap);
         }
         Ok(Self {
             dtype,
-            step: has(STEP),
-            end: has(END),
-            early: has(EARLY),
-            session: u32::from_le_bytes(field(bytes, 8)),
-            samples: u32::from_le_bytes(field(bytes, 12)),
+            step: has(FLAG_CLOCK_STEP),
+            end: has(FLAG_END),
+            truncated: has(FLAG_TRUNCATED),
+            session: u32::from_le_bytes(bytes_at(bytes, 8)),
+            samples: u32::from_le_bytes(bytes_at(bytes, 12)),
             first,
             time: (!untimed).then(|| Fixed::from_parts(ns, fraction)),
-            exact: has(EXACT),
+            exact: has(FLAG_EXACT),
             drift,
             gap,
         })
     }
 
-    /// The frame that `bytes` are, and its samples.
+    /// Reads a whole frame: header and samples.
     ///
     /// # Errors
     /// [`FrameError`].
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), FrameError> {
         let header = Self::read(bytes)?;
-        let before = header_len(bytes[4]).unwrap_or(HEADER);
+        let before = header_len(bytes[4]).unwrap_or(HEADER_LEN);
         let (expected, got) = (
             before + header.samples as usize * header.dtype.size(),
             bytes.len(),
@@ -303,7 +306,10 @@ impl Header {
         if expected != got {
             return Err(FrameError::Length { expected, got });
         }
-        let (expected, got) = (u32::from_le_bytes(field(bytes, CHECKSUM)), checksum(bytes));
+        let (expected, got) = (
+            u32::from_le_bytes(bytes_at(bytes, CHECKSUM_OFFSET)),
+            checksum(bytes),
+        );
         if expected != got {
             return Err(FrameError::Checksum { expected, got });
         }

@@ -1,80 +1,45 @@
-//! A stored signal that is still being appended to, as a recording: what is there, and then what is committed later.
+//! A stored signal that is still being appended to, as a recording.
 //!
-//! A pass reads up to the last sample that is committed, then waits, and goes on from there with the next commit, of this
-//! process or another. It reads in index order and each index once. So gaps and clock steps are announced as for any
-//! stored signal, and windows go on across commits as if the signal had been read when it was whole.
+//! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. It reads
+//! each index once, in order, so gaps, clock steps and windows are as if the whole signal had been read at once.
 //!
-//! **Behind the place that is read** a late file may fill a gap. Those samples do not come: a plan is never told of the
-//! past. They are counted ([`FollowCounts::backfilled_samples`]), and a second pass over the archive has them. A gap at
-//! the signal's end is not read past before something follows it, so what fills it until then comes in its place.
+//! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]), since
+//! plans never see the past. A gap at the end is not passed before something follows it, so what fills it meanwhile is
+//! read.
 //!
-//! **Waiting** costs nothing: on Linux the kernel says when a file of the store's log changes ([`watch`]), and elsewhere,
-//! and over a network, where it does not say so of other machines' writes, the run looks every 20 ms as for any source.
+//! **Waiting** is cheap: on Linux inotify reports changes of the store's log (`log_watcher`). Elsewhere, and for writes
+//! from other machines, the run looks every 20 ms as for any source.
 //!
-//! **The end** is a signal that was sealed, as nothing can be added to that; a silence, if one was stated; or, if that was
-//! asked for, that nobody has the store open for writing any more. Each only when all that was committed has been read.
+//! **The end** is a sealed signal, a stated silence, or on request the moment when nobody has the store open for
+//! writing; each only after all commits have been read.
 
+mod log_watcher;
+mod options;
+mod shared;
 mod source;
-mod watch;
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use isochrony_flow::{
-    Cause, Clock, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording,
-    SignalDescription, Source, Stored,
+    Clock, OpError, OuterGaps, PlanError, PortType, Recording, SignalDescription, Source, Stored,
 };
 use isochrony_store::{Mode, Signal, Store, StoreError};
-use isochrony_time::Stamp;
 use serde_json::{Map, Value, json};
 
 use crate::LiveError;
-use source::Following;
+pub use options::{FollowCounts, FollowOptions};
+use shared::{FollowCounters, FollowedClock, FollowedInner};
+use source::FollowSource;
 
-/// How a stored signal is followed.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct FollowOptions {
-    /// Index from which on it is read.
-    pub start: i64,
-    /// It ends when nothing was committed for so long; None: not for that.
-    pub silence: Option<Duration>,
-    /// It ends when nobody has the store open for writing any more.
-    pub while_written: bool,
-}
-
-/// What became of a signal that is followed, over all runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct FollowCounts {
-    /// Samples that went to plans.
-    pub samples: u64,
-    /// Times that there was something new, the first included.
-    pub commits: u64,
-    /// Samples that were put behind the place that was read, and so did not come.
-    pub backfilled_samples: u64,
-}
-
-impl FollowCounts {
-    /// Names and numbers.
-    #[must_use]
-    pub fn named(&self) -> Vec<(&'static str, u64)> {
-        vec![
-            ("samples", self.samples),
-            ("commits", self.commits),
-            ("backfilled_samples", self.backfilled_samples),
-        ]
-    }
-}
-
-/// A stored signal and what is still to be committed of it. Any number of runs may follow it at once.
+/// A stored signal and its future commits. Any number of runs may follow it at once.
 ///
 /// ```
 /// use isochrony_flow::{Live, Plan};
-/// use isochrony_live::{FollowOptions, Followed};
+/// use isochrony_live::{FollowOptions, FollowedSignal};
 /// use isochrony_store::{CreateOptions, Mode, Store};
 /// use isochrony_segment::DType;
 /// use isochrony_time::Rate;
@@ -89,7 +54,7 @@ impl FollowCounts {
 /// let reading = Store::open(&path, Mode::Read)?;
 /// let mut options = FollowOptions::default();
 /// options.while_written = true;
-/// let followed = Followed::new(&reading, reading.signal("mic")?, &options)?;
+/// let followed = FollowedSignal::new(&reading, reading.signal("mic")?, &options)?;
 /// let plan = Plan::scan_live(Live::new(followed)).count()?;
 /// let counting = std::thread::spawn(move || plan.collect());
 /// writer.append(&[1i16; 500])?;
@@ -100,25 +65,9 @@ impl FollowCounts {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Followed(Arc<Inner>);
+pub struct FollowedSignal(Arc<FollowedInner>);
 
-pub(crate) struct Inner {
-    store: Store,
-    signal: Signal,
-    options: FollowOptions,
-    counters: Counters,
-    /// None of a signal that has samples and no times.
-    times: Option<Arc<Times>>,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    samples: AtomicU64,
-    commits: AtomicU64,
-    backfilled: AtomicU64,
-}
-
-impl Followed {
+impl FollowedSignal {
     /// Follows a signal of a store.
     ///
     /// # Errors
@@ -134,16 +83,16 @@ impl Followed {
         let stored = Stored::new(store.path(), signal.clone());
         // The first samples may bring times.
         let may_have = stored.clock().is_some() || signal.end_index() == 0;
-        Ok(Self(Arc::new(Inner {
+        Ok(Self(Arc::new(FollowedInner {
             store: store.clone(),
-            times: may_have.then(|| Arc::new(Times(RwLock::new(stored)))),
+            clock: may_have.then(|| Arc::new(FollowedClock(RwLock::new(stored)))),
             signal,
             options: options.clone(),
-            counters: Counters::default(),
+            counters: FollowCounters::default(),
         })))
     }
 
-    /// The signal that a saved plan names, in the store that it names or in another one.
+    /// The signal of a saved plan, in the store that it names or in the given one.
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
@@ -181,10 +130,10 @@ impl Followed {
         Self::new(store, signal, &options).map_err(|error| unreadable(error.to_string()))
     }
 
-    /// What became of it so far.
+    /// Counts so far.
     #[must_use]
     pub fn counts(&self) -> FollowCounts {
-        let Counters {
+        let FollowCounters {
             samples,
             commits,
             backfilled,
@@ -197,16 +146,16 @@ impl Followed {
     }
 }
 
-impl fmt::Debug for Followed {
+impl fmt::Debug for FollowedSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Followed")
+        f.debug_struct("FollowedSignal")
             .field("signal", &self.0.signal)
             .field("options", &self.0.options)
             .finish_non_exhaustive()
     }
 }
 
-impl Recording for Followed {
+impl Recording for FollowedSignal {
     fn port(&self) -> PortType {
         PortType::Samples {
             dtype: self.0.signal.dtype(),
@@ -218,11 +167,11 @@ impl Recording for Followed {
         let from = self.0.options.start;
         let within = range.unwrap_or(from..i64::MAX);
         let within = within.start.max(from)..within.end;
-        Ok(Box::new(Following::new(self.0.clone(), within, segment)))
+        Ok(Box::new(FollowSource::new(self.0.clone(), within, segment)))
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {
-        let times = self.0.times.clone()?;
+        let times = self.0.clock.clone()?;
         Some(times)
     }
 
@@ -232,7 +181,7 @@ impl Recording for Followed {
 
     fn outer_gaps(&self) -> OuterGaps {
         let mut signal = self.0.signal.clone();
-        // What cannot be looked up anew is as it was.
+        // If it cannot be refreshed, the last known state is used.
         let _ = signal.refresh();
         OuterGaps::within(&signal, self.0.options.start..signal.end_index())
     }
@@ -254,48 +203,4 @@ impl Recording for Followed {
         });
         saved.as_object().cloned()
     }
-}
-
-/// Times as the pass that looked last knows them. It is there before there are any, so that operators that write times
-/// find it.
-#[derive(Debug)]
-struct Times(RwLock<Stored>);
-
-impl Times {
-    /// The signal as it can be read, with a clock if it has times by now.
-    fn stored(&self, store: &Store, signal: &Signal) -> Stored {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if known.clock().is_some() {
-            return known.clone();
-        }
-        drop(known);
-        let stored = Stored::new(store.path(), signal.clone());
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = stored.clone();
-        stored
-    }
-
-    fn clock(&self) -> Option<Arc<dyn Clock>> {
-        let stored = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        stored.clock()
-    }
-}
-
-impl Clock for Times {
-    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
-        match self.clock() {
-            Some(clock) => clock.times(indices, out),
-            None => {
-                out.fill(i64::MIN);
-                Ok(())
-            }
-        }
-    }
-
-    fn stamp(&self, index: i64) -> Option<Stamp> {
-        self.clock()?.stamp(index)
-    }
-}
-
-fn failed(error: StoreError) -> OpError {
-    OpErrorKind::Failed(Cause::from(error)).into()
 }

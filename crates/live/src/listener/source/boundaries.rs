@@ -1,57 +1,62 @@
-//! A feed's recording as a whole: its description, the gaps before and behind all samples, and whether it is over.
+//! The start and end of a feed: description, outer gaps, and when the feed is over.
 
 use std::sync::atomic;
 use std::time::Duration;
 
-use super::{Live, Samples, add};
+use super::FeedSource;
+use crate::feed_counts::add;
 use crate::frame::SenderDescription;
+use crate::listener::decoder::AdmittedFrame;
 use crate::receive::Packet;
 
-/// A longer gap at an end, in seconds, is never believed: a hundred years.
-const LONGEST: f64 = 3.2e9;
+/// Longest credible outer gap: a hundred years.
+const MAX_OUTER_GAP_SECONDS: f64 = 3.2e9;
 
-impl Live {
-    /// Takes what a session says of its recording.
+impl FeedSource {
     pub(super) fn describe(&mut self, session: u32, said: SenderDescription, packet: Packet) {
         let inner = &self.listener.0;
-        let enough = inner.copies_to_believe();
-        if !inner.descriptions.say(session, said, enough) {
+        let enough = inner.copies_to_trust();
+        if !inner.descriptions.add(session, said, enough) {
             add(&inner.counters.malformed_frames, 1);
         }
         self.queue.recycle(packet.bytes);
     }
 
-    /// Whether a gap may be so long.
+    /// Whether a gap of so many samples is credible.
     fn is_gap(&self, samples: u64) -> bool {
-        samples > 0 && samples as f64 <= LONGEST * self.listener.0.options.rate.to_f64()
+        samples > 0
+            && samples as f64 <= MAX_OUTER_GAP_SECONDS * self.listener.0.options.rate.to_f64()
     }
 
-    /// Before the first samples, at a feed index: a gap with which the session begins is one of the recording.
-    pub(super) fn tell_gap_before(&mut self, first: u64, start: i64, gap: u64) {
-        if first == 0 && self.sessions == 0 && self.is_gap(gap) {
+    /// Stores the gap with which the session starts.
+    pub(super) fn announce_gap_before(&mut self, first: u64, start: i64, gap: u64) {
+        if first == 0 && self.session_count == 0 && self.is_gap(gap) {
             let described = &self.listener.0.descriptions;
             described.set_gaps(|gaps| gaps.before = start.saturating_sub_unsigned(gap)..start);
         }
     }
 
-    /// The sender says that nothing follows.
-    pub(super) fn take_end(&mut self, one: &Samples) {
+    pub(super) fn note_sender_end(&mut self, frame: &AdmittedFrame) {
         // What was never recorded before the end is not lost.
-        let end = one.first + one.samples;
-        let unrecorded = if one.samples == 0 { one.frame.gap } else { 0 };
-        self.end = Some(end - unrecorded);
+        let end = frame.first + frame.samples;
+        let unrecorded = if frame.samples == 0 {
+            frame.received.gap
+        } else {
+            0
+        };
+        self.sender_end = Some(end - unrecorded);
         self.gap_at_end = end - unrecorded..end;
         let inner = &self.listener.0;
-        let before = (inner.ended).swap(one.session.into(), atomic::Ordering::AcqRel);
-        // It says so more than once.
-        if one.frame.early && before != u64::from(one.session) {
+        let before = (inner.ended_session).swap(frame.session.into(), atomic::Ordering::AcqRel);
+        // The end frame is repeated.
+        if frame.received.truncated && before != u64::from(frame.session) {
             add(&inner.counters.truncated_feeds, 1);
         }
     }
 
-    /// All was given: counts what is missing at the end, and tells the gap there.
-    pub(super) fn tell_end(&mut self) {
-        let (Some(end), next) = (self.end.take(), self.order.next()) else {
+    /// Counts samples missing at the end and stores the gap there.
+    pub(super) fn announce_end(&mut self) {
+        let (Some(end), next) = (self.sender_end.take(), self.reorder.next_index()) else {
             return;
         };
         let counters = &self.listener.0.counters;
@@ -74,13 +79,12 @@ impl Live {
         }
     }
 
-    /// Whether nothing more is to be expected.
     pub(super) fn is_over(&self, now: Duration, closed: bool) -> bool {
         let all = self
-            .end
-            .is_some_and(|end| self.order.next().is_none_or(|next| next >= end));
-        let waited = now.saturating_sub(self.valid);
-        let gone = self.end.is_some() && waited >= self.listener.0.options.reorder;
+            .sender_end
+            .is_some_and(|end| self.reorder.next_index().is_none_or(|next| next >= end));
+        let waited = now.saturating_sub(self.last_frame);
+        let gone = self.sender_end.is_some() && waited >= self.listener.0.options.reorder;
         let silent = self
             .listener
             .0

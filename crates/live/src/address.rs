@@ -1,4 +1,4 @@
-//! Where to listen, and what comes there.
+//! Addresses of feeds, and the formats that arrive there.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -8,21 +8,21 @@ use isochrony_segment::ByteOrder;
 
 use crate::LiveError;
 
-/// Where to listen.
+/// Where a feed arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Address {
     /// Datagrams.
     Udp(SocketAddr),
-    /// Connections, one at a time.
+    /// Connections; one is read at a time.
     Tcp(SocketAddr),
     /// Standard input.
     Stdin,
-    /// No address: a [`Driver`](super::Driver) makes the samples.
+    /// None: a [`Driver`](crate::Driver) makes the samples.
     Driven,
 }
 
 impl Address {
-    /// Whether only this machine reaches it.
+    /// Whether only this machine can reach it.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -58,34 +58,36 @@ impl FromStr for Address {
             .split_once("://")
             .ok_or_else(|| wrong("it has no scheme"))?;
         let resolve = || match at.to_socket_addrs() {
-            Ok(mut found) => found.next().ok_or_else(|| wrong("the name has no address")),
+            Ok(mut found) => found
+                .next()
+                .ok_or_else(|| wrong("the host name has no address")),
             Err(why) => Err(wrong(&why.to_string())),
         };
         match scheme {
             "udp" => Ok(Self::Udp(resolve()?)),
             "tcp" => Ok(Self::Tcp(resolve()?)),
-            other => Err(wrong(&format!("{other:?} is no scheme"))),
+            other => Err(wrong(&format!("unknown scheme {other:?}"))),
         }
     }
 }
 
-/// What comes.
+/// The format of what arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub enum FeedFraming {
     /// Frames of [`frame`](crate::frame).
     Isochrony,
-    /// Datagrams that begin with a number, one more each, and have equally many samples.
+    /// Datagrams of one size that begin with a packet counter.
     Counter {
-        /// Bytes of the number: 2, 4 or 8.
+        /// Bytes of the counter: 2, 4 or 8.
         bytes: u8,
-        /// Their order.
+        /// Byte order of the counter.
         order: ByteOrder,
     },
-    /// Samples and nothing else: what is lost on the way cannot be known.
+    /// Bare samples: loss cannot be detected.
     Raw,
 }
 
-impl Framing {
+impl FeedFraming {
     const NAMES: [(&'static str, Self); 8] = [
         ("isochrony", Self::Isochrony),
         ("raw", Self::Raw),
@@ -97,7 +99,7 @@ impl Framing {
         (">u8", counter(8, ByteOrder::Big)),
     ];
 
-    /// Its name.
+    /// Its name in options.
     #[must_use]
     pub fn name(&self) -> &'static str {
         let own = Self::NAMES.iter().find(|(_, framing)| framing == self);
@@ -105,11 +107,11 @@ impl Framing {
     }
 }
 
-const fn counter(bytes: u8, order: ByteOrder) -> Framing {
-    Framing::Counter { bytes, order }
+const fn counter(bytes: u8, order: ByteOrder) -> FeedFraming {
+    FeedFraming::Counter { bytes, order }
 }
 
-impl FromStr for Framing {
+impl FromStr for FeedFraming {
     type Err = LiveError;
 
     fn from_str(text: &str) -> Result<Self, LiveError> {
@@ -147,13 +149,13 @@ mod tests {
 
     #[test]
     fn framings_have_names() {
-        for (name, framing) in Framing::NAMES {
-            assert_eq!(name.parse::<Framing>().unwrap(), framing);
+        for (name, framing) in FeedFraming::NAMES {
+            assert_eq!(name.parse::<FeedFraming>().unwrap(), framing);
             assert_eq!(framing.name(), name);
         }
         assert!(
             "vita"
-                .parse::<Framing>()
+                .parse::<FeedFraming>()
                 .unwrap_err()
                 .to_string()
                 .contains(">u4")

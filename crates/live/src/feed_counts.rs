@@ -1,0 +1,63 @@
+//! Counts of a feed, by cause.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What happened to frames and samples since the listener was made.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct FeedCounts {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl FeedCounts {
+            /// Names and values.
+            #[must_use]
+            pub fn named(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)*]
+            }
+        }
+
+        /// The counters, shared by threads.
+        #[derive(Debug, Default)]
+        pub(crate) struct FeedCounters {
+            $(pub(crate) $name: AtomicU64,)*
+        }
+
+        impl FeedCounters {
+            pub(crate) fn read(&self) -> FeedCounts {
+                FeedCounts { $($name: self.$name.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
+}
+
+counts! {
+    /// Frames that arrived.
+    frames,
+    /// Samples delivered to plans.
+    samples,
+    /// Samples that never arrived, or too late. Includes gaps of the recording whose stating frame was lost.
+    lost_samples,
+    /// Frames that arrived after their samples were given up.
+    late_frames,
+    /// Frames that had arrived before.
+    duplicate_frames,
+    /// Frames that arrived out of order and were put in order.
+    reordered_frames,
+    /// Frames dropped at a full queue: UDP, and drivers that do not wait.
+    overrun_frames,
+    /// Not a frame, of another dtype, or contradicting other frames by counter or stamp.
+    malformed_frames,
+    /// Frames of another sender, and refused connections.
+    foreign,
+    /// Times that the sender's clock was set or the sender restarted.
+    clock_steps,
+    /// Feeds that ended early: standard input closed, or the sender stopped.
+    truncated_feeds,
+}
+
+pub(crate) fn add(counter: &AtomicU64, by: u64) {
+    counter.fetch_add(by, Ordering::Relaxed);
+}

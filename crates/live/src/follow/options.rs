@@ -1,0 +1,39 @@
+//! How a signal is followed, and counts of it.
+
+use std::time::Duration;
+
+/// How a stored signal is followed.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct FollowOptions {
+    /// First index that is read.
+    pub start: i64,
+    /// Ends after so long without a commit. None: never.
+    pub silence: Option<Duration>,
+    /// Ends when nobody has the store open for writing.
+    pub while_written: bool,
+}
+
+/// Counts of a followed signal, over all runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FollowCounts {
+    /// Samples delivered to plans.
+    pub samples: u64,
+    /// Times that new samples were found, the first included.
+    pub commits: u64,
+    /// Samples filled in behind the read position, and so not delivered.
+    pub backfilled_samples: u64,
+}
+
+impl FollowCounts {
+    /// Names and values.
+    #[must_use]
+    pub fn named(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("samples", self.samples),
+            ("commits", self.commits),
+            ("backfilled_samples", self.backfilled_samples),
+        ]
+    }
+}

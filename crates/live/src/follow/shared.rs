@@ -1,0 +1,69 @@
+//! What a followed signal shares with its runs.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use isochrony_flow::{Cause, Clock, OpError, OpErrorKind, Recording as _, Stored};
+use isochrony_store::{Signal, Store, StoreError};
+use isochrony_time::Stamp;
+
+use super::options::FollowOptions;
+
+pub(super) struct FollowedInner {
+    pub(super) store: Store,
+    pub(super) signal: Signal,
+    pub(super) options: FollowOptions,
+    pub(super) counters: FollowCounters,
+    /// None if the signal has samples without times.
+    pub(super) clock: Option<Arc<FollowedClock>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct FollowCounters {
+    pub(super) samples: AtomicU64,
+    pub(super) commits: AtomicU64,
+    pub(super) backfilled: AtomicU64,
+}
+
+/// Clock as of the latest look; exists before there are times, for operators that write them.
+#[derive(Debug)]
+pub(super) struct FollowedClock(pub(super) RwLock<Stored>);
+
+impl FollowedClock {
+    /// The signal, with a clock if it has times by now.
+    pub(super) fn stored(&self, store: &Store, signal: &Signal) -> Stored {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if known.clock().is_some() {
+            return known.clone();
+        }
+        drop(known);
+        let stored = Stored::new(store.path(), signal.clone());
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = stored.clone();
+        stored
+    }
+
+    pub(super) fn clock(&self) -> Option<Arc<dyn Clock>> {
+        let stored = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        stored.clock()
+    }
+}
+
+impl Clock for FollowedClock {
+    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
+        match self.clock() {
+            Some(clock) => clock.times(indices, out),
+            None => {
+                out.fill(i64::MIN);
+                Ok(())
+            }
+        }
+    }
+
+    fn stamp(&self, index: i64) -> Option<Stamp> {
+        self.clock()?.stamp(index)
+    }
+}
+
+pub(super) fn failed(error: StoreError) -> OpError {
+    OpErrorKind::Failed(Cause::from(error)).into()
+}

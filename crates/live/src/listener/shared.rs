@@ -1,0 +1,93 @@
+//! What a listener shares with the run that scans it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isochrony_flow::Clock;
+use isochrony_segment::StreamId;
+
+use super::descriptions::SessionDescriptions;
+use super::index_axis::IndexAxis;
+use super::latency::LatencyHistogram;
+use super::options::ListenOptions;
+use crate::address::Address;
+use crate::feed_counts::FeedCounters;
+use crate::receive::FeedInput;
+use crate::timing::FeedClock;
+
+#[derive(Debug)]
+pub(super) struct ListenerInner {
+    pub(super) address: Address,
+    pub(super) feed: FeedInput,
+    pub(super) options: ListenOptions,
+    pub(super) stream: StreamId,
+    pub(super) axis: Arc<IndexAxis>,
+    pub(super) counters: Arc<FeedCounters>,
+    pub(super) latency: LatencyHistogram,
+    pub(super) is_scanned: AtomicBool,
+    /// The last session to end; above 32 bits: none.
+    pub(super) ended_session: AtomicU64,
+    pub(super) clock: Arc<ListenerClock>,
+    pub(super) descriptions: SessionDescriptions,
+}
+
+impl ListenerInner {
+    /// Copies after which a description is trusted: over UDP anybody can send one.
+    pub(super) fn copies_to_trust(&self) -> u32 {
+        let feed = match &self.feed {
+            FeedInput::Unbound(bound) => bound.get().map(|feed| &**feed),
+            feed => Some(feed),
+        };
+        match feed {
+            Some(FeedInput::Udp(_)) => 3,
+            _ => 1,
+        }
+    }
+}
+
+/// Clock of the current or last run; exists before any, for operators that write times.
+#[derive(Debug, Default)]
+pub(super) struct ListenerClock(Mutex<Option<Arc<FeedClock>>>);
+
+impl ListenerClock {
+    pub(super) fn set(&self, clock: Arc<FeedClock>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
+    }
+
+    fn clock(&self) -> Option<Arc<FeedClock>> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl Clock for ListenerClock {
+    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), isochrony_flow::Cause> {
+        match self.clock() {
+            Some(clock) => clock.times(indices, out),
+            None => {
+                out.fill(i64::MIN);
+                Ok(())
+            }
+        }
+    }
+
+    fn stamp(&self, index: i64) -> Option<isochrony_time::Stamp> {
+        self.clock()?.stamp(index)
+    }
+}
+
+/// Held by the run that scans a listener; frees it when dropped.
+#[derive(Debug)]
+pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
+
+impl Drop for ScanGuard {
+    fn drop(&mut self) {
+        self.0.axis.end_scan();
+        // The thread that reads standard input cannot be stopped and would share it with a second run.
+        if !matches!(self.0.feed, FeedInput::Stdin) {
+            self.0.is_scanned.store(false, Ordering::Release);
+        }
+    }
+}

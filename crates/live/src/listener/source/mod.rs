@@ -1,0 +1,282 @@
+//! One run's source over a feed: packets become segments, in order, with breaks for what is missing.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, atomic};
+use std::time::{Duration, Instant};
+
+use isochrony_flow::{Clock as _, OpError, Pulled, Source};
+
+use super::decoder::{AdmittedFrame, DecoderOutput, FrameDecoder, ReceivedFrame};
+use super::options::ListenOptions;
+use super::shared::ScanGuard;
+use crate::feed_counts::add;
+use crate::receive::{Packet, PacketQueue, ReceiverThread};
+use crate::reorder::{JitterWindow, PushError, ReorderBuffer};
+use crate::timing::{ClockEstimator, FeedClock, StampSource};
+
+mod boundaries;
+mod emit;
+mod segment_builder;
+
+use segment_builder::SegmentBuilder;
+
+/// Capacity of the reorder buffer beyond the `reorder` window.
+const EXTRA_BUFFER_SECONDS: f64 = 1.0;
+/// So that a flood of malformed packets does not keep the run from noticing an interrupt.
+const MAX_PACKETS_PER_PULL: u32 = 4096;
+
+pub(super) struct FeedSource {
+    listener: ScanGuard,
+    queue: Arc<PacketQueue>,
+    /// Dropped before the listener is free again.
+    receiver: Option<ReceiverThread>,
+    started: Instant,
+    decoder: FrameDecoder,
+    reorder: ReorderBuffer<ReceivedFrame>,
+    /// Highest index of the session so far.
+    highest: u64,
+    /// Feed index of the session's index 0, once known.
+    session_base: Option<i64>,
+    session_count: usize,
+    next: i64,
+    estimator: ClockEstimator,
+    stamp_source: Option<StampSource>,
+    /// Civil time less monotonic time.
+    clock_offset_ns: Option<i64>,
+    segments: SegmentBuilder,
+    output: VecDeque<Pulled>,
+    /// Arrival of the oldest segment emitted since the last pull.
+    emitted_arrival: Option<Duration>,
+    /// Session index at the sender's end, and its gap there.
+    sender_end: Option<u64>,
+    gap_at_end: Range<u64>,
+    now: Duration,
+    last_frame: Duration,
+    ended: bool,
+    /// Reused between packets.
+    decoded: Vec<DecoderOutput>,
+}
+
+impl FeedSource {
+    pub(super) fn new(
+        listener: ScanGuard,
+        queue: Arc<PacketQueue>,
+        receiver: ReceiverThread,
+        segment: u64,
+        started: Instant,
+    ) -> Self {
+        let options = &listener.0.options;
+        let ended = listener.0.ended_session.load(atomic::Ordering::Acquire);
+        let shared = listener.0.axis.is_shared();
+        let decoder = FrameDecoder::new(&listener.0.feed, options, shared, ended);
+        let segments = SegmentBuilder::new(options, listener.0.stream, segment.max(1));
+        Self {
+            reorder: ReorderBuffer::new(jitter_window(options)),
+            estimator: clock_estimator(options, StampSource::Arrival),
+            listener,
+            queue,
+            receiver: Some(receiver),
+            started,
+            segments,
+            decoder,
+            session_base: None,
+            session_count: 0,
+            next: 0,
+            stamp_source: None,
+            highest: 0,
+            clock_offset_ns: None,
+            output: VecDeque::new(),
+            emitted_arrival: None,
+            sender_end: None,
+            gap_at_end: 0..0,
+            now: Duration::ZERO,
+            last_frame: Duration::ZERO,
+            ended: false,
+            decoded: Vec::new(),
+        }
+    }
+
+    pub(super) fn clock(&self) -> Arc<FeedClock> {
+        self.estimator.clock().clone()
+    }
+
+    fn counters(&self) -> &crate::feed_counts::FeedCounters {
+        &self.listener.0.counters
+    }
+
+    fn decode(&mut self, packet: Packet) -> Result<(), OpError> {
+        let now = packet.arrival.since_start;
+        self.now = self.now.max(now);
+        let inner = self.listener.0.clone();
+        let decoded = &mut self.decoded;
+        self.decoder
+            .push(packet, &inner.options, &inner.counters, decoded);
+        self.place_decoded()
+    }
+
+    /// Decides what depends on time alone; at `end` nothing follows.
+    fn tick(&mut self, now: Duration, end: bool) -> Result<(), OpError> {
+        let inner = self.listener.0.clone();
+        self.decoder
+            .tick(now, end, &inner.counters, &mut self.decoded);
+        self.place_decoded()
+    }
+
+    fn place_decoded(&mut self) -> Result<(), OpError> {
+        let mut decoded = std::mem::take(&mut self.decoded);
+        for one in decoded.drain(..) {
+            match one {
+                DecoderOutput::Dropped(packet) => self.queue.recycle(packet.bytes),
+                DecoderOutput::Description(session, said, packet) => {
+                    self.describe(session, *said, packet)
+                }
+                DecoderOutput::Frame(frame) => self.place_frame(frame)?,
+            }
+        }
+        self.decoded = decoded;
+        Ok(())
+    }
+
+    fn place_frame(&mut self, frame: AdmittedFrame) -> Result<(), OpError> {
+        let now = self.now;
+        self.last_frame = now;
+        let inner = self.listener.0.clone();
+        if frame.starts_session {
+            self.start_session(now)?;
+        }
+        inner.descriptions.set_current_session(frame.session);
+        if frame.is_last {
+            self.note_sender_end(&frame);
+        }
+        let AdmittedFrame {
+            first,
+            samples,
+            received,
+            ..
+        } = frame;
+        let range = first - received.gap.min(first)..first + samples;
+        if samples == 0 {
+            self.queue.recycle(received.packet.bytes);
+        } else if let Err((why, received)) = self.reorder.push(range, samples, received, now) {
+            let counter = match why {
+                PushError::Late => &inner.counters.late_frames,
+                PushError::Duplicate => &inner.counters.duplicate_frames,
+            };
+            add(counter, 1);
+            self.queue.recycle(received.packet.bytes);
+        } else if first < self.highest {
+            add(&inner.counters.reordered_frames, 1);
+        } else {
+            self.highest = first;
+        }
+        Ok(())
+    }
+
+    /// Another or a restarted sender: releases all buffered frames and starts a run.
+    fn start_session(&mut self, now: Duration) -> Result<(), OpError> {
+        while let Some(output) = self.reorder.pop(now, true) {
+            self.emit(output)?;
+        }
+        self.flush();
+        self.reorder = ReorderBuffer::new(jitter_window(&self.listener.0.options));
+        (self.session_base, self.sender_end, self.highest) = (None, None, 0);
+        self.gap_at_end = 0..0;
+        self.session_count += 1;
+        // Sessions may be stamped differently.
+        self.stamp_source = None;
+        Ok(())
+    }
+}
+
+fn jitter_window(options: &ListenOptions) -> JitterWindow {
+    let seconds = options.reorder.as_secs_f64() + EXTRA_BUFFER_SECONDS;
+    JitterWindow {
+        wait: options.reorder,
+        samples: ((seconds * options.rate.to_f64()) as u64).saturating_add(1),
+    }
+}
+
+impl Source for FeedSource {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        if let Some(ready) = self.output.pop_front() {
+            return Ok(ready);
+        }
+        if let Some(came) = self.emitted_arrival.take() {
+            // Depth-first execution: at a pull the last items are done.
+            self.listener
+                .0
+                .latency
+                .add(self.started.elapsed().saturating_sub(came));
+        }
+        let mut packets = 0;
+        while self.output.is_empty() {
+            // Queued packets count by their arrival: they are not late.
+            if let Some(output) = self.reorder.pop(self.now, self.ended) {
+                self.emit(output)?;
+                continue;
+            }
+            let now = self.started.elapsed();
+            match self.queue.pop() {
+                Ok(packet) => {
+                    packets += 1;
+                    self.decode(packet)?;
+                    if packets == MAX_PACKETS_PER_PULL && self.output.is_empty() {
+                        return Ok(Pulled::Idle);
+                    }
+                }
+                Err(closed) => {
+                    self.now = self.now.max(now);
+                    if !self.ended {
+                        self.tick(now, closed)?;
+                    }
+                    if let Some(output) = self.reorder.pop(now, self.ended) {
+                        self.emit(output)?;
+                        continue;
+                    }
+                    if !self.ended && self.is_over(now, closed) {
+                        self.tick(now, true)?;
+                        self.ended = true;
+                        continue;
+                    }
+                    if self.ended {
+                        self.announce_end();
+                    }
+                    self.flush();
+                    if self.output.is_empty() {
+                        return Ok(if self.ended {
+                            Pulled::End
+                        } else {
+                            Pulled::Idle
+                        });
+                    }
+                }
+            }
+        }
+        Ok(self.output.pop_front().unwrap_or(Pulled::Idle))
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let time = self.estimator.clock().stamp(index)?;
+        Some(isochrony_time::civil::format(time.civil))
+    }
+
+    fn wakes(&mut self, thread: &std::thread::Thread) {
+        self.queue.set_waiter(thread.clone());
+    }
+}
+
+impl Drop for FeedSource {
+    fn drop(&mut self) {
+        self.receiver.take();
+        // Counts held frames also when a run is stopped.
+        let inner = &self.listener.0;
+        let now = self.started.elapsed();
+        self.decoder
+            .tick(now, true, &inner.counters, &mut self.decoded);
+    }
+}
+
+fn clock_estimator(options: &ListenOptions, source: StampSource) -> ClockEstimator {
+    ClockEstimator::new(source, options.rate, options.step.as_secs_f64() * 1e9)
+}

@@ -1,0 +1,51 @@
+//! What every receiver thread uses: the queue, counters and options of its feed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use isochrony_segment::DType;
+
+use super::packet_queue::{ArrivalTime, PacketQueue};
+use crate::address::FeedFraming;
+use crate::feed_counts::FeedCounters;
+
+/// Clocks read this close together count as read at once.
+const MAX_CLOCK_READ_GAP: Duration = Duration::from_millis(1);
+/// How often a waiting thread checks whether to stop.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Clone)]
+pub(crate) struct ReceiveContext {
+    pub(crate) queue: Arc<PacketQueue>,
+    pub(crate) counters: Arc<FeedCounters>,
+    pub(crate) framing: FeedFraming,
+    pub(crate) dtype: DType,
+    pub(crate) rate_hz: f64,
+    pub(crate) max_frame: usize,
+    pub(crate) started: Instant,
+}
+
+impl ReceiveContext {
+    /// Reads the monotonic and the civil clock.
+    pub(super) fn now(&self) -> ArrivalTime {
+        let mut since_start = self.started.elapsed();
+        let mut civil = SystemTime::now().duration_since(UNIX_EPOCH);
+        // Preemption in between would look like a clock that was set.
+        for _ in 0..3 {
+            let after = self.started.elapsed();
+            if after - since_start < MAX_CLOCK_READ_GAP {
+                break;
+            }
+            since_start = after;
+            civil = SystemTime::now().duration_since(UNIX_EPOCH);
+        }
+        let civil_ns = civil.map_or(0, |since| {
+            i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+        });
+        ArrivalTime {
+            since_start,
+            civil_ns,
+            sampled_ns: None,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Feeds that do not come from a socket: a sound card, another protocol.
+//!
+//! A [`Driver`] gets a [`Pusher`] when a run starts, through which its own threads push samples with the index of the
+//! first. These are treated like frames from a socket: put in order, with gaps, counts and estimated times.
+
+use std::fmt;
+
+use isochrony_flow::Cause;
+use isochrony_segment::DType;
+use isochrony_time::Fixed;
+use serde_json::{Map, Value};
+
+use super::context::ReceiveContext;
+use crate::feed_counts::add;
+use crate::frame::{FrameHeader, HEADER_LEN};
+
+/// Most samples of a frame; larger pushes become several.
+const MAX_FRAME_SAMPLES: usize = 1 << 16;
+
+/// Makes the samples of a feed, in threads of its own.
+pub trait Driver: Send + Sync + fmt::Debug {
+    /// A run starts: push from now on.
+    ///
+    /// # Errors
+    /// Why it cannot start, for example a missing device. Ends the run.
+    fn begin(&self, to: Pusher) -> Result<(), Cause>;
+
+    /// The run has ended. Called once for each [`begin`](Self::begin).
+    fn stop(&self);
+
+    /// Its name in saved plans; None if it exists only in this process.
+    fn saved(&self) -> Option<Map<String, Value>> {
+        None
+    }
+}
+
+/// Index and time of pushed samples.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PushPosition {
+    /// Index in the driver's own count, below 2^62. Indices left out are lost samples.
+    pub first: u64,
+    /// Exact time of the first sample, ns since 1970.
+    pub time: Option<i64>,
+    /// Time by this machine's clock, with jitter: a line is fitted. With neither time, the push counts.
+    pub taken: Option<i64>,
+    /// Number of restarts of the driver's count. Each starts a run.
+    pub session: u32,
+}
+
+/// Pushes samples into a run. Clones push to the same run.
+#[derive(Debug, Clone)]
+pub struct Pusher {
+    pub(super) context: ReceiveContext,
+}
+
+impl Pusher {
+    /// Pushes samples (native byte order) if there is room, else drops and counts them. Returns whether there was room.
+    /// Never waits, so a device's callback may use it.
+    pub fn try_push(&self, samples: &[u8], position: PushPosition) -> bool {
+        self.queue_frames(samples, position, false)
+    }
+
+    /// Waits for room and pushes samples (native byte order). Returns false if the run has ended.
+    pub fn push(&self, samples: &[u8], position: PushPosition) -> bool {
+        self.queue_frames(samples, position, true)
+    }
+
+    fn queue_frames(&self, samples: &[u8], position: PushPosition, wait: bool) -> bool {
+        let size = self.context.dtype.size();
+        let most = ((self.context.max_frame.saturating_sub(HEADER_LEN)) / size)
+            .clamp(1, MAX_FRAME_SAMPLES);
+        let mut frame = Vec::with_capacity(HEADER_LEN + samples.len().min(most * size));
+        let mut all = true;
+        for (piece, samples) in samples.chunks(most * size).enumerate() {
+            let before = (piece * most) as u64;
+            let of_first_piece = |time: Option<i64>| time.filter(|_| piece == 0);
+            let header = FrameHeader {
+                // Only the first piece has a stamp; the fitted line times the others.
+                time: of_first_piece(position.time)
+                    .or_else(|| self.time_after(position.time?, before))
+                    .map(Fixed::from_int),
+                ..FrameHeader::new(
+                    self.context.dtype,
+                    position.session,
+                    position.first.saturating_add(before),
+                )
+            };
+            frame.clear();
+            header.write(samples, &mut frame);
+            let mut arrival = self.context.now();
+            arrival.sampled_ns =
+                of_first_piece(position.taken).or_else(|| self.time_after(position.taken?, before));
+            add(&self.context.counters.frames, 1);
+            let queue = &self.context.queue;
+            // A new session is trusted at once.
+            let room = if wait {
+                queue.push(&frame, arrival, true)
+            } else {
+                !queue.is_stopped() && queue.try_push(&frame, arrival, true)
+            };
+            if !room {
+                all = false;
+                if !wait {
+                    add(&self.context.counters.overrun_frames, 1);
+                }
+            }
+        }
+        all
+    }
+
+    fn time_after(&self, time: i64, samples: u64) -> Option<i64> {
+        time.checked_add((samples as f64 * 1e9 / self.context.rate_hz) as i64)
+    }
+
+    /// Dtype of the samples.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.context.dtype
+    }
+
+    /// Counts something that was not samples.
+    pub fn malformed(&self) {
+        add(&self.context.counters.frames, 1);
+        add(&self.context.counters.malformed_frames, 1);
+    }
+
+    /// Nothing follows.
+    pub fn end(&self) {
+        self.context.queue.end();
+    }
+
+    /// Whether the run has ended.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.context.queue.is_stopped()
+    }
+}

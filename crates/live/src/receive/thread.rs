@@ -1,0 +1,84 @@
+//! The receiver thread of a feed, or the driver in its place.
+
+use std::net::TcpListener;
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use isochrony_flow::Cause;
+
+use super::context::ReceiveContext;
+use super::driver::{Driver, Pusher};
+use super::packet_queue::PacketQueue;
+use super::{connections, stream, udp};
+
+#[derive(Debug)]
+pub(crate) enum FeedInput {
+    Udp(std::net::UdpSocket),
+    Tcp(TcpListener),
+    Stdin,
+    Driven(Arc<dyn Driver>),
+    /// From a saved plan. Bound when a run first reads it: loading a plan of unknown origin opens no sockets.
+    Unbound(OnceLock<Box<FeedInput>>),
+}
+
+/// A running receiver; dropping it stops it, except one that reads standard input.
+#[derive(Debug)]
+pub(crate) struct ReceiverThread {
+    queue: Arc<PacketQueue>,
+    thread: Option<JoinHandle<()>>,
+    driver: Option<Arc<dyn Driver>>,
+}
+
+impl ReceiverThread {
+    pub(crate) fn spawn(feed: &FeedInput, context: ReceiveContext) -> Result<Self, Cause> {
+        let queue = context.queue.clone();
+        let named = std::thread::Builder::new().name("isochrony-receive".into());
+        let (thread, joins) = match feed {
+            FeedInput::Udp(socket) => {
+                let socket = socket.try_clone()?;
+                (
+                    named.spawn(move || udp::receive_datagrams(&socket, &context))?,
+                    true,
+                )
+            }
+            FeedInput::Tcp(listener) => {
+                let listener = listener.try_clone()?;
+                (
+                    named.spawn(move || connections::serve(&listener, &context))?,
+                    true,
+                )
+            }
+            FeedInput::Stdin => (named.spawn(move || stream::read_stdin(&context))?, false),
+            FeedInput::Driven(driver) => {
+                driver.begin(Pusher { context })?;
+                return Ok(Self {
+                    queue,
+                    thread: None,
+                    driver: Some(driver.clone()),
+                });
+            }
+            FeedInput::Unbound(bound) => {
+                let feed = bound.get().ok_or("nothing is bound yet")?;
+                return Self::spawn(feed, context);
+            }
+        };
+        Ok(Self {
+            queue,
+            thread: joins.then_some(thread),
+            driver: None,
+        })
+    }
+}
+
+impl Drop for ReceiverThread {
+    fn drop(&mut self) {
+        self.queue.stop();
+        if let Some(driver) = self.driver.take() {
+            driver.stop();
+        }
+        if let Some(thread) = self.thread.take() {
+            // It does not panic.
+            let _ = thread.join();
+        }
+    }
+}

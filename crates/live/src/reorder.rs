@@ -1,0 +1,367 @@
+//! Reorder buffer: releases frames in index order within a jitter window and reports losses. Pure: callers pass the
+//! time.
+//!
+//! A frame is a range of indices, a gap right before its samples included, with a payload. It is released at once if it
+//! continues the last one. Otherwise it waits until the missing frames arrive, until it has waited for `wait`, or until
+//! more than `samples` are buffered. What is still missing then is [`ReorderOutput::Lost`] and refused later, so each
+//! index is released at most once, in order. The first frame to arrive need not be the first sent: unless it starts at
+//! index 0, the buffer waits for earlier ones.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+/// How long early frames wait for late ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JitterWindow {
+    /// Longest wait of a frame. Zero: late frames are lost.
+    pub wait: Duration,
+    /// Most samples that are buffered.
+    pub samples: u64,
+}
+
+/// What is released next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ReorderOutput<F> {
+    /// A frame.
+    Frame {
+        /// Its indices, the skipped ones included.
+        range: Range<u64>,
+        /// How many of the first indices were released before.
+        skip: u64,
+        /// What was pushed with it.
+        payload: F,
+    },
+    /// Indices that did not arrive in time.
+    Lost(Range<u64>),
+}
+
+/// Why a frame is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushError {
+    /// All of it was released before or is buffered already.
+    Duplicate,
+    /// Its indices were given up as lost.
+    Late,
+}
+
+#[derive(Debug)]
+struct BufferedFrame<F> {
+    end: u64,
+    samples: u64,
+    arrived: Duration,
+    payload: F,
+}
+
+/// Frames in index order.
+#[derive(Debug)]
+pub struct ReorderBuffer<F> {
+    window: JitterWindow,
+    /// First index not yet released. None before the first frame.
+    next: Option<u64>,
+    first_released: u64,
+    frames: BTreeMap<u64, BufferedFrame<F>>,
+    /// Arrival times and first indices; some may be released already.
+    arrivals: VecDeque<(Duration, u64)>,
+    buffered_samples: u64,
+    /// The latest ranges given up, to tell late frames from duplicates.
+    lost_ranges: Vec<Range<u64>>,
+}
+
+const MAX_LOST_RANGES: usize = 64;
+
+impl<F> ReorderBuffer<F> {
+    /// An empty buffer. It starts at index 0 or the lowest that arrives within the window.
+    #[must_use]
+    pub fn new(window: JitterWindow) -> Self {
+        Self {
+            window,
+            next: None,
+            first_released: 0,
+            frames: BTreeMap::new(),
+            arrivals: VecDeque::new(),
+            buffered_samples: 0,
+            lost_ranges: Vec::new(),
+        }
+    }
+
+    /// First index not yet released.
+    #[must_use]
+    pub fn next_index(&self) -> Option<u64> {
+        self.next
+    }
+
+    /// Samples that are buffered.
+    #[must_use]
+    pub fn buffered_samples(&self) -> u64 {
+        self.buffered_samples
+    }
+
+    /// Takes a frame of so many samples that arrived at `now`, which never decreases.
+    ///
+    /// # Errors
+    /// Why it is not taken, and its payload.
+    pub fn push(
+        &mut self,
+        range: Range<u64>,
+        samples: u64,
+        payload: F,
+        now: Duration,
+    ) -> Result<(), (PushError, F)> {
+        let Range { start: first, end } = range;
+        if self.next.is_some_and(|next| end <= next) {
+            let late = first < self.first_released
+                || self
+                    .lost_ranges
+                    .iter()
+                    .any(|lost| lost.start < end && first < lost.end);
+            return Err((
+                if late {
+                    PushError::Late
+                } else {
+                    PushError::Duplicate
+                },
+                payload,
+            ));
+        }
+        // Another frame covers it already.
+        let before = self.frames.range(..=first).next_back();
+        if before.is_some_and(|(_, frame)| frame.end >= end) {
+            return Err((PushError::Duplicate, payload));
+        }
+        if first >= end {
+            return Err((PushError::Duplicate, payload));
+        }
+        let frame = BufferedFrame {
+            end,
+            samples,
+            arrived: now,
+            payload,
+        };
+        self.arrivals.push_back((now, first));
+        self.buffered_samples += samples;
+        if let Some(shorter) = self.frames.insert(first, frame) {
+            self.buffered_samples -= shorter.samples;
+        }
+        Ok(())
+    }
+
+    /// What is released next at `now`, if anything. At `end` nothing is waited for.
+    pub fn pop(&mut self, now: Duration, end: bool) -> Option<ReorderOutput<F>> {
+        loop {
+            let (&first, _) = self.frames.first_key_value()?;
+            // No index precedes 0.
+            let begun = self.next.or((first == 0).then_some(0));
+            if begun.is_none_or(|next| first > next) {
+                let overdue = self
+                    .time_until_deadline(now)
+                    .is_some_and(|left| left.is_zero());
+                if !(end || overdue || self.buffered_samples > self.window.samples) {
+                    return None;
+                }
+            }
+            let next = self.next.unwrap_or_else(|| {
+                self.first_released = first;
+                first
+            });
+            if first > next {
+                if self.lost_ranges.len() == MAX_LOST_RANGES {
+                    self.lost_ranges.remove(0);
+                }
+                self.lost_ranges.push(next..first);
+                self.next = Some(first);
+                return Some(ReorderOutput::Lost(next..first));
+            }
+            let (first, frame) = self.frames.pop_first()?;
+            self.buffered_samples -= frame.samples;
+            self.drop_stale_arrivals();
+            let end = frame.end;
+            if end <= next {
+                continue; // A longer one overtook it.
+            }
+            self.next = Some(end);
+            return Some(ReorderOutput::Frame {
+                range: first..end,
+                skip: next - first,
+                payload: frame.payload,
+            });
+        }
+    }
+
+    /// Time until missing frames are given up; None if nothing is buffered.
+    #[must_use]
+    pub fn time_until_deadline(&mut self, now: Duration) -> Option<Duration> {
+        self.drop_stale_arrivals();
+        let &(arrived, _) = self.arrivals.front()?;
+        Some(arrived.saturating_add(self.window.wait).saturating_sub(now))
+    }
+
+    /// Drops the oldest arrival times of released frames.
+    fn drop_stale_arrivals(&mut self) {
+        while let Some(&(arrived, first)) = self.arrivals.front() {
+            if self
+                .frames
+                .get(&first)
+                .is_some_and(|frame| frame.arrived == arrived)
+            {
+                break;
+            }
+            self.arrivals.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PATIENT: JitterWindow = JitterWindow {
+        wait: Duration::from_millis(50),
+        samples: 1000,
+    };
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn frame(first: u64, samples: u64, skip: u64, payload: u64) -> Option<ReorderOutput<u64>> {
+        Some(ReorderOutput::Frame {
+            range: first..first + samples,
+            skip,
+            payload,
+        })
+    }
+
+    #[test]
+    fn what_is_late_within_the_window_is_mended() {
+        let mut buffer = ReorderBuffer::new(PATIENT);
+        assert_eq!(buffer.push(100..110, 10, 0, ms(0)), Ok(()));
+        assert_eq!(buffer.push(120..130, 10, 2, ms(1)), Ok(()));
+        assert_eq!(buffer.pop(ms(49), false), None);
+        assert_eq!(buffer.push(90..100, 10, 9, ms(49)), Ok(()));
+        assert_eq!(buffer.pop(ms(50), false), frame(90, 10, 0, 9));
+        assert_eq!(buffer.pop(ms(50), false), frame(100, 10, 0, 0));
+        assert_eq!(buffer.pop(ms(50), false), None);
+        assert_eq!(buffer.time_until_deadline(ms(50)), Some(ms(1)));
+        assert_eq!(buffer.push(110..120, 10, 1, ms(50)), Ok(()));
+        assert_eq!(buffer.pop(ms(50), false), frame(110, 10, 0, 1));
+        assert_eq!(buffer.pop(ms(50), false), frame(120, 10, 0, 2));
+        assert_eq!(buffer.buffered_samples(), 0);
+    }
+
+    #[test]
+    fn what_does_not_come_in_time_is_lost_and_not_taken_later() {
+        let mut buffer = ReorderBuffer::new(PATIENT);
+        buffer.push(0..10, 10, 0, ms(0)).unwrap();
+        buffer.push(20..30, 10, 2, ms(1)).unwrap();
+        assert_eq!(buffer.pop(ms(1), false), frame(0, 10, 0, 0));
+        assert_eq!(buffer.pop(ms(51), false), Some(ReorderOutput::Lost(10..20)));
+        assert_eq!(buffer.pop(ms(51), false), frame(20, 10, 0, 2));
+        assert_eq!(
+            buffer.push(10..20, 10, 1, ms(52)),
+            Err((PushError::Late, 1))
+        );
+        assert_eq!(
+            buffer.push(20..30, 10, 2, ms(52)),
+            Err((PushError::Duplicate, 2))
+        );
+    }
+
+    #[test]
+    fn what_is_given_up_does_not_depend_on_time_alone() {
+        let window = JitterWindow {
+            samples: 25,
+            ..PATIENT
+        };
+        let mut buffer = ReorderBuffer::new(window);
+        buffer.push(0..10, 10, 0, ms(0)).unwrap();
+        assert_eq!(buffer.pop(ms(0), false), frame(0, 10, 0, 0));
+        buffer.push(20..30, 10, 2, ms(0)).unwrap();
+        buffer.push(30..40, 10, 3, ms(0)).unwrap();
+        assert_eq!(buffer.pop(ms(0), false), None);
+        buffer.push(40..50, 10, 4, ms(0)).unwrap();
+        assert_eq!(buffer.pop(ms(0), false), Some(ReorderOutput::Lost(10..20)));
+        let mut buffer = ReorderBuffer::new(PATIENT);
+        buffer.push(0..1, 1, 0, ms(0)).unwrap();
+        buffer.push(5..6, 1, 0, ms(0)).unwrap();
+        assert_eq!(buffer.pop(ms(0), true), frame(0, 1, 0, 0));
+        assert_eq!(buffer.pop(ms(0), true), Some(ReorderOutput::Lost(1..5)));
+    }
+
+    #[test]
+    fn a_feed_in_order_leaves_nothing_behind() {
+        let mut buffer = ReorderBuffer::new(PATIENT);
+        for k in 0..10_000 {
+            buffer.push(k..k + 1, 1, (), ms(k)).unwrap();
+            while buffer.pop(ms(k), false).is_some() {}
+            assert!(buffer.arrivals.len() + buffer.frames.len() <= 1);
+        }
+    }
+
+    #[test]
+    fn frames_that_overlap_give_each_sample_once() {
+        let mut buffer = ReorderBuffer::new(PATIENT);
+        buffer.push(0..10, 10, 0, ms(0)).unwrap();
+        buffer.push(5..15, 10, 1, ms(0)).unwrap();
+        buffer.push(6..10, 4, 2, ms(0)).unwrap_err();
+        assert_eq!(buffer.pop(ms(0), false), frame(0, 10, 0, 0));
+        assert_eq!(buffer.pop(ms(0), false), frame(5, 10, 5, 1));
+        assert_eq!(buffer.pop(ms(0), false), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        /// The output covers the axis without hole or overlap, and only missing frames are lost.
+        #[test]
+        fn every_index_goes_out_once_in_order(
+            sizes in prop::collection::vec(1u64..20, 1..40),
+            shuffle in prop::collection::vec((any::<bool>(), 0u64..4), 40),
+            twice in prop::collection::vec(any::<bool>(), 40),
+        ) {
+            let mut frames = Vec::new();
+            let mut at = 0;
+            for (k, &samples) in sizes.iter().enumerate() {
+                if k == 0 || shuffle[k].0 || twice[k] {
+                    frames.push((k as u64 + shuffle[k].1, at, samples));
+                    if twice[k] {
+                        frames.push((k as u64 + 1, at, samples));
+                    }
+                }
+                at += samples;
+            }
+            frames[0].0 = 0;
+            frames[1..].sort_by_key(|frame| frame.0);
+            let came: Vec<u64> = frames.iter().flat_map(|&(_, first, samples)| first..first + samples).collect();
+            let mut buffer = ReorderBuffer::new(JitterWindow { wait: ms(5), samples: 1000 });
+            let mut next = 0;
+            let mut check = |output: ReorderOutput<()>, late: &[u64]| {
+                match output {
+                    ReorderOutput::Frame { range, skip, .. } => {
+                        assert_eq!(range.start + skip, next);
+                        next = range.end;
+                    }
+                    ReorderOutput::Lost(lost) => {
+                        assert_eq!(lost.start, next);
+                        assert!(lost.clone().all(|index| late.contains(&index) || !came.contains(&index)));
+                        next = lost.end;
+                    }
+                }
+            };
+            let end = frames.iter().map(|&(_, first, samples)| first + samples).max().unwrap();
+            for (k, &(tick, first, samples)) in frames.iter().enumerate() {
+                let _ = buffer.push(first..first + samples, samples, (), ms(tick));
+                let late: Vec<u64> = frames[k + 1..].iter().flat_map(|&(_, first, samples)| first..first + samples).collect();
+                while let Some(output) = buffer.pop(ms(tick), false) {
+                    check(output, &late);
+                }
+            }
+            while let Some(output) = buffer.pop(ms(1000), true) {
+                check(output, &[]);
+            }
+            prop_assert_eq!(next, end);
+            prop_assert_eq!(buffer.buffered_samples(), 0);
+        }
+    }
+}

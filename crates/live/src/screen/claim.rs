@@ -1,0 +1,83 @@
+//! What frames claim, the limits of plausibility, and reasons for rejection.
+
+use std::time::Duration;
+
+use isochrony_time::{Fixed, Rate};
+
+/// Seconds of samples by which a plausible frame may be ahead.
+pub const MAX_AHEAD_SECONDS: f64 = 10.0;
+/// Frames that confirm a candidate sequence.
+pub const CONFIRMING_FRAMES: usize = 3;
+/// Packets that confirm a restarted counter.
+pub const CONFIRMING_FRAMES_BACKWARD: usize = 8;
+/// Silence after which another sender may follow.
+pub const SENDER_SILENCE: Duration = Duration::from_secs(1);
+/// Longest jump that can be admitted: a hundred years.
+pub(super) const MAX_JUMP_SECONDS: f64 = 3.2e9;
+pub(super) const MAX_CANDIDATES: usize = 32;
+/// Largest relative drift between stamps and samples.
+pub(super) const MAX_DRIFT: f64 = 1e-3;
+/// Counts stay below it, so that sums do not overflow.
+pub(super) const MAX_COUNT: u64 = 1 << 62;
+
+/// How frames are numbered, and what is plausible.
+#[derive(Debug, Clone, Copy)]
+pub struct ScreenLimits {
+    /// Nominal sample rate.
+    pub rate: Rate,
+    /// A stamp further off than this is a clock step.
+    pub step_ns: f64,
+    /// How long the reorder buffer waits for late frames.
+    pub reorder: Duration,
+    /// Frames have one sender and keep their order.
+    pub is_connection: bool,
+    /// Bits of a number; fewer than 64 wrap.
+    pub number_bits: u32,
+    /// Most bytes of held frames.
+    pub max_pending_bytes: usize,
+    /// Of packet counters, which may restart: count of a session's first packet, which leaves room for late ones. None:
+    /// numbers are sample indices.
+    pub counter_origin: Option<u64>,
+    /// Counters are taken as they are, without an origin.
+    pub absolute_counts: bool,
+}
+
+/// What a frame states about itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FrameClaim {
+    /// Its session; 0 if it states none.
+    pub session: u32,
+    /// Index of its first sample, or packet counter.
+    pub number: u64,
+    /// Difference to the next number: its samples, or 1.
+    pub length: u64,
+    /// Samples per number: 1, or those of a packet.
+    pub samples_per_number: u64,
+    /// Numbers right before it that were never recorded.
+    pub gap: u64,
+    /// Stamp of the first sample, ns since 1970.
+    pub time: Option<Fixed>,
+    /// The sender states that its clock was set.
+    pub step: bool,
+    /// The sender states that nothing follows.
+    pub end: bool,
+}
+
+/// Why a frame is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RejectReason {
+    /// Its number or stamp contradicts its sender's other frames.
+    Malformed,
+    /// It is too old.
+    Late,
+    /// It is another sender's.
+    Foreign,
+}
+
+/// How a frame compares with those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plausibility {
+    Plausible,
+    Doubtful,
+    Rejected(RejectReason),
+}

@@ -1,0 +1,287 @@
+//! Estimates the civil time of a feed's samples from the sender's stamps or from arrival times.
+//!
+//! A sender's stamp is right within its resolution. An arrival is late by the network delay, so only the quickest
+//! frames tell much. Both give one *point* per block (a second of samples): an index and the deviation of its stamp
+//! from the nominal rate; of arrivals the earliest in the block. A line is fitted through the last [`FIT_POINTS`]
+//! points. Its slope is the median of the slopes between all pairs (Theil–Sen: up to 29 % of the points may be
+//! outliers). Its height is the median residual for stamps and the least for arrivals. The minimum delay cannot be
+//! observed here and stays in the times.
+//!
+//! Published times never change: a new line starts where the old one ends and meets its own fit a block later, with
+//! corrections of at most one part in a thousand. So time is continuous and increasing.
+//!
+//! Stamps of a *recording* that is sent on are exact: nothing is fitted.
+//!
+//! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line. If arrivals count, the
+//! caller reports that this machine's clock was set. A step starts a run with points of its own, which keeps the rate.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use isochrony_time::{Fixed, Rate, RunId};
+
+use super::feed_clock::{Drift, FeedClock, Knot, STAMP_RESOLUTION_NS, fixed};
+
+/// Points of a fit.
+pub const FIT_POINTS: usize = 64;
+/// Points below which the nominal rate is used.
+const MIN_FIT_POINTS: usize = 8;
+/// Largest relative correction of the sample period.
+const MAX_CORRECTION: f64 = 1e-3;
+
+/// Where stamps come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StampSource {
+    /// The sender's clock.
+    Sender,
+    /// A recording: stamps are exact, and only the sender states clock steps.
+    Recording,
+    /// The receiver's clock, at the arrival of frames.
+    Arrival,
+}
+
+/// Fits a feed's clock to stamps.
+#[derive(Debug)]
+pub struct ClockEstimator {
+    source: StampSource,
+    rate: Rate,
+    period: f64,
+    /// A sender's stamp further off than this is a clock step.
+    step_ns: f64,
+    block: i64,
+    clock: Arc<FeedClock>,
+    run: u32,
+    has_stamps: bool,
+    run_fit: Option<RunFit>,
+    /// Deviation from the nominal period, ns per sample, over all runs.
+    drift: f64,
+}
+
+#[derive(Debug)]
+struct RunFit {
+    /// Where deviations are counted from.
+    origin: (i64, Fixed),
+    points: VecDeque<(f64, f64)>,
+    /// First index of the block being filled, and its point so far.
+    block_start: i64,
+    block_point: (f64, f64),
+    /// Of the line at the origin, and how far points lie from it.
+    height: f64,
+    scatter: f64,
+}
+
+impl ClockEstimator {
+    /// `step_ns`: the deviation of a sender's stamp that is a clock step.
+    #[must_use]
+    pub fn new(source: StampSource, rate: Rate, step_ns: f64) -> Self {
+        let hz = rate.to_f64();
+        Self {
+            source,
+            rate,
+            period: 1e9 / hz,
+            step_ns,
+            block: (hz as i64).clamp(1, 1 << 40),
+            clock: Arc::new(FeedClock::new(rate)),
+            run: 0,
+            has_stamps: false,
+            run_fit: None,
+            drift: 0.0,
+        }
+    }
+
+    /// The clock that it maintains.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<FeedClock> {
+        &self.clock
+    }
+
+    /// Takes stamps of another source from the next one on, which starts a run.
+    pub fn set_stamp_source(&mut self, source: StampSource) {
+        self.source = source;
+    }
+
+    /// Estimated sample rate.
+    #[must_use]
+    pub fn rate_hz(&self) -> f64 {
+        1e9 / (self.period + self.drift)
+    }
+
+    /// Adds the stamp, ns since 1970, of the sample at `index`; indices never go back. `clock_was_set`: a known clock
+    /// step. Returns the runs before and after a clock step.
+    pub fn add_stamp(
+        &mut self,
+        index: i64,
+        civil: i64,
+        clock_was_set: bool,
+    ) -> Option<(RunId, RunId)> {
+        self.add_exact_stamp(
+            index,
+            Fixed::from_int(civil),
+            (Fixed::ZERO, 1),
+            clock_was_set,
+        )
+    }
+
+    /// As [`add_stamp`](Self::add_stamp), and for a recording the deviation from the nominal duration over so many samples.
+    pub fn add_exact_stamp(
+        &mut self,
+        index: i64,
+        civil: Fixed,
+        drift: (Fixed, u64),
+        clock_was_set: bool,
+    ) -> Option<(RunId, RunId)> {
+        let had_stamps = std::mem::replace(&mut self.has_stamps, true);
+        if self.source == StampSource::Recording {
+            self.run_fit = None;
+            self.clock.set_exact(index, civil, drift);
+            return (had_stamps && clock_was_set).then(|| self.next_run());
+        }
+        let Some(fit) = &mut self.run_fit else {
+            self.begin_run(index, civil);
+            return had_stamps.then(|| self.next_run());
+        };
+        let x = index.saturating_sub(fit.origin.0) as f64;
+        let nominal = self
+            .rate
+            .duration_ns(index.saturating_sub(fit.origin.0))
+            .ok();
+        let since = civil.checked_sub(fit.origin.1);
+        let y = nominal
+            .zip(since)
+            .and_then(|(nominal, since)| since.checked_sub(nominal));
+        let y = y.map_or(f64::INFINITY, Fixed::to_f64);
+        let off = y - (fit.height + self.drift * x);
+        if clock_was_set
+            || self.source == StampSource::Sender && off.abs() > self.step_ns
+            || !y.is_finite()
+        {
+            self.begin_run(index, civil);
+            return Some(self.next_run());
+        }
+        if index.saturating_sub(fit.block_start) >= self.block {
+            if fit.points.len() == FIT_POINTS {
+                fit.points.pop_front();
+            }
+            fit.points.push_back(fit.block_point);
+            fit.block_start = index;
+            fit.block_point = (x, y);
+            self.refit(index);
+        } else if self.source == StampSource::Arrival
+            && off < fit.block_point.1 - (fit.height + self.drift * fit.block_point.0)
+        {
+            fit.block_point = (x, y);
+            if fit.points.is_empty() && off < 0.0 {
+                // Before the first point the quickest frame is the estimate.
+                fit.height += off;
+                self.add_knot(index);
+            }
+        }
+        None
+    }
+
+    /// Samples of a recording from `index` on have no time. Returns both runs at a clock step.
+    pub fn add_untimed(&mut self, index: i64, clock_was_set: bool) -> Option<(RunId, RunId)> {
+        let had_stamps = std::mem::replace(&mut self.has_stamps, true);
+        self.clock.set_untimed(index);
+        (had_stamps && clock_was_set).then(|| self.next_run())
+    }
+
+    fn next_run(&mut self) -> (RunId, RunId) {
+        self.run += 1;
+        (RunId(self.run - 1), RunId(self.run))
+    }
+
+    fn begin_run(&mut self, index: i64, civil: Fixed) {
+        let scatter = match self.source {
+            StampSource::Sender | StampSource::Recording => STAMP_RESOLUTION_NS,
+            StampSource::Arrival => 1e6,
+        };
+        self.run_fit = Some(RunFit {
+            origin: (index, civil),
+            points: VecDeque::with_capacity(FIT_POINTS),
+            block_start: index,
+            block_point: (0.0, 0.0),
+            height: 0.0,
+            scatter,
+        });
+        self.clock.push_knot(Knot {
+            index,
+            civil: Some(civil),
+            drift: Drift::PerSample(self.drift),
+            resolution: scatter,
+        });
+    }
+
+    fn refit(&mut self, now: i64) {
+        let Some(fit) = &mut self.run_fit else {
+            return;
+        };
+        let points = &fit.points;
+        if points.len() >= MIN_FIT_POINTS {
+            let pairs = points.iter().enumerate().flat_map(|(k, a)| {
+                let later = points.iter().skip(k + 1);
+                later.map(move |b| (b.1 - a.1) / (b.0 - a.0))
+            });
+            let mut slopes: Vec<f64> = pairs.filter(|slope| slope.is_finite()).collect();
+            let most = MAX_CORRECTION * self.period;
+            self.drift = quantile(&mut slopes, 0.5).clamp(-most, most);
+        }
+        let left = points.iter().map(|(x, y)| y - self.drift * x);
+        let mut left: Vec<f64> = left.collect();
+        let middle = quantile(&mut left, 0.5);
+        fit.height = match self.source {
+            StampSource::Sender | StampSource::Recording => middle,
+            StampSource::Arrival => quantile(&mut left, 0.0),
+        };
+        let mut off: Vec<f64> = left.iter().map(|y| (y - fit.height).abs()).collect();
+        // Twice the median absolute residual, at least what stamps resolve.
+        let least = match self.source {
+            StampSource::Sender | StampSource::Recording => STAMP_RESOLUTION_NS,
+            StampSource::Arrival => 1e3,
+        };
+        fit.scatter = (2.0 * quantile(&mut off, 0.5)).max(least);
+        self.add_knot(now);
+    }
+
+    /// Continues the published time and meets the line a block later.
+    fn add_knot(&self, now: i64) {
+        let Some(fit) = &self.run_fit else {
+            return;
+        };
+        let block = self.block as f64;
+        let x = now.saturating_sub(fit.origin.0) as f64 + block;
+        let due = fixed(fit.height + self.drift * x)
+            .and_then(|off| fit.origin.1.checked_add(off))
+            .zip(
+                self.rate
+                    .duration_ns(now.saturating_sub(fit.origin.0) + self.block)
+                    .ok(),
+            )
+            .and_then(|(from, since)| from.checked_add(since));
+        let told = self.clock.time_and_resolution(now).map(|(time, _)| time);
+        let ahead = told.zip(self.rate.duration_ns(self.block).ok());
+        let ahead = ahead.and_then(|(told, since)| told.checked_add(since));
+        let (Some(due), Some(told), Some(ahead)) = (due, told, ahead) else {
+            return;
+        };
+        let Some(off) = due.checked_sub(ahead) else {
+            return;
+        };
+        let most = MAX_CORRECTION * self.period;
+        self.clock.push_knot(Knot {
+            index: now,
+            civil: Some(told),
+            drift: Drift::PerSample((off.to_f64() / block).clamp(-most, most)),
+            resolution: fit.scatter,
+        });
+    }
+}
+
+/// The lower quantile; 0 of no numbers.
+fn quantile(numbers: &mut [f64], q: f64) -> f64 {
+    if numbers.is_empty() {
+        return 0.0;
+    }
+    let at = ((numbers.len() - 1) as f64 * q) as usize;
+    *numbers.select_nth_unstable_by(at, f64::total_cmp).1
+}
