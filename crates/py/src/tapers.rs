@@ -2,6 +2,7 @@
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::window::Taper;
+use isochrony_segment::has_free_memory;
 use pyo3::prelude::*;
 
 use crate::errors::{Raised, Result};
@@ -10,10 +11,25 @@ fn refused(error: &DspError) -> crate::errors::Error {
     Raised::new("OptionError", error.code(), error.to_string()).into()
 }
 
+/// Refuses more factors than there is memory for: beside each of them Python has an object and an array.
+fn room_for(width: usize) -> Result<()> {
+    const BYTES_EACH: u64 = 64;
+    let bytes = (width as u64).checked_mul(BYTES_EACH);
+    if bytes.is_some_and(has_free_memory) {
+        return Ok(());
+    }
+    let message = format!(
+        "a taper of {width} samples takes {BYTES_EACH} bytes each, and {} are free; take a shorter one",
+        isochrony_segment::free_memory()
+    );
+    Err(Raised::new("OptionError", "bad_option", message).into())
+}
+
 /// Factors of a taper that is written as plans save it.
 #[pyfunction]
 pub(crate) fn taper_factors(taper: &str, width: usize, symmetric: bool) -> Result<Vec<f64>> {
     let taper: Taper = taper.parse().map_err(|error| refused(&error))?;
+    room_for(width)?;
     Ok(if symmetric {
         taper.symmetric(width)
     } else {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 from ..errors import UsageError
@@ -59,12 +60,17 @@ def parse_rate(text: str) -> Fraction:
     Raises:
         UsageError: not a positive number.
     """
+    written = text.replace(" ", "")
+    exponent = re.search(r"[eE]([+-]?\d+)$", written)
     try:
-        rate = Fraction(text.replace(" ", ""))
+        # A power of ten of so many digits would be computed before it is refused.
+        is_sane = len(written) <= 100 and (exponent is None or abs(int(exponent[1])) <= 100)
+        rate = Fraction(written) if is_sane else Fraction(0)
     except (ValueError, ZeroDivisionError):
         rate = Fraction(0)
     if rate <= 0:
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
         raise UsageError(
-            f"rate {text!r} is not a positive number of Hz; write it like 2000, 100.0000042 or 44100000/1001"
+            f"rate {shown!r} is not a positive number of Hz; write it like 2000, 100.0000042 or 44100000/1001"
         )
     return rate

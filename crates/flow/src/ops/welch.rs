@@ -72,7 +72,7 @@ impl Operator for Welch {
         };
         let bound = self.rows.bind("welch", &given, None, kernel, row)?;
         Ok(bound.columns(Columns::Frequencies {
-            nfft: nfft,
+            nfft,
             complex,
         }))
     }

@@ -4,10 +4,10 @@
 //! folder, so a signal gets the file in `crc` before that.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::layout::{IDENTITY, IDENTITY_BESIDE_DATA, parse_identity};
-use crate::media::{Media, limits};
+use crate::media::{Kind, Media, limits};
 use crate::op::SignalId;
 
 /// The signal that a folder is of; `None` if it is of none, or if the two files contradict each other. Both are looked at:
@@ -28,6 +28,21 @@ pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<Signal
         id = Some(found);
     }
     Ok(id)
+}
+
+/// The identity file that a folder lacks, or in which it says something else; `None` if the folder is of this signal, is
+/// another signal's, or holds no samples.
+pub(crate) fn damaged(media: &dyn Media, folder: &Path, id: SignalId) -> Option<PathBuf> {
+    let is_folder = |name| matches!(media.stat(&folder.join(name)), Ok(Some(Kind::Folder)));
+    let is_other = matches!(read(media, folder), Ok(Some(_)));
+    if is_of(media, folder, id) || is_other || !is_folder("data") {
+        return None;
+    }
+    let inside = match is_folder("crc") {
+        true => IDENTITY_BESIDE_DATA,
+        false => IDENTITY,
+    };
+    Some(folder.join(inside))
 }
 
 /// Whether a folder is of a signal.

@@ -313,6 +313,23 @@ impl Engine {
         self.queue(Op::Meta { id, meta })
     }
 
+    /// Writes a signal's identity files anew.
+    ///
+    /// # Errors
+    /// [`StoreError::SignalRemoved`], or what the system says.
+    pub(crate) fn rewrite_identity(&self, id: SignalId) -> Result<(), StoreError> {
+        self.shared.check("repair")?;
+        let slot = self.shared.existing(id)?;
+        let mut slot = slot.lock();
+        let meta = Box::new((*slot.state(&*self.shared.media)?.meta).clone());
+        if !slot.rewrite_identity(&*self.shared.media)? {
+            return Ok(());
+        }
+        drop(slot);
+        // A checkpoint syncs the files of signals that the log speaks of.
+        self.queue(Op::Meta { id, meta })
+    }
+
     /// Forgets pending changes, checkpoints, and lets the next writer in. Dropping does the same, without errors.
     /// Closing twice is fine.
     ///

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{Finding, Report, Subject};
 use crate::engine::evidence::Writer;
+use crate::engine::io::IoContext;
 use crate::engine::small;
 use crate::engine::tables::{self, TEXT_ARRAY};
 use crate::error::StoreError;
@@ -244,7 +245,8 @@ pub(super) fn judge(
 ) -> Result<(), StoreError> {
     let path = description.path(subject);
     let settled = subject.round.writer == Writer::Closed;
-    let Ok(Some(bytes)) = subject.media.read(&path, limits::METADATA) else {
+    let read = subject.media.read(&path, limits::METADATA);
+    let Some(bytes) = read.at("read", &path)? else {
         // What came since the last checkpoint may not have been published yet.
         let due = match subject.round.writer {
             Writer::Closed => true,

@@ -4,8 +4,8 @@
 //! `REPAIR` lists the losses that were reported before it began: the events of the kind `samples_lost` as of then. Any other
 //! is a loss that is still to be reported.
 //!
-//! A lost commit may have made or filled gaps, and what the log says of the checksums of their chunks is older or newer than
-//! the table of gaps. `REPAIR_SUMS` lists the signals of which a repair records these checksums anew. It is a file of its own,
+//! Recovery gives up samples of which the log states checksums, and a lost commit may have made or filled gaps: what is known
+//! of the checksums of their chunks is older or newer than the table of gaps. `REPAIR_SUMS` lists the signals of which a repair records these checksums anew. It is a file of its own,
 //! since on a full disk a file can be removed but not written anew.
 
 use std::collections::{BTreeSet, HashSet};

@@ -12,6 +12,7 @@ use super::rounds::VerifyPass;
 use super::samples::{self, Sum, check, check_tail};
 use super::{Finding, Report, Subject, VerifyOptions, lost, manifest, metadata, note};
 use crate::engine::io::{IoContext, replace_file};
+use crate::engine::evidence::{self, Writer};
 use crate::engine::{SAMPLES_LOST, rebuild};
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
@@ -53,6 +54,11 @@ pub fn repair_on(
     if lost.as_ref().is_some_and(|finding| finding.repairable) {
         rebuild::rebuild(&*media, path)?;
     }
+    // Opening for writing mends some of what is wrong, and that was damage, too.
+    let seen = match evidence::writer(&*media, path) {
+        Ok(Writer::Closed | Writer::Crashed) => look(path, options, &around),
+        _ => Vec::new(),
+    };
     let (mut before, after) = match Store::open_on(path, Mode::ReadWrite, Arc::clone(&around)) {
         Ok(store) => {
             let (before, mut after) = store.repair_unfinished(options)?;
@@ -75,7 +81,25 @@ pub fn repair_on(
     if let Some(finding) = lost.filter(|finding| finding.repairable) {
         before.findings.insert(0, finding);
     }
+    for finding in seen {
+        let same = |one: &Finding| (one.code, &one.path) == (finding.code, &finding.path);
+        if !before.findings.iter().any(same) {
+            before.findings.push(finding);
+        }
+    }
     Ok((before, after))
+}
+
+/// What a reader finds in files and tables; nothing if it cannot open the store, which then cannot be repaired either, or
+/// is repaired by opening it otherwise.
+fn look(path: &Path, options: &VerifyOptions, around: &Arc<dyn Media>) -> Vec<Finding> {
+    let quick = VerifyOptions {
+        signals: options.signals.clone(),
+        deep: false,
+    };
+    let report = Store::open_on(path, Mode::Read, Arc::clone(around));
+    let report = report.and_then(|reader| reader.verify(&quick));
+    report.map_or_else(|_| Vec::new(), |report| report.findings)
 }
 
 /// Recovers a store of which files or commits are gone that the last writer left, and repairs it.
@@ -90,7 +114,10 @@ fn give_up_lost(
     let mut known = lost::reported(&reader)?;
     known.lacks_commit |= before.findings.iter().any(lost::is_unnamed);
     let changed = (before.findings.iter())
-        .filter(|finding| finding.code == "lost_commit" && finding.range.is_none())
+        .filter(|finding| {
+            let code = finding.code;
+            matches!(code, "lost_commit" | "missing_shard" | "truncated_shard")
+        })
         .filter_map(|finding| reader.id_of(finding.signal.as_deref()?).ok());
     note::add_stale_sums(&*media, path, changed.map(|id| id.0).collect())?;
     drop(reader);
@@ -319,6 +346,7 @@ impl Store {
                 }
                 Ok(())
             }
+            ("damaged_identity", _) => engine.rewrite_identity(id),
             ("stale_events", _) => engine.rewrite_tables(id),
             ("stale_views", _) => shared.views.rebuild(&shared.backend, id),
             ("missing_checksum", Some(range)) => {

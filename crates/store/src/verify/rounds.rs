@@ -277,6 +277,10 @@ impl Store {
                 | StoreError::Closed { .. }
                 | StoreError::StoreVanished { .. }),
             ) => Err(error),
+            Err(StoreError::DamagedFile { path, .. }) if path.ends_with(".signal") => {
+                report.findings.push(damaged_identity(path, name));
+                Ok(())
+            }
             Err(error) => {
                 let folder = backend
                     .signal_path(id)
@@ -326,6 +330,12 @@ impl Store {
             round,
             report,
         };
+        // A reader finds the folder by its identity; a writer knows it by its name.
+        let damaged = identity::damaged(&*subject.media, &subject.folder, id);
+        if let Some(path) = damaged.filter(|_| round.writer == Writer::Closed) {
+            let finding = damaged_identity(path, &subject.state.name);
+            subject.report.findings.push(finding);
+        }
         if !tables::tables(&mut subject)? || !tables::contents(&mut subject)? {
             // Samples in gaps that are not known any more would be judged, and their checksums recorded.
             return Ok(());
@@ -544,5 +554,18 @@ impl Report {
             findings: findings.cloned().collect(),
             ..self
         }
+    }
+}
+
+fn damaged_identity(path: PathBuf, signal: &str) -> Finding {
+    Finding {
+        code: "damaged_identity",
+        signal: Some(signal.into()),
+        range: None,
+        civil: None,
+        what: format!("{} does not say which signal its folder is of", path.display()),
+        mend: "`--repair` writes it anew: tables and shards say themselves whose they are".into(),
+        repairable: true,
+        path,
     }
 }

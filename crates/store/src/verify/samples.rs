@@ -92,7 +92,13 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
         } = expected;
         let length = match subject.media.stat(&path) {
             Ok(Some(Kind::File(length))) => length,
-            Ok(_) => {
+            Ok(Some(Kind::Folder)) => {
+                let what = format!("a folder is in the place of the file {}", path.display());
+                let mend = "move it away; then restore the file from a copy, or let `--repair` go on without it";
+                subject.add("unexpected_file", path, None, what, mend, false);
+                continue;
+            }
+            Ok(None) => {
                 let what = format!(
                     "{} is missing; it held samples {}..{}",
                     path.display(),

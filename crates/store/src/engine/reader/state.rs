@@ -55,6 +55,15 @@ impl Reader {
             }
             if self.stale || idle || began.elapsed() > PATIENCE {
                 identity::read(&*self.media, &place).at("read", &place)?;
+                if folder.is_none()
+                    && let Some(path) = identity::damaged(&*self.media, &place, id)
+                {
+                    return Err(StoreError::DamagedFile {
+                        path,
+                        offset: 0,
+                        reason: "it does not say which signal its folder is of; `isochrony verify --repair` writes it anew",
+                    });
+                }
                 return Err(match folder {
                     None => StoreError::MissingFolder {
                         signal: view.known(id)?.base.name.to_string(),

@@ -8,7 +8,7 @@ use crate::engine::due::Due;
 use crate::engine::io::IoContext;
 use crate::error::StoreError;
 use crate::layout;
-use crate::media::{Access, Media, Site};
+use crate::media::{Access, Kind, Media, Site};
 
 impl SlotInner {
     /// The folder of the array `data`, pending replacement included.
@@ -49,6 +49,20 @@ impl SlotInner {
             Some(_) => self.write_identity_in(media, layout::IDENTITY_BESIDE_DATA),
             None => self.write_identity_in(media, layout::IDENTITY),
         }
+    }
+
+    /// Writes the signal's identity anew, whatever its files say. Gives whether it could: what is no file stays.
+    pub(crate) fn rewrite_identity(&mut self, media: &dyn Media) -> Result<bool, StoreError> {
+        for inside in [layout::IDENTITY, layout::IDENTITY_BESIDE_DATA] {
+            let path = self.folder.join(inside);
+            match media.stat(&path) {
+                Ok(None) => {}
+                Ok(Some(Kind::File(_))) => media.remove_file(&path).at("remove", &path)?,
+                _ => return Ok(false),
+            }
+        }
+        self.write_identity(media)?;
+        Ok(true)
     }
 
     /// Writes the identity file that stays where it is when the array `data` is replaced.
