@@ -62,7 +62,10 @@ pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<
     let path = place(path)?;
     // One that cannot be read is replaced.
     let earlier = Profile::load(&path).ok().flatten();
-    parse(text, &path)?.with_others_of(earlier).save(&path)?;
+    parse(text, &path)?
+        .with_others_of(earlier)
+        .save(&path)
+        .map_err(StoreError::from)?;
     Ok(path)
 }
 
@@ -70,7 +73,7 @@ pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<
 #[pyfunction]
 #[pyo3(signature = (path=None))]
 pub(crate) fn load_machine_profile(path: Option<PathBuf>) -> Result<Option<String>> {
-    let found = Profile::load(&place(path)?)?;
+    let found = Profile::load(&place(path)?).map_err(StoreError::from)?;
     Ok(found.map(|profile| profile.to_json()))
 }
 

@@ -116,7 +116,7 @@ impl Signal {
     #[must_use]
     pub fn prefetch(&self, range: Range<i64>) -> u64 {
         let within = range.start.max(0)..range.end.min(self.end_index());
-        let mut ahead = Ahead::new(Files::new(self.clone()));
+        let mut ahead = Ahead::new(Files::new(&self.source()));
         let mut asked = 0;
         let mut from = within.start;
         while from < within.end {

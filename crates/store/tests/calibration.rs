@@ -1,7 +1,7 @@
 //! Calibrating at a tiny size: structure and invariants, no speeds.
 
 use isochrony_segment::DType;
-use isochrony_store::machine::{Calibration, Machine, Outlook, Profile, State, calibrate};
+use isochrony_store::machine::{Calibration, Machine, Profile, State, calibrate, choose, estimate};
 use isochrony_store::{CreateOptions, Mode, Store, Strategy};
 use isochrony_time::Rate;
 
@@ -129,9 +129,9 @@ fn what_a_sealed_signal_takes_is_not_predicted() {
         .unwrap();
     let signal = store.signal("p").unwrap();
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
-    let outlook = Outlook::of(&signal, &parts);
+    let outlook = estimate(&signal, &parts);
     assert_eq!(outlook.best, None);
     assert!(outlook.to_string().contains("sealed"), "{outlook}");
     assert_eq!(outlook.amount.bytes, 200_000.0);
-    assert_eq!(Outlook::choose(&signal, &parts), Strategy::Mmap);
+    assert_eq!(choose(&signal, &parts), Strategy::Mmap);
 }

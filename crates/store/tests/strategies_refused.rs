@@ -97,7 +97,7 @@ fn replaced(signal: &Signal) {
         (Strategy::IoUringDirect, Strategy::Direct),
     ] {
         let reading = read(signal, asked);
-        assert_eq!(reading, Reading::foresee(signal, &parts, asked));
+        assert_eq!(reading, signal.foresee_reading(&parts, asked));
         let said = reading.to_string();
         // A file system may refuse to be read past the page cache, too.
         if reading.used == Some(Strategy::Read) && asked.is_direct() {

@@ -1,18 +1,18 @@
 //! Measuring a machine and one of its disks.
 //!
-//! A scratch store is written to the folder and scanned by each strategy through the same reader that plans use, by turns:
-//! with nothing of it in the page cache, with all of it there, and mapped. Only the cache of the scratch store's own files
-//! is dropped. The folder is left as it was, also after an error; what a calibration left that was killed is removed by the
+//! A scratch recording is written to the folder and scanned by each strategy through the same reader that plans use, by
+//! turns: with nothing of it in the page cache, with all of it there, and mapped. Only the cache of the scratch files is
+//! dropped. The folder is left as it was, also after an error; what a calibration left that was killed is removed by the
 //! next one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::hint::black_box;
 use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use isochrony_segment::DType;
-use isochrony_time::{Fixed, Rate, civil};
+use isochrony_time::{Fixed, civil};
 
 use super::cache::{cached, drop_cached, major_fault};
 use super::costs::{Costs, Path, State, Trial};
@@ -22,13 +22,10 @@ use super::place::Place;
 use super::profile::{FORMAT, Machine, Profile};
 use super::scratch_folder::ScratchFolder;
 use super::spread::Spread;
-use super::timed::time_scan;
-use crate::engine::io::IoContext;
-use crate::error::StoreError;
-use crate::interrupt;
-use crate::options::{CreateOptions, Mode};
-use crate::store::Store;
+use super::timed::Scan;
 use crate::strategy::Strategy;
+use crate::strategy::error::{At, IoError};
+use crate::strategy::source::{Source, SourceError};
 use crate::strategy::system::free_memory;
 
 /// What is to be measured.
@@ -42,29 +39,59 @@ pub struct Calibration {
     pub repeats: u32,
 }
 
-/// Name of the scratch signal.
-const SIGNAL: &str = "scratch";
+/// What a calibration writes and scans: a recording of whoever knows how to store one.
+pub trait ScratchRecording {
+    /// Writes so many bytes of samples below a folder, and closes what it opened.
+    ///
+    /// # Errors
+    /// The recording's own.
+    fn write(&self, folder: &FilePath, bytes: u64) -> Result<(), SourceError>;
+    /// Opens what was written, with no file mapped yet, and closes it behind `scan`.
+    ///
+    /// # Errors
+    /// The recording's own, and those of `scan`.
+    fn open(
+        &self,
+        folder: &FilePath,
+        scan: &mut dyn FnMut(&Arc<dyn Source>) -> Result<(), IoError>,
+    ) -> Result<(), IoError>;
+    /// Whether to go on.
+    ///
+    /// # Errors
+    /// What the calibration ends with.
+    fn check(&self) -> Result<(), SourceError>;
+}
 
 /// Measures this machine and the disk of a folder; `done` is told how many scans of how many are done.
 ///
 /// # Errors
-/// [`StoreError::RefusedCalibration`], [`StoreError::DiskFull`] before anything is written, [`StoreError::Interrupted`],
-/// or what the system says.
+/// [`IoError::RefusedCalibration`], [`IoError::DiskFull`] before anything is written, [`IoError::System`], or those of
+/// the recording.
 pub fn calibrate(
     wanted: &Calibration,
+    recording: &dyn ScratchRecording,
     mut done: impl FnMut(u32, u32),
-) -> Result<Profile, StoreError> {
+) -> Result<Profile, IoError> {
     check(wanted)?;
     let scratch = ScratchFolder::make(&wanted.folder)?;
-    let path = scratch.path().join("a.iso");
+    let path = scratch.path();
     let total = 2 * Strategy::ALL.len() as u32 * wanted.repeats;
     done(0, total);
-    let files = write(&path, wanted.bytes)?;
-    let droppable = drop_all(&files, wanted.bytes)?;
+    recording
+        .write(path, wanted.bytes)
+        .map_err(IoError::Source)?;
+    let files = large_files(path)?;
+    let check = || recording.check().map_err(IoError::Source);
+    let drop_all = || {
+        check()?;
+        drop_all(&files, wanted.bytes)
+    };
+    let scan = |strategy, state| scan(path, recording, strategy, state);
+    let droppable = drop_all()?;
     if droppable {
         // The page cache grows into memory that a machine may have to get first, a virtual one from its host: the scan that
         // waits for that is not counted.
-        scan(&path, Strategy::Read, State::Cold)?;
+        scan(Strategy::Read, State::Cold)?;
     }
     let mut trials = Vec::new();
     let mut count = 0;
@@ -74,33 +101,39 @@ pub fn calibrate(
         order.rotate_left(round % Strategy::ALL.len());
         for strategy in order {
             // What somebody else holds in the cache just then is no cold scan.
-            if droppable && drop_all(&files, wanted.bytes)? {
-                trials.extend(scan(&path, strategy, State::Cold)?);
+            if droppable && drop_all()? {
+                trials.extend(scan(strategy, State::Cold)?);
             }
             count += 1;
             done(count, total);
         }
         if let (true, Some((file, _))) = (droppable, files.first()) {
             major.extend(major_fault(file, 1 << 20));
-            drop_all(&files, wanted.bytes)?;
+            drop_all()?;
         }
         // As a program that reads from front to back leaves it: which pages lie in the cache depends on who filled it.
-        scan(&path, Strategy::Read, State::Cold)?;
+        scan(Strategy::Read, State::Cold)?;
         for strategy in order {
             if !strategy.is_direct() {
-                trials.extend(scan(&path, strategy, State::Cached)?);
+                trials.extend(scan(strategy, State::Cached)?);
             }
             count += 1;
             done(count, total);
         }
     }
-    let kernels = kernels(
-        &Store::open(&path, Mode::Read)?.signal(SIGNAL)?,
-        repeats_of(wanted),
-    )?;
+    let mut measured = BTreeMap::new();
+    recording.open(path, &mut |source| {
+        let scan = Scan {
+            source,
+            parts: &[0..source.end()],
+            check: &|| recording.check(),
+        };
+        measured = kernels(scan, repeats_of(wanted))?;
+        Ok(())
+    })?;
     let machine = Machine::here();
     let costs = Costs::derive(&trials, machine.page_bytes as f64);
-    let costs = costs.ok_or_else(|| StoreError::RefusedCalibration {
+    let costs = costs.ok_or_else(|| IoError::RefusedCalibration {
         option: "folder",
         got: wanted.folder.display().to_string(),
         legal: "files there cannot be mapped; choose a folder on a local disk",
@@ -134,7 +167,7 @@ pub fn calibrate(
             bytes: wanted.bytes,
             repeats: wanted.repeats,
             costs,
-            kernels,
+            kernels: measured,
             major_fault: Spread::of(major),
             paths,
         }],
@@ -146,9 +179,9 @@ fn repeats_of(wanted: &Calibration) -> u32 {
     wanted.repeats.max(5)
 }
 
-fn check(wanted: &Calibration) -> Result<(), StoreError> {
+fn check(wanted: &Calibration) -> Result<(), IoError> {
     let refuse =
-        |option, got: String, legal| Err(StoreError::RefusedCalibration { option, got, legal });
+        |option, got: String, legal| Err(IoError::RefusedCalibration { option, got, legal });
     if !(4 << 20..=1 << 40).contains(&wanted.bytes) {
         let legal = "it must be 4 MiB to 1 TiB";
         return refuse("size", format!("{} bytes", wanted.bytes), legal);
@@ -159,7 +192,7 @@ fn check(wanted: &Calibration) -> Result<(), StoreError> {
     let room = rustix::fs::statvfs(&wanted.folder).map_err(std::io::Error::from);
     let room = room.at("look at", &wanted.folder)?;
     if room.f_bavail.saturating_mul(room.f_frsize) < wanted.bytes.saturating_mul(2) {
-        return Err(StoreError::DiskFull {
+        return Err(IoError::DiskFull {
             action: "write a scratch signal to",
             path: wanted.folder.clone(),
         });
@@ -167,30 +200,8 @@ fn check(wanted: &Calibration) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes the scratch store; gives its large files, open, each with its length.
-fn write(folder: &FilePath, bytes: u64) -> Result<Vec<(File, u64)>, StoreError> {
-    let store = Store::open(folder, Mode::Create)?;
-    let rate = Rate::from_hz(1_000_000)?;
-    let writer = store.create(SIGNAL, &CreateOptions::new(DType::I16, rate))?;
-    let mut state = 1u64;
-    let block: Vec<i16> = (0..1 << 21)
-        .map(|_| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            // Normal numbers also if the bytes are taken for float32 or float64.
-            (state >> 52) as i16 + 0x4000
-        })
-        .collect();
-    let mut left = bytes / 2;
-    while left > 0 {
-        interrupt::look("calibrate")?;
-        let part = left.min(block.len() as u64);
-        writer.append(&block[..part as usize])?;
-        left -= part;
-    }
-    store.commit(true)?;
-    store.close()?;
+/// The large files of a folder, open, each with its length.
+fn large_files(folder: &FilePath) -> Result<Vec<(File, u64)>, IoError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -211,8 +222,7 @@ fn write(folder: &FilePath, bytes: u64) -> Result<Vec<(File, u64)>, StoreError> 
 }
 
 /// Drops what is cached of the files; whether it is known that little is left.
-fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, StoreError> {
-    interrupt::look("calibrate")?;
+fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     let mut left = 0;
     for (file, len) in files {
         if drop_cached(file).is_err() {
@@ -226,17 +236,26 @@ fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, StoreError> {
     Ok(left * 20 <= bytes)
 }
 
-/// Scans the scratch signal in a store that is opened for it; after what is cached, what is mapped by then, too.
-fn scan(folder: &FilePath, strategy: Strategy, state: State) -> Result<Vec<Trial>, StoreError> {
-    let store = Store::open(folder, Mode::Read)?;
-    let signal = store.signal(SIGNAL)?;
+/// Scans the recording, which is opened for it; after what is cached, what is mapped by then, too.
+fn scan(
+    folder: &FilePath,
+    recording: &dyn ScratchRecording,
+    strategy: Strategy,
+    state: State,
+) -> Result<Vec<Trial>, IoError> {
     let mut trials = Vec::new();
-    trials.extend(time_scan(&signal, strategy, state)?);
-    if (strategy, state) == (Strategy::Mmap, State::Cached) {
-        trials.extend(time_scan(&signal, strategy, State::Mapped)?);
-    }
-    drop(signal);
-    store.close()?;
+    recording.open(folder, &mut |source| {
+        let scan = Scan {
+            source,
+            parts: &[0..source.end()],
+            check: &|| recording.check(),
+        };
+        trials.extend(scan.time(strategy, state)?);
+        if (strategy, state) == (Strategy::Mmap, State::Cached) {
+            trials.extend(scan.time(strategy, State::Mapped)?);
+        }
+        Ok(())
+    })?;
     Ok(trials)
 }
 
@@ -266,11 +285,11 @@ fn timer_resolution() -> f64 {
 }
 
 /// Bytes a second that one core summarises from memory.
-fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Spread, StoreError> {
+fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Spread, IoError> {
     // Past any cache, but no more than is there to take.
     let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;
     let mut memory: Vec<i16> = Vec::new();
-    let too_large = |_| StoreError::TooLarge {
+    let too_large = |_| IoError::TooLarge {
         what: "measuring memory",
         bytes: len as u128 * 2,
         limit: isize::MAX as u128,

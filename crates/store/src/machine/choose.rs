@@ -1,4 +1,4 @@
-//! What is to be expected of scanning a signal on this machine, and which strategy is best.
+//! What is to be expected of a scan on this machine, and which strategy is best.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,9 +12,8 @@ use super::model::Amount;
 use super::place::Place;
 use super::profile::{Machine, Profile};
 use super::spread::Spread;
-use crate::error::StoreError;
-use crate::selection::Stretch;
-use crate::signal::Signal;
+use crate::strategy::error::IoError;
+use crate::strategy::source::Source;
 use crate::strategy::{Files, Strategy, system};
 
 /// What is expected of one strategy, in seconds.
@@ -50,21 +49,21 @@ const WORTH: f64 = 16e6;
 const LOOKS: usize = 64;
 
 impl Outlook {
-    /// Of parts of a signal; reads no samples.
+    /// Of parts of a source; reads no samples.
     #[must_use]
-    pub fn of(signal: &Signal, parts: &[Stretch]) -> Self {
-        let bytes = bytes_of(signal, parts);
+    pub fn of(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Self {
+        let bytes = bytes_of(source, parts);
         let none = |basis: String| Self {
             amount: Amount {
                 bytes,
                 cached: None,
-                dtype: signal.dtype(),
+                dtype: source.dtype(),
             },
             prospects: Vec::new(),
             best: None,
             basis,
         };
-        if !signal.codec().is_empty() {
+        if !source.codec().is_empty() {
             return none("a sealed signal is decoded, which is not predicted".into());
         }
         let profile = match known() {
@@ -80,7 +79,7 @@ impl Outlook {
             let why = "the profile is another machine's: `isochrony calibrate` measures this one";
             return none(why.into());
         }
-        let folder = signal.shared().backend.path();
+        let folder = source.folder();
         let place = Place::of(folder).ok();
         let Some(volume) = place.and_then(|place| profile.volume(&place.disk).cloned()) else {
             return none(format!(
@@ -90,8 +89,8 @@ impl Outlook {
         };
         let amount = Amount {
             bytes,
-            cached: cached_part(signal, parts),
-            dtype: signal.dtype(),
+            cached: cached_part(source, parts),
+            dtype: source.dtype(),
         };
         let prospects = Strategy::ALL.map(|strategy| Prospect {
             strategy,
@@ -110,13 +109,13 @@ impl Outlook {
         }
     }
 
-    /// The strategy predicted best for parts of a signal; `mmap` where nothing is predicted, or little is read.
+    /// The strategy predicted best for parts of a source; `mmap` where nothing is predicted, or little is read.
     #[must_use]
-    pub fn choose(signal: &Signal, parts: &[Stretch]) -> Strategy {
-        if bytes_of(signal, parts) < WORTH {
+    pub fn choose(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Strategy {
+        if bytes_of(source, parts) < WORTH {
             return Strategy::Mmap;
         }
-        Self::of(signal, parts).choice()
+        Self::of(source, parts).choice()
     }
 
     /// The strategy that a scan takes which names none: the one predicted best; `mmap` where nothing is predicted, or
@@ -130,37 +129,34 @@ impl Outlook {
     }
 }
 
-fn bytes_of(signal: &Signal, parts: &[Stretch]) -> f64 {
-    let gaps = signal.gaps();
-    let count = |part: &Stretch| {
-        part.range.end - part.range.start - gaps.missing_within(part.range.clone())
-    };
-    parts.iter().map(count).sum::<i64>() as f64 * signal.dtype().size() as f64
+fn bytes_of(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> f64 {
+    let count = |part: &Range<i64>| source.samples_within(part.clone());
+    parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
 }
 
 /// The part of the samples that is in the page cache, 0 to 1, by looks at equal distances; None where the system does not
 /// tell. Looks are taken where there are samples: of a gap as long as a shard there is no file.
-fn cached_part(signal: &Signal, parts: &[Stretch]) -> Option<f64> {
-    let mut files = Files::new(signal.clone());
+fn cached_part(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Option<f64> {
+    let mut files = Files::new(source);
     let parts = || parts.iter().step_by(parts.len().div_ceil(LOOKS).max(1));
-    let total: i64 = parts().map(|part| part.range.end - part.range.start).sum();
+    let total: i64 = parts().map(|part| part.end - part.start).sum();
     let step = (total / LOOKS as i64).max(1);
     let (mut asked, mut found) = (0, 0);
     for part in parts() {
-        let Range { mut start, end } = part.range;
+        let Range { mut start, end } = *part;
         while start < end {
-            let gap = signal.gaps().first_within(start..end);
-            if let Some(gap) = gap
+            let gap = source.gap_within(start..end);
+            if let Some(gap) = &gap
                 && gap.start <= start
             {
-                start = gap.end();
+                start = gap.end;
                 continue;
             }
             let next = start.saturating_add(step).min(end);
             let stop = gap.map_or(next, |gap| gap.start.min(next));
             let span = files.spans(&(start..stop)).next()?;
             let shard = files.shard(&span).ok()??;
-            let file = shard.file.as_os_file()?;
+            let file = shard.os_file()?;
             asked += span.len;
             found += cached(file, span.offset..span.offset + span.len)?;
             start = next;
@@ -181,7 +177,7 @@ static HERE: OnceLock<Machine> = OnceLock::new();
 static KNOWN: Mutex<Known> = Mutex::new(None);
 
 /// This user's profile, read again when it has changed; None if there is none.
-fn known() -> Result<Option<Arc<Profile>>, StoreError> {
+fn known() -> Result<Option<Arc<Profile>>, IoError> {
     let Some(path) = Profile::path() else {
         return Ok(None);
     };

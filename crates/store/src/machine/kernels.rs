@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::costs::State;
 use super::spread::Spread;
-use super::timed::{time_scan, time_scan_as};
-use crate::error::StoreError;
-use crate::signal::Signal;
+use super::timed::Scan;
 use crate::strategy::Strategy;
+use crate::strategy::error::IoError;
 
 /// Seconds a byte that summarising samples of one type takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -24,21 +23,22 @@ pub struct Kernel {
 /// Bytes that are summarised as each type: past any cache of a core's own.
 const AMOUNT: u64 = 128 << 20;
 
-/// Of all types of samples, by name, measured over the bytes of one signal that is in the page cache. Types by turns, so
+/// Of all types of samples, by name, measured over the bytes of one source that is in the page cache. Types by turns, so
 /// that what changes meanwhile is alike for all.
-pub(super) fn kernels(
-    signal: &Signal,
-    repeats: u32,
-) -> Result<BTreeMap<String, Kernel>, StoreError> {
-    let most = (AMOUNT / signal.dtype().size() as u64).cast_signed();
-    let end = signal.end_index().min(most);
+pub(super) fn kernels(scan: Scan<'_>, repeats: u32) -> Result<BTreeMap<String, Kernel>, IoError> {
+    let most = (AMOUNT / scan.source.dtype().size() as u64).cast_signed();
+    let first = [0..scan.source.end().min(most)];
     // Maps them.
-    time_scan(signal, Strategy::Mmap, State::Cached)?;
+    scan.time(Strategy::Mmap, State::Cached)?;
+    let scan = Scan {
+        parts: &first,
+        ..scan
+    };
     let mut found = BTreeMap::<&str, [Vec<f64>; 2]>::new();
     for _ in 0..repeats {
         for dtype in DType::ALL {
             for (k, (strategy, state)) in SCANS.into_iter().enumerate() {
-                if let Some(one) = time_scan_as(signal, end, dtype, strategy, state)? {
+                if let Some(one) = scan.time_as(dtype, strategy, state)? {
                     found.entry(dtype.name()).or_default()[k].push(one.inner / one.bytes);
                 }
             }

@@ -15,11 +15,14 @@ mod scratch_folder;
 mod spread;
 mod timed;
 
-pub use calibrate::{Calibration, calibrate};
+pub use calibrate::Calibration;
+pub(crate) use calibrate::{ScratchRecording, calibrate as calibrate_with};
 pub use choose::{Outlook, Prospect};
 pub use costs::{Cold, Costs, Path, State, Trial};
 pub use kernels::Kernel;
 pub use model::{Amount, Volume};
 pub use profile::{Machine, Profile};
 pub use spread::Spread;
-pub use timed::time_scan;
+pub(crate) use timed::Scan;
+
+pub use crate::calibration::{calibrate, choose, estimate, time_scan};

@@ -3,8 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::engine::io::IoContext;
-use crate::error::StoreError;
+use crate::strategy::error::{At, IoError};
 
 /// A disk, as far as costs go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Of a folder or file.
-    pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn of(path: &Path) -> Result<Self, IoError> {
         let found = std::fs::metadata(path).at("look at", path)?;
         let (major, minor) = crate::strategy::system::device_numbers(found.dev());
         let device = format!("{major}:{minor}");

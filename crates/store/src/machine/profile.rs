@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::Volume;
 use super::spread::Spread;
-use crate::engine::io::IoContext;
-use crate::error::StoreError;
+use crate::strategy::error::{At, IoError};
 
 /// What tells one machine from another as far as costs go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,14 +94,14 @@ impl Profile {
     /// The profile in a file; None if there is no file.
     ///
     /// # Errors
-    /// [`StoreError::BadProfile`], or what the system says.
-    pub fn load(path: &FilePath) -> Result<Option<Self>, StoreError> {
+    /// [`IoError::BadProfile`], or what the system says.
+    pub fn load(path: &FilePath) -> Result<Option<Self>, IoError> {
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).at("read", path),
         };
-        let bad = |reason: String| StoreError::BadProfile {
+        let bad = |reason: String| IoError::BadProfile {
             path: path.to_owned(),
             reason,
         };
@@ -130,7 +129,7 @@ impl Profile {
     ///
     /// # Errors
     /// What the system says.
-    pub fn save(&self, path: &FilePath) -> Result<(), StoreError> {
+    pub fn save(&self, path: &FilePath) -> Result<(), IoError> {
         let folder = path.parent().unwrap_or(FilePath::new("."));
         std::fs::create_dir_all(folder).at("make", folder)?;
         let mut part = path.as_os_str().to_owned();

@@ -7,9 +7,8 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::engine::io::IoContext;
-use crate::error::StoreError;
-use crate::strategy::is_same;
+use crate::strategy::error::{At, IoError};
+use crate::strategy::source::is_same;
 
 /// What their names begin with; then comes a UUID without hyphens.
 const PREFIX: &str = ".isochrony-calibrate-";
@@ -29,7 +28,7 @@ pub(super) struct ScratchFolder {
 
 impl ScratchFolder {
     /// A new one; those that nobody holds any more are removed.
-    pub(super) fn make(within: &Path) -> Result<Self, StoreError> {
+    pub(super) fn make(within: &Path) -> Result<Self, IoError> {
         sweep(within);
         for _ in 0..TRIES {
             let path = within.join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));

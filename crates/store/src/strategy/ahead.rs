@@ -12,8 +12,8 @@ use isochrony_segment::SigSeg;
 use super::files::Files;
 use super::lanes::AHEAD;
 use super::pieces::Pieces;
+use super::source::Source;
 use super::system::{self, Process};
-use crate::signal::Signal;
 
 /// What was asked for is remembered for so many pieces; what lies further back may have been driven out of the cache.
 const REMEMBERED: i64 = 64;
@@ -79,10 +79,10 @@ impl Ahead {
     /// Asks for twice a piece from its beginning on: what it needs itself, and what comes behind it.
     pub(super) fn twice(&mut self, piece: &Range<i64>, wanted: &Wanted) {
         let len = piece.end - piece.start;
-        let signal = self.files.signal();
-        let until = piece.start.saturating_add(2 * len).min(signal.end_index());
+        let source = self.files.source();
+        let until = piece.start.saturating_add(2 * len).min(source.end());
         // Of a gap there is nothing to read, and if it is as long as a shard no file.
-        let gap = signal.gaps().first_within(piece.start..until);
+        let gap = source.gap_within(piece.start..until);
         let until = gap.map_or(until, |gap| gap.start);
         // What others asked for, or the last piece, need not be asked for again.
         let _ = self.ask(wanted.rest(piece.start..until, len));
@@ -98,7 +98,7 @@ impl Ahead {
             let Ok(Some(shard)) = self.files.shard(&span) else {
                 continue;
             };
-            let Some(file) = shard.file.as_os_file() else {
+            let Some(file) = shard.os_file() else {
                 continue;
             };
             let step = *(self.step).get_or_insert_with(|| system::read_ahead_window(file));
@@ -187,19 +187,19 @@ impl AllAhead {
     }
 
     /// Fills page tables, from now on, a few pieces ahead: they are read and mapped before anybody faults.
-    pub(super) fn filling(signal: Signal, pieces: Pieces) -> std::io::Result<Self> {
-        Self::filling_within(signal, pieces, AHEAD)
+    pub(super) fn filling(source: Arc<dyn Source>, pieces: Pieces) -> std::io::Result<Self> {
+        Self::filling_within(source, pieces, AHEAD)
     }
 
     /// The same, so many bytes ahead at most.
     pub(super) fn filling_within(
-        signal: Signal,
+        source: Arc<dyn Source>,
         pieces: Pieces,
         most: u64,
     ) -> std::io::Result<Self> {
         // Of a piece that cannot be read whoever reads it is told; what lies behind it nobody may want.
         Self::begin(pieces, most, move |piece| {
-            signal.read(piece).is_ok_and(|segment| populate(&segment))
+            source.read(piece).is_ok_and(|segment| populate(&segment))
         })
     }
 
@@ -215,9 +215,9 @@ impl AllAhead {
             stop: AtomicBool::new(false),
         });
         let shared = distance.clone();
-        let size = pieces.signal().dtype().size() as u64;
+        let size = pieces.source().dtype().size() as u64;
         let mut neighbours = pieces.parts().windows(2);
-        let ascends = neighbours.all(|two| two[0].range.end <= two[1].range.start);
+        let ascends = neighbours.all(|two| two[0].end <= two[1].start);
         let thread = std::thread::Builder::new()
             .name("isochrony-ahead".into())
             .spawn(move || {

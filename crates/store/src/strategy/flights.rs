@@ -6,17 +6,17 @@
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use super::error::IoError;
 use super::files::Files;
 use super::lanes::{DEEP, Lanes};
 use super::pool::Pool;
 use super::requests::{Attempt, Requests};
+use super::source::Source;
 use super::uring::Reads;
-use crate::error::StoreError;
-use crate::selection::Stretch;
-use crate::signal::Signal;
 
 /// What became of asking for a piece.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) enum Asked {
     Flying(usize),
     /// It cannot be asked for so, and why.
     Refused(String),
-    Failed(StoreError),
+    Failed(IoError),
 }
 
 /// Reads the pieces of a scan ahead of it.
@@ -64,14 +64,14 @@ fn lost(error: &io::Error) -> String {
 impl Flights {
     /// Begins at once, for so many readers. `Err(why)`: the kernel does not grant it.
     pub(super) fn begin(
-        signal: &Signal,
+        source: &Arc<dyn Source>,
         lanes: Lanes<Asked>,
         readers: usize,
         direct: bool,
     ) -> Result<Self, String> {
         let mut flights = Self {
             reads: Reads::new().map_err(|error| why(&error))?,
-            requests: Requests::new(Files::new(signal.clone()), direct),
+            requests: Requests::new(Files::new(source), direct),
             pool: Pool::keeping(DEEP * readers),
             lanes,
         };
@@ -80,7 +80,7 @@ impl Flights {
     }
 
     /// A task begins; gives its lane.
-    pub(super) fn begin_task(&mut self, number: u64, parts: &[Stretch]) -> u64 {
+    pub(super) fn begin_task(&mut self, number: u64, parts: &[Range<i64>]) -> u64 {
         let (lane, in_vain) = self.lanes.begin(number, parts);
         self.abandon(in_vain);
         self.ask();
@@ -123,7 +123,7 @@ impl Flights {
     }
 
     /// The samples of a piece; out of turn they are read at once.
-    pub(super) fn take(&mut self, lane: u64, piece: &Range<i64>) -> Result<Attempt, StoreError> {
+    pub(super) fn take(&mut self, lane: u64, piece: &Range<i64>) -> Result<Attempt, IoError> {
         let next = self.lanes.front(lane, piece).is_some();
         let asked = next.then(|| self.lanes.take(lane)).flatten();
         let read = match asked {
@@ -136,7 +136,7 @@ impl Flights {
         read
     }
 
-    fn land(&mut self, number: usize) -> Result<Attempt, StoreError> {
+    fn land(&mut self, number: usize) -> Result<Attempt, IoError> {
         let mut job = match self.reads.wait(number) {
             Ok(job) => job,
             Err(error) => return Ok(Attempt::Refused(lost(&error))),
@@ -157,7 +157,7 @@ fn ask_for(
     requests: &mut Requests,
     pool: &mut Pool,
     piece: &Range<i64>,
-) -> Result<Asked, StoreError> {
+) -> Result<Asked, IoError> {
     let plan = match requests.plan(piece)? {
         Ok(plan) => plan,
         Err(why) => return Ok(Asked::Refused(why)),

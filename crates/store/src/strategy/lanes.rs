@@ -11,10 +11,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::pieces::Pieces;
-use crate::selection::Stretch;
-use crate::signal::Signal;
+use super::source::Source;
 
 /// Most bytes that are asked for ahead, unless one piece alone has more.
 pub(super) const AHEAD: u64 = 64 << 20;
@@ -26,7 +26,7 @@ pub(super) const DEEP: usize = 4;
 const LATE: u64 = 16;
 
 /// What the tasks to come read, in the order in which they will begin; nothing is a task, too.
-pub type Tasks = Box<dyn Iterator<Item = Vec<Stretch>> + Send>;
+pub type Tasks = Box<dyn Iterator<Item = Vec<Range<i64>>> + Send>;
 
 struct Coming(Tasks);
 
@@ -64,7 +64,7 @@ impl<A> Lane<A> {
 /// What of a signal is asked for ahead; `A` says what became of asking for a piece.
 #[derive(Debug)]
 pub(super) struct Lanes<A> {
-    signal: Signal,
+    source: Arc<dyn Source>,
     piece: i64,
     readers: usize,
     coming: Option<Coming>,
@@ -79,9 +79,9 @@ pub(super) struct Lanes<A> {
 
 impl<A> Lanes<A> {
     /// `piece`: samples of a piece at most; `readers`: how many tasks are under way at once.
-    pub(super) fn new(signal: Signal, piece: i64, readers: usize, tasks: Tasks) -> Self {
+    pub(super) fn new(source: Arc<dyn Source>, piece: i64, readers: usize, tasks: Tasks) -> Self {
         Self {
-            signal,
+            source,
             piece,
             readers: readers.max(1),
             coming: Some(Coming(tasks)),
@@ -97,11 +97,11 @@ impl<A> Lanes<A> {
         self.given
     }
 
-    fn lane(&mut self, foreseen: Option<u64>, parts: Vec<Stretch>) -> Lane<A> {
+    fn lane(&mut self, foreseen: Option<u64>, parts: Vec<Range<i64>>) -> Lane<A> {
         Lane {
             id: self.number(),
             foreseen,
-            rest: Pieces::new(self.signal.clone(), parts, self.piece),
+            rest: Pieces::new(self.source.clone(), parts, self.piece),
             asked: VecDeque::new(),
         }
     }
@@ -122,7 +122,7 @@ impl<A> Lanes<A> {
 
     /// A task begins that reads these parts, or nothing: the lane by which it is known from now on, and what was asked for in
     /// lanes that nobody will begin any more.
-    pub(super) fn begin(&mut self, number: u64, parts: &[Stretch]) -> (u64, Vec<A>) {
+    pub(super) fn begin(&mut self, number: u64, parts: &[Range<i64>]) -> (u64, Vec<A>) {
         while self.next <= number && self.foresee() {}
         self.begun = self.begun.max(number.saturating_add(1));
         let foreseen = self.lanes.iter_mut();
@@ -210,7 +210,7 @@ impl<A> Lanes<A> {
                 return;
             };
             let bytes = asked.saturating_add(samples(&piece));
-            let bytes = bytes.saturating_mul(self.signal.dtype().size() as u64);
+            let bytes = bytes.saturating_mul(self.source.dtype().size() as u64);
             let full = count >= DEEP * self.readers || bytes > AHEAD;
             // Who reads has one piece in any case.
             let waits = lane.foreseen.is_none() && lane.asked.is_empty();

@@ -1,14 +1,15 @@
 //! How the samples of a scan come from the disk into memory.
 //!
-//! A scan reads a signal piece by piece through a [`SignalReader`]. Whatever the strategy, the samples are the same; what
+//! A scan reads a signal piece by piece through a [`Reader`]. Whatever the strategy, the samples are the same; what
 //! differs is who waits for the disk, who copies, and what stays in the page cache. `docs/design.md`, section 19, has the
 //! reasons and what each costs on a Linux of today.
 
 mod ahead;
+pub(crate) mod error;
 mod files;
 mod flights;
 mod lanes;
-mod pieces;
+pub(crate) mod pieces;
 mod pool;
 mod positions;
 mod reader;
@@ -16,6 +17,7 @@ mod readers;
 mod reading;
 mod requests;
 mod ring;
+pub(crate) mod source;
 pub(crate) mod system;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
@@ -37,14 +39,13 @@ mod uring;
 
 use std::fmt;
 
-use crate::error::StoreError;
+use error::IoError;
 
 pub(crate) use ahead::Ahead;
-pub(crate) use files::{Files, is_same};
-pub use lanes::Tasks;
+pub(crate) use files::Files;
 pub use positions::Positions;
-pub use reader::SignalReader;
-pub use readers::Readers;
+pub(crate) use reader::Reader;
+pub(crate) use readers::Readers;
 pub use reading::Reading;
 
 /// How samples come from the disk into memory.
@@ -104,16 +105,15 @@ impl Strategy {
     ///
     /// ```
     /// use isochrony_store::Strategy;
-    /// assert_eq!(Strategy::parse("readahead")?, Strategy::Readahead);
+    /// assert_eq!(Strategy::parse("readahead").unwrap(), Strategy::Readahead);
     /// assert!(Strategy::parse("fread").is_err());
-    /// # Ok::<(), isochrony_store::StoreError>(())
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::UnknownStrategy`].
-    pub fn parse(name: &str) -> Result<Self, StoreError> {
+    /// [`IoError::UnknownStrategy`].
+    pub fn parse(name: &str) -> Result<Self, IoError> {
         let found = Self::ALL.into_iter().find(|one| one.name() == name);
-        found.ok_or_else(|| StoreError::UnknownStrategy {
+        found.ok_or_else(|| IoError::UnknownStrategy {
             name: name.into(),
             known: Self::ALL.map(Self::name).join(", "),
         })

@@ -1,9 +1,9 @@
 //! The pieces in which parts of a signal are read, in the order of reading.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::selection::Stretch;
-use crate::signal::Signal;
+use super::source::Source;
 
 /// The next piece of what is left of a stretch. An end that is short beside a piece comes with the last one: a request of its
 /// own would cost as much as a piece's.
@@ -17,9 +17,9 @@ pub(super) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
 
 /// Walks parts, the stretches between gaps in each, and pieces of these; gaps are looked up as they are reached.
 #[derive(Debug, Clone)]
-pub(super) struct Pieces {
-    signal: Signal,
-    parts: Vec<Stretch>,
+pub(crate) struct Pieces {
+    source: Arc<dyn Source>,
+    parts: Vec<Range<i64>>,
     /// The part that is walked, and from where on.
     part: usize,
     at: i64,
@@ -29,10 +29,10 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn new(signal: Signal, parts: Vec<Stretch>, piece: i64) -> Self {
+    pub(crate) fn new(source: Arc<dyn Source>, parts: Vec<Range<i64>>, piece: i64) -> Self {
         Self {
-            at: parts.first().map_or(0, |part| part.range.start),
-            signal,
+            at: parts.first().map_or(0, |part| part.start),
+            source,
             parts,
             part: 0,
             stretch: 0..0,
@@ -40,11 +40,11 @@ impl Pieces {
         }
     }
 
-    pub(super) fn signal(&self) -> &Signal {
-        &self.signal
+    pub(super) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
     }
 
-    pub(super) fn parts(&self) -> &[Stretch] {
+    pub(super) fn parts(&self) -> &[Range<i64>] {
         &self.parts
     }
 
@@ -58,15 +58,15 @@ impl Pieces {
 
     fn enter(&mut self) -> bool {
         while let Some(part) = self.parts.get(self.part) {
-            let end = part.range.end;
-            let gap = self.signal.gaps().first_within(self.at..end);
-            self.stretch = self.at..gap.map_or(end, |gap| gap.start);
+            let end = part.end;
+            let gap = self.source.gap_within(self.at..end);
+            self.stretch = self.at..gap.as_ref().map_or(end, |gap| gap.start);
             match gap {
-                Some(gap) if gap.end() < end => self.at = gap.end(),
+                Some(gap) if gap.end < end => self.at = gap.end,
                 _ => {
                     self.part += 1;
                     let next = self.parts.get(self.part);
-                    self.at = next.map_or(0, |part| part.range.start);
+                    self.at = next.map_or(0, |part| part.start);
                 }
             }
             if !self.stretch.is_empty() {

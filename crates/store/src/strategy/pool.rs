@@ -2,7 +2,7 @@
 
 use isochrony_segment::{Buffer, BufferMut};
 
-use crate::error::StoreError;
+use super::error::IoError;
 
 /// Buffers that are kept for another use in any case; more come and go as whoever processes the samples holds them.
 const KEPT: usize = 16;
@@ -32,7 +32,7 @@ impl Pool {
     }
 
     /// A buffer of at least `len` bytes from its first multiple of [`ALIGNED`] on, which nobody else holds.
-    pub(super) fn take(&mut self, len: usize) -> Result<Buffer, StoreError> {
+    pub(super) fn take(&mut self, len: usize) -> Result<Buffer, IoError> {
         let free = |buffer: &mut Buffer| buffer.get_mut().is_some();
         if let Some(at) = self.buffers.iter_mut().position(free) {
             let buffer = self.buffers.swap_remove(at);

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 
 use super::files::Files;
+use super::source::Source;
 use super::system::{self, Extent};
-use crate::signal::Signal;
 
-/// Looks up where samples of a signal lie. A file is asked for once.
+/// Looks up where samples of a source lie. A file is asked for once.
 #[derive(Debug)]
 pub struct Positions {
     files: Files,
@@ -16,9 +17,11 @@ pub struct Positions {
 }
 
 impl Positions {
-    pub(crate) fn new(signal: &Signal) -> Self {
+    /// A look-up that knows nothing yet.
+    #[must_use]
+    pub fn new(source: &Arc<dyn Source>) -> Self {
         Self {
-            files: Files::new(signal.clone()),
+            files: Files::new(source),
             shards: HashMap::new(),
         }
     }
@@ -31,7 +34,7 @@ impl Positions {
         if !self.shards.contains_key(&span.shard) {
             let found = self.files.shard(&span).ok().flatten();
             let found = found.and_then(|shard| {
-                let file = shard.file.as_os_file()?;
+                let file = shard.os_file()?;
                 let device = file.metadata().ok()?.dev();
                 Some((device, system::extents(file).ok()??))
             });
@@ -42,31 +45,5 @@ impl Positions {
         let extent = extents.get(place)?;
         let within = span.offset.saturating_sub(extent.logical);
         Some((*device, extent.physical + within))
-    }
-}
-
-impl Signal {
-    /// A look-up of where samples lie on their disk.
-    ///
-    /// ```
-    /// use isochrony_segment::DType;
-    /// use isochrony_store::{CreateOptions, Mode, Store};
-    /// use isochrony_time::Rate;
-    ///
-    /// let folder = tempfile::tempdir()?;
-    /// let store = Store::open(folder.path().join("a.iso"), Mode::Create)?;
-    /// let counts = store.create("counts", &CreateOptions::new(DType::I32, Rate::from_hz(100)?))?;
-    /// counts.append(&vec![0i32; 1 << 20])?;
-    /// store.commit(true)?;
-    /// let mut positions = store.signal("counts")?.positions();
-    /// // Not every file system tells.
-    /// if let (Some(first), Some(second)) = (positions.of(0), positions.of(1)) {
-    ///     assert_eq!((first.0, first.1 + 4), second);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn positions(&self) -> Positions {
-        Positions::new(self)
     }
 }

@@ -1,4 +1,4 @@
-//! Reading parts of a signal, piece by piece, by a strategy.
+//! Reading parts of a source, piece by piece, by a strategy.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,15 +7,14 @@ use isochrony_segment::{Buffer, SigSeg};
 
 use super::Strategy;
 use super::ahead::{Ahead, populate};
+use super::error::{At, IoError};
 use super::files::Files;
 use super::pieces::next_piece;
 use super::pool::Pool;
 use super::readers::Readers;
 use super::reading::Reading;
 use super::requests::{Attempt, holds};
-use crate::error::StoreError;
-use crate::selection::Stretch;
-use crate::signal::Signal;
+use super::source::Source;
 
 /// What a reader has for itself.
 #[derive(Debug)]
@@ -29,39 +28,29 @@ pub(super) enum Own {
     Lane(u64),
 }
 
-/// Reads parts of a signal in pieces, by a strategy; the samples are the same by each.
-///
-/// ```no_run
-/// use isochrony_store::{Mode, SignalReader, Store, Strategy};
-///
-/// let signal = Store::open("water.iso", Mode::Read)?.signal("stn_10/pressure")?;
-/// let parts = signal.select(0..1 << 20)?.parts().to_vec();
-/// let mut reader = SignalReader::new(&signal, &parts, 1 << 18, Strategy::Read)?;
-/// let first = reader.read(0..1 << 18)?;
-/// # Ok::<(), isochrony_store::StoreError>(())
-/// ```
+/// Reads parts of a source in pieces, by a strategy; the samples are the same by each.
 #[derive(Debug)]
-pub struct SignalReader {
+pub struct Reader {
     readers: Arc<Readers>,
     own: Own,
     reading: Reading,
 }
 
-impl SignalReader {
-    /// A reader of parts of a signal, which will be asked for the pieces of each stretch between gaps, in order, of at most
+impl Reader {
+    /// A reader of parts of a source, which will be asked for the pieces of each stretch between gaps, in order, of at most
     /// `piece` samples and a short end ([`next_piece`](Self::next_piece)). Other ranges may be asked for, only nothing is read
     /// ahead for them.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if a thread cannot be had.
+    /// [`IoError::System`] if a thread cannot be had.
     pub fn new(
-        signal: &Signal,
-        parts: &[Stretch],
+        source: &Arc<dyn Source>,
+        parts: &[Range<i64>],
         piece: i64,
         strategy: Strategy,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, IoError> {
         let alone = Box::new(std::iter::once(parts.to_vec()));
-        let readers = Readers::new(signal, parts, piece, strategy, 1, alone)?;
+        let readers = Readers::new(source, parts, piece, strategy, 1, alone)?;
         Ok(readers.begin(0, parts))
     }
 
@@ -88,11 +77,11 @@ impl SignalReader {
     /// The samples of a gap-free range within one run.
     ///
     /// # Errors
-    /// [`StoreError::MissingSamples`], [`StoreError::DamagedFile`], [`StoreError::Closed`], or what the system says.
-    pub fn read(&mut self, range: Range<i64>) -> Result<SigSeg, StoreError> {
-        let signal = self.readers.signal();
-        if range.is_empty() || !signal.has_indices(&range) || signal.shared().backend.is_closed() {
-            return signal.read(range);
+    /// [`IoError::MissingSamples`], [`IoError::System`], or those of the source.
+    pub fn read(&mut self, range: Range<i64>) -> Result<SigSeg, IoError> {
+        let source = self.readers.source();
+        if range.is_empty() || !source.can_read(&range) {
+            return source.read(range).map_err(IoError::Source);
         }
         let copied = match &mut self.own {
             Own::Lent | Own::Twice(_) => {
@@ -102,7 +91,7 @@ impl SignalReader {
             Own::Populate => {
                 self.readers.gives(&range, &mut self.own);
                 // What a thread has filled ahead of it takes a look at the page tables.
-                let segment = signal.read(range)?;
+                let segment = source.read(range).map_err(IoError::Source)?;
                 if !populate(&segment) {
                     let why = "the system cannot fill page tables on request (Linux from 5.14 can)";
                     self.instead(Strategy::Mmap, why.into());
@@ -118,15 +107,15 @@ impl SignalReader {
                 }
             },
         };
-        let signal = self.readers.signal();
+        let source = self.readers.source();
         match copied {
             Some(buffer) => Ok(SigSeg::new(
                 buffer,
                 range.start,
-                signal.dtype(),
-                signal.stream(),
+                source.dtype(),
+                source.stream(),
             )?),
-            None => signal.read(range),
+            None => source.read(range).map_err(IoError::Source),
         }
     }
 
@@ -139,7 +128,7 @@ impl SignalReader {
     }
 }
 
-impl Drop for SignalReader {
+impl Drop for Reader {
     fn drop(&mut self) {
         self.readers
             .end(std::mem::replace(&mut self.own, Own::Lent));
@@ -147,12 +136,8 @@ impl Drop for SignalReader {
 }
 
 /// The samples of a range in a buffer of its own; None if a shard must be decoded.
-fn copy(
-    files: &mut Files,
-    pool: &mut Pool,
-    range: &Range<i64>,
-) -> Result<Option<Buffer>, StoreError> {
-    let size = files.signal().dtype().size() as u64;
+fn copy(files: &mut Files, pool: &mut Pool, range: &Range<i64>) -> Result<Option<Buffer>, IoError> {
+    let size = files.source().dtype().size() as u64;
     let bytes = (range.end - range.start).cast_unsigned() * size;
     let Ok(len) = usize::try_from(bytes) else {
         return Ok(None);
@@ -167,12 +152,11 @@ fn copy(
             return Ok(None);
         };
         let room = &mut memory[at..at + span.len as usize];
-        let have = shard.file.read_at(span.offset, room);
-        let have = have.map_err(|error| crate::engine::io::failed(error, "read", &shard.path))?;
+        let have = shard.read_at(span.offset, room).at("read", shard.path())?;
         if have < room.len() {
-            return Err(StoreError::MissingSamples {
-                path: shard.path,
-                have: holds(shard.file.len(), span.offset + have as u64),
+            return Err(IoError::MissingSamples {
+                path: shard.path().to_owned(),
+                have: holds(shard.len(), span.offset + have as u64),
                 need: span.offset + span.len,
             });
         }

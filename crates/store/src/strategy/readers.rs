@@ -1,6 +1,6 @@
 //! The readers of one scan, of which there may be several at once, and what is read ahead of all of them.
 //!
-//! A scan on several cores is cut into tasks, each of which reads its parts by a [`SignalReader`] of its own. What lies ahead of
+//! A scan on several cores is cut into tasks, each of which reads its parts by a [`Reader`] of its own. What lies ahead of
 //! it is not its own: threads that read past the page cache, requests to the kernel and advice go on from one task to the
 //! next, whoever does that, and files and buffers are handed on.
 
@@ -10,20 +10,21 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::Strategy;
 use super::ahead::{Ahead, AllAhead, Wanted};
+use super::error::{At, IoError};
 use super::files::Files;
 use super::flights::Flights;
 use super::lanes::{Lanes, Tasks};
 use super::pieces::Pieces;
 use super::pool::Pool;
-use super::reader::{Own, SignalReader};
+use super::reader::{Own, Reader};
 use super::reading::Reading;
 use super::requests::{Attempt, Requests};
 use super::ring::{self, Ring};
+use super::source::Source;
 use super::system::Process;
-use crate::engine::io::failed;
-use crate::error::StoreError;
-use crate::selection::Stretch;
-use crate::signal::Signal;
+
+/// What failed where a thread cannot be had.
+const NO_THREAD: &str = "begin a thread that reads";
 
 /// What is read ahead of all readers.
 #[derive(Debug)]
@@ -35,21 +36,9 @@ enum Together {
     Flights(Box<Mutex<Flights>>),
 }
 
-/// What readers of one signal have in common: see [`Readers::begin`].
-///
-/// ```no_run
-/// use isochrony_store::{Mode, Readers, Store, Strategy};
-///
-/// let signal = Store::open("water.iso", Mode::Read)?.signal("stn_10/pressure")?;
-/// let parts = |range| signal.select(range).map(|selected| selected.parts().to_vec());
-/// let (all, tasks) = (parts(0..1 << 22)?, [parts(0..1 << 21)?, parts(1 << 21..1 << 22)?]);
-/// let readers = Readers::new(&signal, &all, 1 << 20, Strategy::Direct, 2, Box::new(tasks.clone().into_iter()))?;
-/// let [mut first, mut second] = [0, 1].map(|task| readers.begin(task as u64, &tasks[task]));
-/// let (one, other) = (first.read(0..1 << 20)?, second.read(1 << 21..3 << 20)?);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// What readers of one source have in common: see [`Readers::begin`].
 pub struct Readers {
-    signal: Signal,
+    source: Arc<dyn Source>,
     piece: i64,
     together: Together,
     reading: Reading,
@@ -61,56 +50,54 @@ pub struct Readers {
 }
 
 impl Readers {
-    /// For parts of a signal, in pieces of at most `piece` samples and a short end of a stretch between gaps; `at_once` readers
+    /// For parts of a source, in pieces of at most `piece` samples and a short end of a stretch between gaps; `at_once` readers
     /// at a time do the tasks, which are numbered from 0 on in the order in which they are foreseen.
     ///
     /// # Errors
-    /// [`StoreError::Io`] if a thread cannot be had.
+    /// [`IoError::System`] if a thread cannot be had.
     pub fn new(
-        signal: &Signal,
-        parts: &[Stretch],
+        source: &Arc<dyn Source>,
+        parts: &[Range<i64>],
         piece: i64,
         strategy: Strategy,
         at_once: usize,
         tasks: Tasks,
-    ) -> Result<Arc<Self>, StoreError> {
-        let mut reading = Reading::foresee(signal, parts, strategy);
+    ) -> Result<Arc<Self>, IoError> {
+        let mut reading = Reading::foresee(source, parts, strategy);
         let at_once = at_once.max(1);
-        let no_thread = |source| {
-            let path = signal.shared().backend.path();
-            failed(source, "begin a thread that reads", path)
-        };
         let together = match reading.used {
             Some(Strategy::Readahead) => Together::Twice(Wanted::new(at_once)),
             Some(Strategy::ReadaheadAll) => {
-                let pieces = Pieces::new(signal.clone(), parts.to_vec(), piece);
-                let all = AllAhead::asking(Files::new(signal.clone()), pieces);
-                Together::All(all.map_err(no_thread)?)
+                let pieces = Pieces::new(source.clone(), parts.to_vec(), piece);
+                let all = AllAhead::asking(Files::new(source), pieces);
+                Together::All(all.at(NO_THREAD, source.folder())?)
             }
             Some(Strategy::Populate) => {
                 // However long segments are, so that it is never long at one when it is to end.
-                let most = Strategy::Populate.piece_bytes() / signal.dtype().size() as u64;
-                let pieces = |piece| Pieces::new(signal.clone(), parts.to_vec(), piece);
+                let most = Strategy::Populate.piece_bytes() / source.dtype().size() as u64;
+                let pieces = |piece| Pieces::new(source.clone(), parts.to_vec(), piece);
                 match pieces(piece).nth(1) {
                     Some(_) => {
                         let pieces = pieces(piece.min(most.cast_signed()));
-                        let all = AllAhead::filling(signal.clone(), pieces);
-                        Together::All(all.map_err(no_thread)?)
+                        let all = AllAhead::filling(source.clone(), pieces);
+                        Together::All(all.at(NO_THREAD, source.folder())?)
                     }
                     // Who waits for all of it fills it.
                     None => Together::Nothing,
                 }
             }
             Some(Strategy::Direct) => {
-                let lanes = Lanes::new(signal.clone(), piece, at_once, tasks);
+                let lanes = Lanes::new(source.clone(), piece, at_once, tasks);
                 // What is short needs no more threads than it has pieces.
-                let pieces = Pieces::new(signal.clone(), parts.to_vec(), piece);
+                let pieces = Pieces::new(source.clone(), parts.to_vec(), piece);
                 let pieces = pieces.take(ring::MOST_THREADS).count();
-                Together::Ring(Ring::begin(signal, lanes, at_once, pieces).map_err(no_thread)?)
+                Together::Ring(
+                    Ring::begin(source, lanes, at_once, pieces).at(NO_THREAD, source.folder())?,
+                )
             }
             Some(uring @ (Strategy::IoUring | Strategy::IoUringDirect)) => {
-                let lanes = Lanes::new(signal.clone(), piece, at_once, tasks);
-                match Flights::begin(signal, lanes, at_once, uring.is_direct()) {
+                let lanes = Lanes::new(source.clone(), piece, at_once, tasks);
+                match Flights::begin(source, lanes, at_once, uring.is_direct()) {
                     Ok(flights) => Together::Flights(Box::new(Mutex::new(flights))),
                     // It was granted a moment ago.
                     Err(why) => {
@@ -122,7 +109,7 @@ impl Readers {
             _ => Together::Nothing,
         };
         Ok(Arc::new(Self {
-            signal: signal.clone(),
+            source: source.clone(),
             piece,
             together,
             reading,
@@ -135,7 +122,7 @@ impl Readers {
     /// The reader of a task: of one that was foreseen, perhaps with some of it read already, or of any other parts. Fewer
     /// tasks may be done than were foreseen, or some of them again.
     #[must_use]
-    pub fn begin(self: &Arc<Self>, task: u64, parts: &[Stretch]) -> SignalReader {
+    pub fn begin(self: &Arc<Self>, task: u64, parts: &[Range<i64>]) -> Reader {
         if self.has_lanes()
             && let Err(error) = self.owner.check()
         {
@@ -151,7 +138,7 @@ impl Readers {
             Together::Flights(flights) => Own::Lane(lock(flights).begin_task(task, parts)),
             _ => self.own(reading.used),
         };
-        SignalReader::of(self, own, reading)
+        Reader::of(self, own, reading)
     }
 
     /// What a reader has for itself that reads by a strategy.
@@ -160,7 +147,7 @@ impl Readers {
             Ok(mut spare) => spare.pop(),
             Err(_) => None,
         };
-        let files = || Files::new(self.signal.clone());
+        let files = || Files::new(&self.source);
         match strategy {
             Some(Strategy::Read) => match spare() {
                 Some(own @ Own::Copy(..)) => own,
@@ -175,8 +162,8 @@ impl Readers {
         }
     }
 
-    pub(super) fn signal(&self) -> &Signal {
-        &self.signal
+    pub(super) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
     }
 
     pub(super) fn piece(&self) -> i64 {
@@ -194,14 +181,14 @@ impl Readers {
             (Together::Twice(wanted), Own::Twice(ahead)) => ahead.twice(range, wanted),
             (Together::All(all), _) => {
                 let samples = (range.end - range.start).cast_unsigned();
-                all.gave(range, samples * self.signal.dtype().size() as u64);
+                all.gave(range, samples * self.source.dtype().size() as u64);
             }
             _ => {}
         }
     }
 
     /// The samples of a range as they were read ahead in a lane, or, out of turn, at once.
-    pub(super) fn take(&self, lane: u64, range: &Range<i64>) -> Result<Attempt, StoreError> {
+    pub(super) fn take(&self, lane: u64, range: &Range<i64>) -> Result<Attempt, IoError> {
         if let Err(error) = self.owner.check() {
             return Ok(Attempt::Refused(error.to_string()));
         }
@@ -211,7 +198,7 @@ impl Readers {
                 Some(read) => read,
                 // Not the piece that was foreseen.
                 None => {
-                    let files = Files::new(self.signal.clone());
+                    let files = Files::new(&self.source);
                     Requests::new(files, true).read(range, &mut Pool::default())
                 }
             },

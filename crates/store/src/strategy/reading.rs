@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::Strategy;
 use super::files::Files;
 use super::flights;
 use super::pieces::Pieces;
 use super::requests::Requests;
-use crate::selection::Stretch;
-use crate::signal::Signal;
+use super::source::Source;
 
 /// How a signal is read: what was asked for, what is done, and why where these differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,12 +43,12 @@ impl fmt::Display for Reading {
 }
 
 impl Reading {
-    /// How parts of a signal would be read by a strategy, as far as that can be told without reading them.
+    /// How parts of a source would be read by a strategy, as far as that can be told without reading them.
     #[must_use]
-    pub fn foresee(signal: &Signal, parts: &[Stretch], asked: Strategy) -> Self {
-        let (used, why) = foreseen(signal, parts, asked);
+    pub fn foresee(source: &Arc<dyn Source>, parts: &[Range<i64>], asked: Strategy) -> Self {
+        let (used, why) = foreseen(source, parts, asked);
         Self {
-            signal: signal.name().into(),
+            signal: source.name().into(),
             asked,
             used,
             why,
@@ -55,28 +57,27 @@ impl Reading {
 }
 
 fn foreseen(
-    signal: &Signal,
-    parts: &[Stretch],
+    source: &Arc<dyn Source>,
+    parts: &[Range<i64>],
     asked: Strategy,
 ) -> (Option<Strategy>, Option<String>) {
-    if !signal.codec().is_empty() {
-        let why = format!("the signal is sealed with {}", signal.codec());
+    if !source.codec().is_empty() {
+        let why = format!("the signal is sealed with {}", source.codec());
         return (None, Some(why));
     }
-    let backend = &signal.shared().backend;
-    let Some(first) = Pieces::new(signal.clone(), parts.to_vec(), 1).next() else {
+    let Some(first) = Pieces::new(source.clone(), parts.to_vec(), 1).next() else {
         return (Some(asked), None);
     };
-    let mut files = Files::new(signal.clone());
+    let mut files = Files::new(source);
     let file = files.spans(&first).next().map(|span| files.shard(&span));
     match file {
         Some(Ok(None)) => return (None, Some("another program wrote its shards".into())),
         Some(Ok(Some(shard))) if asked != Strategy::Read => {
-            if shard.file.as_os_file().is_none() {
+            if shard.os_file().is_none() {
                 let why = "it lies on no disk that could be mapped";
                 return (Some(Strategy::Read), Some(why.into()));
             }
-            if let Ok(Some(network)) = backend.media().network_of(&*shard.file) {
+            if let Some(network) = shard.network() {
                 let why = format!("files on {network} are not mapped");
                 return (Some(Strategy::Read), Some(why));
             }

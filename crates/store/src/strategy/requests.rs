@@ -14,12 +14,11 @@ use std::sync::{Arc, Weak};
 use isochrony_segment::Buffer;
 use rustix::io::Errno;
 
-use super::files::{Files, ShardFile, is_same};
+use super::error::{At, IoError};
+use super::files::Files;
 use super::pool::{ALIGNED, Pool, skip};
+use super::source::{ShardFile, Span, is_same};
 use super::system;
-use crate::engine::io::failed;
-use crate::error::StoreError;
-use crate::layout::flat::Span;
 
 /// What became of an attempt.
 #[derive(Debug)]
@@ -62,7 +61,7 @@ impl Plan {
     }
 
     /// Reads all parts into a buffer, waiting for them; gives it back.
-    pub(super) fn fill(&self, mut buffer: Buffer) -> Result<(Attempt, Buffer), StoreError> {
+    pub(super) fn fill(&self, mut buffer: Buffer) -> Result<(Attempt, Buffer), IoError> {
         for part in &self.parts {
             if let Some(why) = part.complete(&mut buffer, 0)? {
                 return Ok((Attempt::Refused(why), buffer));
@@ -121,7 +120,7 @@ impl Part {
         &self,
         buffer: &mut Buffer,
         have: usize,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<String>, IoError> {
         if have >= self.need {
             return Ok(None);
         }
@@ -132,7 +131,7 @@ impl Part {
         let room = &mut memory[from..from + self.ask];
         match self.fill(room, have) {
             Ok(have) if have >= self.need => Ok(None),
-            Ok(have) => Err(StoreError::MissingSamples {
+            Ok(have) => Err(IoError::MissingSamples {
                 path: self.path.clone(),
                 have: holds(
                     self.file.metadata().map(|found| found.len()),
@@ -143,7 +142,7 @@ impl Part {
             Err(error) if self.whole_blocks && refused(&error) => {
                 Ok(Some(format!("the file system refuses: {error}")))
             }
-            Err(error) => Err(failed(error, "read", &self.path)),
+            Err(error) => Err(error).at("read", &self.path),
         }
     }
 
@@ -193,7 +192,7 @@ impl Requests {
     pub(super) fn refuses(&mut self, range: &Range<i64>) -> Option<String> {
         let span = self.files.spans(range).next()?;
         match self.files.shard(&span) {
-            Ok(Some(shard)) => self.open(&shard).err(),
+            Ok(Some(shard)) => self.open(&*shard).err(),
             Ok(None) => Some("another program wrote its shards".into()),
             // Reading tells.
             Err(_) => None,
@@ -201,8 +200,8 @@ impl Requests {
     }
 
     /// What a range within the signal is made of; `Ok(Err(why))`: it cannot be read so.
-    pub(super) fn plan(&mut self, range: &Range<i64>) -> Result<Result<Plan, String>, StoreError> {
-        let size = self.files.signal().dtype().size() as u64;
+    pub(super) fn plan(&mut self, range: &Range<i64>) -> Result<Result<Plan, String>, IoError> {
+        let size = self.files.source().dtype().size() as u64;
         let len = (range.end - range.start).cast_unsigned() * size;
         let len = usize::try_from(len)
             .ok()
@@ -249,11 +248,7 @@ impl Requests {
     }
 
     /// Reads a range within the signal, waiting for it.
-    pub(super) fn read(
-        &mut self,
-        range: &Range<i64>,
-        pool: &mut Pool,
-    ) -> Result<Attempt, StoreError> {
+    pub(super) fn read(&mut self, range: &Range<i64>, pool: &mut Pool) -> Result<Attempt, IoError> {
         let plan = match self.plan(range)? {
             Ok(plan) => plan,
             Err(why) => return Ok(Attempt::Refused(why)),
@@ -264,7 +259,7 @@ impl Requests {
         Ok(read)
     }
 
-    fn file(&mut self, span: &Span) -> Result<Result<(Arc<File>, PathBuf), String>, StoreError> {
+    fn file(&mut self, span: &Span) -> Result<Result<(Arc<File>, PathBuf), String>, IoError> {
         let Some(shard) = self.files.shard(span)? else {
             return Ok(Err("another program wrote its shards".into()));
         };
@@ -272,36 +267,33 @@ impl Requests {
             && *number == span.shard
             && let Some(file) = file.upgrade()
         {
-            return Ok(Ok((file, shard.path)));
+            return Ok(Ok((file, shard.path().to_owned())));
         }
         self.close();
-        Ok(self.open(&shard).map(|file| {
+        Ok(self.open(&*shard).map(|file| {
             let file = Arc::new(file);
-            let signal = self.files.signal();
-            let sources = signal.shared().backend.sources();
-            sources.keep_open(signal.id(), &file);
+            self.files.source().keep_open(&file);
             self.last = Some((span.shard, Arc::downgrade(&file)));
-            (file, shard.path)
+            (file, shard.path().to_owned())
         }))
     }
 
     fn close(&mut self) {
         let last = self.last.take();
         if let Some(file) = last.and_then(|(_, file)| file.upgrade()) {
-            self.files.signal().shared().backend.sources().close(&file);
+            self.files.source().close(&file);
         }
     }
 
     /// Opens a shard once more; says why not.
-    fn open(&self, shard: &ShardFile) -> Result<File, String> {
-        let Some(known) = shard.file.as_os_file() else {
+    fn open(&self, shard: &dyn ShardFile) -> Result<File, String> {
+        let Some(known) = shard.os_file() else {
             return Err("it lies on no disk".into());
         };
         if !self.direct {
             return (known.try_clone()).map_err(|error| format!("its file: {error}"));
         }
-        let media = self.files.signal().shared().backend.media();
-        match system::open_direct(&*media, &shard.path) {
+        match system::open_direct(shard) {
             Ok(file) if is_same(known, &file) => Ok(file),
             Ok(_) => Err("its file is being replaced".into()),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) => Err(format!(
@@ -330,8 +322,8 @@ fn refused(error: &io::Error) -> bool {
     )
 }
 
-fn too_large(range: &Range<i64>, size: u64) -> StoreError {
-    StoreError::TooLarge {
+fn too_large(range: &Range<i64>, size: u64) -> IoError {
+    IoError::TooLarge {
         what: "one piece of a scan",
         bytes: (range.end - range.start).unsigned_abs() as u128 * u128::from(size),
         limit: isize::MAX as u128,

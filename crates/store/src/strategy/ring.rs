@@ -9,14 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use super::error::IoError;
 use super::files::Files;
 use super::lanes::{DEEP, Lanes};
 use super::pool::Pool;
 use super::requests::{Attempt, Requests};
+use super::source::Source;
 use super::system::Process;
-use crate::error::StoreError;
-use crate::selection::Stretch;
-use crate::signal::Signal;
 
 /// Requests that the disk has at once for each reader: one of them is on its way while another's end is waited for.
 const THREADS: usize = 2;
@@ -30,7 +29,7 @@ pub(super) enum Slot {
     /// A thread reads it, or will.
     Asked,
     /// None: the thread was lost over it.
-    Read(Option<Result<Attempt, StoreError>>),
+    Read(Option<Result<Attempt, IoError>>),
 }
 
 #[derive(Debug)]
@@ -72,7 +71,7 @@ pub(super) struct Ring {
 impl Ring {
     /// Begins at once, for so many readers of so many pieces.
     pub(super) fn begin(
-        signal: &Signal,
+        source: &Arc<dyn Source>,
         lanes: Lanes<Slot>,
         readers: usize,
         pieces: usize,
@@ -81,7 +80,7 @@ impl Ring {
         ring.shared.lock().ask();
         let threads = (THREADS * readers).min(MOST_THREADS).min(pieces.max(1));
         for _ in 0..threads {
-            let (shared, files) = (ring.shared.clone(), Files::new(signal.clone()));
+            let (shared, files) = (ring.shared.clone(), Files::new(source));
             let thread = std::thread::Builder::new().name("isochrony-direct".into());
             ring.threads.push(thread.spawn(move || shared.work(files))?);
         }
@@ -108,7 +107,7 @@ impl Ring {
     }
 
     /// A task begins; gives its lane.
-    pub(super) fn begin_task(&self, number: u64, parts: &[Stretch]) -> u64 {
+    pub(super) fn begin_task(&self, number: u64, parts: &[Range<i64>]) -> u64 {
         self.changed(|state| state.lanes.begin(number, parts).0)
     }
 
@@ -134,11 +133,7 @@ impl Ring {
     }
 
     /// The samples of a piece; None if it is not the one that is next in its lane, or a thread is gone.
-    pub(super) fn take(
-        &self,
-        lane: u64,
-        piece: &Range<i64>,
-    ) -> Option<Result<Attempt, StoreError>> {
+    pub(super) fn take(&self, lane: u64, piece: &Range<i64>) -> Option<Result<Attempt, IoError>> {
         let mut state = self.shared.lock();
         while matches!(state.lanes.front(lane, piece)?, Slot::Asked) {
             state = self
@@ -200,7 +195,7 @@ impl Shared {
         }
     }
 
-    fn read(&self, requests: &mut Requests, piece: &Range<i64>) -> Result<Attempt, StoreError> {
+    fn read(&self, requests: &mut Requests, piece: &Range<i64>) -> Result<Attempt, IoError> {
         let plan = match requests.plan(piece)? {
             Ok(plan) => plan,
             Err(why) => return Ok(Attempt::Refused(why)),
@@ -240,13 +235,13 @@ mod tests {
     use crate::{CreateOptions, Mode, Store};
 
     /// A signal of so many samples.
-    fn thousand() -> (tempfile::TempDir, Store, Signal) {
+    fn thousand() -> (tempfile::TempDir, Store, Arc<dyn Source>) {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
         let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
         let writer = store.create("p", &options).unwrap();
         writer.append(&[0_i16; 1_000]).unwrap();
-        let signal = writer.signal().unwrap();
+        let signal = writer.signal().unwrap().source();
         (folder, store, signal)
     }
 
@@ -266,10 +261,7 @@ mod tests {
     #[test]
     fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
         let (_folder, _store, signal) = thousand();
-        let parts = vec![Stretch {
-            run: 0,
-            range: 0..1_000,
-        }];
+        let parts = vec![0..1_000];
         let tasks = Box::new(std::iter::once(parts.clone()));
         let lanes = Lanes::new(signal, 100, 1, tasks);
         // Its threads are busy with what others read.

@@ -6,12 +6,11 @@ use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::sync::Mutex;
 
 use isochrony_segment::{Buffer, BufferKind};
 
-use crate::media::{Access, Media};
+use super::source::ShardFile;
 
 /// The process that began something: one that is forked off has none of its threads and no part in its io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,19 +143,16 @@ pub(crate) fn page_size() -> usize {
 
 /// Opens a file for reading past the page cache.
 #[cfg(target_os = "linux")]
-pub(super) fn open_direct(media: &dyn Media, path: &Path) -> io::Result<File> {
+pub(super) fn open_direct(shard: &dyn ShardFile) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-    let file = media.open(path, Access::Read)?;
-    let Some(file) = file.as_os_file() else {
-        return Err(io::Error::from(io::ErrorKind::Unsupported));
-    };
-    // A duplicate shares the flag; nobody else has this opening of the file.
-    fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT)?;
-    file.try_clone()
+    let file = shard.reopen()?;
+    // Duplicates share the flag; nobody else has this opening of the file.
+    fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::DIRECT)?;
+    Ok(file)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn open_direct(_media: &dyn Media, _path: &Path) -> io::Result<File> {
+pub(super) fn open_direct(_shard: &dyn ShardFile) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 

@@ -12,10 +12,9 @@ use tempfile::TempDir;
 use super::ahead::AllAhead;
 use super::files::Files;
 use super::pieces::Pieces;
-use super::{SignalReader, Strategy};
+use super::{Reader, Strategy};
 use crate::machine::cache::{cached, drop_cached, faults};
 use crate::options::{CreateOptions, Mode};
-use crate::selection::Stretch;
 use crate::signal::Signal;
 use crate::store::Store;
 
@@ -65,17 +64,17 @@ impl OnDisk {
         Some(on_disk)
     }
 
-    fn parts(&self) -> Vec<Stretch> {
-        self.signal.select(0..SAMPLES).unwrap().parts().to_vec()
+    fn parts(&self) -> Vec<Range<i64>> {
+        vec![0..SAMPLES]
     }
 
-    fn reader(&self, strategy: Strategy) -> SignalReader {
-        SignalReader::new(&self.signal, &self.parts(), PIECE, strategy).unwrap()
+    fn reader(&self, strategy: Strategy) -> Reader {
+        Reader::new(&self.signal.source(), &self.parts(), PIECE, strategy).unwrap()
     }
 
     /// Bytes of samples that are cached.
     fn cached(&self, range: Range<i64>) -> Option<u64> {
-        let files = Files::new(self.signal.clone());
+        let files = Files::new(&self.signal.source());
         let spans: Vec<_> = files.spans(&range).collect();
         assert_eq!(spans.len(), 1);
         cached(&self.file, spans[0].offset..spans[0].offset + spans[0].len)
@@ -131,9 +130,9 @@ fn whole_signal_read_ahead_brings_all_of_it_before_the_first_piece_is_asked_for(
 #[test]
 fn whole_signal_read_ahead_stays_so_far_ahead_and_no_further() {
     let Some(disk) = OnDisk::new() else { return };
-    let pieces = Pieces::new(disk.signal.clone(), disk.parts(), PIECE);
+    let pieces = Pieces::new(disk.signal.source(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
-    let ahead = AllAhead::asking_within(Files::new(disk.signal.clone()), pieces, most).unwrap();
+    let ahead = AllAhead::asking_within(Files::new(&disk.signal.source()), pieces, most).unwrap();
     disk.comes(0..4 * PIECE);
     // What the kernel takes in beyond the last request is less than a piece.
     assert_eq!(disk.cached(6 * PIECE..LAST_PAGE), Some(0));
@@ -154,10 +153,9 @@ fn where_parts_go_back_what_was_given_is_summed() {
     let Some(disk) = OnDisk::new() else { return };
     // The second half, then the first.
     let halves = [8 * PIECE..14 * PIECE, 0..6 * PIECE];
-    let parts = halves.map(|half| disk.signal.select(half).unwrap().parts().to_vec());
-    let pieces = Pieces::new(disk.signal.clone(), parts.concat(), PIECE);
+    let pieces = Pieces::new(disk.signal.source(), halves.to_vec(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
-    let ahead = AllAhead::asking_within(Files::new(disk.signal.clone()), pieces, most).unwrap();
+    let ahead = AllAhead::asking_within(Files::new(&disk.signal.source()), pieces, most).unwrap();
     disk.comes(8 * PIECE..12 * PIECE);
     // Behind the shard's index, and what the kernel reads around that.
     assert_eq!(disk.cached(2 * PIECE..6 * PIECE), Some(0));
@@ -178,9 +176,9 @@ fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
     drop((reader, first));
 
     // How far the kernel reads around a fault is its own business; what the thread does is to wait for the scan.
-    let pieces = Pieces::new(disk.signal.clone(), disk.parts(), PIECE);
+    let pieces = Pieces::new(disk.signal.source(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
-    let ahead = AllAhead::filling_within(disk.signal.clone(), pieces, most).unwrap();
+    let ahead = AllAhead::filling_within(disk.signal.source(), pieces, most).unwrap();
     for _ in 0..3 {
         gave(&ahead, 0..9 * PIECE);
         std::thread::sleep(Duration::from_millis(20));
@@ -208,8 +206,8 @@ fn what_a_thread_has_filled_is_touched_without_a_fault() {
         let signal = Store::open(path, Mode::Read).unwrap().signal("p").unwrap();
         let samples = signal.read(0..SAMPLES).unwrap();
         if filled {
-            let pieces = Pieces::new(signal.clone(), disk.parts(), PIECE);
-            let ahead = AllAhead::filling(signal.clone(), pieces).unwrap();
+            let pieces = Pieces::new(signal.source(), disk.parts(), PIECE);
+            let ahead = AllAhead::filling(signal.source(), pieces).unwrap();
             comes_to_its_end(&ahead);
         }
         touch(&samples)
@@ -244,7 +242,7 @@ fn what_was_populated_is_touched_without_a_fault() {
         let path = disk.signal.shared().backend.path().to_owned();
         let signal = Store::open(path, Mode::Read).unwrap().signal("p").unwrap();
         let parts = disk.parts();
-        let mut reader = SignalReader::new(&signal, &parts, SAMPLES, strategy).unwrap();
+        let mut reader = Reader::new(&signal.source(), &parts, SAMPLES, strategy).unwrap();
         let samples = reader.read(0..SAMPLES).unwrap();
         (touch(&samples), reader.reading().used)
     };

@@ -13,8 +13,8 @@ use crate::{CreateOptions, Mode, Store};
 const SAMPLES: i64 = 30_000;
 
 /// A signal with a gap, of which nothing is read: its files are gone.
-fn signal() -> Signal {
-    static MADE: OnceLock<Signal> = OnceLock::new();
+fn signal() -> Arc<dyn Source> {
+    static MADE: OnceLock<Arc<dyn Source>> = OnceLock::new();
     let make = || {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -23,17 +23,17 @@ fn signal() -> Signal {
         writer.append(&[0_i16; 10_000]).unwrap();
         writer.append_gap(5_000).unwrap();
         writer.append(&[0_i16; 15_000]).unwrap();
-        writer.signal().unwrap()
+        writer.signal().unwrap().source()
     };
     MADE.get_or_init(make).clone()
 }
 
-fn parts(range: Range<i64>) -> Vec<Stretch> {
-    vec![Stretch { run: 0, range }]
+fn parts(range: Range<i64>) -> Vec<Range<i64>> {
+    vec![range]
 }
 
 /// Tasks of so many samples.
-fn tasks(len: i64) -> Vec<Vec<Stretch>> {
+fn tasks(len: i64) -> Vec<Vec<Range<i64>>> {
     let starts = (0..SAMPLES).step_by(len as usize);
     let ranges = starts.map(|start| start..SAMPLES.min(start + len));
     // Of what lies in the gap there is nothing to read.
@@ -55,7 +55,12 @@ struct Model {
 }
 
 impl Model {
-    fn new(signal: &Signal, piece: i64, readers: usize, tasks: Vec<Vec<Stretch>>) -> Self {
+    fn new(
+        signal: &Arc<dyn Source>,
+        piece: i64,
+        readers: usize,
+        tasks: Vec<Vec<Range<i64>>>,
+    ) -> Self {
         let mut model = Self {
             lanes: Lanes::new(signal.clone(), piece, readers, Box::new(tasks.into_iter())),
             asked: HashMap::new(),
@@ -86,7 +91,7 @@ impl Model {
         there
     }
 
-    fn begin(&mut self, number: usize, parts: &[Stretch]) -> u64 {
+    fn begin(&mut self, number: usize, parts: &[Range<i64>]) -> u64 {
         let lane = self.lanes.begin(number as u64, parts).0;
         self.fill();
         lane
