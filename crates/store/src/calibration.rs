@@ -3,22 +3,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use isochrony_io::machine::{Calibration, Outlook, Profile, Scan, ScratchRecording, State, Trial};
+use isochrony_io::{IoError, Source, SourceError, Strategy, machine};
 use isochrony_segment::DType;
 use isochrony_time::Rate;
 
 use crate::error::StoreError;
 use crate::interrupt;
-use crate::machine::{
-    Calibration, Outlook, Profile, Scan, ScratchRecording, State, Trial, calibrate_with,
-};
 use crate::options::{CreateOptions, Mode};
 use crate::selection::Stretch;
 use crate::signal::Signal;
 use crate::signal_source::ranges;
 use crate::store::Store;
-use crate::strategy::Strategy;
-use crate::strategy::error::IoError;
-use crate::strategy::source::{Source, SourceError};
 
 /// Measures this machine and the disk of a folder; `done` is told how many scans of how many are done.
 ///
@@ -26,7 +22,7 @@ use crate::strategy::source::{Source, SourceError};
 /// [`StoreError::RefusedCalibration`], [`StoreError::DiskFull`] before anything is written, [`StoreError::Interrupted`],
 /// or what the system says.
 pub fn calibrate(wanted: &Calibration, done: impl FnMut(u32, u32)) -> Result<Profile, StoreError> {
-    Ok(calibrate_with(wanted, &ScratchStore, done)?)
+    Ok(machine::calibrate(wanted, &ScratchStore, done)?)
 }
 
 /// Scans a signal once: each piece is asked for, then summarised. None if the strategy does not apply here; `state` is what

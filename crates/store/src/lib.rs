@@ -29,7 +29,6 @@ mod io_hint;
 #[doc(hidden)]
 pub mod layout;
 mod lease;
-pub mod machine;
 #[doc(hidden)]
 pub mod media;
 pub mod meta;
@@ -45,11 +44,20 @@ mod signal_source;
 mod span;
 pub mod state;
 mod store;
-mod strategy;
 mod verify;
 pub mod version;
 pub mod views;
 mod write;
+
+/// What this machine costs: measured by [`calibrate`](machine::calibrate), kept in a [`Profile`](machine::Profile), and
+/// what follows for scans of signals.
+pub mod machine {
+    pub use crate::calibration::{calibrate, choose, estimate, time_scan};
+    pub use isochrony_io::machine::{
+        Amount, Calibration, Cold, Costs, Kernel, Machine, Outlook, Path, Profile, Prospect,
+        Spread, State, Trial, Volume,
+    };
+}
 
 pub use append::{Appended, SignalWriter};
 pub use backfill::Backfilled;
@@ -57,6 +65,7 @@ pub use backup::{BackupReport, OnProgress, backup};
 pub use error::StoreError;
 pub use gather::{Gathered, Method};
 pub use info::{Room, SignalInfo, StoreInfo};
+pub use isochrony_io::{Positions, Reading, Strategy};
 pub use lease::{Blocks, Lease};
 pub use names::{Pattern, RESERVED, check_name};
 pub use op::{EventRow, RunReason, SignalId};
@@ -69,7 +78,6 @@ pub use signal::{GapTimes, Run, Signal};
 pub use span::{Overlap, Span};
 pub use state::{Gap, GapTable};
 pub use store::Store;
-pub use strategy::{Positions, Reading, Strategy};
 #[doc(hidden)] // Media are internal; tests name them.
 pub use verify::repair_on;
 pub use verify::{Finding, Loss, Report, VerifyOptions, repair, verify};

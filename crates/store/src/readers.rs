@@ -4,13 +4,13 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use isochrony_io::{Reading, Strategy};
 use isochrony_segment::SigSeg;
 
 use crate::error::StoreError;
 use crate::selection::Stretch;
 use crate::signal::Signal;
 use crate::signal_source::ranges;
-use crate::strategy::{self, Reading, Strategy};
 
 /// What the tasks to come read, in the order in which they will begin; an empty list is a task, too.
 pub type Tasks = Box<dyn Iterator<Item = Vec<Stretch>> + Send>;
@@ -36,7 +36,7 @@ impl Signal {
 /// let (one, other) = (first.read(0..1 << 20)?, second.read(1 << 21..3 << 20)?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Readers(Arc<strategy::Readers>);
+pub struct Readers(Arc<isochrony_io::Readers>);
 
 impl Readers {
     /// For parts of a signal, in pieces of at most `piece` samples and a short end of a stretch between gaps; `at_once` readers
@@ -54,7 +54,7 @@ impl Readers {
     ) -> Result<Arc<Self>, StoreError> {
         let tasks = Box::new(tasks.map(|parts| ranges(&parts)));
         let (source, parts) = (signal.source(), ranges(parts));
-        let readers = strategy::Readers::new(&source, &parts, piece, strategy, at_once, tasks)?;
+        let readers = isochrony_io::Readers::new(&source, &parts, piece, strategy, at_once, tasks)?;
         Ok(Arc::new(Self(readers)))
     }
 
@@ -84,7 +84,7 @@ impl fmt::Debug for Readers {
 /// # Ok::<(), isochrony_store::StoreError>(())
 /// ```
 #[derive(Debug)]
-pub struct SignalReader(strategy::Reader);
+pub struct SignalReader(isochrony_io::Reader);
 
 impl SignalReader {
     /// A reader of parts of a signal, which will be asked for the pieces of each stretch between gaps, in order, of at most
@@ -99,7 +99,7 @@ impl SignalReader {
         piece: i64,
         strategy: Strategy,
     ) -> Result<Self, StoreError> {
-        let reader = strategy::Reader::new(&signal.source(), &ranges(parts), piece, strategy)?;
+        let reader = isochrony_io::Reader::new(&signal.source(), &ranges(parts), piece, strategy)?;
         Ok(Self(reader))
     }
 

@@ -6,17 +6,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use isochrony_io::{IoError, Positions, ShardFile, ShardLayout, Shards, Source, SourceError, Span};
 use isochrony_segment::{DType, SigSeg, StreamId};
 
 use crate::engine::io::failed;
 use crate::error::StoreError;
-use crate::layout::flat::{Flat, ShardLayout, Span};
+use crate::layout::flat::Flat;
 use crate::media::{Access, Media, MediaFile};
 use crate::selection::Stretch;
 use crate::signal::Signal;
-use crate::strategy::Positions;
-use crate::strategy::error::IoError;
-use crate::strategy::source::{ShardFile, Shards, Source, SourceError};
 
 impl From<IoError> for StoreError {
     fn from(error: IoError) -> Self {
@@ -42,6 +40,7 @@ impl From<IoError> for StoreError {
                 Ok(own) => *own,
                 Err(other) => failed(io::Error::other(other), "read", Path::new("")),
             },
+            other => failed(io::Error::other(other), "read", Path::new("")),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reading by each strategy against what was appended.
 
+#[path = "../../io/tests/uring/mod.rs"]
 mod uring;
 
 use isochrony_segment::DType;

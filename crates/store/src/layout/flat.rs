@@ -13,7 +13,7 @@
 use super::mark::{MarkSlots, SLOTS_LEN, WriteMark};
 use super::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::meta::SignalMeta;
-pub use crate::strategy::source::{ShardLayout, Span};
+pub use isochrony_io::{ShardLayout, Span};
 
 /// First payload byte of shards whose index is long: a multiple of it.
 pub const PAYLOAD_START: u64 = 65_536;

@@ -1,0 +1,316 @@
+//! Measuring a machine and one of its disks.
+//!
+//! A scratch recording is written to the folder and scanned by each strategy through the same reader that plans use, by
+//! turns: with nothing of it in the page cache, with all of it there, and mapped. Only the cache of the scratch files is
+//! dropped. The folder is left as it was, also after an error; what a calibration left that was killed is removed by the
+//! next one.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::hint::black_box;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use isochrony_time::{Fixed, civil};
+
+use super::costs::{Costs, Path, State, Trial};
+use super::kernels::kernels;
+use super::model::Volume;
+use super::place::Place;
+use super::profile::{FORMAT, Machine, Profile};
+use super::scratch_folder::ScratchFolder;
+use super::spread::Spread;
+use super::timed::Scan;
+use crate::error::{At, IoError};
+use crate::page_cache::{cached, drop_cached, major_fault};
+use crate::source::{Source, SourceError};
+use crate::strategy::Strategy;
+use crate::system::free_memory;
+
+/// What is to be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Calibration {
+    /// A folder on the disk in question; a scratch folder is made in it.
+    pub folder: PathBuf,
+    /// Bytes to scan: more than the processor's caches hold tells most. 4 MiB to 1 TiB.
+    pub bytes: u64,
+    /// How often each scan is made, 1 to 100.
+    pub repeats: u32,
+}
+
+/// What a calibration writes and scans: a recording of whoever knows how to store one.
+pub trait ScratchRecording {
+    /// Writes so many bytes of samples below a folder, and closes what it opened.
+    ///
+    /// # Errors
+    /// The recording's own.
+    fn write(&self, folder: &FilePath, bytes: u64) -> Result<(), SourceError>;
+    /// Opens what was written, with no file mapped yet, and closes it behind `scan`.
+    ///
+    /// # Errors
+    /// The recording's own, and those of `scan`.
+    fn open(
+        &self,
+        folder: &FilePath,
+        scan: &mut dyn FnMut(&Arc<dyn Source>) -> Result<(), IoError>,
+    ) -> Result<(), IoError>;
+    /// Whether to go on.
+    ///
+    /// # Errors
+    /// What the calibration ends with.
+    fn check(&self) -> Result<(), SourceError>;
+}
+
+/// Measures this machine and the disk of a folder; `done` is told how many scans of how many are done.
+///
+/// # Errors
+/// [`IoError::RefusedCalibration`], [`IoError::DiskFull`] before anything is written, [`IoError::System`], or those of
+/// the recording.
+pub fn calibrate(
+    wanted: &Calibration,
+    recording: &dyn ScratchRecording,
+    mut done: impl FnMut(u32, u32),
+) -> Result<Profile, IoError> {
+    check(wanted)?;
+    let scratch = ScratchFolder::make(&wanted.folder)?;
+    let path = scratch.path();
+    let total = 2 * Strategy::ALL.len() as u32 * wanted.repeats;
+    done(0, total);
+    recording
+        .write(path, wanted.bytes)
+        .map_err(IoError::Source)?;
+    let files = large_files(path)?;
+    let check = || recording.check().map_err(IoError::Source);
+    let drop_all = || {
+        check()?;
+        drop_all(&files, wanted.bytes)
+    };
+    let scan = |strategy, state| scan(path, recording, strategy, state);
+    let droppable = drop_all()?;
+    if droppable {
+        // The page cache grows into memory that a machine may have to get first, a virtual one from its host: the scan that
+        // waits for that is not counted.
+        scan(Strategy::Read, State::Cold)?;
+    }
+    let mut trials = Vec::new();
+    let mut count = 0;
+    let mut major = Vec::new();
+    for round in 0..wanted.repeats as usize {
+        let mut order = Strategy::ALL;
+        order.rotate_left(round % Strategy::ALL.len());
+        for strategy in order {
+            // What somebody else holds in the cache just then is no cold scan.
+            if droppable && drop_all()? {
+                trials.extend(scan(strategy, State::Cold)?);
+            }
+            count += 1;
+            done(count, total);
+        }
+        if let (true, Some((file, _))) = (droppable, files.first()) {
+            major.extend(major_fault(file, 1 << 20));
+            drop_all()?;
+        }
+        // As a program that reads from front to back leaves it: which pages lie in the cache depends on who filled it.
+        scan(Strategy::Read, State::Cold)?;
+        for strategy in order {
+            if !strategy.is_direct() {
+                trials.extend(scan(strategy, State::Cached)?);
+            }
+            count += 1;
+            done(count, total);
+        }
+    }
+    let mut measured = BTreeMap::new();
+    recording.open(path, &mut |source| {
+        let scan = Scan {
+            source,
+            parts: &[0..source.end()],
+            check: &|| recording.check(),
+        };
+        measured = kernels(scan, repeats_of(wanted))?;
+        Ok(())
+    })?;
+    let machine = Machine::here();
+    let costs = Costs::derive(&trials, machine.page_bytes as f64);
+    let costs = costs.ok_or_else(|| IoError::RefusedCalibration {
+        option: "folder",
+        got: wanted.folder.display().to_string(),
+        legal: "files there cannot be mapped; choose a folder on a local disk",
+    })?;
+    let tried = |strategy: &Strategy| trials.iter().any(|trial| trial.strategy == *strategy);
+    let paths: BTreeMap<String, Path> = Strategy::ALL
+        .into_iter()
+        .filter(tried)
+        .map(|one| (one.name().to_owned(), Path::derive(&trials, one, &costs)))
+        .collect();
+    let place = Place::of(&wanted.folder)?;
+    let repeats = repeats_of(wanted);
+    Ok(Profile {
+        format: FORMAT,
+        machine,
+        timer_resolution: timer_resolution(),
+        timer_cost: repeated(repeats, 10_000, || _ = black_box(Instant::now())),
+        system_call: repeated(repeats, 10_000, || {
+            _ = black_box(rustix::process::getppid())
+        }),
+        memory_bandwidth: memory_bandwidth(wanted.bytes, repeats)?,
+        volumes: vec![Volume {
+            folder: std::path::absolute(&wanted.folder)
+                .unwrap_or_else(|_| wanted.folder.clone())
+                .display()
+                .to_string(),
+            filesystem: place.filesystem,
+            device: place.device,
+            disk: place.disk,
+            made: now(),
+            bytes: wanted.bytes,
+            repeats: wanted.repeats,
+            costs,
+            kernels: measured,
+            major_fault: Spread::of(major),
+            paths,
+        }],
+    })
+}
+
+/// How often what takes little time is measured.
+fn repeats_of(wanted: &Calibration) -> u32 {
+    wanted.repeats.max(5)
+}
+
+fn check(wanted: &Calibration) -> Result<(), IoError> {
+    let refuse =
+        |option, got: String, legal| Err(IoError::RefusedCalibration { option, got, legal });
+    if !(4 << 20..=1 << 40).contains(&wanted.bytes) {
+        let legal = "it must be 4 MiB to 1 TiB";
+        return refuse("size", format!("{} bytes", wanted.bytes), legal);
+    }
+    if !(1..=100).contains(&wanted.repeats) {
+        return refuse("repeats", wanted.repeats.to_string(), "it must be 1 to 100");
+    }
+    let room = rustix::fs::statvfs(&wanted.folder).map_err(std::io::Error::from);
+    let room = room.at("look at", &wanted.folder)?;
+    if room.f_bavail.saturating_mul(room.f_frsize) < wanted.bytes.saturating_mul(2) {
+        return Err(IoError::DiskFull {
+            action: "write a scratch signal to",
+            path: wanted.folder.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// The large files of a folder, open, each with its length.
+fn large_files(folder: &FilePath) -> Result<Vec<(File, u64)>, IoError> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).at("list", &folder)? {
+            let path = entry.at("list", &folder)?.path();
+            let found = std::fs::metadata(&path).at("look at", &path)?;
+            if found.is_dir() {
+                folders.push(path);
+            } else if found.len() >= 1 << 20 {
+                let file = File::open(&path).at("open", &path)?;
+                // What is not on the disk yet cannot be dropped from the cache.
+                file.sync_all().at("sync", &path)?;
+                files.push((file, found.len()));
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Drops what is cached of the files; whether it is known that little is left.
+fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
+    let mut left = 0;
+    for (file, len) in files {
+        if drop_cached(file).is_err() {
+            return Ok(false);
+        }
+        let Some(bytes) = cached(file, 0..*len) else {
+            return Ok(false);
+        };
+        left += bytes;
+    }
+    Ok(left * 20 <= bytes)
+}
+
+/// Scans the recording, which is opened for it; after what is cached, what is mapped by then, too.
+fn scan(
+    folder: &FilePath,
+    recording: &dyn ScratchRecording,
+    strategy: Strategy,
+    state: State,
+) -> Result<Vec<Trial>, IoError> {
+    let mut trials = Vec::new();
+    recording.open(folder, &mut |source| {
+        let scan = Scan {
+            source,
+            parts: &[0..source.end()],
+            check: &|| recording.check(),
+        };
+        trials.extend(scan.time(strategy, state)?);
+        if (strategy, state) == (Strategy::Mmap, State::Cached) {
+            trials.extend(scan.time(strategy, State::Mapped)?);
+        }
+        Ok(())
+    })?;
+    Ok(trials)
+}
+
+/// Seconds of what is done many times, by repetitions.
+pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Spread {
+    let each = (0..repeats.max(1)).map(|_| {
+        let begun = Instant::now();
+        (0..times).for_each(|_| act());
+        begun.elapsed().as_secs_f64() / f64::from(times)
+    });
+    // At least one, and all are numbers.
+    Spread::of(each.collect()).unwrap_or(Spread::exact(0.0))
+}
+
+/// Least time between two looks at the clock that differ.
+fn timer_resolution() -> f64 {
+    let least = (0..1000).map(|_| {
+        let begun = Instant::now();
+        loop {
+            let passed = begun.elapsed();
+            if !passed.is_zero() {
+                return passed;
+            }
+        }
+    });
+    least.min().unwrap_or_default().as_secs_f64()
+}
+
+/// Bytes a second that one core summarises from memory.
+fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Spread, IoError> {
+    // Past any cache, but no more than is there to take.
+    let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;
+    let mut memory: Vec<i16> = Vec::new();
+    let too_large = |_| IoError::TooLarge {
+        what: "measuring memory",
+        bytes: len as u128 * 2,
+        limit: isize::MAX as u128,
+    };
+    memory.try_reserve_exact(len).map_err(too_large)?;
+    memory.extend((0..len).map(|k| k as i16));
+    let spent = repeated(repeats, 1, || {
+        _ = black_box(isochrony_dsp::stats::summary(&memory))
+    });
+    let rate = |seconds: f64| (len * 2) as f64 / seconds.max(f64::MIN_POSITIVE);
+    Ok(Spread {
+        low: rate(spent.high),
+        median: rate(spent.median),
+        high: rate(spent.low),
+    })
+}
+
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs());
+    civil::format(Fixed::from_int(
+        seconds.cast_signed().saturating_mul(1_000_000_000),
+    ))
+}

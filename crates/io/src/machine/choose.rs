@@ -1,0 +1,275 @@
+//! What is to be expected of a scan on this machine, and which strategy is best.
+
+use std::fmt;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::costs::State;
+use super::model::Amount;
+use super::place::Place;
+use super::profile::{Machine, Profile};
+use super::spread::Spread;
+use crate::error::IoError;
+use crate::page_cache::cached;
+use crate::source::Source;
+use crate::strategy::{Files, Strategy};
+use crate::system;
+
+/// What is expected of one strategy, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prospect {
+    /// It.
+    pub strategy: Strategy,
+    /// As much of it cached as is now.
+    pub now: Option<Spread>,
+    /// All of it in the page cache.
+    pub cached: Option<Spread>,
+    /// None of it.
+    pub cold: Option<Spread>,
+}
+
+/// What is to be expected of a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outlook {
+    /// What is scanned.
+    pub amount: Amount,
+    /// By strategy; empty if nothing is known.
+    pub prospects: Vec<Prospect>,
+    /// The strategy predicted best; None if nothing can be predicted.
+    pub best: Option<Strategy>,
+    /// What this rests on, or why it is not known.
+    pub basis: String,
+}
+
+/// Least bytes for which a scan looks what is best: below, asking takes longer than anything else could save.
+const WORTH: f64 = 16e6;
+
+/// About how many looks are taken at what is cached, each at one shard.
+const LOOKS: usize = 64;
+
+impl Outlook {
+    /// Of parts of a source; reads no samples.
+    #[must_use]
+    pub fn of(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Self {
+        let bytes = bytes_of(source, parts);
+        let none = |basis: String| Self {
+            amount: Amount {
+                bytes,
+                cached: None,
+                dtype: source.dtype(),
+            },
+            prospects: Vec::new(),
+            best: None,
+            basis,
+        };
+        if !source.codec().is_empty() {
+            return none("a sealed signal is decoded, which is not predicted".into());
+        }
+        let profile = match known() {
+            Ok(Some(profile)) => profile,
+            Ok(None) => {
+                return none(
+                    "this machine is not calibrated: `isochrony calibrate` does so".into(),
+                );
+            }
+            Err(error) => return none(error.to_string()),
+        };
+        if !HERE.get_or_init(Machine::here).is_like(&profile.machine) {
+            let why = "the profile is another machine's: `isochrony calibrate` measures this one";
+            return none(why.into());
+        }
+        let folder = source.folder();
+        let place = Place::of(folder).ok();
+        let Some(volume) = place.and_then(|place| profile.volume(&place.disk).cloned()) else {
+            return none(format!(
+                "the disk of {0} is not calibrated: `isochrony calibrate --dir` a folder on it does so",
+                folder.display()
+            ));
+        };
+        let amount = Amount {
+            bytes,
+            cached: cached_part(source, parts),
+            dtype: source.dtype(),
+        };
+        let prospects = Strategy::ALL.map(|strategy| Prospect {
+            strategy,
+            now: volume.predict_now(strategy, amount),
+            cached: volume.predict(strategy, State::Cached, bytes, amount.dtype),
+            cold: volume.predict(strategy, State::Cold, bytes, amount.dtype),
+        });
+        // Who reads past the page cache leaves nothing there for the next one, unless it would not fit anyway.
+        let fits = bytes * 2.0 < system::free_memory() as f64;
+        let best = volume.best(amount, |one| !(fits && one.is_direct()));
+        Self {
+            amount,
+            prospects: prospects.into(),
+            best,
+            basis: format!("calibrated {} in {}", volume.made, volume.folder),
+        }
+    }
+
+    /// The strategy predicted best for parts of a source; `mmap` where nothing is predicted, or little is read.
+    #[must_use]
+    pub fn choose(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Strategy {
+        if bytes_of(source, parts) < WORTH {
+            return Strategy::Mmap;
+        }
+        Self::of(source, parts).choice()
+    }
+
+    /// The strategy that a scan takes which names none: the one predicted best; `mmap` where nothing is predicted, or
+    /// little is read.
+    #[must_use]
+    pub fn choice(&self) -> Strategy {
+        match self.best {
+            Some(best) if self.amount.bytes >= WORTH => best,
+            _ => Strategy::Mmap,
+        }
+    }
+}
+
+fn bytes_of(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> f64 {
+    let count = |part: &Range<i64>| source.samples_within(part.clone());
+    parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
+}
+
+/// The part of the samples that is in the page cache, 0 to 1, by looks at equal distances; None where the system does not
+/// tell. Looks are taken where there are samples: of a gap as long as a shard there is no file.
+fn cached_part(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Option<f64> {
+    let mut files = Files::new(source);
+    let parts = || parts.iter().step_by(parts.len().div_ceil(LOOKS).max(1));
+    let total: i64 = parts().map(|part| part.end - part.start).sum();
+    let step = (total / LOOKS as i64).max(1);
+    let (mut asked, mut found) = (0, 0);
+    for part in parts() {
+        let Range { mut start, end } = *part;
+        while start < end {
+            let gap = source.gap_within(start..end);
+            if let Some(gap) = &gap
+                && gap.start <= start
+            {
+                start = gap.end;
+                continue;
+            }
+            let next = start.saturating_add(step).min(end);
+            let stop = gap.map_or(next, |gap| gap.start.min(next));
+            let span = files.spans(&(start..stop)).next()?;
+            let shard = files.shard(&span).ok()??;
+            let file = shard.os_file()?;
+            asked += span.len;
+            found += cached(file, span.offset..span.offset + span.len)?;
+            start = next;
+        }
+    }
+    Some(found as f64 / asked.max(1) as f64)
+}
+
+/// What tells one state of a file from another: its place, when it was changed, and how long and which file it is.
+type Version = (PathBuf, i64, i64, u64, u64);
+
+type Known = Option<(Version, Arc<Profile>)>;
+
+/// This machine, which does not change.
+static HERE: OnceLock<Machine> = OnceLock::new();
+
+/// The profile that was read last.
+static KNOWN: Mutex<Known> = Mutex::new(None);
+
+/// This user's profile, read again when it has changed; None if there is none.
+fn known() -> Result<Option<Arc<Profile>>, IoError> {
+    let Some(path) = Profile::path() else {
+        return Ok(None);
+    };
+    let Ok(found) = std::fs::metadata(&path) else {
+        return Ok(None);
+    };
+    let version = (
+        path.clone(),
+        found.mtime(),
+        found.mtime_nsec(),
+        found.len(),
+        found.ino(),
+    );
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((old, profile)) = &*known
+        && *old == version
+    {
+        return Ok(Some(profile.clone()));
+    }
+    *known = None;
+    let Some(profile) = Profile::load(&path)? else {
+        return Ok(None);
+    };
+    let profile = Arc::new(profile);
+    *known = Some((version, profile.clone()));
+    Ok(Some(profile))
+}
+
+/// Seconds, and where quartiles are far apart, those.
+fn shown(time: Option<Spread>) -> String {
+    let text = |seconds: f64| match seconds {
+        below if below < 1e-3 => format!("{:.0} us", below * 1e6),
+        below if below < 1.0 => format!("{:.1} ms", below * 1e3),
+        seconds => format!("{seconds:.2} s"),
+    };
+    match time {
+        None => "not known".into(),
+        Some(time) if time.relative() > UNSURE => {
+            format!(
+                "{} ({} to {})",
+                text(time.median),
+                text(time.low),
+                text(time.high)
+            )
+        }
+        Some(time) => text(time.median),
+    }
+}
+
+/// Quartiles further apart than this part of the median are shown.
+const UNSURE: f64 = 0.3;
+
+impl fmt::Display for Outlook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Amount {
+            bytes,
+            cached,
+            dtype: _,
+        } = self.amount;
+        if self.prospects.is_empty() {
+            return write!(f, "no prediction: {}", self.basis);
+        }
+        let cached = cached.map_or("an unknown part".into(), |part| {
+            format!("{:.0}%", part * 100.0)
+        });
+        write!(
+            f,
+            "{:.3} GB, {cached} in the page cache; time to read and summarise them ({}):",
+            bytes / 1e9,
+            self.basis
+        )?;
+        write!(
+            f,
+            "\n  {:<16}{:<34}{:<34}on the disk",
+            "strategy", "as it is now", "cached"
+        )?;
+        for one in &self.prospects {
+            let name = match self.best == Some(one.strategy) {
+                true => format!("{} *", one.strategy),
+                false => one.strategy.to_string(),
+            };
+            let cells = [one.now, one.cached, one.cold].map(shown);
+            write!(
+                f,
+                "\n  {name:<16}{:<34}{:<34}{}",
+                cells[0], cells[1], cells[2]
+            )?;
+        }
+        match self.best {
+            Some(_) => write!(f, "\n  * predicted best"),
+            None => write!(f, "\n  none is known to be best"),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The profile of this machine, kept as JSON in the user's folder of settings.
+
+use std::path::{Path as FilePath, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::model::Volume;
+use super::spread::Spread;
+use crate::error::{At, IoError};
+
+/// What tells one machine from another as far as costs go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name of the processor.
+    pub cpu: String,
+    /// Processors that the system runs on.
+    pub cores: usize,
+    /// Bytes of memory; 0 if not known.
+    pub memory_bytes: u64,
+    /// The system and its version.
+    pub kernel: String,
+    /// Bytes of a page of memory.
+    pub page_bytes: usize,
+}
+
+impl Machine {
+    /// This one.
+    #[must_use]
+    pub fn here() -> Self {
+        let line = |path: &str, key: &str| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let line = text.lines().find(|line| line.starts_with(key))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let memory = line("/proc/meminfo", "MemTotal:");
+        let kib = memory.and_then(|text| text.strip_suffix("kB")?.trim().parse::<u64>().ok());
+        let system = rustix::system::uname();
+        let words = [system.sysname(), system.release()].map(|word| word.to_string_lossy());
+        Self {
+            cpu: line("/proc/cpuinfo", "model name")
+                .unwrap_or_else(|| std::env::consts::ARCH.into()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: kib.map_or(0, |kib| kib << 10),
+            kernel: words.join(" "),
+            page_bytes: crate::system::page_size(),
+        }
+    }
+
+    /// Whether costs measured on the other hold here: the same processor, as many of them, pages of the same size.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.cpu, self.cores, self.page_bytes) == (&other.cpu, other.cores, other.page_bytes)
+    }
+}
+
+/// Version of what is kept: 2 knows disks by their file systems, and what each type of samples costs.
+pub(super) const FORMAT: u32 = 2;
+
+/// What was measured of a machine and its disks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// 2.
+    pub format: u32,
+    /// The machine.
+    pub machine: Machine,
+    /// Least time that the clock can tell from none, and what one look at it takes, in seconds.
+    pub timer_resolution: f64,
+    /// Seconds of a look at the clock.
+    pub timer_cost: Spread,
+    /// Seconds of a system call that does next to nothing.
+    pub system_call: Spread,
+    /// Bytes a second that one core reads from memory of its own.
+    pub memory_bandwidth: Spread,
+    /// Disks, the one measured last first.
+    pub volumes: Vec<Volume>,
+}
+
+/// Name of the file in the folder of settings.
+const FILE: &str = "isochrony/machine.json";
+
+impl Profile {
+    /// Where it is kept: `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None if there is neither.
+    #[must_use]
+    pub fn path() -> Option<PathBuf> {
+        let folder = |name: &str| {
+            let folder = PathBuf::from(std::env::var_os(name)?);
+            folder.is_absolute().then_some(folder)
+        };
+        let settings =
+            folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+        Some(settings.join(FILE))
+    }
+
+    /// The profile in a file; None if there is no file.
+    ///
+    /// # Errors
+    /// [`IoError::BadProfile`], or what the system says.
+    pub fn load(path: &FilePath) -> Result<Option<Self>, IoError> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).at("read", path),
+        };
+        let bad = |reason: String| IoError::BadProfile {
+            path: path.to_owned(),
+            reason,
+        };
+        let unread = |why: serde_json::Error| bad(why.to_string());
+        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unread)?;
+        // Of another format all else may be otherwise.
+        match value.get("format") {
+            None => {}
+            Some(format) if *format == FORMAT => {}
+            Some(other) => return Err(bad(format!("its format is {other}, not {FORMAT}"))),
+        }
+        serde_json::from_value(value).map(Some).map_err(unread)
+    }
+
+    /// The profile as JSON text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Numbers and text only: there is nothing that JSON could not say.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Writes it to a file, whose folders are made; whoever reads meanwhile finds the old one or the new one whole.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn save(&self, path: &FilePath) -> Result<(), IoError> {
+        let folder = path.parent().unwrap_or(FilePath::new("."));
+        std::fs::create_dir_all(folder).at("make", folder)?;
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        std::fs::write(&part, self.to_json()).at("write", &part)?;
+        let renamed = std::fs::rename(&part, path).at("replace", path);
+        if renamed.is_err() {
+            let _ = std::fs::remove_file(&part);
+        }
+        renamed
+    }
+
+    /// This profile, with the disks that an earlier one of the same machine knows besides.
+    #[must_use]
+    pub fn with_others_of(mut self, earlier: Option<Self>) -> Self {
+        let earlier = earlier.filter(|earlier| earlier.machine.is_like(&self.machine));
+        for volume in earlier.into_iter().flat_map(|earlier| earlier.volumes) {
+            if self.volumes.len() < 16 && !self.volumes.iter().any(|one| one.disk == volume.disk) {
+                self.volumes.push(volume);
+            }
+        }
+        self
+    }
+
+    /// What was measured of a disk.
+    #[must_use]
+    pub fn volume(&self, disk: &str) -> Option<&Volume> {
+        self.volumes.iter().find(|one| one.disk == disk)
+    }
+}

@@ -1,0 +1,94 @@
+//! Timing a scan in the two parts from which costs are derived.
+
+use std::hint::black_box;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use isochrony_dsp::stats::{Accumulator, Statistic};
+use isochrony_segment::{DType, Sample, dispatch};
+
+use super::costs::{State, Trial};
+use crate::error::IoError;
+use crate::page_cache::faults;
+use crate::source::{Source, SourceError};
+use crate::strategy::pieces::Pieces;
+use crate::strategy::{Reader, Strategy};
+
+/// A scan to be timed.
+#[derive(Clone, Copy)]
+pub struct Scan<'a> {
+    /// What is read.
+    pub source: &'a Arc<dyn Source>,
+    /// What of it.
+    pub parts: &'a [Range<i64>],
+    /// Asked before each piece; an error ends the scan.
+    pub check: &'a dyn Fn() -> Result<(), SourceError>,
+}
+
+impl Scan<'_> {
+    /// Scans once: each piece is asked for, then summarised. None if the strategy does not apply here; `state` is what the
+    /// caller knows about where the samples are.
+    ///
+    /// # Errors
+    /// Those of reading, and of [`check`](Self::check).
+    pub fn time(&self, strategy: Strategy, state: State) -> Result<Option<Trial>, IoError> {
+        dispatch!(self.source.dtype(), T => self.run::<T, T>(strategy, state))
+    }
+
+    /// The same, whose bytes are summarised as if they were of another type.
+    pub(super) fn time_as(
+        &self,
+        dtype: DType,
+        strategy: Strategy,
+        state: State,
+    ) -> Result<Option<Trial>, IoError> {
+        dispatch!(self.source.dtype(), S => dispatch!(dtype, T => self.run::<S, T>(strategy, state)))
+    }
+
+    /// Scans samples of type `S`; those that were read together are summarised as `T`.
+    fn run<S: Sample, T: Sample + Statistic>(
+        &self,
+        strategy: Strategy,
+        state: State,
+    ) -> Result<Option<Trial>, IoError> {
+        let size = self.source.dtype().size() as u64;
+        let piece = (strategy.piece_bytes() / size).cast_signed();
+        let pieces = Pieces::new(self.source.clone(), self.parts.to_vec(), piece);
+        let pieces: Vec<_> = pieces.collect();
+        let before = faults();
+        let (mut outer, mut inner, mut samples) = (0.0, 0.0, 0_i64);
+        let mut accumulator = Accumulator::<T>::new();
+        let mut then = Instant::now();
+        let mut lap = |sum: &mut f64| {
+            let now = Instant::now();
+            *sum += (now - then).as_secs_f64();
+            then = now;
+        };
+        let mut reader = Reader::new(self.source, self.parts, piece, strategy)?;
+        for piece in pieces {
+            (self.check)().map_err(IoError::Source)?;
+            samples += piece.end - piece.start;
+            let segment = reader.read(piece)?;
+            lap(&mut outer);
+            // Pieces are aligned in memory: all of one is between, but for the last bytes of the last.
+            segment.visit::<S>(|samples| accumulator.push(bytemuck::pod_align_to(samples).1))?;
+            drop(segment);
+            lap(&mut inner);
+        }
+        let after = faults();
+        black_box(accumulator.finish());
+        if reader.reading().used != Some(strategy) {
+            return Ok(None);
+        }
+        Ok(Some(Trial {
+            strategy,
+            state,
+            bytes: (samples.cast_unsigned() * size) as f64,
+            outer,
+            inner,
+            minor: (after.0 - before.0) as f64,
+            major: (after.1 - before.1) as f64,
+        }))
+    }
+}

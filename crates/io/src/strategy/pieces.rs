@@ -1,0 +1,104 @@
+//! The pieces in which parts of a signal are read, in the order of reading.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::source::Source;
+
+/// The next piece of what is left of a stretch. An end that is short beside a piece comes with the last one: a request of its
+/// own would cost as much as a piece's.
+pub(super) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
+    let end = rest.start.saturating_add(piece);
+    match rest.end.saturating_sub(end) <= piece / 4 {
+        true => rest.clone(),
+        false => rest.start..end,
+    }
+}
+
+/// Walks parts, the stretches between gaps in each, and pieces of these; gaps are looked up as they are reached.
+#[derive(Debug, Clone)]
+pub(crate) struct Pieces {
+    source: Arc<dyn Source>,
+    parts: Vec<Range<i64>>,
+    /// The part that is walked, and from where on.
+    part: usize,
+    at: i64,
+    /// What is left of the stretch that is walked.
+    stretch: Range<i64>,
+    piece: i64,
+}
+
+impl Pieces {
+    pub(crate) fn new(source: Arc<dyn Source>, parts: Vec<Range<i64>>, piece: i64) -> Self {
+        Self {
+            at: parts.first().map_or(0, |part| part.start),
+            source,
+            parts,
+            part: 0,
+            stretch: 0..0,
+            piece: piece.max(1),
+        }
+    }
+
+    pub(super) fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    pub(super) fn parts(&self) -> &[Range<i64>] {
+        &self.parts
+    }
+
+    /// The piece that [`Self::next`] will give.
+    pub(super) fn coming(&mut self) -> Option<Range<i64>> {
+        if self.stretch.is_empty() && !self.enter() {
+            return None;
+        }
+        Some(next_piece(&self.stretch, self.piece))
+    }
+
+    fn enter(&mut self) -> bool {
+        while let Some(part) = self.parts.get(self.part) {
+            let end = part.end;
+            let gap = self.source.gap_within(self.at..end);
+            self.stretch = self.at..gap.as_ref().map_or(end, |gap| gap.start);
+            match gap {
+                Some(gap) if gap.end < end => self.at = gap.end,
+                _ => {
+                    self.part += 1;
+                    let next = self.parts.get(self.part);
+                    self.at = next.map_or(0, |part| part.start);
+                }
+            }
+            if !self.stretch.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Range<i64>;
+
+    fn next(&mut self) -> Option<Range<i64>> {
+        let piece = self.coming()?;
+        self.stretch.start = piece.end;
+        Some(piece)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_end_comes_with_the_last_piece() {
+        assert_eq!(next_piece(&(0..1_000), 400), 0..400);
+        assert_eq!(next_piece(&(400..1_000), 400), 400..800);
+        assert_eq!(next_piece(&(800..1_000), 400), 800..1_000);
+        assert_eq!(next_piece(&(0..500), 400), 0..500);
+        assert_eq!(next_piece(&(0..501), 400), 0..400);
+        assert_eq!(next_piece(&(0..3), 1), 0..1);
+        assert_eq!(next_piece(&(7..9), i64::MAX), 7..9);
+    }
+}

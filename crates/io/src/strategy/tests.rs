@@ -1,0 +1,239 @@
+//! What reading ahead does, by what the kernel says is in the page cache, and not by what was asked for.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use isochrony_segment::SigSeg;
+use tempfile::TempDir;
+
+use super::ahead::AllAhead;
+use super::files::Files;
+use super::pieces::Pieces;
+use super::{Reader, Strategy};
+use crate::page_cache::{cached, drop_cached, faults};
+use crate::source::Source;
+use crate::test_source::TestSource;
+
+/// Samples of 16 bits: 14 MiB.
+const SAMPLES: i64 = 7 << 20;
+/// A piece of 1 MiB, more than the kernel reads ahead of its own accord.
+const PIECE: i64 = 1 << 19;
+
+/// A source on a real disk, whose file nobody has mapped.
+struct OnDisk {
+    source: Arc<dyn Source>,
+    path: PathBuf,
+    file: File,
+    _folder: TempDir,
+}
+
+impl OnDisk {
+    /// None, and why, where what is cached can neither be told nor dropped.
+    fn new() -> Option<Self> {
+        // In the memory of /tmp there may be no disk.
+        let folder = tempfile::tempdir_in(".").unwrap();
+        let path = folder.path().join("samples");
+        std::fs::write(&path, [7, 0].repeat(SAMPLES as usize)).unwrap();
+        let file = File::open(&path).unwrap();
+        file.sync_all().unwrap();
+        let on_disk = Self {
+            source: TestSource::shared(&path, SAMPLES, Vec::new()),
+            path,
+            file,
+            _folder: folder,
+        };
+        let (Ok(()), Some(left)) = (drop_cached(&on_disk.file), on_disk.cached(0..SAMPLES)) else {
+            eprintln!("the system does not tell what is cached: not tested");
+            return None;
+        };
+        if left > 0 {
+            eprintln!("{left} bytes stay in the page cache: not tested");
+            return None;
+        }
+        Some(on_disk)
+    }
+
+    /// The same samples, in a mapping of their own.
+    fn source_of_its_own(&self) -> Arc<dyn Source> {
+        TestSource::shared(&self.path, SAMPLES, Vec::new())
+    }
+
+    fn parts(&self) -> Vec<Range<i64>> {
+        vec![0..SAMPLES]
+    }
+
+    fn reader(&self, strategy: Strategy) -> Reader {
+        Reader::new(&self.source, &self.parts(), PIECE, strategy).unwrap()
+    }
+
+    /// Bytes of samples that are cached.
+    fn cached(&self, range: Range<i64>) -> Option<u64> {
+        let files = Files::new(&self.source);
+        let spans: Vec<_> = files.spans(&range).collect();
+        assert_eq!(spans.len(), 1);
+        cached(&self.file, spans[0].offset..spans[0].offset + spans[0].len)
+    }
+
+    /// Waits until all of a range is cached, and not for ever.
+    fn comes(&self, range: Range<i64>) {
+        let bytes = (range.end - range.start).cast_unsigned() * 2;
+        let patience = Instant::now() + Duration::from_secs(60);
+        while self.cached(range.clone()) != Some(bytes) {
+            let here = self.cached(range.clone());
+            assert!(Instant::now() < patience, "{here:?} of {range:?} came");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[test]
+fn readahead_brings_twice_a_piece_and_no_more() {
+    let Some(disk) = OnDisk::new() else { return };
+    let mut mapped = disk.reader(Strategy::Mmap);
+    let kept = mapped.read(0..PIECE).unwrap();
+    // Nobody has looked at a sample.
+    let little = disk.cached(0..SAMPLES).unwrap();
+    assert!(little < PIECE as u64, "{little} bytes came by themselves");
+    let mut reader = disk.reader(Strategy::Readahead);
+    let first = reader.read(0..PIECE).unwrap();
+    disk.comes(0..2 * PIECE);
+    assert_eq!(disk.cached(4 * PIECE..6 * PIECE), Some(0));
+    let second = reader.read(PIECE..2 * PIECE).unwrap();
+    disk.comes(0..3 * PIECE);
+    assert_eq!(disk.cached(5 * PIECE..7 * PIECE), Some(0));
+    drop((kept, first, second));
+}
+
+#[test]
+fn whole_signal_read_ahead_brings_all_of_it_before_the_first_piece_is_asked_for() {
+    let Some(disk) = OnDisk::new() else { return };
+    let _reader = disk.reader(Strategy::ReadaheadAll);
+    disk.comes(0..SAMPLES);
+}
+
+#[test]
+fn whole_signal_read_ahead_stays_so_far_ahead_and_no_further() {
+    let Some(disk) = OnDisk::new() else { return };
+    let pieces = Pieces::new(disk.source.clone(), disk.parts(), PIECE);
+    let most = 4 * PIECE.cast_unsigned() * 2;
+    let ahead = AllAhead::asking_within(Files::new(&disk.source), pieces, most).unwrap();
+    disk.comes(0..4 * PIECE);
+    // What the kernel takes in beyond the last request is less than a piece.
+    assert_eq!(disk.cached(6 * PIECE..SAMPLES), Some(0));
+    // What tasks have in common, or is done again, is given twice and passed once.
+    for _ in 0..3 {
+        gave(&ahead, 0..3 * PIECE);
+    }
+    disk.comes(0..7 * PIECE);
+    assert_eq!(disk.cached(9 * PIECE..SAMPLES), Some(0));
+}
+
+fn gave(ahead: &AllAhead, range: Range<i64>) {
+    ahead.gave(&range, (range.end - range.start).cast_unsigned() * 2);
+}
+
+#[test]
+fn where_parts_go_back_what_was_given_is_summed() {
+    let Some(disk) = OnDisk::new() else { return };
+    // The second half, then the first.
+    let halves = [8 * PIECE..14 * PIECE, 0..6 * PIECE];
+    let pieces = Pieces::new(disk.source.clone(), halves.to_vec(), PIECE);
+    let most = 4 * PIECE.cast_unsigned() * 2;
+    let ahead = AllAhead::asking_within(Files::new(&disk.source), pieces, most).unwrap();
+    disk.comes(8 * PIECE..12 * PIECE);
+    assert_eq!(disk.cached(2 * PIECE..6 * PIECE), Some(0));
+    gave(&ahead, 8 * PIECE..14 * PIECE);
+    disk.comes(0..4 * PIECE);
+}
+
+#[test]
+fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
+    let Some(disk) = OnDisk::new() else { return };
+    let mut reader = disk.reader(Strategy::Populate);
+    let first = reader.read(0..PIECE).unwrap();
+    if reader.reading().used != Some(Strategy::Populate) {
+        eprintln!("the system cannot fill page tables: not tested");
+        return;
+    }
+    disk.comes(0..SAMPLES);
+    drop((reader, first));
+
+    // How far the kernel reads around a fault is its own business; what the thread does is to wait for the scan.
+    let pieces = Pieces::new(disk.source.clone(), disk.parts(), PIECE);
+    let most = 4 * PIECE.cast_unsigned() * 2;
+    let ahead = AllAhead::filling_within(disk.source.clone(), pieces, most).unwrap();
+    for _ in 0..3 {
+        gave(&ahead, 0..9 * PIECE);
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!ahead.has_ended());
+    }
+    gave(&ahead, 9 * PIECE..10 * PIECE);
+    comes_to_its_end(&ahead);
+}
+
+fn comes_to_its_end(ahead: &AllAhead) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while !ahead.has_ended() {
+        assert!(Instant::now() < patience, "it goes on for ever");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn what_a_thread_has_filled_is_touched_without_a_fault() {
+    let Some(disk) = OnDisk::new() else { return };
+    let touched = |filled: bool| {
+        // A mapping of its own, of pages that are all cached.
+        std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
+        let source = disk.source_of_its_own();
+        let samples = source.read(0..SAMPLES).unwrap();
+        if filled {
+            let pieces = Pieces::new(source.clone(), disk.parts(), PIECE);
+            let ahead = AllAhead::filling(source.clone(), pieces).unwrap();
+            comes_to_its_end(&ahead);
+        }
+        touch(&samples)
+    };
+    assert!(touched(false) > 2);
+    let mut reader = disk.reader(Strategy::Populate);
+    reader.read(0..PIECE).unwrap();
+    if reader.reading().used == Some(Strategy::Populate) {
+        assert_eq!(touched(true), 0);
+    }
+}
+
+/// Faults that reading a byte of each page takes.
+fn touch(samples: &SigSeg) -> u64 {
+    let bytes = samples.buffers().next().unwrap().bytes();
+    let before = faults().0;
+    let sum: u64 = bytes
+        .iter()
+        .step_by(4096)
+        .map(|byte| u64::from(*byte))
+        .sum();
+    assert_eq!(sum, 7 * (2 * SAMPLES as u64 / 4096));
+    faults().0 - before
+}
+
+#[test]
+fn what_was_populated_is_touched_without_a_fault() {
+    let Some(disk) = OnDisk::new() else { return };
+    let touched = |strategy| {
+        // A mapping of its own, of pages that are all cached.
+        std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
+        let source = disk.source_of_its_own();
+        let parts = disk.parts();
+        let mut reader = Reader::new(&source, &parts, SAMPLES, strategy).unwrap();
+        let samples = reader.read(0..SAMPLES).unwrap();
+        (touch(&samples), reader.reading().used)
+    };
+    let (mapped, _) = touched(Strategy::Mmap);
+    assert!(mapped > 2, "{mapped} faults");
+    let (populated, used) = touched(Strategy::Populate);
+    if used == Some(Strategy::Populate) {
+        assert_eq!(populated, 0, "{mapped} where nothing was populated");
+    }
+}

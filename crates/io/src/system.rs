@@ -1,0 +1,317 @@
+//! What only the system can tell or do about the page cache: the one place of the strategies with calls of Linux alone.
+#![allow(unsafe_code)] // Advice about mapped memory is given by its address; one call has no safe crate.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Mutex;
+
+use isochrony_segment::{Buffer, BufferKind};
+
+use crate::source::ShardFile;
+
+/// The process that began something: one that is forked off has none of its threads and no part in its io_uring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    pub(crate) fn current() -> Self {
+        Self(std::process::id())
+    }
+
+    /// `Err`: this is another process.
+    pub(crate) fn check(self) -> io::Result<()> {
+        match self == Self::current() {
+            true => Ok(()),
+            false => Err(io::Error::other(
+                "this process was forked off during the scan, and reading ahead stays with its parent; begin a scan of its \
+                 own here",
+            )),
+        }
+    }
+}
+
+/// Asks the system to begin reading a range of a file into the page cache.
+///
+/// The kernel takes in at most its read-ahead window at a time and forgets the rest of the request, so it is asked
+/// step by step.
+#[cfg(target_os = "linux")]
+pub(crate) fn will_need(file: &File, range: Range<u64>, step: u64) -> io::Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        let len = step.max(1).min(range.end - at);
+        rustix::fs::fadvise(file, at, NonZeroU64::new(len), rustix::fs::Advice::WillNeed)?;
+        at += len;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn will_need(_file: &File, _range: Range<u64>, _step: u64) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Gives the blocks of a range of a file back to the disk; its bytes are zeros from then on. `Ok(false)`: the file system
+/// cannot, and keeps them.
+#[cfg(target_os = "linux")]
+pub fn punch_hole(file: &File, range: Range<u64>) -> io::Result<bool> {
+    use rustix::fs::FallocateFlags;
+    let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match rustix::fs::fallocate(file, how, range.start, range.end - range.start) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(false),
+        Err(other) => Err(other.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Bytes that one such request may ask for: the window of the file's disk where it is known, else what all have. Asking the
+/// system for it takes as long as some requests do, so that each disk's is remembered.
+pub(crate) fn read_ahead_window(file: &File) -> u64 {
+    const LEAST: u64 = 128 << 10;
+    static KNOWN: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+    let Ok(found) = file.metadata() else {
+        return LEAST;
+    };
+    // Nobody waits: in a process that was forked off, whoever holds it may not be there.
+    let mut known = KNOWN.try_lock().ok();
+    let same = |known: &&(u64, u64)| known.0 == found.dev();
+    if let Some(&(_, window)) = known.as_ref().and_then(|known| known.iter().find(same)) {
+        return window;
+    }
+    let (major, minor) = device_numbers(found.dev());
+    let path = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
+    let kib = std::fs::read_to_string(path).ok();
+    let kib = kib.and_then(|text| text.trim().parse::<u64>().ok());
+    let window = kib.map_or(LEAST, |kib| (kib << 10).clamp(LEAST, 4 << 20));
+    if let Some(known) = &mut known {
+        known.push((found.dev(), window));
+    }
+    window
+}
+
+/// Major and minor number of a device.
+pub(crate) fn device_numbers(device: u64) -> (u32, u32) {
+    (rustix::fs::major(device), rustix::fs::minor(device))
+}
+
+/// Fills the page tables for mapped bytes, and reads what is not in the page cache. `Ok(false)`: the system cannot.
+#[cfg(target_os = "linux")]
+pub(crate) fn populate(buffer: &Buffer) -> io::Result<bool> {
+    if buffer.kind() != BufferKind::Mapped || buffer.is_empty() {
+        return Ok(true);
+    }
+    let page = page_size();
+    let skipped = buffer.as_ptr().addr() % page;
+    let start = buffer.as_ptr().wrapping_sub(skipped).cast_mut();
+    // SAFETY: the pages are those that `buffer` lies in, so they are mapped and stay so while it lives. This advice
+    // changes no byte of them: it does what reading one byte of each would do, and reports what cannot be read.
+    let done = unsafe {
+        rustix::mm::madvise(
+            start.cast(),
+            buffer.len() + skipped,
+            rustix::mm::Advice::LinuxPopulateRead,
+        )
+    };
+    match done {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::INVAL) => Ok(false),
+        Err(other) => Err(other.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn populate(_buffer: &Buffer) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Bytes of a page of memory.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: the call reads a number of the system and touches no memory of ours.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size)
+        .ok()
+        .filter(|size| size.is_power_of_two())
+        .unwrap_or(4096)
+}
+
+/// Opens a file for reading past the page cache.
+#[cfg(target_os = "linux")]
+pub(crate) fn open_direct(shard: &dyn ShardFile) -> io::Result<File> {
+    use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+    let file = shard.reopen()?;
+    // Duplicates share the flag; nobody else has this opening of the file.
+    fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::DIRECT)?;
+    Ok(file)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn open_direct(_shard: &dyn ShardFile) -> io::Result<File> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// Writes bytes of a file from the page cache to the disk, and waits for that. It makes nothing durable: the disk may keep
+/// it in a cache, and the file's length is not written. It only leaves less to do for who does.
+#[cfg(target_os = "linux")]
+pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
+    use std::os::fd::AsRawFd;
+
+    const ALL: libc::c_uint = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let end = bytes.end.min(i64::MAX.cast_unsigned());
+    let start = bytes.start.min(end);
+    // SAFETY: the descriptor is open as long as `file` is borrowed; the call touches no memory of ours. What it could not
+    // do, the sync that follows tells: its file has an error state of its own.
+    unsafe {
+        libc::sync_file_range(
+            file.as_raw_fd(),
+            start.cast_signed(),
+            (end - start).cast_signed(),
+            ALL,
+        );
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn write_back(_file: &File, _bytes: std::ops::Range<u64>) {}
+
+/// A stretch of a file that lies in one piece on its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Byte of the file.
+    pub(crate) logical: u64,
+    /// Byte of the device.
+    pub(crate) physical: u64,
+    pub(crate) length: u64,
+}
+
+/// Where a file lies on its device, in the order of the file; None where the file system does not say so, or has not
+/// decided yet. In very many pieces it lies nowhere in particular.
+#[cfg(target_os = "linux")]
+pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
+    use std::os::fd::AsRawFd;
+
+    const MOST: usize = 512;
+    const FIEMAP: u32 = 0xc020_660b;
+    /// Unknown, not allocated yet, or within the inode.
+    const NOWHERE: u32 = 0x2 | 0x4 | 0x200;
+    /// As `linux/fiemap.h` has them.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct One {
+        logical: u64,
+        physical: u64,
+        length: u64,
+        reserved: [u64; 2],
+        flags: u32,
+        more: [u32; 3],
+    }
+    #[repr(C)]
+    struct Asked {
+        start: u64,
+        length: u64,
+        flags: u32,
+        mapped: u32,
+        count: u32,
+        reserved: u32,
+        extents: [One; MOST],
+    }
+    let none = One {
+        logical: 0,
+        physical: 0,
+        length: 0,
+        reserved: [0; 2],
+        flags: 0,
+        more: [0; 3],
+    };
+    let mut asked = Box::new(Asked {
+        start: 0,
+        length: u64::MAX,
+        flags: 0,
+        mapped: 0,
+        count: MOST as u32,
+        reserved: 0,
+        extents: [none; MOST],
+    });
+    // SAFETY: the descriptor is open as long as `file` is borrowed. The request takes a pointer to a `struct fiemap` that is
+    // followed by `count` extents, which is what `Asked` is; the kernel writes to nothing else.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut *asked) };
+    if done != 0 {
+        let error = io::Error::last_os_error();
+        return match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => Ok(None),
+            _ => Err(error),
+        };
+    }
+    let found = &asked.extents[..(asked.mapped as usize).min(MOST)];
+    if found.len() == MOST || found.iter().any(|one| one.flags & NOWHERE != 0) {
+        return Ok(None);
+    }
+    let extents = found.iter().map(|one| Extent {
+        logical: one.logical,
+        physical: one.physical,
+        length: one.length,
+    });
+    Ok(Some(extents.collect()))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn extents(_file: &File) -> io::Result<Option<Vec<Extent>>> {
+    Ok(None)
+}
+
+/// Memory that programs can still have, in bytes.
+pub fn free_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    kib.map_or(1 << 30, |kib| kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn extents_of_a_file_are_all_that_is_written_in_order_or_unknown() {
+        use std::os::unix::fs::FileExt;
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&[7; 1 << 20], 0).unwrap();
+        // Behind a hole.
+        file.write_all_at(&[7; 1 << 20], 8 << 20).unwrap();
+        file.sync_all().unwrap();
+        // Some file systems, such as tmpfs, do not tell.
+        let Some(found) = extents(&file).unwrap() else {
+            return;
+        };
+        let covered: u64 = found.iter().map(|one| one.length).sum();
+        assert_eq!(covered, 2 << 20);
+        assert!(found.iter().all(|one| {
+            let end = one.logical + one.length;
+            end <= 1 << 20 || (8 << 20) <= one.logical && end <= 9 << 20
+        }));
+        for pair in found.windows(2) {
+            assert!(pair[0].logical + pair[0].length <= pair[1].logical);
+        }
+    }
+
+    #[test]
+    fn a_request_behind_the_end_is_none() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(100).unwrap();
+        #[cfg(target_os = "linux")]
+        will_need(&file, 0..1 << 20, 128 << 10).unwrap();
+        assert!(read_ahead_window(&file) >= 128 << 10);
+        assert!(free_memory() > 0);
+    }
+}
