@@ -7,13 +7,32 @@
 mod error;
 pub mod machine;
 mod page_cache;
+mod positions;
+mod scan;
 mod source;
 mod strategy;
 mod system;
 #[cfg(test)]
 mod test_source;
+// Where the crate that it rests on knows the kernel's structures.
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "powerpc64"
+        )
+    )),
+    path = "uring/none.rs"
+)]
+mod uring;
 
 pub use error::IoError;
+pub use positions::Positions;
+pub use scan::{Reader, Readers, Reading, Tasks, prefetch};
 pub use source::{ShardFile, ShardLayout, Shards, Source, SourceError, Span, is_same};
-pub use strategy::{Positions, Reader, Readers, Reading, Strategy, Tasks, prefetch};
+pub use strategy::Strategy;
 pub use system::{free_memory, punch_hole, write_back};

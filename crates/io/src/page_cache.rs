@@ -1,4 +1,4 @@
-//! What the system tells and does about the page cache and page faults, for measuring.
+//! The page cache and page faults, for measuring.
 #![allow(unsafe_code)] // One call has no safe crate, and what a mapping costs shows only by mapping.
 
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Drops what the page cache holds of a file and nobody has mapped or changed.
+/// Drops cached pages of a file that are neither mapped nor dirty.
 pub(crate) fn drop_cached(file: &File) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?;
@@ -15,14 +15,14 @@ pub(crate) fn drop_cached(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of a range of a file that are in the page cache; None where the system does not say (before Linux 6.5, for a
-/// file of somebody else, or of an overlay, which has no pages of its own and says that there are none).
+/// Cached bytes of a range of a file. None where the system does not tell: before Linux 6.5, for files of other users, and on
+/// overlays, which have no pages of their own.
 #[cfg(target_os = "linux")]
 pub(crate) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     use std::os::fd::AsRawFd;
-    /// Number of the call `cachestat`, the same on all machines but Alpha.
+    /// Number of the system call `cachestat`, the same on all machines but Alpha.
     const CACHESTAT: libc::c_long = 451;
-    /// Kind of file system of an overlay.
+    /// Type of an overlay file system.
     const OVERLAY: u64 = 0x794c_7630;
     if range.is_empty() {
         return Some(0);
@@ -65,14 +65,14 @@ pub(crate) fn faults() -> (u64, u64) {
     (usage.ru_minflt as u64, usage.ru_majflt as u64)
 }
 
-/// Page faults of this thread: not told here.
+/// Not told here.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn faults() -> (u64, u64) {
     (0, 0)
 }
 
-/// Major page faults of touching a byte in every `stride` of a file that is not in the page cache, with nothing read ahead:
-/// seconds of each. None where most of the touches were none, or the file cannot be mapped.
+/// Seconds of one major page fault: a byte in every `stride` of an uncached file is touched, without read-ahead. None if most
+/// touches were no faults, or the file cannot be mapped.
 pub(crate) fn major_fault(file: &File, stride: usize) -> Option<f64> {
     drop_cached(file).ok()?;
     // SAFETY: the file is one that calibration made for itself; nobody writes or cuts it while this mapping lives.

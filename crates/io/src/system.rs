@@ -1,4 +1,4 @@
-//! What only the system can tell or do about the page cache: the one place of the strategies with calls of Linux alone.
+//! System calls about files, page cache and memory. Those of Linux alone are here and in `page_cache.rs`.
 #![allow(unsafe_code)] // Advice about mapped memory is given by its address; one call has no safe crate.
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use isochrony_segment::{Buffer, BufferKind};
 
 use crate::source::ShardFile;
 
-/// The process that began something: one that is forked off has none of its threads and no part in its io_uring.
+/// The process that started something. A forked process has none of its threads, and shares its io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process(u32);
 
@@ -21,7 +21,7 @@ impl Process {
         Self(std::process::id())
     }
 
-    /// `Err`: this is another process.
+    /// `Err` in another process.
     pub(crate) fn check(self) -> io::Result<()> {
         match self == Self::current() {
             true => Ok(()),
@@ -33,10 +33,9 @@ impl Process {
     }
 }
 
-/// Asks the system to begin reading a range of a file into the page cache.
+/// Asks the system to read a range of a file into the page cache.
 ///
-/// The kernel takes in at most its read-ahead window at a time and forgets the rest of the request, so it is asked
-/// step by step.
+/// Step by step: of each request the kernel takes one read-ahead window and forgets the rest.
 #[cfg(target_os = "linux")]
 pub(crate) fn will_need(file: &File, range: Range<u64>, step: u64) -> io::Result<()> {
     let mut at = range.start;
@@ -53,8 +52,7 @@ pub(crate) fn will_need(_file: &File, _range: Range<u64>, _step: u64) -> io::Res
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Gives the blocks of a range of a file back to the disk; its bytes are zeros from then on. `Ok(false)`: the file system
-/// cannot, and keeps them.
+/// Frees the disk blocks of a range of a file, whose bytes read as zeros from then on. `Ok(false)`: the file system cannot.
 #[cfg(target_os = "linux")]
 pub fn punch_hole(file: &File, range: Range<u64>) -> io::Result<bool> {
     use rustix::fs::FallocateFlags;
@@ -71,15 +69,15 @@ pub fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Bytes that one such request may ask for: the window of the file's disk where it is known, else what all have. Asking the
-/// system for it takes as long as some requests do, so that each disk's is remembered.
+/// Most bytes of one such request: the read-ahead window of the file's disk, if known. Remembered by disk, since the look-up
+/// takes as long as some requests.
 pub(crate) fn read_ahead_window(file: &File) -> u64 {
     const LEAST: u64 = 128 << 10;
     static KNOWN: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
     let Ok(found) = file.metadata() else {
         return LEAST;
     };
-    // Nobody waits: in a process that was forked off, whoever holds it may not be there.
+    // Without waiting: in a forked process whoever holds the lock may not be there.
     let mut known = KNOWN.try_lock().ok();
     let same = |known: &&(u64, u64)| known.0 == found.dev();
     if let Some(&(_, window)) = known.as_ref().and_then(|known| known.iter().find(same)) {
@@ -101,7 +99,7 @@ pub(crate) fn device_numbers(device: u64) -> (u32, u32) {
     (rustix::fs::major(device), rustix::fs::minor(device))
 }
 
-/// Fills the page tables for mapped bytes, and reads what is not in the page cache. `Ok(false)`: the system cannot.
+/// Fills the page tables of mapped bytes, reading what is not cached. `Ok(false)`: the system cannot.
 #[cfg(target_os = "linux")]
 pub(crate) fn populate(buffer: &Buffer) -> io::Result<bool> {
     if buffer.kind() != BufferKind::Mapped || buffer.is_empty() {
@@ -131,7 +129,7 @@ pub(crate) fn populate(_buffer: &Buffer) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Bytes of a page of memory.
+/// Bytes of a memory page.
 pub(crate) fn page_size() -> usize {
     // SAFETY: the call reads a number of the system and touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -141,12 +139,12 @@ pub(crate) fn page_size() -> usize {
         .unwrap_or(4096)
 }
 
-/// Opens a file for reading past the page cache.
+/// Opens a shard for reading past the page cache.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_direct(shard: &dyn ShardFile) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
     let file = shard.reopen()?;
-    // Duplicates share the flag; nobody else has this opening of the file.
+    // The flag belongs to this opening of the file.
     fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::DIRECT)?;
     Ok(file)
 }
@@ -156,8 +154,8 @@ pub(crate) fn open_direct(_shard: &dyn ShardFile) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Writes bytes of a file from the page cache to the disk, and waits for that. It makes nothing durable: the disk may keep
-/// it in a cache, and the file's length is not written. It only leaves less to do for who does.
+/// Writes bytes of a file from the page cache to the disk and waits. Nothing is durable by that, it only leaves less for the
+/// sync that follows.
 #[cfg(target_os = "linux")]
 pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
     use std::os::fd::AsRawFd;
@@ -182,7 +180,7 @@ pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
 #[cfg(not(target_os = "linux"))]
 pub fn write_back(_file: &File, _bytes: std::ops::Range<u64>) {}
 
-/// A stretch of a file that lies in one piece on its device.
+/// A range of a file that is contiguous on its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Extent {
     /// Byte of the file.
@@ -192,17 +190,17 @@ pub(crate) struct Extent {
     pub(crate) length: u64,
 }
 
-/// Where a file lies on its device, in the order of the file; None where the file system does not say so, or has not
-/// decided yet. In very many pieces it lies nowhere in particular.
+/// The extents of a file, in the order of the file. None where the file system does not tell, has not allocated them yet, or
+/// has very many.
 #[cfg(target_os = "linux")]
 pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
     use std::os::fd::AsRawFd;
 
     const MOST: usize = 512;
     const FIEMAP: u32 = 0xc020_660b;
-    /// Unknown, not allocated yet, or within the inode.
+    /// Unknown, not allocated yet, or inline in the inode.
     const NOWHERE: u32 = 0x2 | 0x4 | 0x200;
-    /// As `linux/fiemap.h` has them.
+    /// As in `linux/fiemap.h`.
     #[repr(C)]
     #[derive(Clone, Copy)]
     struct One {
@@ -267,7 +265,7 @@ pub(crate) fn extents(_file: &File) -> io::Result<Option<Vec<Extent>>> {
     Ok(None)
 }
 
-/// Memory that programs can still have, in bytes.
+/// Memory that programs can still get, in bytes.
 pub fn free_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text

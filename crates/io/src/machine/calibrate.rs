@@ -1,9 +1,8 @@
-//! Measuring a machine and one of its disks.
+//! Measures a machine and one of its disks.
 //!
-//! A scratch recording is written to the folder and scanned by each strategy through the same reader that plans use, by
-//! turns: with nothing of it in the page cache, with all of it there, and mapped. Only the cache of the scratch files is
-//! dropped. The folder is left as it was, also after an error; what a calibration left that was killed is removed by the
-//! next one.
+//! Each strategy scans a scratch recording, by turns, through the reader that plans use: uncached, cached and mapped. Only
+//! cached pages of the scratch files are dropped. The folder is left as it was, also after an error; the next calibration
+//! removes what a killed one left.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,22 +30,22 @@ use crate::system::free_memory;
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calibration {
-    /// A folder on the disk in question; a scratch folder is made in it.
+    /// A folder on the disk in question, for scratch files.
     pub folder: PathBuf,
-    /// Bytes to scan: more than the processor's caches hold tells most. 4 MiB to 1 TiB.
+    /// Bytes to scan, 4 MiB to 1 TiB; best more than the processor's caches hold.
     pub bytes: u64,
-    /// How often each scan is made, 1 to 100.
+    /// Repetitions of each scan, 1 to 100.
     pub repeats: u32,
 }
 
-/// What a calibration writes and scans: a recording of whoever knows how to store one.
+/// The recording that a calibration writes and scans, of whoever can store one.
 pub trait ScratchRecording {
-    /// Writes so many bytes of samples below a folder, and closes what it opened.
+    /// Writes so many bytes of samples below a folder, and closes it.
     ///
     /// # Errors
     /// The recording's own.
     fn write(&self, folder: &FilePath, bytes: u64) -> Result<(), SourceError>;
-    /// Opens what was written, with no file mapped yet, and closes it behind `scan`.
+    /// Opens it, with nothing mapped yet, and closes it behind `scan`.
     ///
     /// # Errors
     /// The recording's own, and those of `scan`.
@@ -55,14 +54,14 @@ pub trait ScratchRecording {
         folder: &FilePath,
         scan: &mut dyn FnMut(&Arc<dyn Source>) -> Result<(), IoError>,
     ) -> Result<(), IoError>;
-    /// Whether to go on.
+    /// Whether to go on; an error ends the calibration.
     ///
     /// # Errors
-    /// What the calibration ends with.
+    /// The recording's own.
     fn check(&self) -> Result<(), SourceError>;
 }
 
-/// Measures this machine and the disk of a folder; `done` is told how many scans of how many are done.
+/// Measures this machine and the disk of a folder; `done` gets the scans done and their total.
 ///
 /// # Errors
 /// [`IoError::RefusedCalibration`], [`IoError::DiskFull`] before anything is written, [`IoError::System`], or those of
@@ -89,8 +88,7 @@ pub fn calibrate(
     let scan = |strategy, state| scan(path, recording, strategy, state);
     let droppable = drop_all()?;
     if droppable {
-        // The page cache grows into memory that a machine may have to get first, a virtual one from its host: the scan that
-        // waits for that is not counted.
+        // Not counted: while the page cache grows, a virtual machine may have to get memory from its host.
         scan(Strategy::Read, State::Cold)?;
     }
     let mut trials = Vec::new();
@@ -100,7 +98,7 @@ pub fn calibrate(
         let mut order = Strategy::ALL;
         order.rotate_left(round % Strategy::ALL.len());
         for strategy in order {
-            // What somebody else holds in the cache just then is no cold scan.
+            // A scan is cold only if the pages are known to be dropped.
             if droppable && drop_all()? {
                 trials.extend(scan(strategy, State::Cold)?);
             }
@@ -111,7 +109,7 @@ pub fn calibrate(
             major.extend(major_fault(file, 1 << 20));
             drop_all()?;
         }
-        // As a program that reads from front to back leaves it: which pages lie in the cache depends on who filled it.
+        // Cached as a sequential reader leaves it: which pages are large depends on who read them.
         scan(Strategy::Read, State::Cold)?;
         for strategy in order {
             if !strategy.is_direct() {
@@ -174,7 +172,7 @@ pub fn calibrate(
     })
 }
 
-/// How often what takes little time is measured.
+/// Repetitions of short measurements.
 fn repeats_of(wanted: &Calibration) -> u32 {
     wanted.repeats.max(5)
 }
@@ -200,7 +198,7 @@ fn check(wanted: &Calibration) -> Result<(), IoError> {
     Ok(())
 }
 
-/// The large files of a folder, open, each with its length.
+/// The large files below a folder, open, with their lengths.
 fn large_files(folder: &FilePath) -> Result<Vec<(File, u64)>, IoError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -212,7 +210,7 @@ fn large_files(folder: &FilePath) -> Result<Vec<(File, u64)>, IoError> {
                 folders.push(path);
             } else if found.len() >= 1 << 20 {
                 let file = File::open(&path).at("open", &path)?;
-                // What is not on the disk yet cannot be dropped from the cache.
+                // Dirty pages cannot be dropped.
                 file.sync_all().at("sync", &path)?;
                 files.push((file, found.len()));
             }
@@ -221,7 +219,7 @@ fn large_files(folder: &FilePath) -> Result<Vec<(File, u64)>, IoError> {
     Ok(files)
 }
 
-/// Drops what is cached of the files; whether it is known that little is left.
+/// Drops cached pages of the files; whether little is known to be left.
 fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     let mut left = 0;
     for (file, len) in files {
@@ -236,7 +234,7 @@ fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     Ok(left * 20 <= bytes)
 }
 
-/// Scans the recording, which is opened for it; after what is cached, what is mapped by then, too.
+/// Opens and scans the recording; after a cached scan of `mmap` once more, mapped.
 fn scan(
     folder: &FilePath,
     recording: &dyn ScratchRecording,
@@ -259,7 +257,7 @@ fn scan(
     Ok(trials)
 }
 
-/// Seconds of what is done many times, by repetitions.
+/// Seconds of an action that is repeated many times.
 pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Spread {
     let each = (0..repeats.max(1)).map(|_| {
         let begun = Instant::now();
@@ -270,7 +268,7 @@ pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Sprea
     Spread::of(each.collect()).unwrap_or(Spread::exact(0.0))
 }
 
-/// Least time between two looks at the clock that differ.
+/// The least difference of two clock readings.
 fn timer_resolution() -> f64 {
     let least = (0..1000).map(|_| {
         let begun = Instant::now();
@@ -284,9 +282,9 @@ fn timer_resolution() -> f64 {
     least.min().unwrap_or_default().as_secs_f64()
 }
 
-/// Bytes a second that one core summarises from memory.
+/// Bytes per second that one core summarises from memory.
 fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Spread, IoError> {
-    // Past any cache, but no more than is there to take.
+    // More than any cache, less than is free.
     let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;
     let mut memory: Vec<i16> = Vec::new();
     let too_large = |_| IoError::TooLarge {

@@ -1,4 +1,4 @@
-//! What is to be expected of a scan on this machine, and which strategy is best.
+//! Estimates scans on this machine, and chooses a strategy.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,44 +13,45 @@ use super::profile::{Machine, Profile};
 use super::spread::Spread;
 use crate::error::IoError;
 use crate::page_cache::cached;
+use crate::scan::Files;
 use crate::source::Source;
-use crate::strategy::{Files, Strategy};
+use crate::strategy::Strategy;
 use crate::system;
 
-/// What is expected of one strategy, in seconds.
+/// Expected seconds of one strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prospect {
-    /// It.
+    /// The strategy.
     pub strategy: Strategy,
-    /// As much of it cached as is now.
+    /// With what is cached now.
     pub now: Option<Spread>,
-    /// All of it in the page cache.
+    /// All of it cached.
     pub cached: Option<Spread>,
-    /// None of it.
+    /// None of it cached.
     pub cold: Option<Spread>,
 }
 
-/// What is to be expected of a scan.
+/// What to expect of a scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
-    /// What is scanned.
+    /// How much is scanned.
     pub amount: Amount,
-    /// By strategy; empty if nothing is known.
+    /// By strategy; empty if nothing can be predicted.
     pub prospects: Vec<Prospect>,
     /// The strategy predicted best; None if nothing can be predicted.
     pub best: Option<Strategy>,
-    /// What this rests on, or why it is not known.
+    /// What the estimate rests on, or why there is none.
     pub basis: String,
 }
 
-/// Least bytes for which a scan looks what is best: below, asking takes longer than anything else could save.
+/// Least bytes to estimate a scan for: below, the estimate takes longer than it could save.
 const WORTH: f64 = 16e6;
 
-/// About how many looks are taken at what is cached, each at one shard.
+/// Probes of what is cached, about; each opens one shard.
 const LOOKS: usize = 64;
 
 impl Outlook {
-    /// Of parts of a source; reads no samples.
+    /// The estimate for parts of a source. Reads no samples.
     #[must_use]
     pub fn of(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Self {
         let bytes = bytes_of(source, parts);
@@ -99,7 +100,7 @@ impl Outlook {
             cached: volume.predict(strategy, State::Cached, bytes, amount.dtype),
             cold: volume.predict(strategy, State::Cold, bytes, amount.dtype),
         });
-        // Who reads past the page cache leaves nothing there for the next one, unless it would not fit anyway.
+        // Past the page cache nothing stays there for the next scan, so only if it would not fit anyway.
         let fits = bytes * 2.0 < system::free_memory() as f64;
         let best = volume.best(amount, |one| !(fits && one.is_direct()));
         Self {
@@ -110,7 +111,7 @@ impl Outlook {
         }
     }
 
-    /// The strategy predicted best for parts of a source; `mmap` where nothing is predicted, or little is read.
+    /// The strategy for parts of a source: the one predicted best, or `mmap` if nothing is predicted or little is read.
     #[must_use]
     pub fn choose(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Strategy {
         if bytes_of(source, parts) < WORTH {
@@ -119,8 +120,7 @@ impl Outlook {
         Self::of(source, parts).choice()
     }
 
-    /// The strategy that a scan takes which names none: the one predicted best; `mmap` where nothing is predicted, or
-    /// little is read.
+    /// The strategy of a scan that names none.
     #[must_use]
     pub fn choice(&self) -> Strategy {
         match self.best {
@@ -135,8 +135,8 @@ fn bytes_of(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> f64 {
     parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
 }
 
-/// The part of the samples that is in the page cache, 0 to 1, by looks at equal distances; None where the system does not
-/// tell. Looks are taken where there are samples: of a gap as long as a shard there is no file.
+/// The cached part of the samples, 0 to 1, by probes at equal distances; None where the system does not tell. Gaps are
+/// skipped: one as long as a shard has no file.
 fn cached_part(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Option<f64> {
     let mut files = Files::new(source);
     let parts = || parts.iter().step_by(parts.len().div_ceil(LOOKS).max(1));
@@ -166,18 +166,18 @@ fn cached_part(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Option<f64> {
     Some(found as f64 / asked.max(1) as f64)
 }
 
-/// What tells one state of a file from another: its place, when it was changed, and how long and which file it is.
+/// Path, modification time, length and inode of a file.
 type Version = (PathBuf, i64, i64, u64, u64);
 
 type Known = Option<(Version, Arc<Profile>)>;
 
-/// This machine, which does not change.
+/// This machine.
 static HERE: OnceLock<Machine> = OnceLock::new();
 
 /// The profile that was read last.
 static KNOWN: Mutex<Known> = Mutex::new(None);
 
-/// This user's profile, read again when it has changed; None if there is none.
+/// This user's profile, read again after a change; None if there is none.
 fn known() -> Result<Option<Arc<Profile>>, IoError> {
     let Some(path) = Profile::path() else {
         return Ok(None);
@@ -207,7 +207,7 @@ fn known() -> Result<Option<Arc<Profile>>, IoError> {
     Ok(Some(profile))
 }
 
-/// Seconds, and where quartiles are far apart, those.
+/// A time, with quartiles if they are far apart.
 fn shown(time: Option<Spread>) -> String {
     let text = |seconds: f64| match seconds {
         below if below < 1e-3 => format!("{:.0} us", below * 1e6),
@@ -228,7 +228,7 @@ fn shown(time: Option<Spread>) -> String {
     }
 }
 
-/// Quartiles further apart than this part of the median are shown.
+/// Quartiles are shown if they are further apart than this part of the median.
 const UNSURE: f64 = 0.3;
 
 impl fmt::Display for Outlook {

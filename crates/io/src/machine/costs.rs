@@ -1,9 +1,8 @@
-//! Costs of system calls, copies and page faults, derived from scans that were timed.
+//! Costs of copies, requests and page faults, derived from timed scans.
 //!
-//! As the paper does in 5.3.4: a scan's time is split into its *outer* part, in which samples are asked for (a copy, a
-//! request to the system), and its *inner* part, in which they are summarised and pages are faulted in. The inner part of
-//! a scan that copies is summarising alone; what the inner part of a scan over mapped pages takes beyond summarising is
-//! its page faults.
+//! As in 5.3.4 of the paper, a scan's time has an *outer* part, in which samples are requested (copies, system calls), and an
+//! *inner* part, in which they are summarised and pages fault. The inner part of a scan that copies is summarising alone; what
+//! the inner part of a mapped scan takes beyond that is page faults.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,28 +15,28 @@ use crate::strategy::Strategy;
 pub enum State {
     /// On the disk only.
     Cold,
-    /// In the page cache, where this process has not looked.
+    /// In the page cache, not mapped by this process.
     Cached,
-    /// In the page tables of this process, too.
+    /// Mapped by this process.
     Mapped,
 }
 
-/// A scan that was timed.
+/// A timed scan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trial {
-    /// How it read.
+    /// By which strategy.
     pub strategy: Strategy,
-    /// Where samples were.
+    /// Where samples were before.
     pub state: State,
-    /// How many bytes of samples.
+    /// Bytes of samples.
     pub bytes: f64,
-    /// Seconds in which samples were asked for.
+    /// Seconds in which samples were requested.
     pub outer: f64,
-    /// Seconds in which they were summarised, page faults included.
+    /// Seconds in which they were summarised, with page faults.
     pub inner: f64,
     /// Minor page faults.
     pub minor: f64,
-    /// Major page faults, for which a disk was waited.
+    /// Major page faults, which wait for the disk.
     pub major: f64,
 }
 
@@ -49,40 +48,40 @@ impl Trial {
     }
 }
 
-/// What does not depend on the disk. Seconds and seconds a byte.
+/// Costs that do not depend on the disk, in seconds and seconds per byte.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// Summarising a byte (16-bit samples) that is in the processor's cache.
+    /// Summarising a byte (of 16-bit samples) in the processor's cache.
     pub summarise: Spread,
-    /// Summarising a byte that is mapped: memory bandwidth, mostly.
+    /// Summarising a mapped byte: mostly memory bandwidth.
     pub summarise_mapped: Spread,
-    /// A minor page fault; None where none was counted.
+    /// A minor page fault; None if none was counted.
     pub minor_fault: Option<Spread>,
-    /// The same a page of memory, since one fault maps many.
+    /// The same per page of memory: one fault maps many.
     pub page: Option<Spread>,
 }
 
-/// What a strategy costs from a disk.
+/// Costs of a strategy on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Path {
-    /// Seconds a byte in which samples are asked for that are cached: the copy, or the advice.
+    /// Seconds per byte of requesting cached samples: the copy, or the advice.
     pub ask: Option<Spread>,
-    /// Bytes that a minor fault maps of what is cached; None: there is no fault.
+    /// Cached bytes that a minor fault maps; None: no faults.
     pub fault_bytes: Option<Spread>,
-    /// From the disk; None if what is cached could not be dropped.
+    /// From the disk; None if cached samples could not be dropped.
     pub cold: Option<Cold>,
 }
 
-/// What a strategy costs where samples are on the disk only.
+/// Costs of a strategy where samples are on the disk only.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Cold {
-    /// Seconds a byte that asking, summarising and minor faults do not explain: waiting for the disk.
+    /// Seconds per byte of waiting for the disk: what requesting, summarising and minor faults do not explain.
     pub wait: Spread,
-    /// Bytes that a minor fault maps of what was read so; None: there is no fault.
+    /// Bytes that a minor fault maps of what was just read; None: no faults.
     pub fault_bytes: Option<Spread>,
-    /// Bytes a second, all in all.
+    /// Bytes per second in all.
     pub throughput: Spread,
-    /// Bytes from one major fault to the next; None: there was none.
+    /// Bytes from one major fault to the next; None: no major faults.
     pub major_bytes: Option<Spread>,
 }
 
@@ -90,7 +89,7 @@ fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
     Spread::of(values.collect())
 }
 
-/// Bytes a fault; None unless faults were counted in each trial.
+/// Bytes per fault; None unless each trial counted faults.
 fn bytes_each(trials: &[&Trial], count: impl Fn(&Trial) -> f64) -> Option<Spread> {
     if trials.iter().any(|trial| count(trial) < 1.0) {
         return None;
@@ -104,8 +103,8 @@ fn of(trials: &[Trial], strategy: Strategy, state: State) -> Vec<&Trial> {
 }
 
 impl Costs {
-    /// From trials of `read` and `mmap` over what is cached, and of `mmap` over what is mapped; None if one of them is
-    /// missing. `page` is the size of a page of memory.
+    /// From trials of `read` and `mmap` over cached samples, and of `mmap` over mapped ones; None if one is missing. `page`:
+    /// bytes of a memory page.
     #[must_use]
     pub fn derive(trials: &[Trial], page: f64) -> Option<Self> {
         let copied = of(trials, Strategy::Read, State::Cached);
@@ -114,7 +113,7 @@ impl Costs {
         let summarise = spread(copied.iter().map(|one| one.inner / one.bytes))?;
         let summarise_mapped = spread(mapped.iter().map(|one| one.total() / one.bytes))?;
         spread(faulted.iter().map(|one| one.total()))?;
-        // What a scan over pages that are not mapped takes more, by pairs of one repetition.
+        // What unmapped pages cost, by pairs of one repetition.
         let more = || {
             let pairs = faulted.iter().zip(&mapped);
             pairs.map(|(first, again)| ((first.total() - again.total()).max(0.0), first))
@@ -128,7 +127,7 @@ impl Costs {
         })
     }
 
-    /// Seconds a byte that touching takes: where it lies in a buffer that was just filled, and where it is mapped.
+    /// Seconds per byte of touching samples: in a buffer that was just filled, or mapped.
     #[must_use]
     pub fn touch(&self, strategy: Strategy) -> Spread {
         match strategy.copies() {
@@ -137,7 +136,7 @@ impl Costs {
         }
     }
 
-    /// Seconds a byte for minor faults of so many bytes each.
+    /// Seconds per byte of minor faults of so many bytes each.
     #[must_use]
     pub fn faults(&self, fault_bytes: Option<Spread>) -> Spread {
         match (self.minor_fault, fault_bytes) {
@@ -148,7 +147,7 @@ impl Costs {
 }
 
 impl Path {
-    /// What the trials of a strategy tell, given the costs that do not depend on it.
+    /// From the trials of a strategy, and the costs that do not depend on it.
     #[must_use]
     pub fn derive(trials: &[Trial], strategy: Strategy, costs: &Costs) -> Self {
         let cached = of(trials, strategy, State::Cached);
@@ -159,7 +158,7 @@ impl Path {
             false => bytes_each(&cached, |one| one.minor),
         };
         let touch = costs.touch(strategy).median;
-        // Past the page cache there is nothing but the disk.
+        // With `direct` there is no cached trial.
         let known = ask.map_or(0.0, |ask| ask.median) + touch;
         let cold = spread(cold.iter().map(|one| one.bytes / one.total())).map(|throughput| {
             let fault_bytes = match strategy.copies() {
@@ -169,7 +168,7 @@ impl Path {
             let faults = costs.faults(fault_bytes).median;
             let waited = |one: &&Trial| (one.total() / one.bytes - known - faults).max(0.0);
             Cold {
-                // There is one for each throughput.
+                // One for each throughput.
                 wait: spread(cold.iter().map(waited)).unwrap_or(Spread::exact(0.0)),
                 fault_bytes,
                 throughput,
@@ -183,9 +182,8 @@ impl Path {
         }
     }
 
-    /// Seconds that a major page fault takes, from scans of `mmap` over what is on the disk, as the paper derives it: the
-    /// time that is not explained otherwise, over the faults. None where faults are too few to carry it, which is so where
-    /// the kernel reads ahead of the faults: then the wait is for pages on their way, and counts as minor faults.
+    /// Seconds of a major page fault, from cold scans of `mmap`, as the paper derives it: unexplained time over faults. None if
+    /// faults are too few: where the kernel reads ahead, the wait is for pages on their way, which count as minor faults.
     #[must_use]
     pub fn major_fault(&self) -> Option<Spread> {
         let cold = self.cold?;

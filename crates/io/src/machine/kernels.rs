@@ -1,4 +1,4 @@
-//! What summarising costs by type of samples: scans are timed over 16-bit ones, and the others take more or less.
+//! Costs of summarising by type of samples, since scans are timed over 16-bit ones.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,19 @@ use super::timed::Scan;
 use crate::error::IoError;
 use crate::strategy::Strategy;
 
-/// Seconds a byte that summarising samples of one type takes.
+/// Seconds per byte of summarising samples of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// In a buffer that was just filled: in the processor's cache.
+    /// In the processor's cache: in a buffer that was just filled.
     pub cached: Spread,
-    /// Where they are mapped.
+    /// Mapped.
     pub memory: Spread,
 }
 
-/// Bytes that are summarised as each type: past any cache of a core's own.
+/// Bytes summarised as each type: more than the cache of a core.
 const AMOUNT: u64 = 128 << 20;
 
-/// Of all types of samples, by name, measured over the bytes of one source that is in the page cache. Types by turns, so
-/// that what changes meanwhile is alike for all.
+/// By name of type, measured over the cached bytes of one source. By turns, so that disturbances hit all types alike.
 pub(super) fn kernels(scan: Scan<'_>, repeats: u32) -> Result<BTreeMap<String, Kernel>, IoError> {
     let most = (AMOUNT / scan.source.dtype().size() as u64).cast_signed();
     let first = [0..scan.source.end().min(most)];
@@ -55,7 +54,7 @@ pub(super) fn kernels(scan: Scan<'_>, repeats: u32) -> Result<BTreeMap<String, K
     Ok(found.collect())
 }
 
-/// How samples come into the cache, and how they are mapped.
+/// Scans that leave samples in the processor's cache, and that have them mapped.
 const SCANS: [(Strategy, State); 2] = [
     (Strategy::Read, State::Cached),
     (Strategy::Mmap, State::Mapped),

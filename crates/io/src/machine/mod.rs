@@ -1,7 +1,7 @@
-//! What this machine costs: measured by [`calibrate`], kept in a [`Profile`], and what follows for scans.
+//! The machine model: measured costs in a [`Profile`], and predictions from them.
 //!
-//! Measuring ([`calibrate`]), deriving costs from what was measured ([`Costs::derive`], [`Path`]) and predicting from
-//! costs ([`Volume::predict`]) are apart; the last two are plain arithmetic, and nothing is predicted that was not measured.
+//! [`calibrate`] measures, [`Costs::derive`] and [`Path`] derive costs, [`Volume::predict`] predicts. The last two are plain
+//! arithmetic; what was not measured is not predicted.
 
 mod calibrate;
 mod choose;

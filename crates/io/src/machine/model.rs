@@ -1,4 +1,4 @@
-//! From costs to the time of a scan.
+//! Predicts the time of a scan from costs.
 
 use std::collections::BTreeMap;
 
@@ -10,50 +10,49 @@ use super::kernels::Kernel;
 use super::spread::Spread;
 use crate::strategy::Strategy;
 
-/// What is to be scanned.
+/// How much is scanned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Amount {
     /// Bytes of samples.
     pub bytes: f64,
-    /// The part of them that is in the page cache, 0 to 1; None: not known.
+    /// Cached part, 0 to 1; None: not known.
     pub cached: Option<f64>,
-    /// Their type.
+    /// Type of the samples.
     pub dtype: DType,
 }
 
-/// What scans from one disk cost.
+/// Measured costs of scans from one disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Volume {
-    /// The folder in which it was measured.
+    /// The folder that was measured.
     pub folder: String,
-    /// The file system's kind.
+    /// Type of its file system.
     pub filesystem: String,
-    /// The disk's file system, by which it is known again.
+    /// Identity of its file system.
     pub disk: String,
-    /// The disk, as major and minor number, which may be another's after the system has started again.
+    /// Major and minor number of the device, which may change when the system starts.
     pub device: String,
-    /// When it was measured, UTC.
+    /// When, in UTC.
     pub made: String,
-    /// Bytes that each trial scanned.
+    /// Bytes of each scan.
     pub bytes: u64,
-    /// How often.
+    /// Repetitions.
     pub repeats: u32,
-    /// What does not depend on the strategy; of 16-bit samples, which scans are timed over.
+    /// Costs that do not depend on the strategy, for 16-bit samples.
     pub costs: Costs,
-    /// What summarising costs, by type of samples.
+    /// Costs of summarising, by type of samples.
     pub kernels: BTreeMap<String, Kernel>,
-    /// By strategy.
+    /// Costs by strategy.
     pub paths: BTreeMap<String, Path>,
-    /// Seconds that a major page fault takes which nothing was read ahead for.
+    /// Seconds of a major page fault without read-ahead.
     pub major_fault: Option<Spread>,
 }
 
 impl Volume {
-    /// Seconds that asking for and summarising `bytes` of samples of a type takes by a strategy, by where they are; None if
-    /// that was not measured.
+    /// Seconds of requesting and summarising `bytes` of samples; None if not measured.
     ///
-    /// Cached: asking, touching, and a minor fault for each stretch that one maps. Cold: the wait for the disk on top,
-    /// and faults of the stretches that are mapped then. Past the page cache it does not matter what is in it.
+    /// Cached: requests, touching, and minor faults. Cold: also the wait for the disk, with the faults of pages just read. Past the
+    /// page cache only cold applies.
     #[must_use]
     pub fn predict(
         &self,
@@ -77,24 +76,24 @@ impl Volume {
                 .map(|each| each + more),
             State::Cold => {
                 let cold = path.cold?;
-                // Past the page cache it is part of the wait.
+                // With `direct` it is part of the wait.
                 let ask = path.ask.unwrap_or(Spread::exact(0.0));
                 let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
-                // What computing takes longer, the disk goes on meanwhile: all of them read ahead.
+                // Slower computing is hidden by the wait, since all strategies read ahead.
                 let more = if more > 0.0 {
                     (more - cold.wait.median).max(0.0)
                 } else {
                     more
                 };
                 let each = known.plus(cold.wait).map(|each| each + more);
-                // Samples that are summarised faster do not come faster from the disk.
+                // Faster computing does not speed up the disk.
                 each.map(|each| each.max(cold.wait.low))
             }
         };
         Some(each.map(|each| each.max(0.0) * bytes))
     }
 
-    /// Seconds a byte that samples of a type take more than those of 16 bits do; negative: less.
+    /// Seconds per byte that samples of a type take more than 16-bit ones; may be negative.
     fn more(&self, strategy: Strategy, dtype: DType) -> Option<f64> {
         if dtype == DType::I16 {
             return Some(0.0);
@@ -109,7 +108,7 @@ impl Volume {
         })
     }
 
-    /// The same of an amount of which a part is cached.
+    /// The same where a part is cached.
     #[must_use]
     pub fn predict_now(&self, strategy: Strategy, amount: Amount) -> Option<Spread> {
         let cached = amount.cached?.clamp(0.0, 1.0);
@@ -120,8 +119,7 @@ impl Volume {
         Some(part(State::Cached, cached)?.plus(part(State::Cold, 1.0 - cached)?))
     }
 
-    /// The strategy that is best for an amount: `mmap`, which copies nothing and needs nobody, unless one is faster by
-    /// more than both spread; of those that are allowed.
+    /// The best strategy of those allowed: `mmap`, which copies nothing, unless another is faster by more than both spread.
     #[must_use]
     pub fn best(&self, amount: Amount, allowed: impl Fn(Strategy) -> bool) -> Option<Strategy> {
         let usual = self.predict_now(Strategy::Mmap, amount)?;

@@ -1,30 +1,29 @@
-//! Which disk a folder lies on.
+//! Identifies the disk of a folder.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::error::{At, IoError};
 
-/// A disk, as far as costs go.
+/// A disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// What tells its file system from others, also after the system has started again: numbers of devices are given in
-    /// the order in which they are found.
+    /// Identity of its file system. Device numbers may change when the system starts.
     pub(super) disk: String,
     /// Major and minor number, for people.
     pub(super) device: String,
-    /// The file system's kind.
+    /// Type of the file system.
     pub(super) filesystem: String,
 }
 
 impl Place {
-    /// Of a folder or file.
+    /// The disk of a folder or file.
     pub(super) fn of(path: &Path) -> Result<Self, IoError> {
         let found = std::fs::metadata(path).at("look at", path)?;
         let (major, minor) = crate::system::device_numbers(found.dev());
         let device = format!("{major}:{minor}");
         let filesystem = filesystem(path);
-        // Made from the file system's UUID by ext4, btrfs, f2fs and others, from the device's number by the rest.
+        // From the file system's UUID with ext4, btrfs, f2fs and others, else from the device number.
         let id = rustix::fs::statvfs(path).map_or(0, |found| found.f_fsid);
         let disk = match id {
             0 => format!("{filesystem}:{device}"),

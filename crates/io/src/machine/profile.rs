@@ -1,4 +1,4 @@
-//! The profile of this machine, kept as JSON in the user's folder of settings.
+//! The profile of this machine: JSON in the user's configuration folder.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -8,23 +8,23 @@ use super::model::Volume;
 use super::spread::Spread;
 use crate::error::{At, IoError};
 
-/// What tells one machine from another as far as costs go.
+/// What distinguishes machines by their costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// Name of the processor.
     pub cpu: String,
-    /// Processors that the system runs on.
+    /// Processors.
     pub cores: usize,
     /// Bytes of memory; 0 if not known.
     pub memory_bytes: u64,
-    /// The system and its version.
+    /// Operating system and version.
     pub kernel: String,
-    /// Bytes of a page of memory.
+    /// Bytes of a memory page.
     pub page_bytes: usize,
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     #[must_use]
     pub fn here() -> Self {
         let line = |path: &str, key: &str| {
@@ -46,40 +46,40 @@ impl Machine {
         }
     }
 
-    /// Whether costs measured on the other hold here: the same processor, as many of them, pages of the same size.
+    /// Whether costs measured on the other hold here: same processor, number of processors and page size.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.cpu, self.cores, self.page_bytes) == (&other.cpu, other.cores, other.page_bytes)
     }
 }
 
-/// Version of what is kept: 2 knows disks by their file systems, and what each type of samples costs.
+/// Version of the file: 2 identifies disks by file system and has costs by type of samples.
 pub(super) const FORMAT: u32 = 2;
 
-/// What was measured of a machine and its disks.
+/// Measured costs of a machine and its disks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// 2.
     pub format: u32,
     /// The machine.
     pub machine: Machine,
-    /// Least time that the clock can tell from none, and what one look at it takes, in seconds.
+    /// Least difference of two clock readings, in seconds.
     pub timer_resolution: f64,
-    /// Seconds of a look at the clock.
+    /// Seconds of a clock reading.
     pub timer_cost: Spread,
-    /// Seconds of a system call that does next to nothing.
+    /// Seconds of a trivial system call.
     pub system_call: Spread,
-    /// Bytes a second that one core reads from memory of its own.
+    /// Bytes per second that one core reads from memory.
     pub memory_bandwidth: Spread,
-    /// Disks, the one measured last first.
+    /// Disks, the last measured first.
     pub volumes: Vec<Volume>,
 }
 
-/// Name of the file in the folder of settings.
+/// Path in the configuration folder.
 const FILE: &str = "isochrony/machine.json";
 
 impl Profile {
-    /// Where it is kept: `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None if there is neither.
+    /// Its file: `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None if there is neither.
     #[must_use]
     pub fn path() -> Option<PathBuf> {
         let folder = |name: &str| {
@@ -107,7 +107,7 @@ impl Profile {
         };
         let unread = |why: serde_json::Error| bad(why.to_string());
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unread)?;
-        // Of another format all else may be otherwise.
+        // Other formats may differ in everything.
         match value.get("format") {
             None => {}
             Some(format) if *format == FORMAT => {}
@@ -119,13 +119,13 @@ impl Profile {
     /// The profile as JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Numbers and text only: there is nothing that JSON could not say.
+        // Numbers and text only: always representable.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 
-    /// Writes it to a file, whose folders are made; whoever reads meanwhile finds the old one or the new one whole.
+    /// Replaces the file atomically; makes its folders.
     ///
     /// # Errors
     /// What the system says.
@@ -143,7 +143,7 @@ impl Profile {
         renamed
     }
 
-    /// This profile, with the disks that an earlier one of the same machine knows besides.
+    /// This profile, with other disks from an earlier one of the same machine.
     #[must_use]
     pub fn with_others_of(mut self, earlier: Option<Self>) -> Self {
         let earlier = earlier.filter(|earlier| earlier.machine.is_like(&self.machine));
@@ -155,7 +155,7 @@ impl Profile {
         self
     }
 
-    /// What was measured of a disk.
+    /// The costs of a disk.
     #[must_use]
     pub fn volume(&self, disk: &str) -> Option<&Volume> {
         self.volumes.iter().find(|one| one.disk == disk)

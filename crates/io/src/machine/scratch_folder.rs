@@ -1,7 +1,7 @@
-//! The folder that a calibration works in.
+//! The scratch folder of a calibration.
 //!
-//! It goes away with its calibration. One that was killed cannot see to that, so the next one in the same place does:
-//! a folder whose calibration lives is locked by it, and locks end with who holds them.
+//! It is removed with its calibration, or, if that was killed, by the next one in the same place: a folder in use is locked,
+//! and locks end with their process.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use crate::error::{At, IoError};
 use crate::source::is_same;
 
-/// What their names begin with; then comes a UUID without hyphens.
+/// Names are this and a UUID without hyphens.
 const PREFIX: &str = ".isochrony-calibrate-";
 
-/// How often a folder is taken away by another calibration before it is locked, at most.
+/// Attempts, should other calibrations remove the folder before it is locked.
 const TRIES: usize = 16;
 
-/// A folder that goes away with all in it.
+/// A folder that is removed with all in it.
 #[derive(Debug)]
 pub(super) struct ScratchFolder {
     path: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// A new one; those that nobody holds any more are removed.
+    /// A new one. Removes those that are not in use.
     pub(super) fn make(within: &Path) -> Result<Self, IoError> {
         sweep(within);
         for _ in 0..TRIES {
@@ -37,10 +37,10 @@ impl ScratchFolder {
                 continue;
             };
             match held.try_lock() {
-                // Another calibration may have found it before it was locked.
+                // Another calibration may have removed it before it was locked.
                 Ok(()) if File::open(&path).is_ok_and(|found| is_same(&held, &found)) => {}
                 Ok(()) | Err(TryLockError::WouldBlock) => continue,
-                // Where folders cannot be locked, nobody removes those of others.
+                // Where folders cannot be locked, none is removed by others.
                 Err(TryLockError::Error(_)) => {}
             }
             return Ok(Self {
@@ -59,14 +59,14 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // A forked child that ends leaves it to its parent.
+        // Not in a forked child.
         if self.owner == std::process::id() {
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Removes what calibrations left that were killed. What cannot be removed stays: it is in nobody's way.
+/// Removes what killed calibrations left, as far as possible.
 fn sweep(within: &Path) {
     let Ok(entries) = std::fs::read_dir(within) else {
         return;
@@ -80,7 +80,7 @@ fn sweep(within: &Path) {
                     .bytes()
                     .all(|one| matches!(one, b'0'..=b'9' | b'a'..=b'f'))
         });
-        // Not through a link.
+        // Follows no links.
         if !ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
         }

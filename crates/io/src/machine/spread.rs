@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Median and quartiles of repeated measurements, or what follows from them.
+/// Median and quartiles of repeated measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// A quarter of the measurements lie below.
+    /// Lower quartile.
     pub low: f64,
-    /// The middle.
+    /// Median.
     pub median: f64,
-    /// A quarter lie above.
+    /// Upper quartile.
     pub high: f64,
 }
 
 impl Spread {
-    /// Of measurements; None if there are none, or one is no number.
+    /// Of measurements; None if there are none, or one is not finite.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
@@ -37,7 +37,7 @@ impl Spread {
         })
     }
 
-    /// What is known exactly.
+    /// Of an exact value.
     #[must_use]
     pub const fn exact(value: f64) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Spread {
         }
     }
 
-    /// The same of a function of each figure that does not turn their order around.
+    /// Applies a monotonically increasing function.
     #[must_use]
     pub fn map(self, each: impl Fn(f64) -> f64) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Spread {
         }
     }
 
-    /// Sums, as if all were high or low together.
+    /// Sums, as if all were low or high together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl Spread {
         }
     }
 
-    /// Distance of the quartiles, as a part of the median.
+    /// Interquartile range as a part of the median.
     #[must_use]
     pub fn relative(&self) -> f64 {
         (self.high - self.low) / self.median.abs().max(f64::MIN_POSITIVE)

@@ -1,4 +1,4 @@
-//! Timing a scan in the two parts from which costs are derived.
+//! Times a scan in the two parts that costs are derived from.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use isochrony_segment::{DType, Sample, dispatch};
 use super::costs::{State, Trial};
 use crate::error::IoError;
 use crate::page_cache::faults;
+use crate::scan::{Pieces, Reader};
 use crate::source::{Source, SourceError};
-use crate::strategy::pieces::Pieces;
-use crate::strategy::{Reader, Strategy};
+use crate::strategy::Strategy;
 
 /// A scan to be timed.
 #[derive(Clone, Copy)]
@@ -22,13 +22,13 @@ pub struct Scan<'a> {
     pub source: &'a Arc<dyn Source>,
     /// What of it.
     pub parts: &'a [Range<i64>],
-    /// Asked before each piece; an error ends the scan.
+    /// Called before each piece; an error ends the scan.
     pub check: &'a dyn Fn() -> Result<(), SourceError>,
 }
 
 impl Scan<'_> {
-    /// Scans once: each piece is asked for, then summarised. None if the strategy does not apply here; `state` is what the
-    /// caller knows about where the samples are.
+    /// Reads and summarises each piece once. None if the strategy does not apply here. `state`: where the samples are, as the
+    /// caller knows.
     ///
     /// # Errors
     /// Those of reading, and of [`check`](Self::check).
@@ -36,7 +36,7 @@ impl Scan<'_> {
         dispatch!(self.source.dtype(), T => self.run::<T, T>(strategy, state))
     }
 
-    /// The same, whose bytes are summarised as if they were of another type.
+    /// The same, summarising the bytes as samples of another type.
     pub(super) fn time_as(
         &self,
         dtype: DType,
@@ -46,7 +46,7 @@ impl Scan<'_> {
         dispatch!(self.source.dtype(), S => dispatch!(dtype, T => self.run::<S, T>(strategy, state)))
     }
 
-    /// Scans samples of type `S`; those that were read together are summarised as `T`.
+    /// Scans samples of type `S`, summarised as `T`.
     fn run<S: Sample, T: Sample + Statistic>(
         &self,
         strategy: Strategy,
@@ -71,7 +71,7 @@ impl Scan<'_> {
             samples += piece.end - piece.start;
             let segment = reader.read(piece)?;
             lap(&mut outer);
-            // Pieces are aligned in memory: all of one is between, but for the last bytes of the last.
+            // Pieces are aligned in memory: only the last bytes of the last one are left out.
             segment.visit::<S>(|samples| accumulator.push(bytemuck::pod_align_to(samples).1))?;
             drop(segment);
             lap(&mut inner);

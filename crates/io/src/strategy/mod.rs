@@ -1,110 +1,170 @@
-//! How the samples of a scan come from the disk into memory.
+//! I/O strategies: how samples come from disk into memory.
 //!
-//! A scan reads a signal piece by piece through a [`Reader`]. Whatever the strategy, the samples are the same; what
-//! differs is who waits for the disk, who copies, and what stays in the page cache. `docs/design.md`, section 19, has the
-//! reasons and what each costs on a Linux of today.
+//! Samples are the same by each strategy. Who waits for the disk, who copies and what stays in the page cache differ:
+//! `docs/design.md`, section 19.
+//!
+//! A strategy is one file of this folder, which implements [`IoStrategy`], and one entry of the table below. Nothing else
+//! lists strategies.
 
-mod ahead;
-mod files;
-mod flights;
-mod lanes;
-pub(crate) mod pieces;
-mod pool;
-mod positions;
-mod reader;
-mod readers;
-mod reading;
-mod requests;
-mod ring;
+mod direct;
+mod io_uring;
+mod io_uring_direct;
+mod mmap;
+mod populate;
+mod read;
+mod readahead;
+mod readahead_all;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
-// Where the crate that it rests on knows the kernel's structures.
-#[cfg_attr(
-    not(all(
-        target_os = "linux",
-        any(
-            target_arch = "x86_64",
-            target_arch = "aarch64",
-            target_arch = "riscv64",
-            target_arch = "loongarch64",
-            target_arch = "powerpc64"
-        )
-    )),
-    path = "no_uring.rs"
-)]
-mod uring;
 
 use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::IoError;
+use crate::scan::{Fallback, Files, Prefetcher, ScanSpec};
 
-pub use ahead::prefetch;
-pub(crate) use files::Files;
-pub use lanes::Tasks;
-pub use positions::Positions;
-pub use reader::Reader;
-pub use readers::Readers;
-pub use reading::Reading;
+pub(crate) use mmap::Mmap;
 
-/// How samples come from the disk into memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// `pread` into a buffer that is used again: one copy, no page faults, memory that does not grow.
-    Read,
+/// Makes [`Strategy`] of the table: its variants, their order and their help.
+macro_rules! strategies {
+    ($($(#[doc = $help:literal])+ $variant:ident = $implementation:path,)+) => {
+        /// How samples come from disk into memory.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Strategy {
+            $($(#[doc = $help])+ $variant,)+
+        }
+
+        const COUNT: usize = [$(stringify!($variant)),+].len();
+
+        impl Strategy {
+            /// All strategies.
+            pub const ALL: [Self; COUNT] = [$(Self::$variant),+];
+
+            /// What it does, for people.
+            #[must_use]
+            pub const fn help(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($help),+).trim_ascii(),)+
+                }
+            }
+
+            pub(crate) fn implementation(self) -> &'static dyn IoStrategy {
+                match self {
+                    $(Self::$variant => &$implementation,)+
+                }
+            }
+        }
+    };
+}
+
+strategies! {
+    /// `pread` into a buffer that is used again: one copy, no page faults, bounded memory.
+    Read = read::Read,
     /// The file as it lies in the page cache, mapped: no copy, a page fault where the process has not been yet.
-    Mmap,
-    /// Mapped, and at each piece the system is asked to read twice its length from there on (the paper's Ptr-Readahead).
-    Readahead,
-    /// Mapped, and at the beginning the system is asked for all that the scan will need (the paper's Long-Readahead), as
-    /// far ahead as half of the free memory.
-    ReadaheadAll,
-    /// Mapped, and the page tables of each piece are filled by one call before it is handed out, which a thread does 64 MiB
-    /// ahead of the scan.
-    Populate,
-    /// Past the page cache into a ring of aligned buffers, filled by threads ahead of the scan.
-    Direct,
-    /// Into a ring of buffers that the kernel fills ahead of the scan by several requests at once, through an io_uring.
-    IoUring,
-    /// The same past the page cache.
-    IoUringDirect,
+    Mmap = mmap::Mmap,
+    /// Mapped. At each piece the system is asked to read twice its length from there on (the paper's Ptr-Readahead).
+    Readahead = readahead::Readahead,
+    /// Mapped. A thread asks the system for the whole scan, as far ahead as half of the free memory (the paper's
+    /// Long-Readahead).
+    ReadaheadAll = readahead_all::ReadaheadAll,
+    /// Mapped. A thread fills the page tables, 64 MiB ahead of the scan.
+    Populate = populate::Populate,
+    /// Past the page cache (`O_DIRECT`) into aligned buffers, which threads fill ahead of the scan.
+    Direct = direct::Direct,
+    /// Into buffers that the kernel fills ahead of the scan, several requests at once, through an io_uring.
+    IoUring = io_uring::IoUring,
+    /// The same past the page cache (`O_DIRECT`).
+    IoUringDirect = io_uring_direct::IoUringDirect,
+}
+
+/// One I/O strategy. Called once per scan, never per piece.
+pub(crate) trait IoStrategy: Sync {
+    /// Its name in options, reports and machine profiles. Must never change.
+    fn name(&self) -> &'static str;
+
+    /// Bytes of samples to read at a time. Copies should still be in the processor's cache when they are processed;
+    /// past the page cache each request costs the disk's latency.
+    fn piece_bytes(&self) -> u64;
+
+    /// What its cost is made of.
+    fn cost_model(&self) -> CostModel;
+
+    /// Whether it asks the kernel through an io_uring.
+    fn uses_io_uring(&self) -> bool {
+        false
+    }
+
+    /// Whether it also reads files that cannot be mapped, such as those on network file systems.
+    fn reads_any_file(&self) -> bool {
+        false
+    }
+
+    /// Whether it is available: None, or what takes its place and why. `first` is the first piece of a scan.
+    fn fallback(&self, _files: Files, _first: &Range<i64>) -> Option<Fallback> {
+        None
+    }
+
+    /// Starts a scan.
+    fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError>;
+}
+
+/// What the cost of a strategy is made of: which of the measured costs apply to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CostModel {
+    /// Samples are copied into buffers: no page faults, and they are in the processor's cache when processed.
+    pub(crate) copies: bool,
+    /// Samples come past the page cache, so it does not matter what is in it.
+    pub(crate) direct: bool,
+}
+
+impl CostModel {
+    pub(crate) const MAPPED: Self = Self {
+        copies: false,
+        direct: false,
+    };
+    pub(crate) const COPIED: Self = Self {
+        copies: true,
+        direct: false,
+    };
+    pub(crate) const DIRECT: Self = Self {
+        copies: true,
+        direct: true,
+    };
+}
+
+/// Why a scan did not start.
+#[derive(Debug)]
+pub(crate) enum StartError {
+    /// The system gives no thread.
+    Thread(io::Error),
+    /// It became unavailable since [`IoStrategy::fallback`] was asked.
+    Refused(Fallback),
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::Thread(error)
+    }
 }
 
 impl Strategy {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Read,
-        Self::Mmap,
-        Self::Readahead,
-        Self::ReadaheadAll,
-        Self::Populate,
-        Self::Direct,
-        Self::IoUring,
-        Self::IoUringDirect,
-    ];
-
     /// Its name: `"read"`, `"mmap"`, `"readahead"`, `"readahead_all"`, `"populate"`, `"direct"`,
     /// `"io_uring"`, `"io_uring_direct"`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Mmap => "mmap",
-            Self::Readahead => "readahead",
-            Self::ReadaheadAll => "readahead_all",
-            Self::Populate => "populate",
-            Self::Direct => "direct",
-            Self::IoUring => "io_uring",
-            Self::IoUringDirect => "io_uring_direct",
-        }
+    pub fn name(self) -> &'static str {
+        self.implementation().name()
     }
 
     /// The strategy of a name.
     ///
     /// ```
     /// use isochrony_io::Strategy;
-    /// assert_eq!(Strategy::parse("readahead").unwrap(), Strategy::Readahead);
+    /// assert_eq!(Strategy::parse("readahead")?, Strategy::Readahead);
     /// assert!(Strategy::parse("fread").is_err());
+    /// # Ok::<(), isochrony_io::IoError>(())
     /// ```
     ///
     /// # Errors
@@ -117,42 +177,28 @@ impl Strategy {
         })
     }
 
-    /// Bytes of samples that are best read at a time: what is copied is to be in the processor's cache still when it is
-    /// processed; past the page cache each request costs the disk's latency.
+    /// Bytes of samples to read at a time.
     #[must_use]
-    pub const fn piece_bytes(self) -> u64 {
-        match self {
-            Self::Read | Self::IoUring => 512 << 10,
-            Self::Direct | Self::IoUringDirect => 2 << 20,
-            _ => 4 << 20,
-        }
+    pub fn piece_bytes(self) -> u64 {
+        self.implementation().piece_bytes()
     }
 
     /// Whether samples are copied into buffers of the process.
     #[must_use]
-    pub const fn copies(self) -> bool {
-        matches!(self, Self::Read) || self.is_direct() || self.is_uring()
+    pub fn copies(self) -> bool {
+        self.implementation().cost_model().copies
     }
 
-    /// Whether samples are read past the page cache, so that it does not matter what is in it.
+    /// Whether samples are read past the page cache.
     #[must_use]
-    pub const fn is_direct(self) -> bool {
-        matches!(self, Self::Direct | Self::IoUringDirect)
+    pub fn is_direct(self) -> bool {
+        self.implementation().cost_model().direct
     }
 
     /// Whether it asks the kernel through an io_uring.
     #[must_use]
-    pub const fn is_uring(self) -> bool {
-        matches!(self, Self::IoUring | Self::IoUringDirect)
-    }
-
-    /// What takes its place where the kernel grants no io_uring.
-    const fn without_uring(self) -> Self {
-        match self {
-            Self::IoUring => Self::Read,
-            Self::IoUringDirect => Self::Direct,
-            other => other,
-        }
+    pub fn is_uring(self) -> bool {
+        self.implementation().uses_io_uring()
     }
 }
 

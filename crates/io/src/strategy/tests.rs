@@ -1,4 +1,4 @@
-//! What reading ahead does, by what the kernel says is in the page cache, and not by what was asked for.
+//! What strategies bring into the page cache, as the kernel counts it.
 
 use std::fs::File;
 use std::ops::Range;
@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 use isochrony_segment::SigSeg;
 use tempfile::TempDir;
 
-use super::ahead::AllAhead;
-use super::files::Files;
-use super::pieces::Pieces;
-use super::{Reader, Strategy};
+use super::Strategy;
+use super::populate::populate_ahead;
+use super::readahead_all::advise_ahead;
 use crate::page_cache::{cached, drop_cached, faults};
+use crate::scan::{Files, Pieces, PrefetchThread, READ_AHEAD_BYTES, Reader};
 use crate::source::Source;
 use crate::test_source::TestSource;
 
 /// Samples of 16 bits: 14 MiB.
 const SAMPLES: i64 = 7 << 20;
-/// A piece of 1 MiB, more than the kernel reads ahead of its own accord.
+/// 1 MiB, more than the kernel reads ahead by itself.
 const PIECE: i64 = 1 << 19;
 
-/// A source on a real disk, whose file nobody has mapped.
+/// A source on a real disk, unmapped and uncached.
 struct OnDisk {
     source: Arc<dyn Source>,
     path: PathBuf,
@@ -31,9 +31,9 @@ struct OnDisk {
 }
 
 impl OnDisk {
-    /// None, and why, where what is cached can neither be told nor dropped.
+    /// None where the system cannot tell or drop what is cached.
     fn new() -> Option<Self> {
-        // In the memory of /tmp there may be no disk.
+        // /tmp may be in memory.
         let folder = tempfile::tempdir_in(".").unwrap();
         let path = folder.path().join("samples");
         std::fs::write(&path, [7, 0].repeat(SAMPLES as usize)).unwrap();
@@ -56,7 +56,7 @@ impl OnDisk {
         Some(on_disk)
     }
 
-    /// The same samples, in a mapping of their own.
+    /// The same samples, in another mapping.
     fn source_of_its_own(&self) -> Arc<dyn Source> {
         TestSource::shared(&self.path, SAMPLES, Vec::new())
     }
@@ -69,7 +69,7 @@ impl OnDisk {
         Reader::new(&self.source, &self.parts(), PIECE, strategy).unwrap()
     }
 
-    /// Bytes of samples that are cached.
+    /// Cached bytes of a range.
     fn cached(&self, range: Range<i64>) -> Option<u64> {
         let files = Files::new(&self.source);
         let spans: Vec<_> = files.spans(&range).collect();
@@ -77,7 +77,7 @@ impl OnDisk {
         cached(&self.file, spans[0].offset..spans[0].offset + spans[0].len)
     }
 
-    /// Waits until all of a range is cached, and not for ever.
+    /// Waits until all of a range is cached.
     fn comes(&self, range: Range<i64>) {
         let bytes = (range.end - range.start).cast_unsigned() * 2;
         let patience = Instant::now() + Duration::from_secs(60);
@@ -94,7 +94,7 @@ fn readahead_brings_twice_a_piece_and_no_more() {
     let Some(disk) = OnDisk::new() else { return };
     let mut mapped = disk.reader(Strategy::Mmap);
     let kept = mapped.read(0..PIECE).unwrap();
-    // Nobody has looked at a sample.
+    // No sample was touched.
     let little = disk.cached(0..SAMPLES).unwrap();
     assert!(little < PIECE as u64, "{little} bytes came by themselves");
     let mut reader = disk.reader(Strategy::Readahead);
@@ -119,11 +119,11 @@ fn whole_signal_read_ahead_stays_so_far_ahead_and_no_further() {
     let Some(disk) = OnDisk::new() else { return };
     let pieces = Pieces::new(disk.source.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
-    let ahead = AllAhead::asking_within(Files::new(&disk.source), pieces, most).unwrap();
+    let ahead = advise_ahead(&disk.source, pieces, most).unwrap();
     disk.comes(0..4 * PIECE);
-    // What the kernel takes in beyond the last request is less than a piece.
+    // Beyond the last request the kernel reads less than a piece.
     assert_eq!(disk.cached(6 * PIECE..SAMPLES), Some(0));
-    // What tasks have in common, or is done again, is given twice and passed once.
+    // Repeated ranges are passed once.
     for _ in 0..3 {
         gave(&ahead, 0..3 * PIECE);
     }
@@ -131,8 +131,8 @@ fn whole_signal_read_ahead_stays_so_far_ahead_and_no_further() {
     assert_eq!(disk.cached(9 * PIECE..SAMPLES), Some(0));
 }
 
-fn gave(ahead: &AllAhead, range: Range<i64>) {
-    ahead.gave(&range, (range.end - range.start).cast_unsigned() * 2);
+fn gave(ahead: &PrefetchThread, range: Range<i64>) {
+    ahead.consumed(&range);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn where_parts_go_back_what_was_given_is_summed() {
     let halves = [8 * PIECE..14 * PIECE, 0..6 * PIECE];
     let pieces = Pieces::new(disk.source.clone(), halves.to_vec(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
-    let ahead = AllAhead::asking_within(Files::new(&disk.source), pieces, most).unwrap();
+    let ahead = advise_ahead(&disk.source, pieces, most).unwrap();
     disk.comes(8 * PIECE..12 * PIECE);
     assert_eq!(disk.cached(2 * PIECE..6 * PIECE), Some(0));
     gave(&ahead, 8 * PIECE..14 * PIECE);
@@ -161,10 +161,10 @@ fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
     disk.comes(0..SAMPLES);
     drop((reader, first));
 
-    // How far the kernel reads around a fault is its own business; what the thread does is to wait for the scan.
+    // The kernel reads around faults as it likes; the thread must wait for the scan.
     let pieces = Pieces::new(disk.source.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
-    let ahead = AllAhead::filling_within(disk.source.clone(), pieces, most).unwrap();
+    let ahead = populate_ahead(&disk.source, pieces, most).unwrap();
     for _ in 0..3 {
         gave(&ahead, 0..9 * PIECE);
         std::thread::sleep(Duration::from_millis(20));
@@ -174,7 +174,7 @@ fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
     comes_to_its_end(&ahead);
 }
 
-fn comes_to_its_end(ahead: &AllAhead) {
+fn comes_to_its_end(ahead: &PrefetchThread) {
     let patience = Instant::now() + Duration::from_secs(60);
     while !ahead.has_ended() {
         assert!(Instant::now() < patience, "it goes on for ever");
@@ -186,13 +186,13 @@ fn comes_to_its_end(ahead: &AllAhead) {
 fn what_a_thread_has_filled_is_touched_without_a_fault() {
     let Some(disk) = OnDisk::new() else { return };
     let touched = |filled: bool| {
-        // A mapping of its own, of pages that are all cached.
+        // Another mapping, of cached pages.
         std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
         let source = disk.source_of_its_own();
         let samples = source.read(0..SAMPLES).unwrap();
         if filled {
             let pieces = Pieces::new(source.clone(), disk.parts(), PIECE);
-            let ahead = AllAhead::filling(source.clone(), pieces).unwrap();
+            let ahead = populate_ahead(&source, pieces, READ_AHEAD_BYTES).unwrap();
             comes_to_its_end(&ahead);
         }
         touch(&samples)
@@ -205,7 +205,7 @@ fn what_a_thread_has_filled_is_touched_without_a_fault() {
     }
 }
 
-/// Faults that reading a byte of each page takes.
+/// Faults of reading a byte of each page.
 fn touch(samples: &SigSeg) -> u64 {
     let bytes = samples.buffers().next().unwrap().bytes();
     let before = faults().0;
@@ -222,7 +222,7 @@ fn touch(samples: &SigSeg) -> u64 {
 fn what_was_populated_is_touched_without_a_fault() {
     let Some(disk) = OnDisk::new() else { return };
     let touched = |strategy| {
-        // A mapping of its own, of pages that are all cached.
+        // Another mapping, of cached pages.
         std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
         let source = disk.source_of_its_own();
         let parts = disk.parts();

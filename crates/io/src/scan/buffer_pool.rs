@@ -1,38 +1,38 @@
-//! Buffers that are used again once nobody holds what was read into them.
+//! A pool of aligned buffers, reused once nobody refers to what was read into them.
 
 use isochrony_segment::{Buffer, BufferMut};
 
 use crate::error::IoError;
 
-/// Buffers that are kept for another use in any case; more come and go as whoever processes the samples holds them.
+/// Buffers that are kept at least; more come and go as samples are held downstream.
 const KEPT: usize = 16;
 
-/// Memory begins at a multiple of this within a buffer: what reading past the page cache asks for, on any disk.
-pub(super) const ALIGNED: usize = 4096;
+/// Alignment of memory within a buffer: enough for `O_DIRECT` on any disk.
+pub(crate) const ALIGNED: usize = 4096;
 
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct BufferPool {
     buffers: Vec<Buffer>,
     most: usize,
 }
 
-impl Default for Pool {
+impl Default for BufferPool {
     fn default() -> Self {
         Self::keeping(KEPT)
     }
 }
 
-impl Pool {
-    /// Keeps so many buffers, if not some more.
-    pub(super) fn keeping(buffers: usize) -> Self {
+impl BufferPool {
+    /// Keeps so many buffers, or some more.
+    pub(crate) fn keeping(buffers: usize) -> Self {
         Self {
             buffers: Vec::new(),
             most: buffers.max(KEPT),
         }
     }
 
-    /// A buffer of at least `len` bytes from its first multiple of [`ALIGNED`] on, which nobody else holds.
-    pub(super) fn take(&mut self, len: usize) -> Result<Buffer, IoError> {
+    /// A buffer that nobody else refers to, with at least `len` bytes behind its first multiple of [`ALIGNED`].
+    pub(crate) fn take(&mut self, len: usize) -> Result<Buffer, IoError> {
         let free = |buffer: &mut Buffer| buffer.get_mut().is_some();
         if let Some(at) = self.buffers.iter_mut().position(free) {
             let buffer = self.buffers.swap_remove(at);
@@ -44,8 +44,8 @@ impl Pool {
         Ok(BufferMut::zeroed(room)?.freeze())
     }
 
-    /// Takes a buffer back, which others may hold still.
-    pub(super) fn give(&mut self, buffer: Buffer) {
+    /// Takes a buffer back, to which others may still refer.
+    pub(crate) fn give(&mut self, buffer: Buffer) {
         if self.buffers.len() < self.most {
             self.buffers.push(buffer);
         }
@@ -53,7 +53,7 @@ impl Pool {
 }
 
 /// Bytes to skip to the first multiple of [`ALIGNED`].
-pub(super) fn skip(buffer: &Buffer) -> usize {
+pub(crate) fn skip(buffer: &Buffer) -> usize {
     buffer.as_ptr().addr().wrapping_neg() % ALIGNED
 }
 
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_buffer_is_used_again_once_nobody_holds_it() {
-        let mut pool = Pool::default();
+        let mut pool = BufferPool::default();
         let first = pool.take(100_000).unwrap();
         let (address, view) = (first.as_ptr(), first.slice(0..10).unwrap());
         pool.give(first);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn aligned_memory_is_as_long_as_asked_for() {
-        let mut pool = Pool::default();
+        let mut pool = BufferPool::default();
         for len in [1, 4096, 65_537, 3 << 20] {
             let mut buffer = pool.take(len).unwrap();
             let from = skip(&buffer);

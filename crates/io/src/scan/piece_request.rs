@@ -1,8 +1,7 @@
-//! Which bytes of which files a piece is made of, and reading them into a buffer.
+//! The file reads that make up a piece, into one buffer.
 //!
-//! Past the page cache the kernel asks that the place in the file, the place in memory and the length be multiples of the
-//! disk's blocks. The payload of a shard begins at such a place; what a piece needs is read with the blocks at its ends,
-//! and a view leaves them out.
+//! With `O_DIRECT` offset, memory and length must be multiples of the disk's blocks. A shard's payload begins at such a place;
+//! a piece is read with the whole blocks at its ends, which the view leaves out.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -14,54 +13,55 @@ use std::sync::{Arc, Weak};
 use isochrony_segment::Buffer;
 use rustix::io::Errno;
 
+use super::buffer_pool::{ALIGNED, BufferPool, skip};
 use super::files::Files;
-use super::pool::{ALIGNED, Pool, skip};
 use crate::error::{At, IoError};
 use crate::source::{ShardFile, Span, is_same};
 use crate::system;
 
-/// What became of an attempt.
+/// Why shards with chunks in other places are decoded.
+pub(super) const FOREIGN_SHARDS: &str = "another program wrote its shards";
+
 #[derive(Debug)]
-pub(super) enum Attempt {
-    /// The samples.
+pub(crate) enum Attempt {
     Read(Buffer),
-    /// It is not possible here; why.
+    /// Impossible here, and why.
     Refused(String),
 }
 
-/// A part of a piece that lies in one file.
+/// The part of a piece in one file.
 #[derive(Debug, Clone)]
-pub(super) struct Part {
-    pub(super) file: Arc<File>,
+pub(crate) struct FileRequest {
+    pub(crate) file: Arc<File>,
     path: PathBuf,
-    /// Where to read in the file.
-    pub(super) offset: u64,
-    /// Where it goes, from the first aligned byte of the buffer on.
+    /// Offset in the file.
+    pub(crate) offset: u64,
+    /// Offset in memory, from the first aligned byte of the buffer.
     place: usize,
-    /// Bytes without which samples are missing.
+    /// Bytes that must be there.
     need: usize,
-    /// Bytes to ask for: the same, or in whole blocks.
-    pub(super) ask: usize,
+    /// Bytes to request: the same, or whole blocks.
+    pub(crate) ask: usize,
     whole_blocks: bool,
 }
 
-/// A piece: its parts, and where its samples lie in memory that holds them.
+/// A piece: its parts, and where its samples lie in memory.
 #[derive(Debug, Clone)]
-pub(super) struct Plan {
-    pub(super) parts: Vec<Part>,
-    /// Where samples begin, from the first aligned byte of the buffer on.
+pub(crate) struct PieceRequest {
+    pub(crate) parts: Vec<FileRequest>,
+    /// Offset of the samples, from the first aligned byte of the buffer.
     begin: usize,
     len: usize,
 }
 
-impl Plan {
-    /// Bytes of memory, from the first aligned byte of a buffer on.
-    pub(super) fn room(&self) -> usize {
+impl PieceRequest {
+    /// Bytes of memory, from the first aligned byte of a buffer.
+    pub(crate) fn room(&self) -> usize {
         self.len + 2 * ALIGNED
     }
 
-    /// Reads all parts into a buffer, waiting for them; gives it back.
-    pub(super) fn fill(&self, mut buffer: Buffer) -> Result<(Attempt, Buffer), IoError> {
+    /// Reads all parts, waiting for them; gives the buffer back.
+    pub(crate) fn fill(&self, mut buffer: Buffer) -> Result<(Attempt, Buffer), IoError> {
         for part in &self.parts {
             if let Some(why) = part.complete(&mut buffer, 0)? {
                 return Ok((Attempt::Refused(why), buffer));
@@ -70,11 +70,11 @@ impl Plan {
         Ok((self.view(&buffer), buffer))
     }
 
-    /// The samples in a buffer that all parts were read into.
-    pub(super) fn view(&self, buffer: &Buffer) -> Attempt {
+    /// The samples, once all parts were read.
+    pub(crate) fn view(&self, buffer: &Buffer) -> Attempt {
         let begin = skip(buffer) + self.begin;
         let samples = buffer.slice(begin..begin + self.len);
-        // Room for the blocks at both ends was asked for.
+        // `room` includes the blocks at both ends.
         samples.map_or_else(
             || Attempt::Refused("its buffer is too short".into()),
             Attempt::Read,
@@ -83,14 +83,14 @@ impl Plan {
 }
 
 #[cfg(test)]
-impl Plan {
-    /// Parts of any files, each with where to read and how many bytes, one behind the other in memory.
-    pub(super) fn of(files: impl IntoIterator<Item = (File, u64, usize)>) -> Self {
+impl PieceRequest {
+    /// Parts of any files, by offset and length, one behind the other in memory.
+    pub(crate) fn of(files: impl IntoIterator<Item = (File, u64, usize)>) -> Self {
         let mut len = 0;
         let part = |(file, offset, need)| {
             let place = len;
             len += need;
-            Part {
+            FileRequest {
                 file: Arc::new(file),
                 path: PathBuf::new(),
                 offset,
@@ -109,14 +109,14 @@ impl Plan {
     }
 }
 
-impl Part {
-    /// Where it goes within a buffer.
-    pub(super) fn place(&self, buffer: &Buffer) -> usize {
+impl FileRequest {
+    /// Its offset in a buffer.
+    pub(crate) fn place(&self, buffer: &Buffer) -> usize {
         skip(buffer) + self.place
     }
 
     /// Reads what is missing behind the first `have` bytes. `Ok(Some(why))`: the file system refuses.
-    pub(super) fn complete(
+    pub(crate) fn complete(
         &self,
         buffer: &mut Buffer,
         have: usize,
@@ -133,7 +133,7 @@ impl Part {
             Ok(have) if have >= self.need => Ok(None),
             Ok(have) => Err(IoError::MissingSamples {
                 path: self.path.clone(),
-                have: holds(
+                have: bytes_present(
                     self.file.metadata().map(|found| found.len()),
                     self.offset + have as u64,
                 ),
@@ -146,7 +146,7 @@ impl Part {
         }
     }
 
-    /// Until all is there that is needed, or the file ends; gives how much is.
+    /// Reads to the needed end, or the file's; gives the bytes there.
     fn fill(&self, room: &mut [u8], have: usize) -> io::Result<usize> {
         let mut have = match self.whole_blocks {
             true => have / ALIGNED * ALIGNED,
@@ -160,7 +160,7 @@ impl Part {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            // The kernel gives less than whole blocks at the end of a file only.
+            // Less than whole blocks come only at the end of a file.
             if self.whole_blocks && !have.is_multiple_of(ALIGNED) {
                 break;
             }
@@ -169,18 +169,18 @@ impl Part {
     }
 }
 
-/// Finds what pieces of a signal are made of.
+/// Plans the requests for pieces of a source.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(crate) struct RequestPlanner {
     files: Files,
     /// Past the page cache.
     direct: bool,
-    /// The store keeps it open, unless too many scans have one.
+    /// The source keeps it open, unless too many scans have one.
     last: Option<(u64, Weak<File>)>,
 }
 
-impl Requests {
-    pub(super) fn new(files: Files, direct: bool) -> Self {
+impl RequestPlanner {
+    pub(crate) fn new(files: Files, direct: bool) -> Self {
         Self {
             files,
             direct,
@@ -188,26 +188,29 @@ impl Requests {
         }
     }
 
-    /// Why a range cannot be read so; opens its first file to see.
-    pub(super) fn refuses(&mut self, range: &Range<i64>) -> Option<String> {
+    /// Why a range cannot be read so, by opening its first file.
+    pub(crate) fn refusal(&mut self, range: &Range<i64>) -> Option<String> {
         let span = self.files.spans(range).next()?;
         match self.files.shard(&span) {
             Ok(Some(shard)) => self.open(&*shard).err(),
-            Ok(None) => Some("another program wrote its shards".into()),
-            // Reading tells.
+            Ok(None) => Some(FOREIGN_SHARDS.into()),
+            // Reading gives the error.
             Err(_) => None,
         }
     }
 
-    /// What a range within the signal is made of; `Ok(Err(why))`: it cannot be read so.
-    pub(super) fn plan(&mut self, range: &Range<i64>) -> Result<Result<Plan, String>, IoError> {
+    /// The requests for a range; `Ok(Err(why))`: it cannot be read so.
+    pub(crate) fn plan(
+        &mut self,
+        range: &Range<i64>,
+    ) -> Result<Result<PieceRequest, String>, IoError> {
         let size = self.files.source().dtype().size() as u64;
         let len = (range.end - range.start).cast_unsigned() * size;
         let len = usize::try_from(len)
             .ok()
             .filter(|len| *len < isize::MAX as usize - 3 * ALIGNED);
         let len = len.ok_or_else(|| too_large(range, size))?;
-        let mut plan = Plan {
+        let mut plan = PieceRequest {
             parts: Vec::new(),
             begin: 0,
             len,
@@ -221,7 +224,7 @@ impl Requests {
             if at == 0 {
                 plan.begin = before;
             }
-            // Only the first span may begin inside a block, or memory would have a hole.
+            // Only the first span may begin within a block, else there would be a hole in memory.
             if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNED != before) {
                 return Ok(Err("its shards are no whole blocks".into()));
             }
@@ -230,7 +233,7 @@ impl Requests {
                 Err(why) => return Ok(Err(why)),
             };
             let need = before + span.len as usize;
-            plan.parts.push(Part {
+            plan.parts.push(FileRequest {
                 file,
                 path,
                 offset: span.offset - before as u64,
@@ -247,8 +250,12 @@ impl Requests {
         Ok(Ok(plan))
     }
 
-    /// Reads a range within the signal, waiting for it.
-    pub(super) fn read(&mut self, range: &Range<i64>, pool: &mut Pool) -> Result<Attempt, IoError> {
+    /// Reads a range, waiting for it.
+    pub(crate) fn read(
+        &mut self,
+        range: &Range<i64>,
+        pool: &mut BufferPool,
+    ) -> Result<Attempt, IoError> {
         let plan = match self.plan(range)? {
             Ok(plan) => plan,
             Err(why) => return Ok(Attempt::Refused(why)),
@@ -261,7 +268,7 @@ impl Requests {
 
     fn file(&mut self, span: &Span) -> Result<Result<(Arc<File>, PathBuf), String>, IoError> {
         let Some(shard) = self.files.shard(span)? else {
-            return Ok(Err("another program wrote its shards".into()));
+            return Ok(Err(FOREIGN_SHARDS.into()));
         };
         if let Some((number, file)) = &self.last
             && *number == span.shard
@@ -285,7 +292,7 @@ impl Requests {
         }
     }
 
-    /// Opens a shard once more; says why not.
+    /// Opens a shard once more; `Err`: why not.
     fn open(&self, shard: &dyn ShardFile) -> Result<File, String> {
         let Some(known) = shard.os_file() else {
             return Err("it lies on no disk".into());
@@ -304,14 +311,14 @@ impl Requests {
     }
 }
 
-impl Drop for Requests {
+impl Drop for RequestPlanner {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// Bytes that a file holds which ended before `end`: its length, unless it grew since.
-pub(super) fn holds(len: io::Result<u64>, end: u64) -> u64 {
+/// Bytes of a file that ended before `end`: its length, unless it grew since.
+pub(crate) fn bytes_present(len: io::Result<u64>, end: u64) -> u64 {
     len.map_or(end, |len| len.min(end))
 }
 

@@ -1,23 +1,23 @@
-//! Where samples lie on their disk, as the file system tells.
+//! Where samples lie on their disk.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use super::files::Files;
+use crate::scan::Files;
 use crate::source::Source;
 use crate::system::{self, Extent};
 
-/// Looks up where samples of a source lie. A file is asked for once.
+/// Looks up where samples of a source lie. Asks the file system once per file.
 #[derive(Debug)]
 pub struct Positions {
     files: Files,
-    /// By shard: its device and extents, if they are known.
+    /// Device and extents by shard, if known.
     shards: HashMap<u64, Option<(u64, Vec<Extent>)>>,
 }
 
 impl Positions {
-    /// A look-up that knows nothing yet.
+    /// An empty look-up.
     #[must_use]
     pub fn new(source: &Arc<dyn Source>) -> Self {
         Self {
@@ -26,8 +26,8 @@ impl Positions {
         }
     }
 
-    /// The number of the device and the byte on it at which a sample lies, or the next one that is stored in its file.
-    /// None: the file system does not say so (yet), the sample is compressed, or nothing is there.
+    /// Device number and byte on the device of a sample, or of the next one that is stored in its file. None if the file system
+    /// does not tell (yet), the sample is compressed, or nothing is there.
     pub fn of(&mut self, index: i64) -> Option<(u64, u64)> {
         let one = index..index.checked_add(1)?;
         let span = self.files.spans(&one).next()?;

@@ -1,13 +1,13 @@
-//! The pieces in which parts of a signal are read, in the order of reading.
+//! Cuts parts of a source into pieces.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::source::Source;
 
-/// The next piece of what is left of a stretch. An end that is short beside a piece comes with the last one: a request of its
-/// own would cost as much as a piece's.
-pub(super) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
+/// The next piece of what is left of a stretch. An end of at most a quarter of a piece comes with the last piece: a request of
+/// its own would cost as much as a whole one.
+pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     let end = rest.start.saturating_add(piece);
     match rest.end.saturating_sub(end) <= piece / 4 {
         true => rest.clone(),
@@ -15,15 +15,15 @@ pub(super) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     }
 }
 
-/// Walks parts, the stretches between gaps in each, and pieces of these; gaps are looked up as they are reached.
+/// Iterates over parts, the stretches between gaps in each, and their pieces. Gaps are looked up when reached.
 #[derive(Debug, Clone)]
 pub(crate) struct Pieces {
     source: Arc<dyn Source>,
     parts: Vec<Range<i64>>,
-    /// The part that is walked, and from where on.
+    /// The current part, and where it goes on.
     part: usize,
     at: i64,
-    /// What is left of the stretch that is walked.
+    /// What is left of the current stretch.
     stretch: Range<i64>,
     piece: i64,
 }
@@ -40,16 +40,16 @@ impl Pieces {
         }
     }
 
-    pub(super) fn source(&self) -> &Arc<dyn Source> {
+    pub(crate) fn source(&self) -> &Arc<dyn Source> {
         &self.source
     }
 
-    pub(super) fn parts(&self) -> &[Range<i64>] {
+    pub(crate) fn parts(&self) -> &[Range<i64>] {
         &self.parts
     }
 
     /// The piece that [`Self::next`] will give.
-    pub(super) fn coming(&mut self) -> Option<Range<i64>> {
+    pub(crate) fn peek(&mut self) -> Option<Range<i64>> {
         if self.stretch.is_empty() && !self.enter() {
             return None;
         }
@@ -81,7 +81,7 @@ impl Iterator for Pieces {
     type Item = Range<i64>;
 
     fn next(&mut self) -> Option<Range<i64>> {
-        let piece = self.coming()?;
+        let piece = self.peek()?;
         self.stretch.start = piece.end;
         Some(piece)
     }

@@ -1,11 +1,11 @@
-//! Reads in flight: the one place that shares memory with the kernel through an io_uring.
+//! `ReadRing`: file reads in flight through an io_uring. The only module that shares memory with the kernel.
 //!
-//! From when a read is handed to the kernel until it says that it is done, the kernel writes to the buffer whenever it
-//! likes. So [`Reads`] owns buffer and file meanwhile, nobody else has a view of them, and it does not go away before the
-//! kernel has answered; where that cannot be waited for, it leaves the memory to the kernel for good.
+//! From submission to completion the kernel may write to the buffer at any time. So [`ReadRing`] owns buffer and file until
+//! completion, nobody else has a view of them, and it outlives all requests in flight; where it cannot wait for them, it leaks
+//! their memory.
 //!
-//! A process that was forked off has a copy of the buffers, but the ring is the same one, and the answers are its parent's:
-//! it touches neither, and gives nothing back.
+//! A forked process has a copy of the buffers, but shares the ring with its parent, whose completions it would take: it
+//! touches and frees neither.
 #![allow(unsafe_code)] // The kernel is given addresses; nothing else in this crate is.
 
 use std::collections::VecDeque;
@@ -17,58 +17,58 @@ use std::time::Duration;
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use isochrony_segment::Buffer;
 
-use super::requests::Plan;
+use crate::scan::PieceRequest;
 use crate::system::Process;
 
 #[cfg(test)]
 mod tests;
 
-/// Requests that the kernel has at once; of a piece with more parts the rest wait.
+/// Requests in the ring at a time. A piece with more parts waits for the rest.
 const ENTRIES: u32 = 16;
 
-/// Most bytes of one request: what the kernel reads at a time.
+/// Most bytes of one request: the kernel reads no more at a time.
 const LONGEST: usize = 0x7fff_f000;
 
-/// How often the kernel may be short of memory for a request before that is an error; a millisecond each.
+/// How often a request is retried, a millisecond apart, while the kernel is short of memory.
 const SHORTAGES: u32 = 2_000;
 
 /// A piece that is read.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) plan: Plan,
-    /// Nobody else may hold a view of it.
-    pub(super) buffer: Buffer,
-    /// Bytes that each part got, by now; 0 of one that failed.
-    pub(super) got: Vec<usize>,
+pub(crate) struct ReadJob {
+    pub(crate) request: PieceRequest,
+    /// Nobody else may have a view of it.
+    pub(crate) buffer: Buffer,
+    /// Bytes that each part got so far; 0 of one that failed.
+    pub(crate) got: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Flying {
-    job: Job,
-    /// Parts that the kernel has not answered yet.
+struct InFlight {
+    job: ReadJob,
+    /// Parts without a completion yet.
     left: usize,
     /// Nobody waits for it.
     abandoned: bool,
 }
 
-/// Reads that the kernel works at.
-pub(super) struct Reads {
+/// Reads that the kernel works on.
+pub(crate) struct ReadRing {
     ring: ManuallyDrop<IoUring>,
-    /// By number, as begun; None: the number is free.
-    jobs: ManuallyDrop<Vec<Option<Flying>>>,
-    /// What waits for room in the ring.
+    /// By number; None: the number is free.
+    jobs: ManuallyDrop<Vec<Option<InFlight>>>,
+    /// Requests that wait for room in the ring.
     queued: VecDeque<squeue::Entry>,
     /// Requests in the ring that the kernel has not taken yet.
-    offered: usize,
-    /// Requests that it has taken and not answered.
-    flying: usize,
+    unsubmitted: usize,
+    /// Requests taken and not completed.
+    in_flight: usize,
     owner: Process,
 }
 
-impl Reads {
-    /// `Err`: the kernel has no io_uring, or does not grant it.
-    pub(super) fn new() -> io::Result<Self> {
-        // A process that was forked off has no memory there: what it did to it, it would do to ours.
+impl ReadRing {
+    /// `Err`: the kernel has no io_uring, or refuses it.
+    pub(crate) fn new() -> io::Result<Self> {
+        // The ring's memory is unmapped in forked processes: what they did to it, they would do to ours.
         let mut ring = IoUring::builder().dontfork().build(ENTRIES)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -80,32 +80,32 @@ impl Reads {
             ring: ManuallyDrop::new(ring),
             jobs: ManuallyDrop::new(Vec::new()),
             queued: VecDeque::new(),
-            offered: 0,
-            flying: 0,
+            unsubmitted: 0,
+            in_flight: 0,
             owner: Process::current(),
         })
     }
 
-    /// Hands a piece to the kernel; gives the number to wait for. `Err`: nothing works any more.
-    pub(super) fn begin(&mut self, plan: Plan, buffer: Buffer) -> io::Result<usize> {
+    /// Submits a piece; gives the number to wait for. `Err`: the ring is unusable.
+    pub(crate) fn submit(&mut self, request: PieceRequest, buffer: Buffer) -> io::Result<usize> {
         self.owner.check()?;
-        // So that what nobody waits for makes room also while nobody waits for anything.
+        // Abandoned reads free their room even if nobody waits.
         self.reap();
         let free = self.jobs.iter().position(Option::is_none);
         let number = free.unwrap_or_else(|| {
             self.jobs.push(None);
             self.jobs.len() - 1
         });
-        let mut job = Job {
-            got: vec![0; plan.parts.len()],
-            plan,
+        let mut job = ReadJob {
+            got: vec![0; request.parts.len()],
+            request,
             buffer,
         };
-        // What cannot be asked for is left to whoever waits for it.
+        // A request that cannot be made is left to `wait`.
         let entries = entries(&mut job, number).unwrap_or_default();
         let left = entries.len();
-        // From here on nobody looks at the memory until the kernel has answered.
-        self.jobs[number] = Some(Flying {
+        // From here on nobody touches the memory before completion.
+        self.jobs[number] = Some(InFlight {
             job,
             left,
             abandoned: false,
@@ -114,21 +114,21 @@ impl Reads {
         self.fill();
         match self.enter(0) {
             Ok(()) => Ok(number),
-            // Who waits submits again.
+            // `wait` submits again.
             Err(error) if passes(&error) => Ok(number),
             Err(error) => Err(error),
         }
     }
 
-    /// Waits until the kernel has answered all parts of a piece. `Err`: nothing works any more, or there is no such piece.
-    pub(super) fn wait(&mut self, number: usize) -> io::Result<Job> {
+    /// Waits for the completion of all parts of a piece. `Err`: the ring is unusable, or there is no such piece.
+    pub(crate) fn wait(&mut self, number: usize) -> io::Result<ReadJob> {
         self.owner.check()?;
         let mut short = 0;
         loop {
             self.reap();
             let slot = self.jobs.get_mut(number);
             match slot {
-                Some(slot) if slot.as_ref().is_some_and(|flying| flying.left == 0) => {
+                Some(slot) if slot.as_ref().is_some_and(|in_flight| in_flight.left == 0) => {
                     let done = slot.take();
                     return done.map(|done| done.job).ok_or(ErrorKind::NotFound.into());
                 }
@@ -136,8 +136,8 @@ impl Reads {
                 _ => return Err(ErrorKind::NotFound.into()),
             }
             self.fill();
-            if self.flying + self.offered == 0 {
-                // There is no answer to wait for.
+            if self.in_flight + self.unsubmitted == 0 {
+                // No completion will come.
                 return Err(io::Error::other("a request was lost"));
             }
             match self.enter(1) {
@@ -152,8 +152,8 @@ impl Reads {
         }
     }
 
-    /// Nobody will wait for a piece: its memory is let go of when the kernel has answered those of its parts that it was given.
-    pub(super) fn abandon(&mut self, number: usize) {
+    /// Drops a piece: its memory is freed once the kernel has completed the parts that it has taken.
+    pub(crate) fn abandon(&mut self, number: usize) {
         if self.owner.check().is_err() {
             return;
         }
@@ -162,27 +162,27 @@ impl Reads {
         let kept = before - self.queued.len();
         if let Some(slot) = self.jobs.get_mut(number) {
             match slot {
-                Some(flying) if flying.left > kept => {
-                    flying.left -= kept;
-                    flying.abandoned = true;
+                Some(in_flight) if in_flight.left > kept => {
+                    in_flight.left -= kept;
+                    in_flight.abandoned = true;
                 }
                 _ => *slot = None,
             }
         }
     }
 
-    /// Puts what waits into the ring, as far as there is room.
+    /// Moves waiting requests into the ring, as far as there is room.
     fn fill(&mut self) {
-        while self.flying + self.offered < ENTRIES as usize {
+        while self.in_flight + self.unsubmitted < ENTRIES as usize {
             let Some(entry) = self.queued.pop_front() else {
                 return;
             };
-            // SAFETY: the entry names memory within a buffer that only its job holds, and a file that is open. Job and
+            // SAFETY: the entry names memory within a buffer that only its job holds, and a file that is open. ReadJob and
             // file stay in `jobs` until the kernel has answered: `wait` gives a job away and `reap` drops one with
             // `left == 0` only, `abandon` one none of whose entries was pushed or which has its answers, and `drop`
             // waits for all, or forgets `jobs` and the ring.
             match unsafe { self.ring.submission().push(&entry) } {
-                Ok(()) => self.offered += 1,
+                Ok(()) => self.unsubmitted += 1,
                 Err(_full) => {
                     self.queued.push_front(entry);
                     return;
@@ -191,25 +191,25 @@ impl Reads {
         }
     }
 
-    /// Has the kernel take what is in the ring, and waits for so many answers. `Err`: it has taken nothing.
+    /// Submits what is in the ring, and waits for so many completions. `Err`: nothing was taken.
     fn enter(&mut self, answers: usize) -> io::Result<()> {
-        let taken = self.ring.submit_and_wait(answers)?.min(self.offered);
-        self.offered -= taken;
-        self.flying += taken;
+        let taken = self.ring.submit_and_wait(answers)?.min(self.unsubmitted);
+        self.unsubmitted -= taken;
+        self.in_flight += taken;
         Ok(())
     }
 
-    /// Takes the kernel's answers.
+    /// Takes completions.
     fn reap(&mut self) {
         for answer in self.ring.completion() {
             let (number, part) = which(answer.user_data());
             let result = answer.result();
-            self.flying -= 1;
-            if let Some(flying) = self.jobs[number].as_mut() {
-                // What failed, or was cancelled because its thread ended, is read again by who waits, and fails there.
-                flying.job.got[part] = usize::try_from(result).unwrap_or(0);
-                flying.left -= 1;
-                if flying.left == 0 && flying.abandoned {
+            self.in_flight -= 1;
+            if let Some(in_flight) = self.jobs[number].as_mut() {
+                // A part that failed, or was cancelled because its thread ended, is read again by `FileRequest::complete`, which fails.
+                in_flight.job.got[part] = usize::try_from(result).unwrap_or(0);
+                in_flight.left -= 1;
+                if in_flight.left == 0 && in_flight.abandoned {
                     self.jobs[number] = None;
                 }
             }
@@ -217,12 +217,12 @@ impl Reads {
     }
 }
 
-/// Piece and part that a request is of.
+/// Piece and part of a request.
 fn which(request: u64) -> (usize, usize) {
     ((request >> 32) as usize, (request & 0xffff_ffff) as usize)
 }
 
-/// Has the kernel do nothing: some grant a ring and refuse all requests.
+/// Has the kernel do nothing: some systems grant a ring and refuse all requests.
 fn try_out(ring: &mut IoUring) -> io::Result<()> {
     let nothing = opcode::Nop::new().build();
     // SAFETY: the request names neither memory nor a file.
@@ -238,18 +238,22 @@ fn try_out(ring: &mut IoUring) -> io::Result<()> {
     }
 }
 
-/// The requests for the parts of a piece; None if its memory is not there, or somebody looks at it.
+/// The requests for the parts of a piece; None if its memory is shared or too short.
 ///
-/// All at once, before the kernel has any of them: a view of the whole memory, however short, is none to have while the
-/// kernel writes to some of it.
-fn entries(job: &mut Job, number: usize) -> Option<Vec<squeue::Entry>> {
-    let Job { plan, buffer, .. } = job;
-    let places: Vec<usize> = (plan.parts.iter()).map(|part| part.place(buffer)).collect();
+/// All of them before the first is submitted: a reference to the whole memory must not exist while the kernel writes to a
+/// part of it.
+fn entries(job: &mut ReadJob, number: usize) -> Option<Vec<squeue::Entry>> {
+    let ReadJob {
+        request, buffer, ..
+    } = job;
+    let places: Vec<usize> = (request.parts.iter())
+        .map(|part| part.place(buffer))
+        .collect();
     let memory = buffer.get_mut()?;
     let (begin, len) = (memory.as_mut_ptr(), memory.len());
     let entry = |(part, from): (usize, usize)| {
         let which = (number as u64) << 32 | part as u64;
-        let part = &plan.parts[part];
+        let part = &request.parts[part];
         if from.checked_add(part.ask)? > len {
             return None;
         }
@@ -261,7 +265,7 @@ fn entries(job: &mut Job, number: usize) -> Option<Vec<squeue::Entry>> {
     places.into_iter().enumerate().map(entry).collect()
 }
 
-/// Whether an error of the kernel's passes by itself.
+/// Whether an error is temporary.
 fn passes(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -269,30 +273,30 @@ fn passes(error: &io::Error) -> bool {
     )
 }
 
-impl Drop for Reads {
+impl Drop for ReadRing {
     fn drop(&mut self) {
         if self.owner.check().is_err() {
             return;
         }
         let mut short = 0;
-        while self.flying > 0 {
+        while self.in_flight > 0 {
             self.reap();
-            if self.flying == 0 {
+            if self.in_flight == 0 {
                 break;
             }
             match self.enter(1) {
                 Ok(()) => {}
-                // Answers come without being asked for, too.
+                // Completions also come without being waited for.
                 Err(_) if short < SHORTAGES => {
                     short += 1;
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // The kernel may write to this memory still: it is never used again.
+                // The kernel may still write to this memory: leak it.
                 Err(_) => return,
             }
         }
         // SAFETY: neither is used afterwards, since this is their owner's end. Memory and files may go away because the
-        // kernel has answered all that it has taken (`flying == 0`), and the rest was never handed over: what is in the
+        // kernel has answered all that it has taken (`in_flight == 0`), and the rest was never handed over: what is in the
         // ring goes away with it, and it is this process that made the ring, so that there is no other use of it.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
@@ -301,11 +305,11 @@ impl Drop for Reads {
     }
 }
 
-impl std::fmt::Debug for Reads {
+impl std::fmt::Debug for ReadRing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reads")
-            .field("flying", &self.flying)
-            .field("offered", &self.offered)
+        f.debug_struct("ReadRing")
+            .field("in_flight", &self.in_flight)
+            .field("unsubmitted", &self.unsubmitted)
             .field("queued", &self.queued.len())
             .finish_non_exhaustive()
     }
