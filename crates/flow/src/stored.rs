@@ -330,12 +330,12 @@ impl Recording for Stored {
         let mut signal = self.signal.clone();
         let _ = signal.refresh();
         let parts = self.parts(&signal, range).ok()?;
-        let outlook = estimate(&signal, &parts);
-        let strategy = (self.io).unwrap_or_else(|| outlook.choice());
+        let estimate = estimate(&signal, &parts);
+        let strategy = (self.io).unwrap_or_else(|| estimate.choice());
         let reading = signal.foresee_reading(&parts, strategy);
         Some(format!(
             "{reading}\n  {}",
-            outlook.to_string().replace('\n', "\n  ")
+            estimate.to_string().replace('\n', "\n  ")
         ))
     }
 

@@ -77,11 +77,11 @@ impl IoError {
 }
 
 /// Adds action and path to an error of the system.
-pub(crate) trait At<T> {
+pub(crate) trait ErrorContext<T> {
     fn at(self, action: &'static str, path: &Path) -> Result<T, IoError>;
 }
 
-impl<T> At<T> for io::Result<T> {
+impl<T> ErrorContext<T> for io::Result<T> {
     fn at(self, action: &'static str, path: &Path) -> Result<T, IoError> {
         self.map_err(|source| IoError::System {
             action,

@@ -1,6 +1,6 @@
 //! I/O strategies, and the machine model that chooses between them.
 //!
-//! A [`Source`] says which bytes of which files hold which samples. A [`Reader`] reads it piece by piece by a [`Strategy`]:
+//! A [`SampleSource`] says which bytes of which files hold which samples. A [`PieceReader`] reads it by a [`Strategy`]:
 //! mapped, copied, past the page cache, through an io_uring. Samples are the same by each; cost differs, and [`machine`]
 //! measures and predicts it. This crate knows neither signals nor stores: `isochrony-store` maps its signals to sources.
 
@@ -32,7 +32,7 @@ mod uring;
 
 pub use error::IoError;
 pub use positions::Positions;
-pub use scan::{Reader, Readers, Reading, Tasks, prefetch};
-pub use source::{ShardFile, ShardLayout, Shards, Source, SourceError, Span, is_same};
+pub use scan::{PieceReader, Reading, ScanReaders, TaskParts, prefetch};
+pub use source::{FileRange, SampleSource, ShardFile, ShardLayout, Shards, SourceError, is_same};
 pub use strategy::Strategy;
 pub use system::{free_memory, punch_hole, write_back};

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use crate::scan::Files;
-use crate::source::Source;
+use crate::scan::SourceFiles;
+use crate::source::SampleSource;
 use crate::system::{self, Extent};
 
 /// Looks up where samples of a source lie. Asks the file system once per file.
 #[derive(Debug)]
 pub struct Positions {
-    files: Files,
+    files: SourceFiles,
     /// Device and extents by shard, if known.
     shards: HashMap<u64, Option<(u64, Vec<Extent>)>>,
 }
@@ -19,9 +19,9 @@ pub struct Positions {
 impl Positions {
     /// An empty look-up.
     #[must_use]
-    pub fn new(source: &Arc<dyn Source>) -> Self {
+    pub fn new(source: &Arc<dyn SampleSource>) -> Self {
         Self {
-            files: Files::new(source),
+            files: SourceFiles::new(source),
             shards: HashMap::new(),
         }
     }

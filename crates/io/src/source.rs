@@ -17,7 +17,7 @@ pub type SourceError = Box<dyn Error + Send + Sync>;
 /// A recording as strategies see it: indexed samples of one type, some of them missing (gaps), laid over shard files.
 ///
 /// It is asked once per piece, never per sample.
-pub trait Source: fmt::Debug + Send + Sync {
+pub trait SampleSource: fmt::Debug + Send + Sync {
     /// What reports call it.
     fn name(&self) -> &str;
     /// A path on the disk that it lies on.
@@ -57,7 +57,7 @@ pub trait Shards: fmt::Debug + Send {
     ///
     /// # Errors
     /// The source's own.
-    fn open(&mut self, span: &Span) -> Result<Option<Box<dyn ShardFile>>, SourceError>;
+    fn open(&mut self, span: &FileRange) -> Result<Option<Box<dyn ShardFile>>, SourceError>;
 }
 
 /// An open shard file whose payload is raw samples.
@@ -97,7 +97,7 @@ pub struct ShardLayout {
 
 /// Bytes in one shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct FileRange {
     /// Number of the shard.
     pub shard: u64,
     /// Offset in its file.
@@ -108,7 +108,7 @@ pub struct Span {
 
 impl ShardLayout {
     /// The spans of payload bytes `start..start + len` of the array, in order: one per shard.
-    pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = Span> + use<> {
+    pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = FileRange> + use<> {
         let Self {
             shard_bytes,
             payload_start,
@@ -122,7 +122,7 @@ impl ShardLayout {
             let (shard, within) = (at / shard_bytes, at % shard_bytes);
             let len = (end - at).min(shard_bytes - within);
             at += len;
-            Some(Span {
+            Some(FileRange {
                 shard,
                 offset: payload_start + within,
                 len,
@@ -132,7 +132,7 @@ impl ShardLayout {
 
     /// The byte of the array that a span begins at.
     #[must_use]
-    pub fn array_byte(&self, span: &Span) -> u64 {
+    pub fn array_byte(&self, span: &FileRange) -> u64 {
         span.shard * self.shard_bytes + span.offset - self.payload_start
     }
 }

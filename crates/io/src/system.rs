@@ -14,9 +14,9 @@ use crate::source::ShardFile;
 
 /// The process that started something. A forked process has none of its threads, and shares its io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process(u32);
+pub(crate) struct OwnerProcess(u32);
 
-impl Process {
+impl OwnerProcess {
     pub(crate) fn current() -> Self {
         Self(std::process::id())
     }
@@ -212,7 +212,7 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         more: [u32; 3],
     }
     #[repr(C)]
-    struct Asked {
+    struct ExtentRequest {
         start: u64,
         length: u64,
         flags: u32,
@@ -229,7 +229,7 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         flags: 0,
         more: [0; 3],
     };
-    let mut asked = Box::new(Asked {
+    let mut asked = Box::new(ExtentRequest {
         start: 0,
         length: u64::MAX,
         flags: 0,
@@ -239,7 +239,7 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         extents: [none; MOST],
     });
     // SAFETY: the descriptor is open as long as `file` is borrowed. The request takes a pointer to a `struct fiemap` that is
-    // followed by `count` extents, which is what `Asked` is; the kernel writes to nothing else.
+    // followed by `count` extents, which is what `ExtentRequest` is; the kernel writes to nothing else.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut *asked) };
     if done != 0 {
         let error = io::Error::last_os_error();

@@ -13,7 +13,7 @@ use isochrony_segment::{Buffer, BufferKind, DType, Owner, SigSeg, Stream, Stream
 use isochrony_time::{Rate, TimebaseId};
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::source::{ShardFile, ShardLayout, Shards, Source, SourceError, Span};
+use crate::source::{FileRange, SampleSource, ShardFile, ShardLayout, Shards, SourceError};
 
 /// Bytes of a sample.
 const SIZE: i64 = 2;
@@ -23,13 +23,13 @@ pub(crate) struct TestSource {
     path: PathBuf,
     end: i64,
     gaps: Vec<Range<i64>>,
-    mapping: OnceLock<Arc<Mapping>>,
+    mapping: OnceLock<Arc<TestMapping>>,
 }
 
 #[derive(Debug)]
-struct Mapping(MmapRaw);
+struct TestMapping(MmapRaw);
 
-impl Owner for Mapping {
+impl Owner for TestMapping {
     fn kind(&self) -> BufferKind {
         BufferKind::Mapped
     }
@@ -37,7 +37,7 @@ impl Owner for Mapping {
 
 impl TestSource {
     /// Samples `0..end` of a file, which is opened when it is read.
-    pub(crate) fn shared(path: &Path, end: i64, gaps: Vec<Range<i64>>) -> Arc<dyn Source> {
+    pub(crate) fn shared(path: &Path, end: i64, gaps: Vec<Range<i64>>) -> Arc<dyn SampleSource> {
         Arc::new(Self {
             path: path.to_owned(),
             end,
@@ -46,16 +46,19 @@ impl TestSource {
         })
     }
 
-    fn mapping(&self) -> io::Result<Arc<Mapping>> {
+    fn mapping(&self) -> io::Result<Arc<TestMapping>> {
         if let Some(mapping) = self.mapping.get() {
             return Ok(mapping.clone());
         }
         let raw = MmapOptions::new().map_raw_read_only(&File::open(&self.path)?)?;
-        Ok(self.mapping.get_or_init(|| Arc::new(Mapping(raw))).clone())
+        Ok(self
+            .mapping
+            .get_or_init(|| Arc::new(TestMapping(raw)))
+            .clone())
     }
 }
 
-impl Source for TestSource {
+impl SampleSource for TestSource {
     fn name(&self) -> &str {
         "test"
     }
@@ -134,7 +137,7 @@ impl Source for TestSource {
 struct OneFile(PathBuf);
 
 impl Shards for OneFile {
-    fn open(&mut self, _span: &Span) -> Result<Option<Box<dyn ShardFile>>, SourceError> {
+    fn open(&mut self, _span: &FileRange) -> Result<Option<Box<dyn ShardFile>>, SourceError> {
         let file = File::open(&self.0)?;
         let path = self.0.clone();
         Ok(Some(Box::new(OpenedFile { file, path })))

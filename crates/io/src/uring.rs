@@ -18,7 +18,7 @@ use io_uring::{IoUring, Probe, opcode, squeue, types};
 use isochrony_segment::Buffer;
 
 use crate::scan::PieceRequest;
-use crate::system::Process;
+use crate::system::OwnerProcess;
 
 #[cfg(test)]
 mod tests;
@@ -62,7 +62,7 @@ pub(crate) struct ReadRing {
     unsubmitted: usize,
     /// Requests taken and not completed.
     in_flight: usize,
-    owner: Process,
+    owner: OwnerProcess,
 }
 
 impl ReadRing {
@@ -82,7 +82,7 @@ impl ReadRing {
             queued: VecDeque::new(),
             unsubmitted: 0,
             in_flight: 0,
-            owner: Process::current(),
+            owner: OwnerProcess::current(),
         })
     }
 

@@ -1,10 +1,12 @@
 //! The machine model for signals: calibrating with a scratch store, and estimates of scans of a signal.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use isochrony_io::machine::{Calibration, Outlook, Profile, Scan, ScratchRecording, State, Trial};
-use isochrony_io::{IoError, Source, SourceError, Strategy, machine};
+use isochrony_io::machine::{
+    CacheState, CalibrationOptions, Profile, ScanEstimate, ScanSource, ScratchRecording, TimedScan,
+    Trial,
+};
+use isochrony_io::{IoError, SourceError, Strategy, machine};
 use isochrony_segment::DType;
 use isochrony_time::Rate;
 
@@ -21,7 +23,10 @@ use crate::store::Store;
 /// # Errors
 /// [`StoreError::RefusedCalibration`], [`StoreError::DiskFull`] before anything is written, [`StoreError::Interrupted`],
 /// or what the system says.
-pub fn calibrate(wanted: &Calibration, done: impl FnMut(u32, u32)) -> Result<Profile, StoreError> {
+pub fn calibrate(
+    wanted: &CalibrationOptions,
+    done: impl FnMut(u32, u32),
+) -> Result<Profile, StoreError> {
     Ok(machine::calibrate(wanted, &ScratchStore, done)?)
 }
 
@@ -33,10 +38,10 @@ pub fn calibrate(wanted: &Calibration, done: impl FnMut(u32, u32)) -> Result<Pro
 pub fn time_scan(
     signal: &Signal,
     strategy: Strategy,
-    state: State,
+    state: CacheState,
 ) -> Result<Option<Trial>, StoreError> {
     let all = signal.select(0..signal.end_index())?;
-    let scan = Scan {
+    let scan = TimedScan {
         source: &signal.source(),
         parts: &ranges(all.parts()),
         check: &|| ScratchStore.check(),
@@ -46,14 +51,14 @@ pub fn time_scan(
 
 /// What to expect of scanning parts of a signal on this machine. Reads no samples.
 #[must_use]
-pub fn estimate(signal: &Signal, parts: &[Stretch]) -> Outlook {
-    Outlook::of(&signal.source(), &ranges(parts))
+pub fn estimate(signal: &Signal, parts: &[Stretch]) -> ScanEstimate {
+    ScanEstimate::of(&signal.source(), &ranges(parts))
 }
 
 /// The strategy predicted best for parts of a signal; `mmap` where nothing is predicted, or little is read.
 #[must_use]
 pub fn choose(signal: &Signal, parts: &[Stretch]) -> Strategy {
-    Outlook::choose(&signal.source(), &ranges(parts))
+    ScanEstimate::choose(&signal.source(), &ranges(parts))
 }
 
 /// Name of the scratch store, and of the signal in it.
@@ -68,11 +73,7 @@ impl ScratchRecording for ScratchStore {
         Ok(write(&folder.join(STORE), bytes)?)
     }
 
-    fn open(
-        &self,
-        folder: &Path,
-        scan: &mut dyn FnMut(&Arc<dyn Source>) -> Result<(), IoError>,
-    ) -> Result<(), IoError> {
+    fn open(&self, folder: &Path, scan: &mut ScanSource<'_>) -> Result<(), IoError> {
         let own = |error: StoreError| IoError::Source(error.into());
         let store = Store::open(folder.join(STORE), Mode::Read).map_err(own)?;
         scan(&store.signal(SIGNAL).map_err(own)?.source())?;

@@ -54,8 +54,8 @@ mod write;
 pub mod machine {
     pub use crate::calibration::{calibrate, choose, estimate, time_scan};
     pub use isochrony_io::machine::{
-        Amount, Calibration, Cold, Costs, Kernel, Machine, Outlook, Path, Profile, Prospect,
-        Spread, State, Trial, Volume,
+        Amount, CacheState, CalibrationOptions, ColdCosts, Costs, DiskCosts, Machine, Profile,
+        Quartiles, ScanEstimate, StrategyCosts, StrategyEstimate, SummaryCosts, Trial,
     };
 }
 

@@ -36,7 +36,7 @@ impl Signal {
 /// let (one, other) = (first.read(0..1 << 20)?, second.read(1 << 21..3 << 20)?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Readers(Arc<isochrony_io::Readers>);
+pub struct Readers(Arc<isochrony_io::ScanReaders>);
 
 impl Readers {
     /// For parts of a signal, in pieces of at most `piece` samples and a short end of a stretch between gaps; `at_once` readers
@@ -54,7 +54,8 @@ impl Readers {
     ) -> Result<Arc<Self>, StoreError> {
         let tasks = Box::new(tasks.map(|parts| ranges(&parts)));
         let (source, parts) = (signal.source(), ranges(parts));
-        let readers = isochrony_io::Readers::new(&source, &parts, piece, strategy, at_once, tasks)?;
+        let readers =
+            isochrony_io::ScanReaders::new(&source, &parts, piece, strategy, at_once, tasks)?;
         Ok(Arc::new(Self(readers)))
     }
 
@@ -84,7 +85,7 @@ impl fmt::Debug for Readers {
 /// # Ok::<(), isochrony_store::StoreError>(())
 /// ```
 #[derive(Debug)]
-pub struct SignalReader(isochrony_io::Reader);
+pub struct SignalReader(isochrony_io::PieceReader);
 
 impl SignalReader {
     /// A reader of parts of a signal, which will be asked for the pieces of each stretch between gaps, in order, of at most
@@ -99,7 +100,8 @@ impl SignalReader {
         piece: i64,
         strategy: Strategy,
     ) -> Result<Self, StoreError> {
-        let reader = isochrony_io::Reader::new(&signal.source(), &ranges(parts), piece, strategy)?;
+        let reader =
+            isochrony_io::PieceReader::new(&signal.source(), &ranges(parts), piece, strategy)?;
         Ok(Self(reader))
     }
 

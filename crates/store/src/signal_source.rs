@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use isochrony_io::{IoError, Positions, ShardFile, ShardLayout, Shards, Source, SourceError, Span};
+use isochrony_io::{
+    FileRange, IoError, Positions, SampleSource, ShardFile, ShardLayout, Shards, SourceError,
+};
 use isochrony_segment::{DType, SigSeg, StreamId};
 
 use crate::engine::io::failed;
@@ -47,7 +49,7 @@ impl From<IoError> for StoreError {
 
 impl Signal {
     /// This signal as a source of samples.
-    pub(crate) fn source(&self) -> Arc<dyn Source> {
+    pub(crate) fn source(&self) -> Arc<dyn SampleSource> {
         Arc::new(SignalSource {
             flat: Flat::data(&self.state().meta),
             signal: self.clone(),
@@ -90,7 +92,7 @@ struct SignalSource {
     flat: Flat,
 }
 
-impl Source for SignalSource {
+impl SampleSource for SignalSource {
     fn name(&self) -> &str {
         self.signal.name()
     }
@@ -172,17 +174,22 @@ struct LastShard {
 }
 
 impl Shards for SignalShards {
-    fn open(&mut self, span: &Span) -> Result<Option<Box<dyn ShardFile>>, SourceError> {
-        let Some((file, path)) = self.find(span)? else {
-            return Ok(None);
-        };
-        let media = self.signal.shared().backend.media();
-        Ok(Some(Box::new(FlatShard { file, path, media })))
+    fn open(&mut self, span: &FileRange) -> Result<Option<Box<dyn ShardFile>>, SourceError> {
+        Ok(match self.find(span)? {
+            Some(shard) => Some(Box::new(shard)),
+            None => None,
+        })
     }
 }
 
 impl SignalShards {
-    fn find(&mut self, span: &Span) -> Result<Option<(Arc<dyn MediaFile>, PathBuf)>, StoreError> {
+    fn find(&mut self, span: &FileRange) -> Result<Option<FlatShard>, StoreError> {
+        let backend = &self.signal.shared().backend;
+        let flat_shard = |file, path| FlatShard {
+            file,
+            path,
+            media: backend.media(),
+        };
         if let Some((shard, known)) = &self.last
             && *shard == span.shard
         {
@@ -190,24 +197,26 @@ impl SignalShards {
                 None => return Ok(None),
                 Some(known) => {
                     if let Some(file) = known.file.upgrade() {
-                        return Ok(Some((file, known.path.clone())));
+                        return Ok(Some(flat_shard(file, known.path.clone())));
                     }
                 }
             }
         }
-        let backend = &self.signal.shared().backend;
         let (id, size) = (self.signal.id(), self.signal.dtype().size() as u64);
         let start = self.flat.shard_layout().array_byte(span);
         // Opens the shard and looks at its index; whoever reads the samples sees whether they are there.
         let state = self.signal.state();
         backend.read(state, (start / size).cast_signed(), 1)?;
         let found = match backend.shard_file(state, span.shard)? {
-            Some(file) => Some((file, backend.data_shard_path(id, span.shard)?)),
+            Some(file) => {
+                let path = backend.data_shard_path(id, span.shard)?;
+                Some(flat_shard(file, path))
+            }
             None => None,
         };
-        let last = found.as_ref().map(|(file, path)| LastShard {
-            file: Arc::downgrade(file),
-            path: path.clone(),
+        let last = found.as_ref().map(|shard| LastShard {
+            file: Arc::downgrade(&shard.file),
+            path: shard.path.clone(),
         });
         self.last = Some((span.shard, last));
         Ok(found)

@@ -316,8 +316,8 @@ fn a_gap_of_whole_shards_is_no_place_to_look_for_files() {
         assert_ne!(reader.reading().used, None);
     }
     let all = parts(&signal);
-    let outlook = isochrony_store::machine::estimate(&signal, &all);
-    assert_eq!(outlook.amount.bytes, 120_000.0);
+    let estimate = isochrony_store::machine::estimate(&signal, &all);
+    assert_eq!(estimate.amount.bytes, 120_000.0);
     // A reader waits for a file that may be on its way; of twelve shards that would be seconds for each strategy.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }

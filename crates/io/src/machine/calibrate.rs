@@ -7,29 +7,30 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::hint::black_box;
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use isochrony_time::{Fixed, civil};
 
-use super::costs::{Costs, Path, State, Trial};
-use super::kernels::kernels;
-use super::model::Volume;
-use super::place::Place;
+use super::costs::{CacheState, Costs, StrategyCosts, Trial};
+use super::disk_costs::DiskCosts;
+use super::disk_identity::DiskIdentity;
 use super::profile::{FORMAT, Machine, Profile};
+use super::quartiles::Quartiles;
 use super::scratch_folder::ScratchFolder;
-use super::spread::Spread;
-use super::timed::Scan;
-use crate::error::{At, IoError};
+use super::summary_costs::kernels;
+use super::timed_scan::TimedScan;
+use crate::error::{ErrorContext, IoError};
 use crate::page_cache::{cached, drop_cached, major_fault};
-use crate::source::{Source, SourceError};
+use crate::source::{SampleSource, SourceError};
 use crate::strategy::Strategy;
 use crate::system::free_memory;
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Calibration {
+pub struct CalibrationOptions {
     /// A folder on the disk in question, for scratch files.
     pub folder: PathBuf,
     /// Bytes to scan, 4 MiB to 1 TiB; best more than the processor's caches hold.
@@ -38,22 +39,21 @@ pub struct Calibration {
     pub repeats: u32,
 }
 
+/// Scans an open source.
+pub type ScanSource<'a> = dyn FnMut(&Arc<dyn SampleSource>) -> Result<(), IoError> + 'a;
+
 /// The recording that a calibration writes and scans, of whoever can store one.
 pub trait ScratchRecording {
     /// Writes so many bytes of samples below a folder, and closes it.
     ///
     /// # Errors
     /// The recording's own.
-    fn write(&self, folder: &FilePath, bytes: u64) -> Result<(), SourceError>;
+    fn write(&self, folder: &Path, bytes: u64) -> Result<(), SourceError>;
     /// Opens it, with nothing mapped yet, and closes it behind `scan`.
     ///
     /// # Errors
     /// The recording's own, and those of `scan`.
-    fn open(
-        &self,
-        folder: &FilePath,
-        scan: &mut dyn FnMut(&Arc<dyn Source>) -> Result<(), IoError>,
-    ) -> Result<(), IoError>;
+    fn open(&self, folder: &Path, scan: &mut ScanSource<'_>) -> Result<(), IoError>;
     /// Whether to go on; an error ends the calibration.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub trait ScratchRecording {
 /// [`IoError::RefusedCalibration`], [`IoError::DiskFull`] before anything is written, [`IoError::System`], or those of
 /// the recording.
 pub fn calibrate(
-    wanted: &Calibration,
+    wanted: &CalibrationOptions,
     recording: &dyn ScratchRecording,
     mut done: impl FnMut(u32, u32),
 ) -> Result<Profile, IoError> {
@@ -89,7 +89,7 @@ pub fn calibrate(
     let droppable = drop_all()?;
     if droppable {
         // Not counted: while the page cache grows, a virtual machine may have to get memory from its host.
-        scan(Strategy::Read, State::Cold)?;
+        scan(Strategy::Read, CacheState::Cold)?;
     }
     let mut trials = Vec::new();
     let mut count = 0;
@@ -100,7 +100,7 @@ pub fn calibrate(
         for strategy in order {
             // A scan is cold only if the pages are known to be dropped.
             if droppable && drop_all()? {
-                trials.extend(scan(strategy, State::Cold)?);
+                trials.extend(scan(strategy, CacheState::Cold)?);
             }
             count += 1;
             done(count, total);
@@ -110,10 +110,10 @@ pub fn calibrate(
             drop_all()?;
         }
         // Cached as a sequential reader leaves it: which pages are large depends on who read them.
-        scan(Strategy::Read, State::Cold)?;
+        scan(Strategy::Read, CacheState::Cold)?;
         for strategy in order {
             if !strategy.is_direct() {
-                trials.extend(scan(strategy, State::Cached)?);
+                trials.extend(scan(strategy, CacheState::Cached)?);
             }
             count += 1;
             done(count, total);
@@ -121,9 +121,10 @@ pub fn calibrate(
     }
     let mut measured = BTreeMap::new();
     recording.open(path, &mut |source| {
-        let scan = Scan {
+        let all = 0..source.end();
+        let scan = TimedScan {
             source,
-            parts: &[0..source.end()],
+            parts: slice::from_ref(&all),
             check: &|| recording.check(),
         };
         measured = kernels(scan, repeats_of(wanted))?;
@@ -137,12 +138,17 @@ pub fn calibrate(
         legal: "files there cannot be mapped; choose a folder on a local disk",
     })?;
     let tried = |strategy: &Strategy| trials.iter().any(|trial| trial.strategy == *strategy);
-    let paths: BTreeMap<String, Path> = Strategy::ALL
+    let paths: BTreeMap<String, StrategyCosts> = Strategy::ALL
         .into_iter()
         .filter(tried)
-        .map(|one| (one.name().to_owned(), Path::derive(&trials, one, &costs)))
+        .map(|one| {
+            (
+                one.name().to_owned(),
+                StrategyCosts::derive(&trials, one, &costs),
+            )
+        })
         .collect();
-    let place = Place::of(&wanted.folder)?;
+    let place = DiskIdentity::of(&wanted.folder)?;
     let repeats = repeats_of(wanted);
     Ok(Profile {
         format: FORMAT,
@@ -153,7 +159,7 @@ pub fn calibrate(
             _ = black_box(rustix::process::getppid())
         }),
         memory_bandwidth: memory_bandwidth(wanted.bytes, repeats)?,
-        volumes: vec![Volume {
+        volumes: vec![DiskCosts {
             folder: std::path::absolute(&wanted.folder)
                 .unwrap_or_else(|_| wanted.folder.clone())
                 .display()
@@ -166,18 +172,18 @@ pub fn calibrate(
             repeats: wanted.repeats,
             costs,
             kernels: measured,
-            major_fault: Spread::of(major),
+            major_fault: Quartiles::of(major),
             paths,
         }],
     })
 }
 
 /// Repetitions of short measurements.
-fn repeats_of(wanted: &Calibration) -> u32 {
+fn repeats_of(wanted: &CalibrationOptions) -> u32 {
     wanted.repeats.max(5)
 }
 
-fn check(wanted: &Calibration) -> Result<(), IoError> {
+fn check(wanted: &CalibrationOptions) -> Result<(), IoError> {
     let refuse =
         |option, got: String, legal| Err(IoError::RefusedCalibration { option, got, legal });
     if !(4 << 20..=1 << 40).contains(&wanted.bytes) {
@@ -199,7 +205,7 @@ fn check(wanted: &Calibration) -> Result<(), IoError> {
 }
 
 /// The large files below a folder, open, with their lengths.
-fn large_files(folder: &FilePath) -> Result<Vec<(File, u64)>, IoError> {
+fn large_files(folder: &Path) -> Result<Vec<(File, u64)>, IoError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -236,21 +242,22 @@ fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
 
 /// Opens and scans the recording; after a cached scan of `mmap` once more, mapped.
 fn scan(
-    folder: &FilePath,
+    folder: &Path,
     recording: &dyn ScratchRecording,
     strategy: Strategy,
-    state: State,
+    state: CacheState,
 ) -> Result<Vec<Trial>, IoError> {
     let mut trials = Vec::new();
     recording.open(folder, &mut |source| {
-        let scan = Scan {
+        let all = 0..source.end();
+        let scan = TimedScan {
             source,
-            parts: &[0..source.end()],
+            parts: slice::from_ref(&all),
             check: &|| recording.check(),
         };
         trials.extend(scan.time(strategy, state)?);
-        if (strategy, state) == (Strategy::Mmap, State::Cached) {
-            trials.extend(scan.time(strategy, State::Mapped)?);
+        if (strategy, state) == (Strategy::Mmap, CacheState::Cached) {
+            trials.extend(scan.time(strategy, CacheState::Mapped)?);
         }
         Ok(())
     })?;
@@ -258,14 +265,14 @@ fn scan(
 }
 
 /// Seconds of an action that is repeated many times.
-pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Spread {
+pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Quartiles {
     let each = (0..repeats.max(1)).map(|_| {
         let begun = Instant::now();
         (0..times).for_each(|_| act());
         begun.elapsed().as_secs_f64() / f64::from(times)
     });
     // At least one, and all are numbers.
-    Spread::of(each.collect()).unwrap_or(Spread::exact(0.0))
+    Quartiles::of(each.collect()).unwrap_or(Quartiles::exact(0.0))
 }
 
 /// The least difference of two clock readings.
@@ -283,7 +290,7 @@ fn timer_resolution() -> f64 {
 }
 
 /// Bytes per second that one core summarises from memory.
-fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Spread, IoError> {
+fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Quartiles, IoError> {
     // More than any cache, less than is free.
     let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;
     let mut memory: Vec<i16> = Vec::new();
@@ -298,7 +305,7 @@ fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Spread, IoError> {
         _ = black_box(isochrony_dsp::stats::summary(&memory))
     });
     let rate = |seconds: f64| (len * 2) as f64 / seconds.max(f64::MIN_POSITIVE);
-    Ok(Spread {
+    Ok(Quartiles {
         low: rate(spent.high),
         median: rate(spent.median),
         high: rate(spent.low),

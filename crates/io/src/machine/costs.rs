@@ -6,13 +6,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::spread::Spread;
+use super::quartiles::Quartiles;
 use crate::strategy::Strategy;
 
 /// Where samples are before a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum CacheState {
     /// On the disk only.
     Cold,
     /// In the page cache, not mapped by this process.
@@ -27,7 +27,7 @@ pub struct Trial {
     /// By which strategy.
     pub strategy: Strategy,
     /// Where samples were before.
-    pub state: State,
+    pub state: CacheState,
     /// Bytes of samples.
     pub bytes: f64,
     /// Seconds in which samples were requested.
@@ -52,52 +52,52 @@ impl Trial {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// Summarising a byte (of 16-bit samples) in the processor's cache.
-    pub summarise: Spread,
+    pub summarise: Quartiles,
     /// Summarising a mapped byte: mostly memory bandwidth.
-    pub summarise_mapped: Spread,
+    pub summarise_mapped: Quartiles,
     /// A minor page fault; None if none was counted.
-    pub minor_fault: Option<Spread>,
+    pub minor_fault: Option<Quartiles>,
     /// The same per page of memory: one fault maps many.
-    pub page: Option<Spread>,
+    pub page: Option<Quartiles>,
 }
 
 /// Costs of a strategy on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Path {
+pub struct StrategyCosts {
     /// Seconds per byte of requesting cached samples: the copy, or the advice.
-    pub ask: Option<Spread>,
+    pub ask: Option<Quartiles>,
     /// Cached bytes that a minor fault maps; None: no faults.
-    pub fault_bytes: Option<Spread>,
+    pub fault_bytes: Option<Quartiles>,
     /// From the disk; None if cached samples could not be dropped.
-    pub cold: Option<Cold>,
+    pub cold: Option<ColdCosts>,
 }
 
 /// Costs of a strategy where samples are on the disk only.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Cold {
+pub struct ColdCosts {
     /// Seconds per byte of waiting for the disk: what requesting, summarising and minor faults do not explain.
-    pub wait: Spread,
+    pub wait: Quartiles,
     /// Bytes that a minor fault maps of what was just read; None: no faults.
-    pub fault_bytes: Option<Spread>,
+    pub fault_bytes: Option<Quartiles>,
     /// Bytes per second in all.
-    pub throughput: Spread,
+    pub throughput: Quartiles,
     /// Bytes from one major fault to the next; None: no major faults.
-    pub major_bytes: Option<Spread>,
+    pub major_bytes: Option<Quartiles>,
 }
 
-fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
-    Spread::of(values.collect())
+fn spread(values: impl Iterator<Item = f64>) -> Option<Quartiles> {
+    Quartiles::of(values.collect())
 }
 
 /// Bytes per fault; None unless each trial counted faults.
-fn bytes_each(trials: &[&Trial], count: impl Fn(&Trial) -> f64) -> Option<Spread> {
+fn bytes_each(trials: &[&Trial], count: impl Fn(&Trial) -> f64) -> Option<Quartiles> {
     if trials.iter().any(|trial| count(trial) < 1.0) {
         return None;
     }
     spread(trials.iter().map(|trial| trial.bytes / count(trial)))
 }
 
-fn of(trials: &[Trial], strategy: Strategy, state: State) -> Vec<&Trial> {
+fn of(trials: &[Trial], strategy: Strategy, state: CacheState) -> Vec<&Trial> {
     let is = |trial: &&Trial| trial.strategy == strategy && trial.state == state;
     trials.iter().filter(is).collect()
 }
@@ -107,9 +107,9 @@ impl Costs {
     /// bytes of a memory page.
     #[must_use]
     pub fn derive(trials: &[Trial], page: f64) -> Option<Self> {
-        let copied = of(trials, Strategy::Read, State::Cached);
-        let mapped = of(trials, Strategy::Mmap, State::Mapped);
-        let faulted = of(trials, Strategy::Mmap, State::Cached);
+        let copied = of(trials, Strategy::Read, CacheState::Cached);
+        let mapped = of(trials, Strategy::Mmap, CacheState::Mapped);
+        let faulted = of(trials, Strategy::Mmap, CacheState::Cached);
         let summarise = spread(copied.iter().map(|one| one.inner / one.bytes))?;
         let summarise_mapped = spread(mapped.iter().map(|one| one.total() / one.bytes))?;
         spread(faulted.iter().map(|one| one.total()))?;
@@ -129,7 +129,7 @@ impl Costs {
 
     /// Seconds per byte of touching samples: in a buffer that was just filled, or mapped.
     #[must_use]
-    pub fn touch(&self, strategy: Strategy) -> Spread {
+    pub fn touch(&self, strategy: Strategy) -> Quartiles {
         match strategy.copies() {
             true => self.summarise,
             false => self.summarise_mapped,
@@ -138,20 +138,20 @@ impl Costs {
 
     /// Seconds per byte of minor faults of so many bytes each.
     #[must_use]
-    pub fn faults(&self, fault_bytes: Option<Spread>) -> Spread {
+    pub fn faults(&self, fault_bytes: Option<Quartiles>) -> Quartiles {
         match (self.minor_fault, fault_bytes) {
             (Some(fault), Some(bytes)) => fault.map(|fault| fault / bytes.median.max(1.0)),
-            _ => Spread::exact(0.0),
+            _ => Quartiles::exact(0.0),
         }
     }
 }
 
-impl Path {
+impl StrategyCosts {
     /// From the trials of a strategy, and the costs that do not depend on it.
     #[must_use]
     pub fn derive(trials: &[Trial], strategy: Strategy, costs: &Costs) -> Self {
-        let cached = of(trials, strategy, State::Cached);
-        let cold = of(trials, strategy, State::Cold);
+        let cached = of(trials, strategy, CacheState::Cached);
+        let cold = of(trials, strategy, CacheState::Cold);
         let ask = spread(cached.iter().map(|one| one.outer / one.bytes));
         let fault_bytes = match strategy.copies() {
             true => None,
@@ -167,9 +167,9 @@ impl Path {
             };
             let faults = costs.faults(fault_bytes).median;
             let waited = |one: &&Trial| (one.total() / one.bytes - known - faults).max(0.0);
-            Cold {
+            ColdCosts {
                 // One for each throughput.
-                wait: spread(cold.iter().map(waited)).unwrap_or(Spread::exact(0.0)),
+                wait: spread(cold.iter().map(waited)).unwrap_or(Quartiles::exact(0.0)),
                 fault_bytes,
                 throughput,
                 major_bytes: bytes_each(&cold, |one| one.major),
@@ -185,7 +185,7 @@ impl Path {
     /// Seconds of a major page fault, from cold scans of `mmap`, as the paper derives it: unexplained time over faults. None if
     /// faults are too few: where the kernel reads ahead, the wait is for pages on their way, which count as minor faults.
     #[must_use]
-    pub fn major_fault(&self) -> Option<Spread> {
+    pub fn major_fault(&self) -> Option<Quartiles> {
         let cold = self.cold?;
         let bytes = cold.major_bytes?.median;
         (bytes <= MAJOR_BYTES).then(|| cold.wait.map(|wait| wait * bytes))
@@ -213,10 +213,24 @@ mod tests {
         };
         vec![
             // Reading takes 5.97 s inside; what is read ahead has reclaims only: 17.25 s for 963,712 of them.
-            trial(Strategy::Read, State::Cached, 0.0, 5.97, 0.0, 0.0),
-            trial(Strategy::Mmap, State::Mapped, 0.0, 5.97, 0.0, 0.0),
-            trial(Strategy::Mmap, State::Cached, 0.0, 17.25, 963_712.0, 0.0),
-            trial(Strategy::Mmap, State::Cold, 0.0, 44.42, 903_481.0, 60_231.0),
+            trial(Strategy::Read, CacheState::Cached, 0.0, 5.97, 0.0, 0.0),
+            trial(Strategy::Mmap, CacheState::Mapped, 0.0, 5.97, 0.0, 0.0),
+            trial(
+                Strategy::Mmap,
+                CacheState::Cached,
+                0.0,
+                17.25,
+                963_712.0,
+                0.0,
+            ),
+            trial(
+                Strategy::Mmap,
+                CacheState::Cold,
+                0.0,
+                44.42,
+                903_481.0,
+                60_231.0,
+            ),
         ]
     }
 
@@ -228,7 +242,7 @@ mod tests {
         assert!((reclaim - 11.7e-6).abs() < 0.05e-6, "{reclaim}");
         // One reclaim a page, then.
         assert!((costs.page.unwrap().median - reclaim).abs() < 1e-12);
-        let path = Path::derive(&trials, Strategy::Mmap, &costs);
+        let path = StrategyCosts::derive(&trials, Strategy::Mmap, &costs);
         let fault = path.major_fault().unwrap().median;
         assert!((fault - 0.46e-3).abs() < 0.005e-3, "{fault}");
     }
@@ -238,7 +252,7 @@ mod tests {
         let mut trials = paper();
         trials[3].major = 1.0;
         let costs = Costs::derive(&trials, 4096.0).unwrap();
-        let path = Path::derive(&trials, Strategy::Mmap, &costs);
+        let path = StrategyCosts::derive(&trials, Strategy::Mmap, &costs);
         assert_eq!(path.major_fault(), None);
         assert!(path.cold.unwrap().wait.median > 0.0);
     }
@@ -247,7 +261,7 @@ mod tests {
     fn without_trials_nothing_is_derived() {
         assert_eq!(Costs::derive(&[], 4096.0), None);
         let costs = Costs::derive(&paper(), 4096.0).unwrap();
-        let path = Path::derive(&paper(), Strategy::Populate, &costs);
+        let path = StrategyCosts::derive(&paper(), Strategy::Populate, &costs);
         assert_eq!((path.ask, path.cold), (None, None));
         assert_eq!(path.major_fault(), None);
     }
@@ -257,7 +271,7 @@ mod tests {
         let bytes = 1e9;
         let read = Trial {
             strategy: Strategy::Read,
-            state: State::Cached,
+            state: CacheState::Cached,
             bytes,
             outer: 0.15,
             inner: 0.03,
@@ -266,26 +280,26 @@ mod tests {
         };
         let mapped = Trial {
             strategy: Strategy::Mmap,
-            state: State::Mapped,
+            state: CacheState::Mapped,
             outer: 0.0,
             inner: 0.08,
             ..read
         };
         let cached = Trial {
-            state: State::Cached,
+            state: CacheState::Cached,
             inner: 0.09,
             minor: 500.0,
             ..mapped
         };
         let cold = Trial {
-            state: State::Cold,
+            state: CacheState::Cold,
             outer: 0.65,
             ..read
         };
         let trials = [read, mapped, cached, cold];
         let costs = Costs::derive(&trials, 4096.0).unwrap();
         assert!((costs.minor_fault.unwrap().median - 0.01 / 500.0).abs() < 1e-12);
-        let path = Path::derive(&trials, Strategy::Read, &costs);
+        let path = StrategyCosts::derive(&trials, Strategy::Read, &costs);
         assert!((path.ask.unwrap().median - 0.15e-9).abs() < 1e-18);
         assert_eq!(path.fault_bytes, None);
         assert!((path.cold.unwrap().wait.median - 0.5e-9).abs() < 1e-15);

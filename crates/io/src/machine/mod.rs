@@ -1,24 +1,24 @@
 //! The machine model: measured costs in a [`Profile`], and predictions from them.
 //!
-//! [`calibrate`] measures, [`Costs::derive`] and [`Path`] derive costs, [`Volume::predict`] predicts. The last two are plain
-//! arithmetic; what was not measured is not predicted.
+//! [`calibrate`] measures, [`Costs::derive`] and [`StrategyCosts::derive`] derive costs, [`DiskCosts::predict`] predicts. The
+//! last two are plain arithmetic; what was not measured is not predicted.
 
 mod calibrate;
-mod choose;
 mod costs;
-mod kernels;
-mod model;
-mod place;
+mod disk_costs;
+mod disk_identity;
+mod estimate;
 mod profile;
+mod quartiles;
 mod scratch_folder;
-mod spread;
-mod timed;
+mod summary_costs;
+mod timed_scan;
 
-pub use calibrate::{Calibration, ScratchRecording, calibrate};
-pub use choose::{Outlook, Prospect};
-pub use costs::{Cold, Costs, Path, State, Trial};
-pub use kernels::Kernel;
-pub use model::{Amount, Volume};
+pub use calibrate::{CalibrationOptions, ScanSource, ScratchRecording, calibrate};
+pub use costs::{CacheState, ColdCosts, Costs, StrategyCosts, Trial};
+pub use disk_costs::{Amount, DiskCosts};
+pub use estimate::{ScanEstimate, StrategyEstimate};
 pub use profile::{Machine, Profile};
-pub use spread::Spread;
-pub use timed::Scan;
+pub use quartiles::Quartiles;
+pub use summary_costs::SummaryCosts;
+pub use timed_scan::TimedScan;

@@ -1,12 +1,12 @@
 //! The profile of this machine: JSON in the user's configuration folder.
 
-use std::path::{Path as FilePath, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::model::Volume;
-use super::spread::Spread;
-use crate::error::{At, IoError};
+use super::disk_costs::DiskCosts;
+use super::quartiles::Quartiles;
+use crate::error::{ErrorContext, IoError};
 
 /// What distinguishes machines by their costs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,13 +66,13 @@ pub struct Profile {
     /// Least difference of two clock readings, in seconds.
     pub timer_resolution: f64,
     /// Seconds of a clock reading.
-    pub timer_cost: Spread,
+    pub timer_cost: Quartiles,
     /// Seconds of a trivial system call.
-    pub system_call: Spread,
+    pub system_call: Quartiles,
     /// Bytes per second that one core reads from memory.
-    pub memory_bandwidth: Spread,
+    pub memory_bandwidth: Quartiles,
     /// Disks, the last measured first.
-    pub volumes: Vec<Volume>,
+    pub volumes: Vec<DiskCosts>,
 }
 
 /// Path in the configuration folder.
@@ -95,7 +95,7 @@ impl Profile {
     ///
     /// # Errors
     /// [`IoError::BadProfile`], or what the system says.
-    pub fn load(path: &FilePath) -> Result<Option<Self>, IoError> {
+    pub fn load(path: &Path) -> Result<Option<Self>, IoError> {
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -129,8 +129,8 @@ impl Profile {
     ///
     /// # Errors
     /// What the system says.
-    pub fn save(&self, path: &FilePath) -> Result<(), IoError> {
-        let folder = path.parent().unwrap_or(FilePath::new("."));
+    pub fn save(&self, path: &Path) -> Result<(), IoError> {
+        let folder = path.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder).at("make", folder)?;
         let mut part = path.as_os_str().to_owned();
         part.push(format!(".{}.part", std::process::id()));
@@ -157,7 +157,7 @@ impl Profile {
 
     /// The costs of a disk.
     #[must_use]
-    pub fn volume(&self, disk: &str) -> Option<&Volume> {
+    pub fn volume(&self, disk: &str) -> Option<&DiskCosts> {
         self.volumes.iter().find(|one| one.disk == disk)
     }
 }

@@ -7,14 +7,14 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{At, IoError};
+use crate::error::{ErrorContext, IoError};
 use crate::source::is_same;
 
 /// Names are this and a UUID without hyphens.
 const PREFIX: &str = ".isochrony-calibrate-";
 
 /// Attempts, should other calibrations remove the folder before it is locked.
-const TRIES: usize = 16;
+const ATTEMPTS: usize = 16;
 
 /// A folder that is removed with all in it.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl ScratchFolder {
     /// A new one. Removes those that are not in use.
     pub(super) fn make(within: &Path) -> Result<Self, IoError> {
         sweep(within);
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS {
             let path = within.join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
             std::fs::create_dir(&path).at("make", &path)?;
             let Ok(held) = File::open(&path) else {

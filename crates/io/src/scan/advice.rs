@@ -3,20 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Files;
-use crate::source::Source;
+use super::SourceFiles;
+use crate::source::SampleSource;
 use crate::system;
 
 /// Requests that ranges of samples be read into the page cache.
 #[derive(Debug)]
 pub(crate) struct ReadAdvice {
-    files: Files,
+    files: SourceFiles,
     /// Most bytes of one request, once a file was seen.
     step: Option<u64>,
 }
 
 impl ReadAdvice {
-    pub(crate) fn new(files: Files) -> Self {
+    pub(crate) fn new(files: SourceFiles) -> Self {
         Self { files, step: None }
     }
 
@@ -45,8 +45,8 @@ impl ReadAdvice {
 /// Asks the system to read a range into the page cache; gives for how many bytes it was asked. Waits for nothing, and
 /// leaves out what cannot be read ahead.
 #[must_use]
-pub fn prefetch(source: &Arc<dyn Source>, within: Range<i64>) -> u64 {
-    let mut advice = ReadAdvice::new(Files::new(source));
+pub fn prefetch(source: &Arc<dyn SampleSource>, within: Range<i64>) -> u64 {
+    let mut advice = ReadAdvice::new(SourceFiles::new(source));
     let mut requested = 0;
     let mut from = within.start;
     while from < within.end {

@@ -14,9 +14,9 @@ use isochrony_segment::Buffer;
 use rustix::io::Errno;
 
 use super::buffer_pool::{ALIGNED, BufferPool, skip};
-use super::files::Files;
-use crate::error::{At, IoError};
-use crate::source::{ShardFile, Span, is_same};
+use super::files::SourceFiles;
+use crate::error::{ErrorContext, IoError};
+use crate::source::{FileRange, ShardFile, is_same};
 use crate::system;
 
 /// Why shards with chunks in other places are decoded.
@@ -172,7 +172,7 @@ impl FileRequest {
 /// Plans the requests for pieces of a source.
 #[derive(Debug)]
 pub(crate) struct RequestPlanner {
-    files: Files,
+    files: SourceFiles,
     /// Past the page cache.
     direct: bool,
     /// The source keeps it open, unless too many scans have one.
@@ -180,7 +180,7 @@ pub(crate) struct RequestPlanner {
 }
 
 impl RequestPlanner {
-    pub(crate) fn new(files: Files, direct: bool) -> Self {
+    pub(crate) fn new(files: SourceFiles, direct: bool) -> Self {
         Self {
             files,
             direct,
@@ -266,7 +266,7 @@ impl RequestPlanner {
         Ok(read)
     }
 
-    fn file(&mut self, span: &Span) -> Result<Result<(Arc<File>, PathBuf), String>, IoError> {
+    fn file(&mut self, span: &FileRange) -> Result<Result<(Arc<File>, PathBuf), String>, IoError> {
         let Some(shard) = self.files.shard(span)? else {
             return Ok(Err(FOREIGN_SHARDS.into()));
         };

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::source::Source;
+use crate::source::SampleSource;
 
 /// The next piece of what is left of a stretch. An end of at most a quarter of a piece comes with the last piece: a request of
 /// its own would cost as much as a whole one.
@@ -17,8 +17,8 @@ pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
 
 /// Iterates over parts, the stretches between gaps in each, and their pieces. Gaps are looked up when reached.
 #[derive(Debug, Clone)]
-pub(crate) struct Pieces {
-    source: Arc<dyn Source>,
+pub(crate) struct PieceIter {
+    source: Arc<dyn SampleSource>,
     parts: Vec<Range<i64>>,
     /// The current part, and where it goes on.
     part: usize,
@@ -28,8 +28,8 @@ pub(crate) struct Pieces {
     piece: i64,
 }
 
-impl Pieces {
-    pub(crate) fn new(source: Arc<dyn Source>, parts: Vec<Range<i64>>, piece: i64) -> Self {
+impl PieceIter {
+    pub(crate) fn new(source: Arc<dyn SampleSource>, parts: Vec<Range<i64>>, piece: i64) -> Self {
         Self {
             at: parts.first().map_or(0, |part| part.start),
             source,
@@ -40,7 +40,7 @@ impl Pieces {
         }
     }
 
-    pub(crate) fn source(&self) -> &Arc<dyn Source> {
+    pub(crate) fn source(&self) -> &Arc<dyn SampleSource> {
         &self.source
     }
 
@@ -77,7 +77,7 @@ impl Pieces {
     }
 }
 
-impl Iterator for Pieces {
+impl Iterator for PieceIter {
     type Item = Range<i64>;
 
     fn next(&mut self) -> Option<Range<i64>> {

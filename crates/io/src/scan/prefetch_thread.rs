@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::Pieces;
-use crate::system::Process;
+use super::PieceIter;
+use crate::system::OwnerProcess;
 
 /// How long the thread waits for the scan before it looks again, should a wake-up get lost.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How far a scan is.
 #[derive(Debug)]
-struct Progress {
+struct ScanProgress {
     /// Bytes that its readers have taken.
     consumed: AtomicU64,
     /// Where the furthest range that a reader has taken ends.
@@ -36,7 +36,7 @@ struct Lead {
 
 impl Lead {
     /// Bytes that are read and not taken.
-    fn bytes(&mut self, scan: &Progress, ascends: bool) -> u64 {
+    fn bytes(&mut self, scan: &ScanProgress, ascends: bool) -> u64 {
         if !ascends {
             return self
                 .done
@@ -63,21 +63,21 @@ impl Lead {
 
 #[derive(Debug)]
 pub(crate) struct PrefetchThread {
-    progress: Arc<Progress>,
+    progress: Arc<ScanProgress>,
     sample_bytes: u64,
     thread: Option<JoinHandle<()>>,
-    owner: Process,
+    owner: OwnerProcess,
 }
 
 impl PrefetchThread {
     /// Starts a thread that calls `read` with each piece, at most `limit` bytes ahead of the scan, until `read` returns
     /// false.
     pub(crate) fn start(
-        pieces: Pieces,
+        pieces: PieceIter,
         limit: u64,
         mut read: impl FnMut(Range<i64>) -> bool + Send + 'static,
     ) -> io::Result<Self> {
-        let progress = Arc::new(Progress {
+        let progress = Arc::new(ScanProgress {
             consumed: AtomicU64::new(0),
             furthest: AtomicI64::new(i64::MIN),
             stop: AtomicBool::new(false),
@@ -108,7 +108,7 @@ impl PrefetchThread {
             progress,
             sample_bytes,
             thread: Some(thread),
-            owner: Process::current(),
+            owner: OwnerProcess::current(),
         })
     }
 

@@ -6,27 +6,27 @@ use std::sync::{Arc, Mutex};
 
 use isochrony_segment::{Buffer, SigSeg};
 
-use super::{Pieces, Tasks};
+use super::{PieceIter, TaskParts};
 use crate::error::IoError;
-use crate::source::Source;
+use crate::source::SampleSource;
 use crate::strategy::Strategy;
 
 /// A scan that is about to start.
 pub(crate) struct ScanSpec {
-    pub(crate) source: Arc<dyn Source>,
+    pub(crate) source: Arc<dyn SampleSource>,
     /// All that is read.
     pub(crate) parts: Vec<Range<i64>>,
     /// Samples of a piece, at most.
     pub(crate) piece: i64,
     /// How many readers there are at a time.
     pub(crate) readers: usize,
-    pub(crate) tasks: Tasks,
+    pub(crate) tasks: TaskParts,
 }
 
 impl ScanSpec {
     /// The pieces of the scan, of at most `piece` samples.
-    pub(crate) fn pieces(&self, piece: i64) -> Pieces {
-        Pieces::new(self.source.clone(), self.parts.clone(), piece)
+    pub(crate) fn pieces(&self, piece: i64) -> PieceIter {
+        PieceIter::new(self.source.clone(), self.parts.clone(), piece)
     }
 }
 
@@ -47,26 +47,29 @@ pub(crate) trait Prefetcher: fmt::Debug + Send + Sync {
 /// A strategy at work on one task. Dropped at the task's end.
 pub(crate) trait TaskReader: fmt::Debug + Send {
     /// The samples of a gap-free, non-empty range of the source.
-    fn read(&mut self, range: &Range<i64>) -> Result<Outcome, IoError>;
+    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError>;
 }
 
 /// What became of reading a range.
-pub(crate) enum Outcome {
+pub(crate) enum ReadOutcome {
     Read(SigSeg),
     /// The strategy cannot; the rest of the scan is read by another.
     Refused(Fallback),
 }
 
-impl Outcome {
+impl ReadOutcome {
     /// Samples as the source has them.
-    pub(crate) fn as_stored(source: &Arc<dyn Source>, range: &Range<i64>) -> Result<Self, IoError> {
+    pub(crate) fn as_stored(
+        source: &Arc<dyn SampleSource>,
+        range: &Range<i64>,
+    ) -> Result<Self, IoError> {
         let read = source.read(range.clone()).map_err(IoError::Source)?;
         Ok(Self::Read(read))
     }
 
     /// Samples that were copied into a buffer.
     pub(crate) fn copied(
-        source: &Arc<dyn Source>,
+        source: &Arc<dyn SampleSource>,
         range: &Range<i64>,
         buffer: Buffer,
     ) -> Result<Self, IoError> {

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Attempt, Fallback, Outcome, Prefetcher, TaskReader};
+use super::{Attempt, Fallback, Prefetcher, ReadOutcome, TaskReader};
 use crate::error::IoError;
-use crate::source::Source;
+use crate::source::SampleSource;
 use crate::strategy::Strategy;
-use crate::system::Process;
+use crate::system::OwnerProcess;
 
 /// Reads pieces ahead, in one queue per task.
 pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
@@ -24,17 +24,17 @@ pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
 
 #[derive(Debug)]
 pub(crate) struct QueueScan<Q> {
-    source: Arc<dyn Source>,
+    source: Arc<dyn SampleSource>,
     queue: Q,
-    owner: Process,
+    owner: OwnerProcess,
 }
 
 impl<Q: ReadAheadQueue> QueueScan<Q> {
-    pub(crate) fn shared(source: Arc<dyn Source>, queue: Q) -> Arc<dyn Prefetcher> {
+    pub(crate) fn shared(source: Arc<dyn SampleSource>, queue: Q) -> Arc<dyn Prefetcher> {
         Arc::new(Self {
             source,
             queue,
-            owner: Process::current(),
+            owner: OwnerProcess::current(),
         })
     }
 }
@@ -65,9 +65,9 @@ struct QueueReader<Q: ReadAheadQueue> {
 }
 
 impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
-    fn read(&mut self, range: &Range<i64>) -> Result<Outcome, IoError> {
+    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
         let refused = |why| {
-            Ok(Outcome::Refused(Fallback {
+            Ok(ReadOutcome::Refused(Fallback {
                 strategy: Strategy::Read,
                 why,
             }))
@@ -76,7 +76,7 @@ impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
             return refused(error.to_string());
         }
         match self.scan.queue.take(self.queue, range)? {
-            Attempt::Read(buffer) => Outcome::copied(&self.scan.source, range, buffer),
+            Attempt::Read(buffer) => ReadOutcome::copied(&self.scan.source, range, buffer),
             Attempt::Refused(why) => refused(why),
         }
     }

@@ -6,37 +6,41 @@ use std::sync::Arc;
 use isochrony_segment::SigSeg;
 
 use super::pieces::next_piece;
-use super::{Outcome, Readers, Reading, TaskReader};
+use super::{ReadOutcome, Reading, ScanReaders, TaskReader};
 use crate::error::IoError;
-use crate::source::Source;
+use crate::source::SampleSource;
 use crate::strategy::Strategy;
 
 /// Reads parts of a source in pieces, by a strategy. Samples are the same by each.
 #[derive(Debug)]
-pub struct Reader {
-    readers: Arc<Readers>,
+pub struct PieceReader {
+    readers: Arc<ScanReaders>,
     task: Box<dyn TaskReader>,
     reading: Reading,
 }
 
-impl Reader {
+impl PieceReader {
     /// A reader of parts of a source. It expects to be asked for the pieces of each stretch between gaps, in order, as
     /// [`next_piece`](Self::next_piece) gives them; other ranges are read, too, but not ahead.
     ///
     /// # Errors
     /// [`IoError::System`] if a thread cannot be started.
     pub fn new(
-        source: &Arc<dyn Source>,
+        source: &Arc<dyn SampleSource>,
         parts: &[Range<i64>],
         piece: i64,
         strategy: Strategy,
     ) -> Result<Self, IoError> {
         let alone = Box::new(std::iter::once(parts.to_vec()));
-        let readers = Readers::new(source, parts, piece, strategy, 1, alone)?;
+        let readers = ScanReaders::new(source, parts, piece, strategy, 1, alone)?;
         Ok(readers.begin(0, parts))
     }
 
-    pub(super) fn of(readers: &Arc<Readers>, task: Box<dyn TaskReader>, reading: Reading) -> Self {
+    pub(super) fn of(
+        readers: &Arc<ScanReaders>,
+        task: Box<dyn TaskReader>,
+        reading: Reading,
+    ) -> Self {
         Self {
             readers: readers.clone(),
             task,
@@ -66,8 +70,8 @@ impl Reader {
             return source.read(range).map_err(IoError::Source);
         }
         match self.task.read(&range)? {
-            Outcome::Read(segment) => Ok(segment),
-            Outcome::Refused(fallback) => {
+            ReadOutcome::Read(segment) => Ok(segment),
+            ReadOutcome::Refused(fallback) => {
                 let prefetcher = self.readers.fall_back(&fallback).clone();
                 self.task = prefetcher.begin_task(0, &[]);
                 self.reading.replace(&fallback);

@@ -1,42 +1,42 @@
 //! The readers of one scan, of which there may be several at once.
 //!
-//! A scan on several cores is cut into tasks, each with a [`Reader`] of its own. What is read ahead is common to all, and so
+//! A scan on several cores is cut into tasks, each with a [`PieceReader`] of its own. What is read ahead is common to all, and so
 //! are files and buffers, which one reader leaves to the next.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::{Fallback, Prefetcher, Reader, Reading, ScanSpec, Tasks};
-use crate::error::{At, IoError};
-use crate::source::Source;
-use crate::strategy::{Mmap, StartError, Strategy};
-use crate::system::Process;
+use super::{Fallback, PieceReader, Prefetcher, Reading, ScanSpec, TaskParts};
+use crate::error::{ErrorContext, IoError};
+use crate::source::SampleSource;
+use crate::strategy::{MmapStrategy, StartError, Strategy};
+use crate::system::OwnerProcess;
 
-/// What the readers of one scan have in common: see [`Readers::begin`].
-pub struct Readers {
-    source: Arc<dyn Source>,
+/// What the readers of one scan have in common: see [`ScanReaders::begin`].
+pub struct ScanReaders {
+    source: Arc<dyn SampleSource>,
     piece: i64,
     prefetcher: Arc<dyn Prefetcher>,
     reading: Reading,
     /// What reads instead since a reader was refused.
     fallback: OnceLock<(Fallback, Arc<dyn Prefetcher>)>,
-    owner: Process,
+    owner: OwnerProcess,
 }
 
-impl Readers {
+impl ScanReaders {
     /// Readers of parts of a source, in pieces of at most `piece` samples; the short end of a stretch between gaps comes with
     /// the piece before. Up to `at_once` readers at a time do the tasks, which are numbered from 0 in the order expected.
     ///
     /// # Errors
     /// [`IoError::System`] if a thread cannot be started.
     pub fn new(
-        source: &Arc<dyn Source>,
+        source: &Arc<dyn SampleSource>,
         parts: &[Range<i64>],
         piece: i64,
         strategy: Strategy,
         at_once: usize,
-        tasks: Tasks,
+        tasks: TaskParts,
     ) -> Result<Arc<Self>, IoError> {
         let mut reading = Reading::foresee(source, parts, strategy);
         let scan = ScanSpec {
@@ -49,7 +49,7 @@ impl Readers {
         let started = match reading.used {
             Some(used) => used.implementation().start(scan),
             // Decoded by the source.
-            None => Ok(Mmap::scan(source)),
+            None => Ok(MmapStrategy::scan(source)),
         };
         let prefetcher = match started {
             Ok(prefetcher) => prefetcher,
@@ -68,14 +68,14 @@ impl Readers {
             prefetcher,
             reading,
             fallback: OnceLock::new(),
-            owner: Process::current(),
+            owner: OwnerProcess::current(),
         }))
     }
 
     /// The reader of a task: of one that was expected, perhaps with some of it read already, or of any other parts. Tasks may
     /// be left out or repeated.
     #[must_use]
-    pub fn begin(self: &Arc<Self>, task: u64, parts: &[Range<i64>]) -> Reader {
+    pub fn begin(self: &Arc<Self>, task: u64, parts: &[Range<i64>]) -> PieceReader {
         if !self.prefetcher.survives_fork()
             && let Err(error) = self.owner.check()
         {
@@ -92,10 +92,10 @@ impl Readers {
             }
             None => &self.prefetcher,
         };
-        Reader::of(self, prefetcher.clone().begin_task(task, parts), reading)
+        PieceReader::of(self, prefetcher.clone().begin_task(task, parts), reading)
     }
 
-    pub(super) fn source(&self) -> &Arc<dyn Source> {
+    pub(super) fn source(&self) -> &Arc<dyn SampleSource> {
         &self.source
     }
 
@@ -119,7 +119,7 @@ impl Readers {
 }
 
 /// A scan by a strategy that takes another's place, and reads nothing ahead.
-fn unprepared(source: &Arc<dyn Source>, strategy: Strategy) -> Arc<dyn Prefetcher> {
+fn unprepared(source: &Arc<dyn SampleSource>, strategy: Strategy) -> Arc<dyn Prefetcher> {
     let scan = ScanSpec {
         source: source.clone(),
         parts: Vec::new(),
@@ -128,12 +128,12 @@ fn unprepared(source: &Arc<dyn Source>, strategy: Strategy) -> Arc<dyn Prefetche
         tasks: Box::new(std::iter::empty()),
     };
     let started = strategy.implementation().start(scan);
-    started.unwrap_or_else(|_| Mmap::scan(source))
+    started.unwrap_or_else(|_| MmapStrategy::scan(source))
 }
 
-impl fmt::Debug for Readers {
+impl fmt::Debug for ScanReaders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Readers")
+        f.debug_struct("ScanReaders")
             .field("reading", &self.reading)
             .finish_non_exhaustive()
     }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::piece_request::FOREIGN_SHARDS;
-use super::{Fallback, Files, Pieces};
-use crate::source::{ShardFile, Source};
+use super::{Fallback, PieceIter, SourceFiles};
+use crate::source::{SampleSource, ShardFile};
 use crate::strategy::Strategy;
 
 /// How a signal is read: the strategy that was asked for, the one used, and why they differ.
@@ -43,7 +43,7 @@ impl fmt::Display for Reading {
 impl Reading {
     /// How parts of a source would be read, as far as can be told without reading.
     #[must_use]
-    pub fn foresee(source: &Arc<dyn Source>, parts: &[Range<i64>], asked: Strategy) -> Self {
+    pub fn foresee(source: &Arc<dyn SampleSource>, parts: &[Range<i64>], asked: Strategy) -> Self {
         let mut reading = Self {
             signal: source.name().into(),
             asked,
@@ -55,10 +55,10 @@ impl Reading {
             reading.why = Some(format!("the signal is sealed with {}", source.codec()));
             return reading;
         }
-        let Some(first) = Pieces::new(source.clone(), parts.to_vec(), 1).next() else {
+        let Some(first) = PieceIter::new(source.clone(), parts.to_vec(), 1).next() else {
             return reading;
         };
-        let mut files = Files::new(source);
+        let mut files = SourceFiles::new(source);
         match files.spans(&first).next().map(|span| files.shard(&span)) {
             Some(Ok(None)) => {
                 reading.used = None;

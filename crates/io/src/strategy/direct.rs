@@ -6,7 +6,7 @@
 //!     └──── done (condvar) ─────────────────────────────┘   work (condvar): threads wait for pieces
 //! ```
 //!
-//! Threads read pieces in the order of requests. [`TaskQueues`] bounds what is read ahead; a piece counts from its request
+//! Threads read pieces in the order of requests. [`PieceQueues`] bounds what is read ahead; a piece counts from its request
 //! until its reader takes it.
 
 use std::collections::VecDeque;
@@ -19,11 +19,11 @@ use std::thread::JoinHandle;
 use super::{CostModel, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
 use crate::scan::{
-    Attempt, BufferPool, Fallback, Files, Prefetcher, QUEUE_DEPTH, QueueScan, ReadAheadQueue,
-    RequestPlanner, ScanSpec, TaskQueues,
+    Attempt, BufferPool, Fallback, PieceQueues, Prefetcher, QUEUE_DEPTH, QueueScan, ReadAheadQueue,
+    RequestPlanner, ScanSpec, SourceFiles,
 };
-use crate::source::Source;
-use crate::system::Process;
+use crate::source::SampleSource;
+use crate::system::OwnerProcess;
 
 /// Threads per reader: while one waits for the end of its request, the disk has another's.
 const THREADS_PER_READER: usize = 2;
@@ -31,9 +31,9 @@ const THREADS_PER_READER: usize = 2;
 /// Most threads of a scan.
 const MAX_THREADS: usize = 8;
 
-pub(crate) struct Direct;
+pub(crate) struct DirectStrategy;
 
-impl IoStrategy for Direct {
+impl IoStrategy for DirectStrategy {
     fn name(&self) -> &'static str {
         "direct"
     }
@@ -46,7 +46,7 @@ impl IoStrategy for Direct {
         CostModel::DIRECT
     }
 
-    fn fallback(&self, files: Files, first: &Range<i64>) -> Option<Fallback> {
+    fn fallback(&self, files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
         fallback(files, first)
     }
 
@@ -54,14 +54,14 @@ impl IoStrategy for Direct {
         // A short scan needs no more threads than it has pieces.
         let pieces = scan.pieces(scan.piece).take(MAX_THREADS).count();
         let source = scan.source.clone();
-        let queues = TaskQueues::new(scan.source, scan.piece, scan.readers, scan.tasks);
+        let queues = PieceQueues::new(scan.source, scan.piece, scan.readers, scan.tasks);
         let threads = ReadThreads::start(&source, queues, scan.readers, pieces)?;
         Ok(QueueScan::shared(source, threads))
     }
 }
 
 /// What takes the place of reading past the page cache where the file system refuses it.
-pub(super) fn fallback(files: Files, first: &Range<i64>) -> Option<Fallback> {
+pub(super) fn fallback(files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
     Some(Fallback {
         strategy: Strategy::Read,
         why: RequestPlanner::new(files, true).refusal(first)?,
@@ -78,14 +78,14 @@ enum PieceState {
 }
 
 #[derive(Debug)]
-struct State {
-    queues: TaskQueues<PieceState>,
+struct QueueState {
+    queues: PieceQueues<PieceState>,
     /// Pieces that no thread has begun, by ticket, oldest first.
     todo: VecDeque<(u64, Range<i64>)>,
     stopped: bool,
 }
 
-impl State {
+impl QueueState {
     fn request(&mut self) {
         let todo = &mut self.todo;
         self.queues.fill(|ticket, piece| {
@@ -96,8 +96,8 @@ impl State {
 }
 
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedPieces {
+    state: Mutex<QueueState>,
     buffers: Mutex<BufferPool>,
     /// Signalled when there may be something to read.
     work: Condvar,
@@ -108,16 +108,16 @@ struct Shared {
 /// Threads that read pieces ahead.
 #[derive(Debug)]
 struct ReadThreads {
-    source: Arc<dyn Source>,
-    shared: Arc<Shared>,
+    source: Arc<dyn SampleSource>,
+    shared: Arc<SharedPieces>,
     threads: Vec<JoinHandle<()>>,
-    owner: Process,
+    owner: OwnerProcess,
 }
 
 impl ReadThreads {
     fn start(
-        source: &Arc<dyn Source>,
-        queues: TaskQueues<PieceState>,
+        source: &Arc<dyn SampleSource>,
+        queues: PieceQueues<PieceState>,
         readers: usize,
         pieces: usize,
     ) -> io::Result<Self> {
@@ -125,7 +125,7 @@ impl ReadThreads {
         started.shared.lock().request();
         let threads = THREADS_PER_READER * readers;
         for _ in 0..threads.min(MAX_THREADS).min(pieces.max(1)) {
-            let (shared, files) = (started.shared.clone(), Files::new(source));
+            let (shared, files) = (started.shared.clone(), SourceFiles::new(source));
             let thread = std::thread::Builder::new().name("isochrony-direct".into());
             let thread = thread.spawn(move || shared.work(files))?;
             started.threads.push(thread);
@@ -134,12 +134,12 @@ impl ReadThreads {
     }
 
     fn without_threads(
-        source: &Arc<dyn Source>,
-        queues: TaskQueues<PieceState>,
+        source: &Arc<dyn SampleSource>,
+        queues: PieceQueues<PieceState>,
         readers: usize,
     ) -> Self {
-        let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+        let shared = Arc::new(SharedPieces {
+            state: Mutex::new(QueueState {
                 queues,
                 todo: VecDeque::new(),
                 stopped: false,
@@ -152,11 +152,11 @@ impl ReadThreads {
             source: source.clone(),
             shared,
             threads: Vec::new(),
-            owner: Process::current(),
+            owner: OwnerProcess::current(),
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut QueueState) -> T) -> T {
         let mut state = self.shared.lock();
         let result = change(&mut state);
         state.request();
@@ -197,7 +197,7 @@ impl ReadAheadQueue for ReadThreads {
 
     fn take(&self, queue: u64, piece: &Range<i64>) -> Result<Attempt, IoError> {
         self.wait(queue, piece).unwrap_or_else(|| {
-            let files = Files::new(&self.source);
+            let files = SourceFiles::new(&self.source);
             RequestPlanner::new(files, true).read(piece, &mut BufferPool::default())
         })
     }
@@ -209,8 +209,8 @@ impl ReadAheadQueue for ReadThreads {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedPieces {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,7 +219,7 @@ impl Shared {
     }
 
     /// What a thread does.
-    fn work(&self, files: Files) {
+    fn work(&self, files: SourceFiles) {
         let mut planner = RequestPlanner::new(files, true);
         while let Some((ticket, piece)) = self.next() {
             let read = catch_unwind(AssertUnwindSafe(|| self.read(&mut planner, &piece)));
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use crate::test_source::TestSource;
 
-    fn thousand() -> Arc<dyn Source> {
+    fn thousand() -> Arc<dyn SampleSource> {
         TestSource::shared(Path::new("no such file"), 1_000, Vec::new())
     }
 
@@ -297,7 +297,7 @@ mod tests {
         let source = thousand();
         let threads = |readers, pieces| {
             let queues =
-                TaskQueues::new(source.clone(), 100, readers, Box::new(std::iter::empty()));
+                PieceQueues::new(source.clone(), 100, readers, Box::new(std::iter::empty()));
             let started = ReadThreads::start(&source, queues, readers, pieces).unwrap();
             started.threads.len()
         };
@@ -312,9 +312,9 @@ mod tests {
     #[test]
     fn who_waits_for_a_piece_is_let_go_when_nothing_is_read_ahead_any_more() {
         let source = thousand();
-        let parts = vec![0..1_000];
+        let parts: Vec<_> = std::iter::once(0..1_000).collect();
         let tasks = Box::new(std::iter::once(parts.clone()));
-        let queues = TaskQueues::new(source.clone(), 100, 1, tasks);
+        let queues = PieceQueues::new(source.clone(), 100, 1, tasks);
         // Its threads are busy with what others read.
         let threads = Arc::new(ReadThreads::without_threads(&source, queues, 1));
         let queue = threads.begin_task(0, &parts);

@@ -12,14 +12,14 @@ use rustix::io::Errno;
 use super::{CostModel, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
 use crate::scan::{
-    Attempt, BufferPool, Fallback, Files, Prefetcher, QUEUE_DEPTH, QueueScan, ReadAheadQueue,
-    RequestPlanner, ScanSpec, TaskQueues,
+    Attempt, BufferPool, Fallback, PieceQueues, Prefetcher, QUEUE_DEPTH, QueueScan, ReadAheadQueue,
+    RequestPlanner, ScanSpec, SourceFiles,
 };
 use crate::uring::ReadRing;
 
-pub(crate) struct IoUring;
+pub(crate) struct IoUringStrategy;
 
-impl IoStrategy for IoUring {
+impl IoStrategy for IoUringStrategy {
     fn name(&self) -> &'static str {
         "io_uring"
     }
@@ -36,7 +36,7 @@ impl IoStrategy for IoUring {
         true
     }
 
-    fn fallback(&self, _files: Files, _first: &Range<i64>) -> Option<Fallback> {
+    fn fallback(&self, _files: SourceFiles, _first: &Range<i64>) -> Option<Fallback> {
         Some(Fallback {
             strategy: Strategy::Read,
             why: refusal()?,
@@ -58,9 +58,9 @@ pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>,
     })?;
     let mut requests = InFlightPieces {
         ring,
-        planner: RequestPlanner::new(Files::new(&scan.source), direct),
+        planner: RequestPlanner::new(SourceFiles::new(&scan.source), direct),
         buffers: BufferPool::keeping(QUEUE_DEPTH * scan.readers),
-        queues: TaskQueues::new(scan.source.clone(), scan.piece, scan.readers, scan.tasks),
+        queues: PieceQueues::new(scan.source.clone(), scan.piece, scan.readers, scan.tasks),
     };
     requests.submit();
     Ok(QueueScan::shared(scan.source, Mutex::new(requests)))
@@ -92,7 +92,7 @@ fn lost(error: &io::Error) -> String {
 
 /// A requested piece.
 #[derive(Debug)]
-enum PieceState {
+enum SubmittedPiece {
     /// The number of its request.
     InFlight(usize),
     /// Why it could not be requested.
@@ -106,7 +106,7 @@ struct InFlightPieces {
     ring: ReadRing,
     planner: RequestPlanner,
     buffers: BufferPool,
-    queues: TaskQueues<PieceState>,
+    queues: PieceQueues<SubmittedPiece>,
 }
 
 /// One ring for all readers, under a lock.
@@ -142,9 +142,9 @@ fn lock(pieces: &Mutex<InFlightPieces>) -> MutexGuard<'_, InFlightPieces> {
 }
 
 impl InFlightPieces {
-    fn abandon(&mut self, unwanted: Vec<PieceState>) {
+    fn abandon(&mut self, unwanted: Vec<SubmittedPiece>) {
         for piece in unwanted {
-            if let PieceState::InFlight(number) = piece {
+            if let SubmittedPiece::InFlight(number) = piece {
                 self.ring.abandon(number);
             }
         }
@@ -160,7 +160,7 @@ impl InFlightPieces {
         } = self;
         queues.fill(|_, piece| {
             let submitted = submit_piece(ring, planner, buffers, piece);
-            submitted.unwrap_or_else(PieceState::Failed)
+            submitted.unwrap_or_else(SubmittedPiece::Failed)
         });
     }
 
@@ -168,9 +168,9 @@ impl InFlightPieces {
         let is_next = self.queues.front(queue, piece).is_some();
         let requested = is_next.then(|| self.queues.take(queue)).flatten();
         let read = match requested {
-            Some(PieceState::InFlight(number)) => self.complete(number),
-            Some(PieceState::Refused(why)) => Ok(Attempt::Refused(why)),
-            Some(PieceState::Failed(error)) => Err(error),
+            Some(SubmittedPiece::InFlight(number)) => self.complete(number),
+            Some(SubmittedPiece::Refused(why)) => Ok(Attempt::Refused(why)),
+            Some(SubmittedPiece::Failed(error)) => Err(error),
             // Out of order: at once.
             None => self.planner.read(piece, &mut self.buffers),
         };
@@ -199,15 +199,15 @@ fn submit_piece(
     planner: &mut RequestPlanner,
     buffers: &mut BufferPool,
     piece: &Range<i64>,
-) -> Result<PieceState, IoError> {
+) -> Result<SubmittedPiece, IoError> {
     let request = match planner.plan(piece)? {
         Ok(request) => request,
-        Err(why) => return Ok(PieceState::Refused(why)),
+        Err(why) => return Ok(SubmittedPiece::Refused(why)),
     };
     let buffer = buffers.take(request.room())?;
     Ok(match ring.submit(request, buffer) {
-        Ok(number) => PieceState::InFlight(number),
-        Err(error) => PieceState::Refused(lost(&error)),
+        Ok(number) => SubmittedPiece::InFlight(number),
+        Err(error) => SubmittedPiece::Refused(lost(&error)),
     })
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::io_uring::{refusal, start};
 use super::{CostModel, IoStrategy, StartError, Strategy, direct};
-use crate::scan::{Fallback, Files, Prefetcher, ScanSpec};
+use crate::scan::{Fallback, Prefetcher, ScanSpec, SourceFiles};
 
-pub(crate) struct IoUringDirect;
+pub(crate) struct IoUringDirectStrategy;
 
-impl IoStrategy for IoUringDirect {
+impl IoStrategy for IoUringDirectStrategy {
     fn name(&self) -> &'static str {
         "io_uring_direct"
     }
@@ -26,7 +26,7 @@ impl IoStrategy for IoUringDirect {
         true
     }
 
-    fn fallback(&self, files: Files, first: &Range<i64>) -> Option<Fallback> {
+    fn fallback(&self, files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
         direct::fallback(files, first).or_else(|| {
             Some(Fallback {
                 strategy: Strategy::Direct,

@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use super::{CostModel, IoStrategy, StartError};
 use crate::error::IoError;
-use crate::scan::{Outcome, Prefetcher, ScanSpec, TaskReader};
-use crate::source::Source;
+use crate::scan::{Prefetcher, ReadOutcome, ScanSpec, TaskReader};
+use crate::source::SampleSource;
 
-pub(crate) struct Mmap;
+pub(crate) struct MmapStrategy;
 
-impl Mmap {
+impl MmapStrategy {
     /// A scan that prepares nothing, also of sources that are decoded.
-    pub(crate) fn scan(source: &Arc<dyn Source>) -> Arc<dyn Prefetcher> {
+    pub(crate) fn scan(source: &Arc<dyn SampleSource>) -> Arc<dyn Prefetcher> {
         Arc::new(MmapScan(source.clone()))
     }
 }
 
-impl IoStrategy for Mmap {
+impl IoStrategy for MmapStrategy {
     fn name(&self) -> &'static str {
         "mmap"
     }
@@ -36,7 +36,7 @@ impl IoStrategy for Mmap {
 }
 
 #[derive(Debug)]
-struct MmapScan(Arc<dyn Source>);
+struct MmapScan(Arc<dyn SampleSource>);
 
 impl Prefetcher for MmapScan {
     fn begin_task(self: Arc<Self>, _task: u64, _parts: &[Range<i64>]) -> Box<dyn TaskReader> {
@@ -45,10 +45,10 @@ impl Prefetcher for MmapScan {
 }
 
 #[derive(Debug)]
-struct MmapReader(Arc<dyn Source>);
+struct MmapReader(Arc<dyn SampleSource>);
 
 impl TaskReader for MmapReader {
-    fn read(&mut self, range: &Range<i64>) -> Result<Outcome, IoError> {
-        Outcome::as_stored(&self.0, range)
+    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
+        ReadOutcome::as_stored(&self.0, range)
     }
 }

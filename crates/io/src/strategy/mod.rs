@@ -23,9 +23,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::IoError;
-use crate::scan::{Fallback, Files, Prefetcher, ScanSpec};
+use crate::scan::{Fallback, Prefetcher, ScanSpec, SourceFiles};
 
-pub(crate) use mmap::Mmap;
+pub(crate) use mmap::MmapStrategy;
 
 /// Makes [`Strategy`] of the table: its variants, their order and their help.
 macro_rules! strategies {
@@ -62,22 +62,22 @@ macro_rules! strategies {
 
 strategies! {
     /// `pread` into a buffer that is used again: one copy, no page faults, bounded memory.
-    Read = read::Read,
+    Read = read::ReadStrategy,
     /// The file as it lies in the page cache, mapped: no copy, a page fault where the process has not been yet.
-    Mmap = mmap::Mmap,
+    Mmap = mmap::MmapStrategy,
     /// Mapped. At each piece the system is asked to read twice its length from there on (the paper's Ptr-Readahead).
-    Readahead = readahead::Readahead,
+    Readahead = readahead::ReadaheadStrategy,
     /// Mapped. A thread asks the system for the whole scan, as far ahead as half of the free memory (the paper's
     /// Long-Readahead).
-    ReadaheadAll = readahead_all::ReadaheadAll,
+    ReadaheadAll = readahead_all::ReadaheadAllStrategy,
     /// Mapped. A thread fills the page tables, 64 MiB ahead of the scan.
-    Populate = populate::Populate,
+    Populate = populate::PopulateStrategy,
     /// Past the page cache (`O_DIRECT`) into aligned buffers, which threads fill ahead of the scan.
-    Direct = direct::Direct,
+    Direct = direct::DirectStrategy,
     /// Into buffers that the kernel fills ahead of the scan, several requests at once, through an io_uring.
-    IoUring = io_uring::IoUring,
+    IoUring = io_uring::IoUringStrategy,
     /// The same past the page cache (`O_DIRECT`).
-    IoUringDirect = io_uring_direct::IoUringDirect,
+    IoUringDirect = io_uring_direct::IoUringDirectStrategy,
 }
 
 /// One I/O strategy. Called once per scan, never per piece.
@@ -103,7 +103,7 @@ pub(crate) trait IoStrategy: Sync {
     }
 
     /// Whether it is available: None, or what takes its place and why. `first` is the first piece of a scan.
-    fn fallback(&self, _files: Files, _first: &Range<i64>) -> Option<Fallback> {
+    fn fallback(&self, _files: SourceFiles, _first: &Range<i64>) -> Option<Fallback> {
         None
     }
 

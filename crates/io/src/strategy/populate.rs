@@ -9,14 +9,15 @@ use isochrony_segment::SigSeg;
 use super::{CostModel, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
 use crate::scan::{
-    Fallback, Outcome, Pieces, PrefetchThread, Prefetcher, READ_AHEAD_BYTES, ScanSpec, TaskReader,
+    Fallback, PieceIter, PrefetchThread, Prefetcher, READ_AHEAD_BYTES, ReadOutcome, ScanSpec,
+    TaskReader,
 };
-use crate::source::Source;
+use crate::source::SampleSource;
 use crate::system;
 
-pub(crate) struct Populate;
+pub(crate) struct PopulateStrategy;
 
-impl IoStrategy for Populate {
+impl IoStrategy for PopulateStrategy {
     fn name(&self) -> &'static str {
         "populate"
     }
@@ -49,8 +50,8 @@ impl IoStrategy for Populate {
 
 /// Starts a thread that fills the page tables of pieces, `limit` bytes ahead of the scan at most.
 pub(super) fn populate_ahead(
-    source: &Arc<dyn Source>,
-    pieces: Pieces,
+    source: &Arc<dyn SampleSource>,
+    pieces: PieceIter,
     limit: u64,
 ) -> io::Result<PrefetchThread> {
     let source = source.clone();
@@ -70,7 +71,7 @@ fn populate(segment: &SigSeg) -> bool {
 
 #[derive(Debug)]
 struct PopulatedScan {
-    source: Arc<dyn Source>,
+    source: Arc<dyn SampleSource>,
     thread: Option<PrefetchThread>,
 }
 
@@ -84,7 +85,7 @@ impl Prefetcher for PopulatedScan {
 struct PopulatedReader(Arc<PopulatedScan>);
 
 impl TaskReader for PopulatedReader {
-    fn read(&mut self, range: &Range<i64>) -> Result<Outcome, IoError> {
+    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
         if let Some(thread) = &self.0.thread {
             thread.consumed(range);
         }
@@ -92,9 +93,9 @@ impl TaskReader for PopulatedReader {
         let segment = read.map_err(IoError::Source)?;
         // Cheap where the thread was here before.
         if populate(&segment) {
-            return Ok(Outcome::Read(segment));
+            return Ok(ReadOutcome::Read(segment));
         }
-        Ok(Outcome::Refused(Fallback {
+        Ok(ReadOutcome::Refused(Fallback {
             strategy: Strategy::Mmap,
             why: "the system cannot fill page tables on request (Linux from 5.14 can)".into(),
         }))

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use isochrony_segment::Buffer;
 
 use super::{CostModel, IoStrategy, StartError};
-use crate::error::{At, IoError};
+use crate::error::{ErrorContext, IoError};
 use crate::scan::{
-    BufferPool, Files, Outcome, Prefetcher, ScanSpec, Spares, TaskReader, bytes_present,
+    BufferPool, Prefetcher, ReadOutcome, ScanSpec, SourceFiles, Spares, TaskReader, bytes_present,
 };
-use crate::source::Source;
+use crate::source::SampleSource;
 
-pub(crate) struct Read;
+pub(crate) struct ReadStrategy;
 
-impl IoStrategy for Read {
+impl IoStrategy for ReadStrategy {
     fn name(&self) -> &'static str {
         "read"
     }
@@ -41,14 +41,14 @@ impl IoStrategy for Read {
 
 #[derive(Debug)]
 struct ReadScan {
-    source: Arc<dyn Source>,
+    source: Arc<dyn SampleSource>,
     spares: Spares<Copier>,
 }
 
 impl Prefetcher for ReadScan {
     fn begin_task(self: Arc<Self>, _task: u64, _parts: &[Range<i64>]) -> Box<dyn TaskReader> {
         let copier = self.spares.take().unwrap_or_else(|| Copier {
-            files: Files::new(&self.source),
+            files: SourceFiles::new(&self.source),
             buffers: BufferPool::default(),
         });
         Box::new(ReadReader {
@@ -66,15 +66,15 @@ struct ReadReader {
 }
 
 impl TaskReader for ReadReader {
-    fn read(&mut self, range: &Range<i64>) -> Result<Outcome, IoError> {
+    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
         let source = &self.scan.source;
         let copied = match &mut self.copier {
             Some(copier) => copier.copy(range)?,
             None => None,
         };
         match copied {
-            Some(buffer) => Outcome::copied(source, range, buffer),
-            None => Outcome::as_stored(source, range),
+            Some(buffer) => ReadOutcome::copied(source, range, buffer),
+            None => ReadOutcome::as_stored(source, range),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Drop for ReadReader {
 /// Copies ranges out of files.
 #[derive(Debug)]
 struct Copier {
-    files: Files,
+    files: SourceFiles,
     buffers: BufferPool,
 }
 

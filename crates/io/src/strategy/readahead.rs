@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{CostModel, IoStrategy, StartError};
 use crate::error::IoError;
-use crate::scan::{Files, Outcome, Prefetcher, ReadAdvice, ScanSpec, Spares, TaskReader};
-use crate::source::Source;
+use crate::scan::{Prefetcher, ReadAdvice, ReadOutcome, ScanSpec, SourceFiles, Spares, TaskReader};
+use crate::source::SampleSource;
 
 /// Requests are remembered for so many pieces; pages further back may have been evicted.
 const REMEMBERED_PIECES: i64 = 64;
 
-pub(crate) struct Readahead;
+pub(crate) struct ReadaheadStrategy;
 
-impl IoStrategy for Readahead {
+impl IoStrategy for ReadaheadStrategy {
     fn name(&self) -> &'static str {
         "readahead"
     }
@@ -37,7 +37,7 @@ impl IoStrategy for Readahead {
 
 #[derive(Debug)]
 struct ReadaheadScan {
-    source: Arc<dyn Source>,
+    source: Arc<dyn SampleSource>,
     requested: RequestedRanges,
     spares: Spares<ReadAdvice>,
 }
@@ -45,7 +45,7 @@ struct ReadaheadScan {
 impl Prefetcher for ReadaheadScan {
     fn begin_task(self: Arc<Self>, _task: u64, _parts: &[Range<i64>]) -> Box<dyn TaskReader> {
         let spare = self.spares.take();
-        let advice = spare.unwrap_or_else(|| ReadAdvice::new(Files::new(&self.source)));
+        let advice = spare.unwrap_or_else(|| ReadAdvice::new(SourceFiles::new(&self.source)));
         Box::new(ReadaheadReader {
             scan: self,
             advice: Some(advice),
@@ -61,7 +61,7 @@ struct ReadaheadReader {
 }
 
 impl TaskReader for ReadaheadReader {
-    fn read(&mut self, range: &Range<i64>) -> Result<Outcome, IoError> {
+    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
         let source = &self.scan.source;
         if let Some(advice) = &mut self.advice {
             let len = range.end - range.start;
@@ -71,7 +71,7 @@ impl TaskReader for ReadaheadReader {
             let until = gap.map_or(until, |gap| gap.start);
             advice.request(self.scan.requested.add(range.start..until, len));
         }
-        Outcome::as_stored(source, range)
+        ReadOutcome::as_stored(source, range)
     }
 }
 

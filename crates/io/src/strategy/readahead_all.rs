@@ -7,15 +7,15 @@ use std::sync::Arc;
 use super::{CostModel, IoStrategy, StartError};
 use crate::error::IoError;
 use crate::scan::{
-    Files, Outcome, Pieces, PrefetchThread, Prefetcher, READ_AHEAD_BYTES, ReadAdvice, ScanSpec,
-    TaskReader,
+    PieceIter, PrefetchThread, Prefetcher, READ_AHEAD_BYTES, ReadAdvice, ReadOutcome, ScanSpec,
+    SourceFiles, TaskReader,
 };
-use crate::source::Source;
+use crate::source::SampleSource;
 use crate::system::free_memory;
 
-pub(crate) struct ReadaheadAll;
+pub(crate) struct ReadaheadAllStrategy;
 
-impl IoStrategy for ReadaheadAll {
+impl IoStrategy for ReadaheadAllStrategy {
     fn name(&self) -> &'static str {
         "readahead_all"
     }
@@ -41,11 +41,11 @@ impl IoStrategy for ReadaheadAll {
 
 /// Starts a thread that asks the system for pieces, `limit` bytes ahead of the scan at most.
 pub(super) fn advise_ahead(
-    source: &Arc<dyn Source>,
-    pieces: Pieces,
+    source: &Arc<dyn SampleSource>,
+    pieces: PieceIter,
     limit: u64,
 ) -> io::Result<PrefetchThread> {
-    let mut advice = ReadAdvice::new(Files::new(source));
+    let mut advice = ReadAdvice::new(SourceFiles::new(source));
     PrefetchThread::start(pieces, limit, move |piece| {
         advice.request(piece);
         true
@@ -54,7 +54,7 @@ pub(super) fn advise_ahead(
 
 #[derive(Debug)]
 struct AdvisedScan {
-    source: Arc<dyn Source>,
+    source: Arc<dyn SampleSource>,
     thread: PrefetchThread,
 }
 
@@ -68,8 +68,8 @@ impl Prefetcher for AdvisedScan {
 struct AdvisedReader(Arc<AdvisedScan>);
 
 impl TaskReader for AdvisedReader {
-    fn read(&mut self, range: &Range<i64>) -> Result<Outcome, IoError> {
+    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
         self.0.thread.consumed(range);
-        Outcome::as_stored(&self.0.source, range)
+        ReadOutcome::as_stored(&self.0.source, range)
     }
 }

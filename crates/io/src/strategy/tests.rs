@@ -13,8 +13,8 @@ use super::Strategy;
 use super::populate::populate_ahead;
 use super::readahead_all::advise_ahead;
 use crate::page_cache::{cached, drop_cached, faults};
-use crate::scan::{Files, Pieces, PrefetchThread, READ_AHEAD_BYTES, Reader};
-use crate::source::Source;
+use crate::scan::{PieceIter, PieceReader, PrefetchThread, READ_AHEAD_BYTES, SourceFiles};
+use crate::source::SampleSource;
 use crate::test_source::TestSource;
 
 /// Samples of 16 bits: 14 MiB.
@@ -24,7 +24,7 @@ const PIECE: i64 = 1 << 19;
 
 /// A source on a real disk, unmapped and uncached.
 struct OnDisk {
-    source: Arc<dyn Source>,
+    source: Arc<dyn SampleSource>,
     path: PathBuf,
     file: File,
     _folder: TempDir,
@@ -57,21 +57,21 @@ impl OnDisk {
     }
 
     /// The same samples, in another mapping.
-    fn source_of_its_own(&self) -> Arc<dyn Source> {
+    fn source_of_its_own(&self) -> Arc<dyn SampleSource> {
         TestSource::shared(&self.path, SAMPLES, Vec::new())
     }
 
     fn parts(&self) -> Vec<Range<i64>> {
-        vec![0..SAMPLES]
+        std::iter::once(0..SAMPLES).collect()
     }
 
-    fn reader(&self, strategy: Strategy) -> Reader {
-        Reader::new(&self.source, &self.parts(), PIECE, strategy).unwrap()
+    fn reader(&self, strategy: Strategy) -> PieceReader {
+        PieceReader::new(&self.source, &self.parts(), PIECE, strategy).unwrap()
     }
 
     /// Cached bytes of a range.
     fn cached(&self, range: Range<i64>) -> Option<u64> {
-        let files = Files::new(&self.source);
+        let files = SourceFiles::new(&self.source);
         let spans: Vec<_> = files.spans(&range).collect();
         assert_eq!(spans.len(), 1);
         cached(&self.file, spans[0].offset..spans[0].offset + spans[0].len)
@@ -117,7 +117,7 @@ fn whole_signal_read_ahead_brings_all_of_it_before_the_first_piece_is_asked_for(
 #[test]
 fn whole_signal_read_ahead_stays_so_far_ahead_and_no_further() {
     let Some(disk) = OnDisk::new() else { return };
-    let pieces = Pieces::new(disk.source.clone(), disk.parts(), PIECE);
+    let pieces = PieceIter::new(disk.source.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = advise_ahead(&disk.source, pieces, most).unwrap();
     disk.comes(0..4 * PIECE);
@@ -140,7 +140,7 @@ fn where_parts_go_back_what_was_given_is_summed() {
     let Some(disk) = OnDisk::new() else { return };
     // The second half, then the first.
     let halves = [8 * PIECE..14 * PIECE, 0..6 * PIECE];
-    let pieces = Pieces::new(disk.source.clone(), halves.to_vec(), PIECE);
+    let pieces = PieceIter::new(disk.source.clone(), halves.to_vec(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = advise_ahead(&disk.source, pieces, most).unwrap();
     disk.comes(8 * PIECE..12 * PIECE);
@@ -162,7 +162,7 @@ fn populating_brings_all_that_is_not_read_yet_and_stays_so_far_ahead() {
     drop((reader, first));
 
     // The kernel reads around faults as it likes; the thread must wait for the scan.
-    let pieces = Pieces::new(disk.source.clone(), disk.parts(), PIECE);
+    let pieces = PieceIter::new(disk.source.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = populate_ahead(&disk.source, pieces, most).unwrap();
     for _ in 0..3 {
@@ -191,7 +191,7 @@ fn what_a_thread_has_filled_is_touched_without_a_fault() {
         let source = disk.source_of_its_own();
         let samples = source.read(0..SAMPLES).unwrap();
         if filled {
-            let pieces = Pieces::new(source.clone(), disk.parts(), PIECE);
+            let pieces = PieceIter::new(source.clone(), disk.parts(), PIECE);
             let ahead = populate_ahead(&source, pieces, READ_AHEAD_BYTES).unwrap();
             comes_to_its_end(&ahead);
         }
@@ -226,7 +226,7 @@ fn what_was_populated_is_touched_without_a_fault() {
         std::io::copy(&mut &disk.file, &mut std::io::sink()).unwrap();
         let source = disk.source_of_its_own();
         let parts = disk.parts();
-        let mut reader = Reader::new(&source, &parts, SAMPLES, strategy).unwrap();
+        let mut reader = PieceReader::new(&source, &parts, SAMPLES, strategy).unwrap();
         let samples = reader.read(0..SAMPLES).unwrap();
         (touch(&samples), reader.reading().used)
     };

@@ -13,7 +13,7 @@
 use super::mark::{MarkSlots, SLOTS_LEN, WriteMark};
 use super::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::meta::SignalMeta;
-pub use isochrony_io::{ShardLayout, Span};
+pub use isochrony_io::{FileRange, ShardLayout};
 
 /// First payload byte of shards whose index is long: a multiple of it.
 pub const PAYLOAD_START: u64 = 65_536;
@@ -206,7 +206,7 @@ impl Flat {
     }
 
     /// The spans of payload bytes `start..start + len` of the array, in order: one per shard.
-    pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = Span> + use<> {
+    pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = FileRange> + use<> {
         self.shard_layout().spans(start, len)
     }
 

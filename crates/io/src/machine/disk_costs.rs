@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use isochrony_segment::DType;
 use serde::{Deserialize, Serialize};
 
-use super::costs::{Costs, Path, State};
-use super::kernels::Kernel;
-use super::spread::Spread;
+use super::costs::{CacheState, Costs, StrategyCosts};
+use super::quartiles::Quartiles;
+use super::summary_costs::SummaryCosts;
 use crate::strategy::Strategy;
 
 /// How much is scanned.
@@ -23,7 +23,7 @@ pub struct Amount {
 
 /// Measured costs of scans from one disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Volume {
+pub struct DiskCosts {
     /// The folder that was measured.
     pub folder: String,
     /// Type of its file system.
@@ -41,14 +41,14 @@ pub struct Volume {
     /// Costs that do not depend on the strategy, for 16-bit samples.
     pub costs: Costs,
     /// Costs of summarising, by type of samples.
-    pub kernels: BTreeMap<String, Kernel>,
+    pub kernels: BTreeMap<String, SummaryCosts>,
     /// Costs by strategy.
-    pub paths: BTreeMap<String, Path>,
+    pub paths: BTreeMap<String, StrategyCosts>,
     /// Seconds of a major page fault without read-ahead.
-    pub major_fault: Option<Spread>,
+    pub major_fault: Option<Quartiles>,
 }
 
-impl Volume {
+impl DiskCosts {
     /// Seconds of requesting and summarising `bytes` of samples; None if not measured.
     ///
     /// Cached: requests, touching, and minor faults. Cold: also the wait for the disk, with the faults of pages just read. Past the
@@ -57,27 +57,29 @@ impl Volume {
     pub fn predict(
         &self,
         strategy: Strategy,
-        state: State,
+        state: CacheState,
         bytes: f64,
         dtype: DType,
-    ) -> Option<Spread> {
+    ) -> Option<Quartiles> {
         let path = self.paths.get(strategy.name())?;
         let touch = self.costs.touch(strategy);
         let more = self.more(strategy, dtype)?;
         let state = match (strategy, state) {
-            (direct, _) if direct.is_direct() => State::Cold,
+            (direct, _) if direct.is_direct() => CacheState::Cold,
             (_, state) => state,
         };
         let each = match state {
-            State::Mapped if strategy.copies() => path.ask?.plus(touch).map(|each| each + more),
-            State::Mapped => touch.map(|each| each + more),
-            State::Cached => (path.ask?.plus(touch))
+            CacheState::Mapped if strategy.copies() => {
+                path.ask?.plus(touch).map(|each| each + more)
+            }
+            CacheState::Mapped => touch.map(|each| each + more),
+            CacheState::Cached => (path.ask?.plus(touch))
                 .plus(self.costs.faults(path.fault_bytes))
                 .map(|each| each + more),
-            State::Cold => {
+            CacheState::Cold => {
                 let cold = path.cold?;
                 // With `direct` it is part of the wait.
-                let ask = path.ask.unwrap_or(Spread::exact(0.0));
+                let ask = path.ask.unwrap_or(Quartiles::exact(0.0));
                 let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
                 // Slower computing is hidden by the wait, since all strategies read ahead.
                 let more = if more > 0.0 {
@@ -110,13 +112,13 @@ impl Volume {
 
     /// The same where a part is cached.
     #[must_use]
-    pub fn predict_now(&self, strategy: Strategy, amount: Amount) -> Option<Spread> {
+    pub fn predict_now(&self, strategy: Strategy, amount: Amount) -> Option<Quartiles> {
         let cached = amount.cached?.clamp(0.0, 1.0);
         let part = |state, share: f64| match share {
-            0.0 => Some(Spread::exact(0.0)),
+            0.0 => Some(Quartiles::exact(0.0)),
             share => self.predict(strategy, state, amount.bytes * share, amount.dtype),
         };
-        Some(part(State::Cached, cached)?.plus(part(State::Cold, 1.0 - cached)?))
+        Some(part(CacheState::Cached, cached)?.plus(part(CacheState::Cold, 1.0 - cached)?))
     }
 
     /// The best strategy of those allowed: `mmap`, which copies nothing, unless another is faster by more than both spread.
@@ -136,32 +138,32 @@ impl Volume {
 
 #[cfg(test)]
 mod tests {
-    use super::super::costs::Cold;
+    use super::super::costs::ColdCosts;
     use super::*;
 
-    fn ns(value: f64) -> Spread {
-        Spread::exact(value * 1e-9)
+    fn ns(value: f64) -> Quartiles {
+        Quartiles::exact(value * 1e-9)
     }
 
-    fn kernel(cached: f64, memory: f64) -> Kernel {
-        Kernel {
+    fn kernel(cached: f64, memory: f64) -> SummaryCosts {
+        SummaryCosts {
             cached: ns(cached),
             memory: ns(memory),
         }
     }
 
     /// A machine whose figures are easy to add: 0.1 ns a byte in the cache, 0.2 mapped; a minor fault of 10 us maps 1 MB.
-    fn volume() -> Volume {
+    fn volume() -> DiskCosts {
         let cold = |wait, fault_bytes| {
-            Some(Cold {
+            Some(ColdCosts {
                 wait: ns(wait),
                 fault_bytes,
-                throughput: Spread::exact(1e9),
+                throughput: Quartiles::exact(1e9),
                 major_bytes: None,
             })
         };
-        let (mega, small) = (Some(Spread::exact(1e6)), Some(Spread::exact(1e5)));
-        let path = |ask: Option<f64>, fault_bytes, cold| Path {
+        let (mega, small) = (Some(Quartiles::exact(1e6)), Some(Quartiles::exact(1e5)));
+        let path = |ask: Option<f64>, fault_bytes, cold| StrategyCosts {
             ask: ask.map(ns),
             fault_bytes,
             cold,
@@ -175,7 +177,7 @@ mod tests {
             ),
             (Strategy::Direct, path(None, None, cold(0.9, None))),
         ];
-        Volume {
+        DiskCosts {
             folder: "/data".into(),
             filesystem: "ext4".into(),
             disk: "ext4:1".into(),
@@ -186,7 +188,7 @@ mod tests {
             costs: Costs {
                 summarise: ns(0.1),
                 summarise_mapped: ns(0.2),
-                minor_fault: Some(Spread::exact(10e-6)),
+                minor_fault: Some(Quartiles::exact(10e-6)),
                 page: None,
             },
             kernels: BTreeMap::from([
@@ -200,7 +202,7 @@ mod tests {
         }
     }
 
-    fn close(found: Option<Spread>, seconds: f64) {
+    fn close(found: Option<Quartiles>, seconds: f64) {
         let found = found.unwrap().median;
         assert!((found - seconds).abs() < 1e-9, "{found} for {seconds}");
     }
@@ -209,26 +211,26 @@ mod tests {
     fn times_are_those_added_by_hand() {
         let volume = volume();
         let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::I16);
-        close(predict(Strategy::Read, State::Cached), 0.3 + 0.1);
-        close(predict(Strategy::Read, State::Mapped), 0.3 + 0.1);
-        close(predict(Strategy::Read, State::Cold), 0.3 + 0.1 + 1.0);
+        close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.1);
+        close(predict(Strategy::Read, CacheState::Mapped), 0.3 + 0.1);
+        close(predict(Strategy::Read, CacheState::Cold), 0.3 + 0.1 + 1.0);
         // A thousand faults of 10 us.
-        close(predict(Strategy::Mmap, State::Cached), 0.2 + 0.01);
-        close(predict(Strategy::Mmap, State::Mapped), 0.2);
-        close(predict(Strategy::Mmap, State::Cold), 0.2 + 0.01 + 2.0);
+        close(predict(Strategy::Mmap, CacheState::Cached), 0.2 + 0.01);
+        close(predict(Strategy::Mmap, CacheState::Mapped), 0.2);
+        close(predict(Strategy::Mmap, CacheState::Cold), 0.2 + 0.01 + 2.0);
         // What is read ahead lies in smaller pages: ten thousand faults.
         close(
-            predict(Strategy::Readahead, State::Cached),
+            predict(Strategy::Readahead, CacheState::Cached),
             0.05 + 0.2 + 0.01,
         );
         close(
-            predict(Strategy::Readahead, State::Cold),
+            predict(Strategy::Readahead, CacheState::Cold),
             0.05 + 0.2 + 0.1 + 0.5,
         );
-        close(predict(Strategy::Direct, State::Cold), 0.1 + 0.9);
-        close(predict(Strategy::Direct, State::Cached), 0.1 + 0.9);
+        close(predict(Strategy::Direct, CacheState::Cold), 0.1 + 0.9);
+        close(predict(Strategy::Direct, CacheState::Cached), 0.1 + 0.9);
         assert_eq!(
-            predict(Strategy::Populate, State::Cached),
+            predict(Strategy::Populate, CacheState::Cached),
             None,
             "not measured"
         );
@@ -238,17 +240,17 @@ mod tests {
     fn samples_of_another_type_take_more_where_the_disk_does_not_hide_it() {
         let volume = volume();
         let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::F64);
-        close(predict(Strategy::Read, State::Cached), 0.3 + 0.4);
-        close(predict(Strategy::Mmap, State::Mapped), 0.9);
-        close(predict(Strategy::Mmap, State::Cached), 0.9 + 0.01);
+        close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.4);
+        close(predict(Strategy::Mmap, CacheState::Mapped), 0.9);
+        close(predict(Strategy::Mmap, CacheState::Cached), 0.9 + 0.01);
         // 0.3 more a byte, while 1.0 is waited for; 0.7 more while 0.5 is.
-        close(predict(Strategy::Read, State::Cold), 0.3 + 0.1 + 1.0);
+        close(predict(Strategy::Read, CacheState::Cold), 0.3 + 0.1 + 1.0);
         close(
-            predict(Strategy::Readahead, State::Cold),
+            predict(Strategy::Readahead, CacheState::Cold),
             0.05 + 0.2 + 0.1 + 0.5 + (0.7 - 0.5),
         );
         // What was not measured is not predicted.
-        let unknown = volume.predict(Strategy::Read, State::Cached, 1e9, DType::C64);
+        let unknown = volume.predict(Strategy::Read, CacheState::Cached, 1e9, DType::C64);
         assert_eq!(unknown, None);
     }
 

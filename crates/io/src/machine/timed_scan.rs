@@ -8,31 +8,31 @@ use std::time::Instant;
 use isochrony_dsp::stats::{Accumulator, Statistic};
 use isochrony_segment::{DType, Sample, dispatch};
 
-use super::costs::{State, Trial};
+use super::costs::{CacheState, Trial};
 use crate::error::IoError;
 use crate::page_cache::faults;
-use crate::scan::{Pieces, Reader};
-use crate::source::{Source, SourceError};
+use crate::scan::{PieceIter, PieceReader};
+use crate::source::{SampleSource, SourceError};
 use crate::strategy::Strategy;
 
 /// A scan to be timed.
 #[derive(Clone, Copy)]
-pub struct Scan<'a> {
+pub struct TimedScan<'a> {
     /// What is read.
-    pub source: &'a Arc<dyn Source>,
+    pub source: &'a Arc<dyn SampleSource>,
     /// What of it.
     pub parts: &'a [Range<i64>],
     /// Called before each piece; an error ends the scan.
     pub check: &'a dyn Fn() -> Result<(), SourceError>,
 }
 
-impl Scan<'_> {
+impl TimedScan<'_> {
     /// Reads and summarises each piece once. None if the strategy does not apply here. `state`: where the samples are, as the
     /// caller knows.
     ///
     /// # Errors
     /// Those of reading, and of [`check`](Self::check).
-    pub fn time(&self, strategy: Strategy, state: State) -> Result<Option<Trial>, IoError> {
+    pub fn time(&self, strategy: Strategy, state: CacheState) -> Result<Option<Trial>, IoError> {
         dispatch!(self.source.dtype(), T => self.run::<T, T>(strategy, state))
     }
 
@@ -41,7 +41,7 @@ impl Scan<'_> {
         &self,
         dtype: DType,
         strategy: Strategy,
-        state: State,
+        state: CacheState,
     ) -> Result<Option<Trial>, IoError> {
         dispatch!(self.source.dtype(), S => dispatch!(dtype, T => self.run::<S, T>(strategy, state)))
     }
@@ -50,11 +50,11 @@ impl Scan<'_> {
     fn run<S: Sample, T: Sample + Statistic>(
         &self,
         strategy: Strategy,
-        state: State,
+        state: CacheState,
     ) -> Result<Option<Trial>, IoError> {
         let size = self.source.dtype().size() as u64;
         let piece = (strategy.piece_bytes() / size).cast_signed();
-        let pieces = Pieces::new(self.source.clone(), self.parts.to_vec(), piece);
+        let pieces = PieceIter::new(self.source.clone(), self.parts.to_vec(), piece);
         let pieces: Vec<_> = pieces.collect();
         let before = faults();
         let (mut outer, mut inner, mut samples) = (0.0, 0.0, 0_i64);
@@ -65,7 +65,7 @@ impl Scan<'_> {
             *sum += (now - then).as_secs_f64();
             then = now;
         };
-        let mut reader = Reader::new(self.source, self.parts, piece, strategy)?;
+        let mut reader = PieceReader::new(self.source, self.parts, piece, strategy)?;
         for piece in pieces {
             (self.check)().map_err(IoError::Source)?;
             samples += piece.end - piece.start;

@@ -3,11 +3,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::error::{At, IoError};
+use crate::error::{ErrorContext, IoError};
 
 /// A disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct DiskIdentity {
     /// Identity of its file system. Device numbers may change when the system starts.
     pub(super) disk: String,
     /// Major and minor number, for people.
@@ -16,7 +16,7 @@ pub(super) struct Place {
     pub(super) filesystem: String,
 }
 
-impl Place {
+impl DiskIdentity {
     /// The disk of a folder or file.
     pub(super) fn of(path: &Path) -> Result<Self, IoError> {
         let found = std::fs::metadata(path).at("look at", path)?;
@@ -68,11 +68,11 @@ mod tests {
         let folder = tempfile::tempdir_in(".").unwrap();
         let inner = folder.path().join("a").join("b");
         std::fs::create_dir_all(&inner).unwrap();
-        let place = Place::of(folder.path()).unwrap();
-        assert_eq!(Place::of(&inner).unwrap(), place);
+        let place = DiskIdentity::of(folder.path()).unwrap();
+        assert_eq!(DiskIdentity::of(&inner).unwrap(), place);
         assert!(place.disk.starts_with(&format!("{}:", place.filesystem)));
         // Another file system, which every Linux has.
-        if let Ok(other) = Place::of(Path::new("/proc")) {
+        if let Ok(other) = DiskIdentity::of(Path::new("/proc")) {
             assert_ne!(other.disk, place.disk);
         }
     }

@@ -12,8 +12,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Pieces;
-use crate::source::Source;
+use super::PieceIter;
+use crate::source::SampleSource;
 
 /// Most bytes requested ahead, unless one piece alone has more.
 pub(crate) const READ_AHEAD_BYTES: u64 = 64 << 20;
@@ -25,9 +25,9 @@ pub(crate) const QUEUE_DEPTH: usize = 4;
 const OVERTAKEN_TASKS: u64 = 16;
 
 /// What the tasks to come read, in the order in which they will begin. A task may read nothing.
-pub type Tasks = Box<dyn Iterator<Item = Vec<Range<i64>>> + Send>;
+pub type TaskParts = Box<dyn Iterator<Item = Vec<Range<i64>>> + Send>;
 
-struct UpcomingTasks(Tasks);
+struct UpcomingTasks(TaskParts);
 
 impl fmt::Debug for UpcomingTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,17 +43,17 @@ struct RequestedPiece<A> {
 }
 
 #[derive(Debug)]
-struct TaskQueue<A> {
+struct PieceQueue<A> {
     id: u64,
     /// The number of the task, until it begins.
     expected: Option<u64>,
     /// Pieces not requested yet.
-    rest: Pieces,
+    rest: PieceIter,
     /// Oldest first.
     requested: VecDeque<RequestedPiece<A>>,
 }
 
-impl<A> TaskQueue<A> {
+impl<A> PieceQueue<A> {
     fn wants_more(&mut self) -> bool {
         self.requested.len() < QUEUE_DEPTH && self.rest.peek().is_some()
     }
@@ -61,8 +61,8 @@ impl<A> TaskQueue<A> {
 
 /// The queues of a scan. `A` is the state of a requested piece.
 #[derive(Debug)]
-pub(crate) struct TaskQueues<A> {
-    source: Arc<dyn Source>,
+pub(crate) struct PieceQueues<A> {
+    source: Arc<dyn SampleSource>,
     piece: i64,
     readers: usize,
     upcoming: Option<UpcomingTasks>,
@@ -72,12 +72,17 @@ pub(crate) struct TaskQueues<A> {
     begun: u64,
     /// Last id given to a queue or piece.
     given: u64,
-    queues: VecDeque<TaskQueue<A>>,
+    queues: VecDeque<PieceQueue<A>>,
 }
 
-impl<A> TaskQueues<A> {
+impl<A> PieceQueues<A> {
     /// `piece`: most samples of a piece. `readers`: how many tasks are under way at a time.
-    pub(crate) fn new(source: Arc<dyn Source>, piece: i64, readers: usize, tasks: Tasks) -> Self {
+    pub(crate) fn new(
+        source: Arc<dyn SampleSource>,
+        piece: i64,
+        readers: usize,
+        tasks: TaskParts,
+    ) -> Self {
         Self {
             source,
             piece,
@@ -95,11 +100,11 @@ impl<A> TaskQueues<A> {
         self.given
     }
 
-    fn queue(&mut self, expected: Option<u64>, parts: Vec<Range<i64>>) -> TaskQueue<A> {
-        TaskQueue {
+    fn queue(&mut self, expected: Option<u64>, parts: Vec<Range<i64>>) -> PieceQueue<A> {
+        PieceQueue {
             id: self.number(),
             expected,
-            rest: Pieces::new(self.source.clone(), parts, self.piece),
+            rest: PieceIter::new(self.source.clone(), parts, self.piece),
             requested: VecDeque::new(),
         }
     }
@@ -160,7 +165,7 @@ impl<A> TaskQueues<A> {
         self.forget(|_| true)
     }
 
-    fn forget(&mut self, which: impl Fn(&TaskQueue<A>) -> bool) -> Vec<A> {
+    fn forget(&mut self, which: impl Fn(&PieceQueue<A>) -> bool) -> Vec<A> {
         let mut requested = Vec::new();
         self.queues.retain_mut(|queue| {
             let goes = which(queue);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Median and quartiles of repeated measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
+pub struct Quartiles {
     /// Lower quartile.
     pub low: f64,
     /// Median.
@@ -13,7 +13,7 @@ pub struct Spread {
     pub high: f64,
 }
 
-impl Spread {
+impl Quartiles {
     /// Of measurements; None if there are none, or one is not finite.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
@@ -80,16 +80,16 @@ mod tests {
 
     #[test]
     fn quartiles_of_five_are_the_second_and_the_fourth() {
-        let spread = Spread::of(vec![5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
+        let spread = Quartiles::of(vec![5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
         assert_eq!((spread.low, spread.median, spread.high), (2.0, 3.0, 4.0));
         assert!((spread.relative() - 2.0 / 3.0).abs() < 1e-12);
-        let pair = Spread::of(vec![1.0, 2.0]).unwrap();
+        let pair = Quartiles::of(vec![1.0, 2.0]).unwrap();
         assert_eq!((pair.low, pair.median, pair.high), (1.25, 1.5, 1.75));
     }
 
     #[test]
     fn nothing_and_no_number_have_no_spread() {
-        assert_eq!(Spread::of(vec![]), None);
-        assert_eq!(Spread::of(vec![1.0, f64::NAN]), None);
+        assert_eq!(Quartiles::of(vec![]), None);
+        assert_eq!(Quartiles::of(vec![1.0, f64::NAN]), None);
     }
 }

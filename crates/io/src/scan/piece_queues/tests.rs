@@ -11,8 +11,9 @@ use crate::test_source::TestSource;
 const SAMPLES: i64 = 30_000;
 
 /// A source with a gap. Nothing is read: it has no file.
-fn source() -> Arc<dyn Source> {
-    TestSource::shared(Path::new("no such file"), SAMPLES, vec![10_000..15_000])
+fn source() -> Arc<dyn SampleSource> {
+    let gaps = std::iter::once(10_000..15_000).collect();
+    TestSource::shared(Path::new("no such file"), SAMPLES, gaps)
 }
 
 fn parts(range: Range<i64>) -> Vec<Range<i64>> {
@@ -32,8 +33,8 @@ fn tasks(len: i64) -> Vec<Vec<Range<i64>>> {
 }
 
 /// Queues, and what they request.
-struct Model {
-    queues: TaskQueues<()>,
+struct QueueModel {
+    queues: PieceQueues<()>,
     /// How often each piece was requested.
     requested: HashMap<Range<i64>, u32>,
     /// Samples requested and not taken.
@@ -41,15 +42,15 @@ struct Model {
     most: u64,
 }
 
-impl Model {
+impl QueueModel {
     fn new(
-        source: &Arc<dyn Source>,
+        source: &Arc<dyn SampleSource>,
         piece: i64,
         readers: usize,
         tasks: Vec<Vec<Range<i64>>>,
     ) -> Self {
         let mut model = Self {
-            queues: TaskQueues::new(source.clone(), piece, readers, Box::new(tasks.into_iter())),
+            queues: PieceQueues::new(source.clone(), piece, readers, Box::new(tasks.into_iter())),
             requested: HashMap::new(),
             ahead: 0,
             most: 0,
@@ -99,7 +100,7 @@ proptest! {
     ) {
         let source = source();
         let tasks = tasks(len);
-        let mut model = Model::new(&source, piece, readers, tasks.clone());
+        let mut model = QueueModel::new(&source, piece, readers, tasks.clone());
         let mut next = tasks.iter().enumerate();
         // Queue and pieces of each reader's task.
         let mut under_way: Vec<Option<(u64, Vec<Range<i64>>)>> = vec![None; readers];
@@ -114,7 +115,7 @@ proptest! {
                     }
                     continue;
                 };
-                let mut pieces: Vec<_> = Pieces::new(source.clone(), parts.clone(), piece).collect();
+                let mut pieces: Vec<_> = PieceIter::new(source.clone(), parts.clone(), piece).collect();
                 pieces.reverse();
                 under_way[reader] = Some((model.begin(number, parts), pieces));
                 continue;
@@ -145,7 +146,7 @@ proptest! {
 #[test]
 fn what_is_read_ahead_goes_on_into_the_next_tasks() {
     let source = source();
-    let mut model = Model::new(&source, 1_000, 1, tasks(2_000));
+    let mut model = QueueModel::new(&source, 1_000, 1, tasks(2_000));
     // No task has begun.
     assert_eq!(model.requested.len(), QUEUE_DEPTH);
     let queue = model.begin(0, &parts(0..2_000));
@@ -158,7 +159,7 @@ fn what_is_read_ahead_goes_on_into_the_next_tasks() {
 #[test]
 fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
     let source = source();
-    let mut model = Model::new(&source, 1_000, 2, tasks(2_000));
+    let mut model = QueueModel::new(&source, 1_000, 2, tasks(2_000));
     let first = model.begin(0, &parts(0..2_000));
     let second = model.begin(1, &parts(2_000..4_000));
     assert!(model.take(first, &(0..1_000)));
@@ -182,7 +183,7 @@ fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
     assert!(model.take(queue, &(6_000..7_000)) && model.take(queue, &(7_000..8_000)));
     model.end(queue);
     // Tasks that nobody begins are given up, so that they block none.
-    let mut model = Model::new(&source, 100, 1, tasks(200));
+    let mut model = QueueModel::new(&source, 100, 1, tasks(200));
     for number in 40..140 {
         let start = number as i64 * 200;
         let queue = model.begin(number, &parts(start..start + 200));
@@ -201,7 +202,7 @@ fn bytes_ahead_are_bounded_but_for_a_piece_of_whoever_reads() {
     let source = source();
     // Pieces are not read, so they may be large.
     let most = i64::try_from(READ_AHEAD_BYTES / 2).unwrap();
-    let mut queues: TaskQueues<u64> = TaskQueues::new(
+    let mut queues: PieceQueues<u64> = PieceQueues::new(
         source.clone(),
         most * 3 / 4,
         2,

@@ -6,38 +6,38 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::costs::State;
-use super::model::Amount;
-use super::place::Place;
+use super::costs::CacheState;
+use super::disk_costs::Amount;
+use super::disk_identity::DiskIdentity;
 use super::profile::{Machine, Profile};
-use super::spread::Spread;
+use super::quartiles::Quartiles;
 use crate::error::IoError;
 use crate::page_cache::cached;
-use crate::scan::Files;
-use crate::source::Source;
+use crate::scan::SourceFiles;
+use crate::source::SampleSource;
 use crate::strategy::Strategy;
 use crate::system;
 
 /// Expected seconds of one strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Prospect {
+pub struct StrategyEstimate {
     /// The strategy.
     pub strategy: Strategy,
     /// With what is cached now.
-    pub now: Option<Spread>,
+    pub now: Option<Quartiles>,
     /// All of it cached.
-    pub cached: Option<Spread>,
+    pub cached: Option<Quartiles>,
     /// None of it cached.
-    pub cold: Option<Spread>,
+    pub cold: Option<Quartiles>,
 }
 
 /// What to expect of a scan.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outlook {
+pub struct ScanEstimate {
     /// How much is scanned.
     pub amount: Amount,
     /// By strategy; empty if nothing can be predicted.
-    pub prospects: Vec<Prospect>,
+    pub prospects: Vec<StrategyEstimate>,
     /// The strategy predicted best; None if nothing can be predicted.
     pub best: Option<Strategy>,
     /// What the estimate rests on, or why there is none.
@@ -45,15 +45,15 @@ pub struct Outlook {
 }
 
 /// Least bytes to estimate a scan for: below, the estimate takes longer than it could save.
-const WORTH: f64 = 16e6;
+const MIN_BYTES: f64 = 16e6;
 
 /// Probes of what is cached, about; each opens one shard.
-const LOOKS: usize = 64;
+const PROBES: usize = 64;
 
-impl Outlook {
+impl ScanEstimate {
     /// The estimate for parts of a source. Reads no samples.
     #[must_use]
-    pub fn of(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Self {
+    pub fn of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Self {
         let bytes = bytes_of(source, parts);
         let none = |basis: String| Self {
             amount: Amount {
@@ -77,12 +77,15 @@ impl Outlook {
             }
             Err(error) => return none(error.to_string()),
         };
-        if !HERE.get_or_init(Machine::here).is_like(&profile.machine) {
+        if !THIS_MACHINE
+            .get_or_init(Machine::here)
+            .is_like(&profile.machine)
+        {
             let why = "the profile is another machine's: `isochrony calibrate` measures this one";
             return none(why.into());
         }
         let folder = source.folder();
-        let place = Place::of(folder).ok();
+        let place = DiskIdentity::of(folder).ok();
         let Some(volume) = place.and_then(|place| profile.volume(&place.disk).cloned()) else {
             return none(format!(
                 "the disk of {0} is not calibrated: `isochrony calibrate --dir` a folder on it does so",
@@ -94,11 +97,11 @@ impl Outlook {
             cached: cached_part(source, parts),
             dtype: source.dtype(),
         };
-        let prospects = Strategy::ALL.map(|strategy| Prospect {
+        let prospects = Strategy::ALL.map(|strategy| StrategyEstimate {
             strategy,
             now: volume.predict_now(strategy, amount),
-            cached: volume.predict(strategy, State::Cached, bytes, amount.dtype),
-            cold: volume.predict(strategy, State::Cold, bytes, amount.dtype),
+            cached: volume.predict(strategy, CacheState::Cached, bytes, amount.dtype),
+            cold: volume.predict(strategy, CacheState::Cold, bytes, amount.dtype),
         });
         // Past the page cache nothing stays there for the next scan, so only if it would not fit anyway.
         let fits = bytes * 2.0 < system::free_memory() as f64;
@@ -113,8 +116,8 @@ impl Outlook {
 
     /// The strategy for parts of a source: the one predicted best, or `mmap` if nothing is predicted or little is read.
     #[must_use]
-    pub fn choose(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Strategy {
-        if bytes_of(source, parts) < WORTH {
+    pub fn choose(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Strategy {
+        if bytes_of(source, parts) < MIN_BYTES {
             return Strategy::Mmap;
         }
         Self::of(source, parts).choice()
@@ -124,24 +127,24 @@ impl Outlook {
     #[must_use]
     pub fn choice(&self) -> Strategy {
         match self.best {
-            Some(best) if self.amount.bytes >= WORTH => best,
+            Some(best) if self.amount.bytes >= MIN_BYTES => best,
             _ => Strategy::Mmap,
         }
     }
 }
 
-fn bytes_of(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> f64 {
+fn bytes_of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> f64 {
     let count = |part: &Range<i64>| source.samples_within(part.clone());
     parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
 }
 
 /// The cached part of the samples, 0 to 1, by probes at equal distances; None where the system does not tell. Gaps are
 /// skipped: one as long as a shard has no file.
-fn cached_part(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Option<f64> {
-    let mut files = Files::new(source);
-    let parts = || parts.iter().step_by(parts.len().div_ceil(LOOKS).max(1));
+fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f64> {
+    let mut files = SourceFiles::new(source);
+    let parts = || parts.iter().step_by(parts.len().div_ceil(PROBES).max(1));
     let total: i64 = parts().map(|part| part.end - part.start).sum();
-    let step = (total / LOOKS as i64).max(1);
+    let step = (total / PROBES as i64).max(1);
     let (mut asked, mut found) = (0, 0);
     for part in parts() {
         let Range { mut start, end } = *part;
@@ -167,15 +170,15 @@ fn cached_part(source: &Arc<dyn Source>, parts: &[Range<i64>]) -> Option<f64> {
 }
 
 /// Path, modification time, length and inode of a file.
-type Version = (PathBuf, i64, i64, u64, u64);
+type FileStamp = (PathBuf, i64, i64, u64, u64);
 
-type Known = Option<(Version, Arc<Profile>)>;
+type LoadedProfile = Option<(FileStamp, Arc<Profile>)>;
 
 /// This machine.
-static HERE: OnceLock<Machine> = OnceLock::new();
+static THIS_MACHINE: OnceLock<Machine> = OnceLock::new();
 
 /// The profile that was read last.
-static KNOWN: Mutex<Known> = Mutex::new(None);
+static LOADED: Mutex<LoadedProfile> = Mutex::new(None);
 
 /// This user's profile, read again after a change; None if there is none.
 fn known() -> Result<Option<Arc<Profile>>, IoError> {
@@ -192,7 +195,7 @@ fn known() -> Result<Option<Arc<Profile>>, IoError> {
         found.len(),
         found.ino(),
     );
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((old, profile)) = &*known
         && *old == version
     {
@@ -208,7 +211,7 @@ fn known() -> Result<Option<Arc<Profile>>, IoError> {
 }
 
 /// A time, with quartiles if they are far apart.
-fn shown(time: Option<Spread>) -> String {
+fn shown(time: Option<Quartiles>) -> String {
     let text = |seconds: f64| match seconds {
         below if below < 1e-3 => format!("{:.0} us", below * 1e6),
         below if below < 1.0 => format!("{:.1} ms", below * 1e3),
@@ -216,7 +219,7 @@ fn shown(time: Option<Spread>) -> String {
     };
     match time {
         None => "not known".into(),
-        Some(time) if time.relative() > UNSURE => {
+        Some(time) if time.relative() > WIDE_SPREAD => {
             format!(
                 "{} ({} to {})",
                 text(time.median),
@@ -229,9 +232,9 @@ fn shown(time: Option<Spread>) -> String {
 }
 
 /// Quartiles are shown if they are further apart than this part of the median.
-const UNSURE: f64 = 0.3;
+const WIDE_SPREAD: f64 = 0.3;
 
-impl fmt::Display for Outlook {
+impl fmt::Display for ScanEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Amount {
             bytes,

@@ -5,32 +5,35 @@ use std::collections::BTreeMap;
 use isochrony_segment::DType;
 use serde::{Deserialize, Serialize};
 
-use super::costs::State;
-use super::spread::Spread;
-use super::timed::Scan;
+use super::costs::CacheState;
+use super::quartiles::Quartiles;
+use super::timed_scan::TimedScan;
 use crate::error::IoError;
 use crate::strategy::Strategy;
 
 /// Seconds per byte of summarising samples of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Kernel {
+pub struct SummaryCosts {
     /// In the processor's cache: in a buffer that was just filled.
-    pub cached: Spread,
+    pub cached: Quartiles,
     /// Mapped.
-    pub memory: Spread,
+    pub memory: Quartiles,
 }
 
 /// Bytes summarised as each type: more than the cache of a core.
-const AMOUNT: u64 = 128 << 20;
+const BYTES: u64 = 128 << 20;
 
 /// By name of type, measured over the cached bytes of one source. By turns, so that disturbances hit all types alike.
-pub(super) fn kernels(scan: Scan<'_>, repeats: u32) -> Result<BTreeMap<String, Kernel>, IoError> {
-    let most = (AMOUNT / scan.source.dtype().size() as u64).cast_signed();
-    let first = [0..scan.source.end().min(most)];
+pub(super) fn kernels(
+    scan: TimedScan<'_>,
+    repeats: u32,
+) -> Result<BTreeMap<String, SummaryCosts>, IoError> {
+    let most = (BYTES / scan.source.dtype().size() as u64).cast_signed();
+    let first = 0..scan.source.end().min(most);
     // Maps them.
-    scan.time(Strategy::Mmap, State::Cached)?;
-    let scan = Scan {
-        parts: &first,
+    scan.time(Strategy::Mmap, CacheState::Cached)?;
+    let scan = TimedScan {
+        parts: std::slice::from_ref(&first),
         ..scan
     };
     let mut found = BTreeMap::<&str, [Vec<f64>; 2]>::new();
@@ -44,9 +47,9 @@ pub(super) fn kernels(scan: Scan<'_>, repeats: u32) -> Result<BTreeMap<String, K
         }
     }
     let kernel = |[cached, memory]: [Vec<f64>; 2]| {
-        Some(Kernel {
-            cached: Spread::of(cached)?,
-            memory: Spread::of(memory)?,
+        Some(SummaryCosts {
+            cached: Quartiles::of(cached)?,
+            memory: Quartiles::of(memory)?,
         })
     };
     let found = found.into_iter();
@@ -55,7 +58,7 @@ pub(super) fn kernels(scan: Scan<'_>, repeats: u32) -> Result<BTreeMap<String, K
 }
 
 /// Scans that leave samples in the processor's cache, and that have them mapped.
-const SCANS: [(Strategy, State); 2] = [
-    (Strategy::Read, State::Cached),
-    (Strategy::Mmap, State::Mapped),
+const SCANS: [(Strategy, CacheState); 2] = [
+    (Strategy::Read, CacheState::Cached),
+    (Strategy::Mmap, CacheState::Mapped),
 ];
