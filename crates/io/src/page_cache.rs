@@ -33,8 +33,8 @@ pub(crate) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     }
     let asked = [range.start, range.end - range.start];
     let mut told = [0u64; 5];
-    // SAFETY: the call reads the two numbers of `asked` (offset and length) and writes the five of `told`, as Linux has
-    // defined both; the descriptor is open as long as `file` is.
+    // SAFETY: the call reads the two numbers of `asked` (offset, length) and writes the five of `told`, as Linux defines both; the
+    // descriptor is open while `file` is.
     let done = unsafe {
         libc::syscall(
             CACHESTAT,
@@ -57,7 +57,7 @@ pub(crate) fn cached(_file: &File, _range: Range<u64>) -> Option<u64> {
 #[cfg(target_os = "linux")]
 pub(crate) fn faults() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the call fills the structure that it is given, which zeros are a valid value of, too.
+    // SAFETY: the call fills the structure, for which zeros are valid, too.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()
@@ -75,7 +75,7 @@ pub(crate) fn faults() -> (u64, u64) {
 /// touches were no faults, or the file cannot be mapped.
 pub(crate) fn major_fault(file: &File, stride: usize) -> Option<f64> {
     drop_cached(file).ok()?;
-    // SAFETY: the file is one that calibration made for itself; nobody writes or cuts it while this mapping lives.
+    // SAFETY: a calibration's own file: nobody writes or cuts it while this mapping lives.
     let mapped = unsafe { memmap2::Mmap::map(file) }.ok()?;
     mapped.advise(memmap2::Advice::Random).ok()?;
     let before = faults().1;

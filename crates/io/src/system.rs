@@ -108,8 +108,8 @@ pub(crate) fn populate(buffer: &Buffer) -> io::Result<bool> {
     let page = page_size();
     let skipped = buffer.as_ptr().addr() % page;
     let start = buffer.as_ptr().wrapping_sub(skipped).cast_mut();
-    // SAFETY: the pages are those that `buffer` lies in, so they are mapped and stay so while it lives. This advice
-    // changes no byte of them: it does what reading one byte of each would do, and reports what cannot be read.
+    // SAFETY: the pages are those of `buffer`, which stay mapped while it lives. The advice changes no byte: it does what reading
+    // one byte of each page would do, and reports what cannot be read.
     let done = unsafe {
         rustix::mm::madvise(
             start.cast(),
@@ -131,7 +131,7 @@ pub(crate) fn populate(_buffer: &Buffer) -> io::Result<bool> {
 
 /// Bytes of a memory page.
 pub(crate) fn page_size() -> usize {
-    // SAFETY: the call reads a number of the system and touches no memory of ours.
+    // SAFETY: the call touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size)
         .ok()
@@ -154,8 +154,8 @@ pub(crate) fn open_direct(_shard: &dyn ShardFile) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Writes bytes of a file from the page cache to the disk and waits. Nothing is durable by that, it only leaves less for the
-/// sync that follows.
+/// Writes bytes of a file from the page cache to the disk and waits. Makes nothing durable, but leaves less to the sync that
+/// follows.
 #[cfg(target_os = "linux")]
 pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
     use std::os::fd::AsRawFd;
@@ -165,8 +165,8 @@ pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     let end = bytes.end.min(i64::MAX.cast_unsigned());
     let start = bytes.start.min(end);
-    // SAFETY: the descriptor is open as long as `file` is borrowed; the call touches no memory of ours. What it could not
-    // do, the sync that follows tells: its file has an error state of its own.
+    // SAFETY: the descriptor is open while `file` is borrowed; the call touches no memory of ours. Its errors are reported by the
+    // sync that follows.
     unsafe {
         libc::sync_file_range(
             file.as_raw_fd(),
@@ -238,8 +238,8 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         reserved: 0,
         extents: [none; MOST],
     });
-    // SAFETY: the descriptor is open as long as `file` is borrowed. The request takes a pointer to a `struct fiemap` that is
-    // followed by `count` extents, which is what `ExtentRequest` is; the kernel writes to nothing else.
+    // SAFETY: the descriptor is open while `file` is borrowed. The request takes a `struct fiemap` followed by `count` extents,
+    // which is what `ExtentRequest` is; the kernel writes to nothing else.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut *asked) };
     if done != 0 {
         let error = io::Error::last_os_error();

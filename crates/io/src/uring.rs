@@ -6,7 +6,7 @@
 //!
 //! A forked process has a copy of the buffers, but shares the ring with its parent, whose completions it would take: it
 //! touches and frees neither.
-#![allow(unsafe_code)] // The kernel is given addresses; nothing else in this crate is.
+#![allow(unsafe_code)] // The kernel is given addresses of buffers.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -177,10 +177,9 @@ impl ReadRing {
             let Some(entry) = self.queued.pop_front() else {
                 return;
             };
-            // SAFETY: the entry names memory within a buffer that only its job holds, and a file that is open. ReadJob and
-            // file stay in `jobs` until the kernel has answered: `wait` gives a job away and `reap` drops one with
-            // `left == 0` only, `abandon` one none of whose entries was pushed or which has its answers, and `drop`
-            // waits for all, or forgets `jobs` and the ring.
+            // SAFETY: the entry names memory in a buffer that only its job holds, and an open file. Both stay in `jobs` until
+            // completion: `wait` and `reap` take a job out with `left == 0` only, `abandon` one without pushed entries or with all
+            // completions, and `drop` waits for all, or leaks `jobs` and the ring.
             match unsafe { self.ring.submission().push(&entry) } {
                 Ok(()) => self.unsubmitted += 1,
                 Err(_full) => {
@@ -206,7 +205,8 @@ impl ReadRing {
             let result = answer.result();
             self.in_flight -= 1;
             if let Some(in_flight) = self.jobs[number].as_mut() {
-                // A part that failed, or was cancelled because its thread ended, is read again by `FileRequest::complete`, which fails.
+                // A part that failed, or was cancelled because its thread ended, is read again by
+                // `FileRequest::complete`.
                 in_flight.job.got[part] = usize::try_from(result).unwrap_or(0);
                 in_flight.left -= 1;
                 if in_flight.left == 0 && in_flight.abandoned {
@@ -295,9 +295,8 @@ impl Drop for ReadRing {
                 Err(_) => return,
             }
         }
-        // SAFETY: neither is used afterwards, since this is their owner's end. Memory and files may go away because the
-        // kernel has answered all that it has taken (`in_flight == 0`), and the rest was never handed over: what is in the
-        // ring goes away with it, and it is this process that made the ring, so that there is no other use of it.
+        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); what is still in the ring was
+        // never submitted and goes away with it. This process made the ring, so nobody else uses it.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
             ManuallyDrop::drop(&mut self.jobs);

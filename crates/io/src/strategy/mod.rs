@@ -151,8 +151,7 @@ impl From<io::Error> for StartError {
 }
 
 impl Strategy {
-    /// Its name: `"read"`, `"mmap"`, `"readahead"`, `"readahead_all"`, `"populate"`, `"direct"`,
-    /// `"io_uring"`, `"io_uring_direct"`.
+    /// Its name in options, reports and profiles, such as `"readahead_all"`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.implementation().name()
@@ -205,5 +204,34 @@ impl Strategy {
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod table {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_strategy_has_a_name_of_its_own_and_help() {
+        let names: BTreeSet<_> = Strategy::ALL.map(Strategy::name).into();
+        assert_eq!(names.len(), Strategy::ALL.len());
+        for one in Strategy::ALL {
+            assert!(one.help().ends_with('.'), "{one}: {}", one.help());
+            assert_eq!(Strategy::parse(one.name()).unwrap(), one);
+        }
+    }
+
+    #[test]
+    fn documents_describe_every_strategy() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |path| std::fs::read_to_string(root.join(path)).unwrap();
+        let (design, scan) = (read("docs/design.md"), read("python/isochrony/sources.py"));
+        for one in Strategy::ALL {
+            assert!(design.contains(&format!("\n| `{one}` | ")), "{one}");
+            assert!(scan.contains(&format!("``\"{one}\"``")), "{one}");
+        }
     }
 }

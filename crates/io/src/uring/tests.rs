@@ -1,4 +1,4 @@
-//! ReadRing that the kernel has not done yet: of pipes that nobody has written to.
+//! Reads that stay in flight: of pipes that nobody has written to.
 
 use std::fs::File;
 use std::io::{PipeWriter, Write};
@@ -12,7 +12,7 @@ use crate::scan::BufferPool;
 #[path = "../../tests/uring/mod.rs"]
 mod kernel;
 
-/// What nothing takes on any machine.
+/// More than anything takes on any machine.
 const LONG: Duration = Duration::from_secs(60);
 
 fn reads() -> Option<ReadRing> {
@@ -33,7 +33,7 @@ fn begin(reads: &mut ReadRing, request: PieceRequest) -> usize {
     reads.submit(request, buffer).unwrap()
 }
 
-/// What a part of a piece got.
+/// The bytes that a part of a piece got.
 fn bytes(job: &mut ReadJob, part: usize) -> Vec<u8> {
     let from = job.request.parts[part].place(&job.buffer);
     let got = job.got[part];
@@ -46,7 +46,7 @@ fn the_kernel_itself_reads_every_part_of_a_file() {
     let mut file = tempfile::tempfile().unwrap();
     let written: Vec<u8> = (0..300_000_u32).map(|k| ((k * 7) >> 3) as u8).collect();
     file.write_all(&written).unwrap();
-    // More parts than the kernel has at once.
+    // More parts than the ring holds.
     let part = |k: usize| (file.try_clone().unwrap(), k as u64 * 7_001, 7_001);
     let number = begin(&mut reads, PieceRequest::of((0..40).map(part)));
     let mut job = reads.wait(number).unwrap();
@@ -121,7 +121,7 @@ fn pieces_that_nobody_waits_for_keep_no_more_than_the_kernel_has() {
         assert!(reads.queued.is_empty());
     }
     assert_eq!(reads.in_flight, ENTRIES as usize);
-    // As many bytes as there are requests, in whatever order these are answered.
+    // As many bytes as requests, completed in any order.
     let number = begin(&mut reads, pieces());
     to.write_all(&[7; ENTRIES as usize + 3]).unwrap();
     assert_eq!(reads.wait(number).unwrap().got, [1, 1, 1]);
@@ -136,7 +136,7 @@ fn what_ends_with_the_thread_that_asked_is_left_to_who_waits() {
         (reads, number)
     });
     let (mut reads, number) = thread.join().unwrap();
-    // A kernel that has not called it off answers this.
+    // Unless the kernel has cancelled it, this completes it.
     to.write_all(b"late").unwrap();
     let mut job = reads.wait(number).unwrap();
     assert!(job.got == [0] || bytes(&mut job, 0) == b"late", "{job:?}");
@@ -150,7 +150,7 @@ fn a_piece_that_cannot_be_asked_for_is_no_piece_to_wait_for() {
     std::thread::spawn(move || {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1_000).unwrap();
-        // Nothing is in flight but what is answered already, and of that as much as the ring holds.
+        // Everything in flight is complete, and fills the ring.
         let part = |_| (file.try_clone().unwrap(), 0, 10);
         begin(&mut reads, PieceRequest::of((0..ENTRIES).map(part)));
         let request = PieceRequest::of([part(0)]);
