@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use isochrony::flow::arrow::array::cast::AsArray;
 use isochrony::flow::arrow::array::types::{Float64Type, Int64Type};
 use isochrony::prelude::*;
-use isochrony_store::machine::{Amount, Calibration, State, calibrate};
+use isochrony_store::machine::{Amount, CacheState, CalibrationOptions, calibrate};
 use isochrony_store::{Strategy, layout};
 
 use crate::measure::{Results, Times, noise, order, ratio};
@@ -57,7 +57,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     let mut bare = vec![vec![Vec::new(); BARE.len()]; STATES.len()];
     let mut chosen = vec![Vec::new(); STATES.len()];
     for round in 0..rounds {
-        let wanted = Calibration {
+        let wanted = CalibrationOptions {
             folder: dir.into(),
             bytes,
             repeats: 1,
@@ -66,12 +66,16 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
         for (k, (state, _)) in STATES.into_iter().enumerate() {
             let amount = Amount {
                 bytes: bytes as f64,
-                cached: Some(if state == State::Cached { 1.0 } else { 0.0 }),
+                cached: Some(if state == CacheState::Cached {
+                    1.0
+                } else {
+                    0.0
+                }),
                 dtype: DType::I16,
             };
             // Past the page cache nothing is left for the next scan, so that it is not chosen unless asked for.
             let best = volume.best(amount, |one| !one.is_direct());
-            if state == State::Cached {
+            if state == CacheState::Cached {
                 both.iter()
                     .try_for_each(|(scanned, _)| refill(&scanned.files))?;
             }
@@ -139,7 +143,8 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
 }
 
 /// Where samples are, and its name.
-const STATES: [(State, &str); 2] = [(State::Cached, "cached"), (State::Cold, "cold")];
+const STATES: [(CacheState, &str); 2] =
+    [(CacheState::Cached, "cached"), (CacheState::Cold, "cold")];
 
 /// By which samples of another type than 16 bits are scanned.
 const TYPED: [Strategy; 2] = [Strategy::Read, Strategy::Mmap];
@@ -196,13 +201,13 @@ impl FromShort for f64 {
 struct Case<'a> {
     scanned: &'a Scanned,
     strategy: Strategy,
-    state: State,
+    state: CacheState,
     measured: Vec<Duration>,
     predicted: Vec<Duration>,
 }
 
 impl<'a> Case<'a> {
-    fn new(scanned: &'a Scanned, strategy: Strategy, state: State) -> Self {
+    fn new(scanned: &'a Scanned, strategy: Strategy, state: CacheState) -> Self {
         Self {
             scanned,
             strategy,
@@ -241,14 +246,14 @@ fn report(
     ours: Vec<Duration>,
     foretold: Vec<Duration>,
     bytes: u64,
-    state: State,
+    state: CacheState,
 ) {
     let (ours, foretold) = (Times::from(ours), Times::from(foretold));
     let middle = ratio(&ours, &foretold);
     let met = (1.0 - CLOSE..=1.0 / (1.0 - CLOSE)).contains(&middle);
     let spread = ours.seconds();
     // A disk that takes twice as long in every fourth scan cannot be foretold.
-    let unpredictable = state == State::Cold && spread.high > 1.5 * spread.low;
+    let unpredictable = state == CacheState::Cold && spread.high > 1.5 * spread.low;
     let what = match unpredictable {
         true => {
             "the prediction from a calibration of the same round (unpredictable: the disk's speed changes)"
@@ -286,8 +291,8 @@ pub fn shards(array: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> 
 
 /// Drops the files from the page cache if they are to be read from the disk; it has room for them as long as what this
 /// gives lives.
-fn cooled(files: &[(PathBuf, u64)], state: State) -> Result<Option<Supply>, Failure> {
-    if state != State::Cold {
+fn cooled(files: &[(PathBuf, u64)], state: CacheState) -> Result<Option<Supply>, Failure> {
+    if state != CacheState::Cold {
         return Ok(None);
     }
     forget(files)?;

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use isochrony::prelude::*;
 use isochrony_store::Strategy;
-use isochrony_store::machine::{Calibration, Spread, State, Trial, calibrate, time_scan};
+use isochrony_store::machine::{
+    CacheState, CalibrationOptions, Quartiles, Trial, calibrate, time_scan,
+};
 
 use super::{Failure, cooled, refill};
 use crate::measure::{Results, order};
@@ -40,10 +42,10 @@ fn thesis(strategy: Strategy) -> Option<Thesis> {
 /// What a strategy's trials gave, in the order of [`STATES`].
 type Trials = Vec<Vec<Trial>>;
 
-const STATES: [(State, &str); 3] = [
-    (State::Cold, "on the disk"),
-    (State::Cached, "in the page cache"),
-    (State::Mapped, "scanned again"),
+const STATES: [(CacheState, &str); 3] = [
+    (CacheState::Cold, "on the disk"),
+    (CacheState::Cached, "in the page cache"),
+    (CacheState::Mapped, "scanned again"),
 ];
 
 pub fn run(
@@ -57,13 +59,13 @@ pub fn run(
     let mut all: Vec<Trials> = vec![vec![Vec::new(); STATES.len()]; Strategy::ALL.len()];
     for round in 0..rounds {
         for at in order(Strategy::ALL.len(), round) {
-            let _supply = cooled(files, State::Cold)?;
-            let (trial, _) = scan(path, Strategy::ALL[at], State::Cold)?;
+            let _supply = cooled(files, CacheState::Cold)?;
+            let (trial, _) = scan(path, Strategy::ALL[at], CacheState::Cold)?;
             all[at][0].extend(trial);
         }
         refill(files)?;
         for at in order(Strategy::ALL.len(), round) {
-            let (first, again) = scan(path, Strategy::ALL[at], State::Cached)?;
+            let (first, again) = scan(path, Strategy::ALL[at], CacheState::Cached)?;
             all[at][1].extend(first);
             all[at][2].extend(again);
         }
@@ -77,20 +79,20 @@ pub fn run(
 fn scan(
     path: &Path,
     strategy: Strategy,
-    state: State,
+    state: CacheState,
 ) -> Result<(Option<Trial>, Option<Trial>), Failure> {
     let store = Store::open(path, Mode::Read)?;
     let signal = store.signal("short")?;
     let first = time_scan(&signal, strategy, state)?;
     let again = match state {
-        State::Cold => None,
-        _ => time_scan(&signal, strategy, State::Mapped)?,
+        CacheState::Cold => None,
+        _ => time_scan(&signal, strategy, CacheState::Mapped)?,
     };
     Ok((first, again))
 }
 
 fn median(trials: &[Trial], of: impl Fn(&Trial) -> f64) -> Option<f64> {
-    Some(Spread::of(trials.iter().map(of).collect())?.median)
+    Some(Quartiles::of(trials.iter().map(of).collect())?.median)
 }
 
 fn text(value: Option<f64>, digits: usize) -> String {
@@ -185,16 +187,16 @@ fn faults(all: &[Trials], results: &mut Results) {
 }
 
 fn parameters(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure> {
-    let wanted = Calibration {
+    let wanted = CalibrationOptions {
         folder: dir.into(),
         bytes: if quick { 8 << 20 } else { 256 << 20 },
         repeats: if quick { 1 } else { 3 },
     };
     let mut profile = calibrate(&wanted, |_, _| {})?;
     let volume = profile.volumes.swap_remove(0);
-    let show = |value: Option<Spread>, scale: f64, unit: &str| match value {
+    let show = |value: Option<Quartiles>, scale: f64, unit: &str| match value {
         None => "–".into(),
-        Some(Spread { low, median, high }) => format!(
+        Some(Quartiles { low, median, high }) => format!(
             "{:.3} {unit} ({:.3} to {:.3})",
             median * scale,
             low * scale,

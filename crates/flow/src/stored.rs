@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::StreamId;
-use isochrony_store::machine::Outlook;
-use isochrony_store::{Mode, Reading, Signal, SignalReader, Store, StoreError, Strategy, Stretch};
+use isochrony_store::machine::{choose, estimate};
+use isochrony_store::{Mode, Signal, SignalReader, Store, StoreError, Strategy, Stretch};
 use serde_json::{Map, Value, json};
 
 use crate::cut::Cut;
@@ -209,7 +209,7 @@ impl Stored {
         parts: &[Stretch],
         segment: u64,
     ) -> (Strategy, i64) {
-        let strategy = (self.io).unwrap_or_else(|| Outlook::choose(signal, parts));
+        let strategy = (self.io).unwrap_or_else(|| choose(signal, parts));
         let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
         // Whole segments, so that where they are cut does not depend on how they are read.
         let segment = Cut::new(segment).segment();
@@ -302,7 +302,7 @@ impl Recording for Stored {
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
         let (signal, parts) = self.now(range)?;
         // Chosen for all of it, not for each portion.
-        let strategy = (self.io).unwrap_or_else(|| Outlook::choose(&signal, &parts));
+        let strategy = (self.io).unwrap_or_else(|| choose(&signal, &parts));
         let stored = self.clone().io(strategy);
         Ok(Some(StoredPortions::new(stored, signal, parts)))
     }
@@ -330,12 +330,12 @@ impl Recording for Stored {
         let mut signal = self.signal.clone();
         let _ = signal.refresh();
         let parts = self.parts(&signal, range).ok()?;
-        let outlook = Outlook::of(&signal, &parts);
-        let strategy = (self.io).unwrap_or_else(|| outlook.choice());
-        let reading = Reading::foresee(&signal, &parts, strategy);
+        let estimate = estimate(&signal, &parts);
+        let strategy = (self.io).unwrap_or_else(|| estimate.choice());
+        let reading = signal.foresee_reading(&parts, strategy);
         Some(format!(
             "{reading}\n  {}",
-            outlook.to_string().replace('\n', "\n  ")
+            estimate.to_string().replace('\n', "\n  ")
         ))
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use isochrony_segment::DType;
 use isochrony_store::StoreError;
-use isochrony_store::machine::{Calibration, Profile, Spread, State, calibrate};
+use isochrony_store::machine::{CacheState, CalibrationOptions, Profile, Quartiles, calibrate};
 use pyo3::prelude::*;
 
 use crate::errors::{Raised, Result};
@@ -21,7 +21,7 @@ pub(crate) fn calibrate_machine(
     bytes: u64,
     repeats: u32,
 ) -> Result<String> {
-    let wanted = Calibration {
+    let wanted = CalibrationOptions {
         folder,
         bytes,
         repeats,
@@ -62,7 +62,10 @@ pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<
     let path = place(path)?;
     // One that cannot be read is replaced.
     let earlier = Profile::load(&path).ok().flatten();
-    parse(text, &path)?.with_others_of(earlier).save(&path)?;
+    parse(text, &path)?
+        .with_others_of(earlier)
+        .save(&path)
+        .map_err(StoreError::from)?;
     Ok(path)
 }
 
@@ -70,7 +73,7 @@ pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<
 #[pyfunction]
 #[pyo3(signature = (path=None))]
 pub(crate) fn load_machine_profile(path: Option<PathBuf>) -> Result<Option<String>> {
-    let found = Profile::load(&place(path)?)?;
+    let found = Profile::load(&place(path)?).map_err(StoreError::from)?;
     Ok(found.map(|profile| profile.to_json()))
 }
 
@@ -83,12 +86,12 @@ pub(crate) fn predict_scan(text: &str, bytes: f64, dtype: &str) -> Result<Vec<Pr
     if let Some(volume) = profile.volumes.first() {
         for strategy in isochrony_store::Strategy::ALL {
             let states = [
-                (State::Cold, "cold"),
-                (State::Cached, "cached"),
-                (State::Mapped, "mapped"),
+                (CacheState::Cold, "cold"),
+                (CacheState::Cached, "cached"),
+                (CacheState::Mapped, "mapped"),
             ];
             for (state, name) in states {
-                if let Some(Spread { low, median, high }) =
+                if let Some(Quartiles { low, median, high }) =
                     volume.predict(strategy, state, bytes, dtype)
                 {
                     all.push((strategy.name().to_owned(), name, (low, median, high)));

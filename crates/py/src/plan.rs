@@ -5,7 +5,7 @@
 
 use isochrony_flow::{Catalog, Kept, Live, Plan, PortType, SEGMENT, Segments, Stored};
 use isochrony_segment::{Calibration, SigSeg, Stream};
-use isochrony_store::Strategy;
+use isochrony_store::{StoreError, Strategy};
 use isochrony_time::TimebaseId;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -169,7 +169,7 @@ impl NativePlan {
             stored = stored.with_clock_of(&other.get().get(py)?)?;
         }
         if let Some(io) = io {
-            stored = stored.io(Strategy::parse(io)?);
+            stored = stored.io(Strategy::parse(io).map_err(StoreError::from)?);
         }
         let segment = segment.unwrap_or(SEGMENT);
         Ok(Plan::scan_part(Live::new(stored), None, segment).into())

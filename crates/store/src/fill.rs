@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use isochrony_io::write_back;
 use isochrony_segment::Sample;
 
 use crate::append::{SignalWriter, checked_end, sample_count};
@@ -14,8 +15,6 @@ use crate::media::Access;
 use crate::op::Op;
 use crate::signal::Signal;
 use crate::state::SignalState;
-use crate::strategy::system::write_back;
-use crate::strategy::{Ahead, Files};
 use crate::write::check_bounds;
 
 impl SignalWriter {
@@ -116,15 +115,6 @@ impl Signal {
     #[must_use]
     pub fn prefetch(&self, range: Range<i64>) -> u64 {
         let within = range.start.max(0)..range.end.min(self.end_index());
-        let mut ahead = Ahead::new(Files::new(self.clone()));
-        let mut asked = 0;
-        let mut from = within.start;
-        while from < within.end {
-            let gap = self.gaps().first_within(from..within.end);
-            let until = gap.map_or(within.end, |gap| gap.start);
-            asked += ahead.ask(from..until);
-            from = gap.map_or(within.end, |gap| gap.end());
-        }
-        asked
+        isochrony_io::prefetch(&self.source(), within)
     }
 }

@@ -11,6 +11,7 @@ mod attributes;
 mod backend;
 mod backfill;
 mod backup;
+mod calibration;
 mod clock;
 mod consistency;
 mod decode;
@@ -28,25 +29,35 @@ mod io_hint;
 #[doc(hidden)]
 pub mod layout;
 mod lease;
-pub mod machine;
 #[doc(hidden)]
 pub mod media;
 pub mod meta;
 mod names;
 pub mod op;
 mod options;
+mod readers;
 mod scratch;
 mod seal;
 mod selection;
 mod signal;
+mod signal_source;
 mod span;
 pub mod state;
 mod store;
-mod strategy;
 mod verify;
 pub mod version;
 pub mod views;
 mod write;
+
+/// What this machine costs: measured by [`calibrate`](machine::calibrate), kept in a [`Profile`](machine::Profile), and
+/// what follows for scans of signals.
+pub mod machine {
+    pub use crate::calibration::{calibrate, choose, estimate, time_scan};
+    pub use isochrony_io::machine::{
+        Amount, CacheState, CalibrationOptions, ColdCosts, Costs, DiskCosts, Machine, Profile,
+        Quartiles, ScanEstimate, StrategyCosts, StrategyEstimate, SummaryCosts, Trial,
+    };
+}
 
 pub use append::{Appended, SignalWriter};
 pub use backfill::Backfilled;
@@ -54,10 +65,12 @@ pub use backup::{BackupReport, OnProgress, backup};
 pub use error::StoreError;
 pub use gather::{Gathered, Method};
 pub use info::{Room, SignalInfo, StoreInfo};
+pub use isochrony_io::{Positions, Reading, Strategy};
 pub use lease::{Blocks, Lease};
 pub use names::{Pattern, RESERVED, check_name};
 pub use op::{EventRow, RunReason, SignalId};
 pub use options::{CreateOptions, Mode};
+pub use readers::{Readers, SignalReader, Tasks};
 pub use scratch::Scratch;
 pub use seal::{BloscCompressor, Codec, Sealed};
 pub use selection::{Hole, Selection, Stretch, Values};
@@ -65,7 +78,6 @@ pub use signal::{GapTimes, Run, Signal};
 pub use span::{Overlap, Span};
 pub use state::{Gap, GapTable};
 pub use store::Store;
-pub use strategy::{Positions, Readers, Reading, SignalReader, Strategy, Tasks};
 #[doc(hidden)] // Media are internal; tests name them.
 pub use verify::repair_on;
 pub use verify::{Finding, Loss, Report, VerifyOptions, repair, verify};

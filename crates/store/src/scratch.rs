@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use isochrony_io::{free_memory, punch_hole};
 use isochrony_segment::Buffer;
 
 use crate::append::{SignalWriter, checked_end, sample_count};
@@ -28,7 +29,6 @@ use crate::meta::SignalMeta;
 use crate::op::Op;
 use crate::options::{CreateOptions, Mode};
 use crate::store::{Shared, Store};
-use crate::strategy::system::{free_memory, punch_hole};
 
 /// A temporary signal: written and read as any other, zero-copy too, but never listed nor committed.
 ///

@@ -1,5 +1,6 @@
 //! Reading by each strategy against what was appended.
 
+#[path = "../../io/tests/uring/mod.rs"]
 mod uring;
 
 use isochrony_segment::DType;
@@ -291,7 +292,7 @@ fn an_unknown_strategy_names_those_that_there_are() {
     for one in Strategy::ALL {
         assert_eq!(Strategy::parse(one.name()).unwrap(), one);
     }
-    let error = Strategy::parse("fread").unwrap_err();
+    let error = StoreError::from(Strategy::parse("fread").unwrap_err());
     assert!(matches!(error, StoreError::UnknownStrategy { .. }));
     assert!(error.to_string().contains("readahead_all"), "{error}");
 }
@@ -315,8 +316,8 @@ fn a_gap_of_whole_shards_is_no_place_to_look_for_files() {
         assert_ne!(reader.reading().used, None);
     }
     let all = parts(&signal);
-    let outlook = isochrony_store::machine::Outlook::of(&signal, &all);
-    assert_eq!(outlook.amount.bytes, 120_000.0);
+    let estimate = isochrony_store::machine::estimate(&signal, &all);
+    assert_eq!(estimate.amount.bytes, 120_000.0);
     // A reader waits for a file that may be on its way; of twelve shards that would be seconds for each strategy.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }

@@ -2,6 +2,7 @@
 #![cfg(all(target_os = "linux", target_endian = "little"))]
 #![allow(unsafe_code)] // A filter of system calls has no safe crate.
 
+#[path = "../../io/tests/uring/mod.rs"]
 mod uring;
 
 use isochrony_segment::DType;
@@ -97,7 +98,7 @@ fn replaced(signal: &Signal) {
         (Strategy::IoUringDirect, Strategy::Direct),
     ] {
         let reading = read(signal, asked);
-        assert_eq!(reading, Reading::foresee(signal, &parts, asked));
+        assert_eq!(reading, signal.foresee_reading(&parts, asked));
         let said = reading.to_string();
         // A file system may refuse to be read past the page cache, too.
         if reading.used == Some(Strategy::Read) && asked.is_direct() {

@@ -13,6 +13,7 @@
 use super::mark::{MarkSlots, SLOTS_LEN, WriteMark};
 use super::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::meta::SignalMeta;
+pub use isochrony_io::{FileRange, ShardLayout};
 
 /// First payload byte of shards whose index is long: a multiple of it.
 pub const PAYLOAD_START: u64 = 65_536;
@@ -50,17 +51,6 @@ pub enum IndexKind {
     Foreign,
     /// No valid index.
     Damaged,
-}
-
-/// Bytes in one piece of a shard file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    /// Number of the shard.
-    pub shard: u64,
-    /// Offset in its file.
-    pub offset: u64,
-    /// Bytes.
-    pub len: u64,
 }
 
 impl Flat {
@@ -216,23 +206,17 @@ impl Flat {
     }
 
     /// The spans of payload bytes `start..start + len` of the array, in order: one per shard.
-    pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = Span> + use<> {
-        let (shard_bytes, payload_start) = (self.shard_bytes(), self.payload_start);
-        let end = start.saturating_add(len);
-        let mut at = start;
-        std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let (shard, within) = (at / shard_bytes, at % shard_bytes);
-            let len = (end - at).min(shard_bytes - within);
-            at += len;
-            Some(Span {
-                shard,
-                offset: payload_start + within,
-                len,
-            })
-        })
+    pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = FileRange> + use<> {
+        self.shard_layout().spans(start, len)
+    }
+
+    /// How the array is cut into files.
+    #[must_use]
+    pub const fn shard_layout(&self) -> ShardLayout {
+        ShardLayout {
+            shard_bytes: self.shard_bytes(),
+            payload_start: self.payload_start,
+        }
     }
 }
 

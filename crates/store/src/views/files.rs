@@ -17,7 +17,7 @@ use isochrony_segment::DType;
 use super::{EXTREMA, LEVELS, MOMENTS, Rows, RowsMut, bucket, extreme_dtype, rows_stored};
 use crate::StoreError;
 use crate::engine::io::IoContext;
-use crate::layout::flat::{Flat, Span};
+use crate::layout::flat::{FileRange, Flat};
 use crate::layout::zarr;
 use crate::media::{Access, Kind, Media, Site, limits};
 
@@ -144,7 +144,7 @@ impl Files {
         array: Array,
         first: u64,
         bytes: u64,
-        mut each: impl FnMut(&Flat, Span, Range<usize>) -> Result<(), StoreError>,
+        mut each: impl FnMut(&Flat, FileRange, Range<usize>) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let flat = array.flat(self.dtype);
         let mut at = 0;

@@ -1,0 +1,202 @@
+//! Errors of reading by a strategy and of measuring a machine.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use isochrony_segment::SegmentError;
+
+use crate::source::SourceError;
+
+/// An error of this crate. Paths are as given.
+#[allow(missing_docs)] // Fields whose names and messages say all there is to say.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IoError {
+    /// The operating system refused a call.
+    #[error("cannot {action} {}: {source}", path.display())]
+    System {
+        /// What was tried: `"read"`, `"open"`.
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// A file ends before samples that must be in it.
+    #[error("{} has {have} bytes, but samples end at byte {need}; restore the file from a copy", path.display())]
+    MissingSamples { path: PathBuf, have: u64, need: u64 },
+    /// A disk has too little room.
+    #[error("cannot {action} {}: the disk is full; free some space and try again", path.display())]
+    DiskFull { action: &'static str, path: PathBuf },
+    /// A request for more memory than can be addressed.
+    #[error("{what} needs {bytes} bytes, more than {limit}; ask for less at a time")]
+    TooLarge {
+        what: &'static str,
+        bytes: u128,
+        limit: u128,
+    },
+    /// No strategy has this name.
+    #[error("there is no I/O strategy {name:?}; choose one of {known}")]
+    UnknownStrategy {
+        name: String,
+        /// All names, separated by commas.
+        known: String,
+    },
+    /// A calibration with these options is impossible.
+    #[error("cannot calibrate with {option} {got}; {legal}")]
+    RefusedCalibration {
+        option: &'static str,
+        got: String,
+        legal: &'static str,
+    },
+    /// The stored profile of this machine is unusable.
+    #[error("the machine's profile {} cannot be used: {reason}; make it again with `isochrony calibrate`, or remove it", path.display())]
+    BadProfile { path: PathBuf, reason: String },
+    /// Memory for samples.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// An error of the source that is read, passed on as it is.
+    #[error(transparent)]
+    Source(SourceError),
+}
+
+impl IoError {
+    /// A stable name of the kind of error.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::System { .. } => "io",
+            Self::MissingSamples { .. } => "missing_samples",
+            Self::DiskFull { .. } => "disk_full",
+            Self::TooLarge { .. } => "too_large",
+            Self::UnknownStrategy { .. } => "unknown_strategy",
+            Self::RefusedCalibration { .. } => "refused_calibration",
+            Self::BadProfile { .. } => "bad_profile",
+            Self::Segment(error) => error.code(),
+            Self::Source(_) => "source",
+        }
+    }
+}
+
+/// Adds action and path to an error of the system.
+pub(crate) trait ErrorContext<T> {
+    fn at(self, action: &'static str, path: &Path) -> Result<T, IoError>;
+}
+
+impl<T> ErrorContext<T> for io::Result<T> {
+    fn at(self, action: &'static str, path: &Path) -> Result<T, IoError> {
+        self.map_err(|source| IoError::System {
+            action,
+            path: path.to_path_buf(),
+            source,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One of each variant, and words that its message must have: what, where and the remedy.
+    fn all() -> Vec<(IoError, &'static str, [&'static str; 3])> {
+        let path = || PathBuf::from("/a/file");
+        vec![
+            (
+                IoError::System {
+                    action: "read",
+                    path: path(),
+                    source: io::ErrorKind::NotFound.into(),
+                },
+                "io",
+                ["cannot read", "/a/file", "not found"],
+            ),
+            (
+                IoError::MissingSamples {
+                    path: path(),
+                    have: 7,
+                    need: 9,
+                },
+                "missing_samples",
+                ["/a/file has 7 bytes", "byte 9", "restore"],
+            ),
+            (
+                IoError::DiskFull {
+                    action: "write to",
+                    path: path(),
+                },
+                "disk_full",
+                ["cannot write to", "/a/file", "free some space"],
+            ),
+            (
+                IoError::TooLarge {
+                    what: "a piece",
+                    bytes: 9,
+                    limit: 7,
+                },
+                "too_large",
+                ["a piece needs 9", "more than 7", "ask for less"],
+            ),
+            (
+                IoError::UnknownStrategy {
+                    name: "fread".into(),
+                    known: "read, mmap".into(),
+                },
+                "unknown_strategy",
+                ["\"fread\"", "choose one of", "read, mmap"],
+            ),
+            (
+                IoError::RefusedCalibration {
+                    option: "repeats",
+                    got: "0".into(),
+                    legal: "it must be 1 to 100",
+                },
+                "refused_calibration",
+                ["cannot calibrate", "repeats 0", "1 to 100"],
+            ),
+            (
+                IoError::BadProfile {
+                    path: path(),
+                    reason: "its format is 1, not 2".into(),
+                },
+                "bad_profile",
+                ["/a/file", "its format is 1", "isochrony calibrate"],
+            ),
+            (
+                SegmentError::OutOfMemory { bytes: 7 }.into(),
+                "out_of_memory",
+                ["cannot allocate", "7 bytes", "ask for a shorter range"],
+            ),
+            (
+                IoError::Source("as the source says".into()),
+                "source",
+                ["as the source says", "", ""],
+            ),
+        ]
+    }
+
+    /// A new variant does not compile before it has a number here, and a message above.
+    fn number(error: &IoError) -> usize {
+        match error {
+            IoError::System { .. } => 0,
+            IoError::MissingSamples { .. } => 1,
+            IoError::DiskFull { .. } => 2,
+            IoError::TooLarge { .. } => 3,
+            IoError::UnknownStrategy { .. } => 4,
+            IoError::RefusedCalibration { .. } => 5,
+            IoError::BadProfile { .. } => 6,
+            IoError::Segment(_) => 7,
+            IoError::Source(_) => 8,
+        }
+    }
+
+    #[test]
+    fn every_error_says_what_where_and_how_to_mend_it() {
+        for (at, (error, code, words)) in all().into_iter().enumerate() {
+            assert_eq!(number(&error), at);
+            assert_eq!(error.code(), code);
+            let said = error.to_string();
+            for word in words {
+                assert!(said.contains(word), "{said}: {word}");
+            }
+        }
+        assert_eq!(all().len(), 9);
+    }
+}

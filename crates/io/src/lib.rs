@@ -1,0 +1,38 @@
+//! I/O strategies, and the machine model that chooses between them.
+//!
+//! A [`SampleSource`] says which bytes of which files hold which samples. A [`PieceReader`] reads it by a [`Strategy`]:
+//! mapped, copied, past the page cache, through an io_uring. Samples are the same by each; cost differs, and [`machine`]
+//! measures and predicts it. This crate knows neither signals nor stores: `isochrony-store` maps its signals to sources.
+
+mod error;
+pub mod machine;
+mod page_cache;
+mod positions;
+mod scan;
+mod source;
+mod strategy;
+mod system;
+#[cfg(test)]
+mod test_source;
+// Where the crate that it rests on knows the kernel's structures.
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        any(
+            target_arch = "x86_64",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "powerpc64"
+        )
+    )),
+    path = "uring/none.rs"
+)]
+mod uring;
+
+pub use error::IoError;
+pub use positions::Positions;
+pub use scan::{PieceReader, Reading, ScanReaders, TaskParts, prefetch};
+pub use source::{FileRange, SampleSource, ShardFile, ShardLayout, Shards, SourceError, is_same};
+pub use strategy::Strategy;
+pub use system::{free_memory, punch_hole, write_back};

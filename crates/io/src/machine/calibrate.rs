@@ -1,0 +1,321 @@
+//! Measures a machine and one of its disks.
+//!
+//! Each strategy scans a scratch recording, by turns, through the reader that plans use: uncached, cached and mapped. Only
+//! cached pages of the scratch files are dropped. The folder is left as it was, also after an error; the next calibration
+//! removes what a killed one left.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::slice;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use isochrony_time::{Fixed, civil};
+
+use super::costs::{CacheState, Costs, StrategyCosts, Trial};
+use super::disk_costs::DiskCosts;
+use super::disk_identity::DiskIdentity;
+use super::profile::{FORMAT, Machine, Profile};
+use super::quartiles::Quartiles;
+use super::scratch_folder::ScratchFolder;
+use super::summary_costs::kernels;
+use super::timed_scan::TimedScan;
+use crate::error::{ErrorContext, IoError};
+use crate::page_cache::{cached, drop_cached, major_fault};
+use crate::source::{SampleSource, SourceError};
+use crate::strategy::Strategy;
+use crate::system::free_memory;
+
+/// What is to be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalibrationOptions {
+    /// A folder on the disk in question, for scratch files.
+    pub folder: PathBuf,
+    /// Bytes to scan, 4 MiB to 1 TiB; best more than the processor's caches hold.
+    pub bytes: u64,
+    /// Repetitions of each scan, 1 to 100.
+    pub repeats: u32,
+}
+
+/// Scans an open source.
+pub type ScanSource<'a> = dyn FnMut(&Arc<dyn SampleSource>) -> Result<(), IoError> + 'a;
+
+/// The recording that a calibration writes and scans, of whoever can store one.
+pub trait ScratchRecording {
+    /// Writes so many bytes of samples below a folder, and closes it.
+    ///
+    /// # Errors
+    /// The recording's own.
+    fn write(&self, folder: &Path, bytes: u64) -> Result<(), SourceError>;
+    /// Opens it, with nothing mapped yet, and closes it behind `scan`.
+    ///
+    /// # Errors
+    /// The recording's own, and those of `scan`.
+    fn open(&self, folder: &Path, scan: &mut ScanSource<'_>) -> Result<(), IoError>;
+    /// Whether to go on; an error ends the calibration.
+    ///
+    /// # Errors
+    /// The recording's own.
+    fn check(&self) -> Result<(), SourceError>;
+}
+
+/// Measures this machine and the disk of a folder; `done` gets the scans done and their total.
+///
+/// # Errors
+/// [`IoError::RefusedCalibration`], [`IoError::DiskFull`] before anything is written, [`IoError::System`], or those of
+/// the recording.
+pub fn calibrate(
+    wanted: &CalibrationOptions,
+    recording: &dyn ScratchRecording,
+    mut done: impl FnMut(u32, u32),
+) -> Result<Profile, IoError> {
+    check(wanted)?;
+    let scratch = ScratchFolder::make(&wanted.folder)?;
+    let path = scratch.path();
+    let total = 2 * Strategy::ALL.len() as u32 * wanted.repeats;
+    done(0, total);
+    recording
+        .write(path, wanted.bytes)
+        .map_err(IoError::Source)?;
+    let files = large_files(path)?;
+    let check = || recording.check().map_err(IoError::Source);
+    let drop_all = || {
+        check()?;
+        drop_all(&files, wanted.bytes)
+    };
+    let scan = |strategy, state| scan(path, recording, strategy, state);
+    let droppable = drop_all()?;
+    if droppable {
+        // Not counted: while the page cache grows, a virtual machine may have to get memory from its host.
+        scan(Strategy::Read, CacheState::Cold)?;
+    }
+    let mut trials = Vec::new();
+    let mut count = 0;
+    let mut major = Vec::new();
+    for round in 0..wanted.repeats as usize {
+        let mut order = Strategy::ALL;
+        order.rotate_left(round % Strategy::ALL.len());
+        for strategy in order {
+            // A scan is cold only if the pages are known to be dropped.
+            if droppable && drop_all()? {
+                trials.extend(scan(strategy, CacheState::Cold)?);
+            }
+            count += 1;
+            done(count, total);
+        }
+        if let (true, Some((file, _))) = (droppable, files.first()) {
+            major.extend(major_fault(file, 1 << 20));
+            drop_all()?;
+        }
+        // Cached as a sequential reader leaves it: which pages are large depends on who read them.
+        scan(Strategy::Read, CacheState::Cold)?;
+        for strategy in order {
+            if !strategy.is_direct() {
+                trials.extend(scan(strategy, CacheState::Cached)?);
+            }
+            count += 1;
+            done(count, total);
+        }
+    }
+    let mut measured = BTreeMap::new();
+    recording.open(path, &mut |source| {
+        let all = 0..source.end();
+        let scan = TimedScan {
+            source,
+            parts: slice::from_ref(&all),
+            check: &|| recording.check(),
+        };
+        measured = kernels(scan, repeats_of(wanted))?;
+        Ok(())
+    })?;
+    let machine = Machine::here();
+    let costs = Costs::derive(&trials, machine.page_bytes as f64);
+    let costs = costs.ok_or_else(|| IoError::RefusedCalibration {
+        option: "folder",
+        got: wanted.folder.display().to_string(),
+        legal: "files there cannot be mapped; choose a folder on a local disk",
+    })?;
+    let tried = |strategy: &Strategy| trials.iter().any(|trial| trial.strategy == *strategy);
+    let paths: BTreeMap<String, StrategyCosts> = Strategy::ALL
+        .into_iter()
+        .filter(tried)
+        .map(|one| {
+            (
+                one.name().to_owned(),
+                StrategyCosts::derive(&trials, one, &costs),
+            )
+        })
+        .collect();
+    let place = DiskIdentity::of(&wanted.folder)?;
+    let repeats = repeats_of(wanted);
+    Ok(Profile {
+        format: FORMAT,
+        machine,
+        timer_resolution: timer_resolution(),
+        timer_cost: repeated(repeats, 10_000, || _ = black_box(Instant::now())),
+        system_call: repeated(repeats, 10_000, || {
+            _ = black_box(rustix::process::getppid())
+        }),
+        memory_bandwidth: memory_bandwidth(wanted.bytes, repeats)?,
+        volumes: vec![DiskCosts {
+            folder: std::path::absolute(&wanted.folder)
+                .unwrap_or_else(|_| wanted.folder.clone())
+                .display()
+                .to_string(),
+            filesystem: place.filesystem,
+            device: place.device,
+            disk: place.disk,
+            made: now(),
+            bytes: wanted.bytes,
+            repeats: wanted.repeats,
+            costs,
+            kernels: measured,
+            major_fault: Quartiles::of(major),
+            paths,
+        }],
+    })
+}
+
+/// Repetitions of short measurements.
+fn repeats_of(wanted: &CalibrationOptions) -> u32 {
+    wanted.repeats.max(5)
+}
+
+fn check(wanted: &CalibrationOptions) -> Result<(), IoError> {
+    let refuse =
+        |option, got: String, legal| Err(IoError::RefusedCalibration { option, got, legal });
+    if !(4 << 20..=1 << 40).contains(&wanted.bytes) {
+        let legal = "it must be 4 MiB to 1 TiB";
+        return refuse("size", format!("{} bytes", wanted.bytes), legal);
+    }
+    if !(1..=100).contains(&wanted.repeats) {
+        return refuse("repeats", wanted.repeats.to_string(), "it must be 1 to 100");
+    }
+    let room = rustix::fs::statvfs(&wanted.folder).map_err(std::io::Error::from);
+    let room = room.at("look at", &wanted.folder)?;
+    if room.f_bavail.saturating_mul(room.f_frsize) < wanted.bytes.saturating_mul(2) {
+        return Err(IoError::DiskFull {
+            action: "write a scratch signal to",
+            path: wanted.folder.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// The large files below a folder, open, with their lengths.
+fn large_files(folder: &Path) -> Result<Vec<(File, u64)>, IoError> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).at("list", &folder)? {
+            let path = entry.at("list", &folder)?.path();
+            let found = std::fs::metadata(&path).at("look at", &path)?;
+            if found.is_dir() {
+                folders.push(path);
+            } else if found.len() >= 1 << 20 {
+                let file = File::open(&path).at("open", &path)?;
+                // Dirty pages cannot be dropped.
+                file.sync_all().at("sync", &path)?;
+                files.push((file, found.len()));
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Drops cached pages of the files; whether little is known to be left.
+fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
+    let mut left = 0;
+    for (file, len) in files {
+        if drop_cached(file).is_err() {
+            return Ok(false);
+        }
+        let Some(bytes) = cached(file, 0..*len) else {
+            return Ok(false);
+        };
+        left += bytes;
+    }
+    Ok(left * 20 <= bytes)
+}
+
+/// Opens and scans the recording; after a cached scan of `mmap` once more, mapped.
+fn scan(
+    folder: &Path,
+    recording: &dyn ScratchRecording,
+    strategy: Strategy,
+    state: CacheState,
+) -> Result<Vec<Trial>, IoError> {
+    let mut trials = Vec::new();
+    recording.open(folder, &mut |source| {
+        let all = 0..source.end();
+        let scan = TimedScan {
+            source,
+            parts: slice::from_ref(&all),
+            check: &|| recording.check(),
+        };
+        trials.extend(scan.time(strategy, state)?);
+        if (strategy, state) == (Strategy::Mmap, CacheState::Cached) {
+            trials.extend(scan.time(strategy, CacheState::Mapped)?);
+        }
+        Ok(())
+    })?;
+    Ok(trials)
+}
+
+/// Seconds of an action that is repeated many times.
+pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Quartiles {
+    let each = (0..repeats.max(1)).map(|_| {
+        let begun = Instant::now();
+        (0..times).for_each(|_| act());
+        begun.elapsed().as_secs_f64() / f64::from(times)
+    });
+    // At least one, and all are numbers.
+    Quartiles::of(each.collect()).unwrap_or(Quartiles::exact(0.0))
+}
+
+/// The least difference of two clock readings.
+fn timer_resolution() -> f64 {
+    let least = (0..1000).map(|_| {
+        let begun = Instant::now();
+        loop {
+            let passed = begun.elapsed();
+            if !passed.is_zero() {
+                return passed;
+            }
+        }
+    });
+    least.min().unwrap_or_default().as_secs_f64()
+}
+
+/// Bytes per second that one core summarises from memory.
+fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Quartiles, IoError> {
+    // More than any cache, less than is free.
+    let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;
+    let mut memory: Vec<i16> = Vec::new();
+    let too_large = |_| IoError::TooLarge {
+        what: "measuring memory",
+        bytes: len as u128 * 2,
+        limit: isize::MAX as u128,
+    };
+    memory.try_reserve_exact(len).map_err(too_large)?;
+    memory.extend((0..len).map(|k| k as i16));
+    let spent = repeated(repeats, 1, || {
+        _ = black_box(isochrony_dsp::stats::summary(&memory))
+    });
+    let rate = |seconds: f64| (len * 2) as f64 / seconds.max(f64::MIN_POSITIVE);
+    Ok(Quartiles {
+        low: rate(spent.high),
+        median: rate(spent.median),
+        high: rate(spent.low),
+    })
+}
+
+fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs());
+    civil::format(Fixed::from_int(
+        seconds.cast_signed().saturating_mul(1_000_000_000),
+    ))
+}

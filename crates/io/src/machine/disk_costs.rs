@@ -1,0 +1,300 @@
+//! Predicts the time of a scan from costs.
+
+use std::collections::BTreeMap;
+
+use isochrony_segment::DType;
+use serde::{Deserialize, Serialize};
+
+use super::costs::{CacheState, Costs, StrategyCosts};
+use super::quartiles::Quartiles;
+use super::summary_costs::SummaryCosts;
+use crate::strategy::Strategy;
+
+/// How much is scanned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Amount {
+    /// Bytes of samples.
+    pub bytes: f64,
+    /// Cached part, 0 to 1; None: not known.
+    pub cached: Option<f64>,
+    /// Type of the samples.
+    pub dtype: DType,
+}
+
+/// Measured costs of scans from one disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiskCosts {
+    /// The folder that was measured.
+    pub folder: String,
+    /// Type of its file system.
+    pub filesystem: String,
+    /// Identity of its file system.
+    pub disk: String,
+    /// Major and minor number of the device, which may change when the system starts.
+    pub device: String,
+    /// When, in UTC.
+    pub made: String,
+    /// Bytes of each scan.
+    pub bytes: u64,
+    /// Repetitions.
+    pub repeats: u32,
+    /// Costs that do not depend on the strategy, for 16-bit samples.
+    pub costs: Costs,
+    /// Costs of summarising, by type of samples.
+    pub kernels: BTreeMap<String, SummaryCosts>,
+    /// Costs by strategy.
+    pub paths: BTreeMap<String, StrategyCosts>,
+    /// Seconds of a major page fault without read-ahead.
+    pub major_fault: Option<Quartiles>,
+}
+
+impl DiskCosts {
+    /// Seconds of requesting and summarising `bytes` of samples; None if not measured.
+    ///
+    /// Cached: requests, touching, and minor faults. Cold: also the wait for the disk, with the faults of pages just read. Past the
+    /// page cache only cold applies.
+    #[must_use]
+    pub fn predict(
+        &self,
+        strategy: Strategy,
+        state: CacheState,
+        bytes: f64,
+        dtype: DType,
+    ) -> Option<Quartiles> {
+        let path = self.paths.get(strategy.name())?;
+        let touch = self.costs.touch(strategy);
+        let more = self.more(strategy, dtype)?;
+        let state = match (strategy, state) {
+            (direct, _) if direct.is_direct() => CacheState::Cold,
+            (_, state) => state,
+        };
+        let each = match state {
+            CacheState::Mapped if strategy.copies() => {
+                path.ask?.plus(touch).map(|each| each + more)
+            }
+            CacheState::Mapped => touch.map(|each| each + more),
+            CacheState::Cached => (path.ask?.plus(touch))
+                .plus(self.costs.faults(path.fault_bytes))
+                .map(|each| each + more),
+            CacheState::Cold => {
+                let cold = path.cold?;
+                // With `direct` it is part of the wait.
+                let ask = path.ask.unwrap_or(Quartiles::exact(0.0));
+                let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
+                // Slower computing is hidden by the wait, since all strategies read ahead.
+                let more = if more > 0.0 {
+                    (more - cold.wait.median).max(0.0)
+                } else {
+                    more
+                };
+                let each = known.plus(cold.wait).map(|each| each + more);
+                // Faster computing does not speed up the disk.
+                each.map(|each| each.max(cold.wait.low))
+            }
+        };
+        Some(each.map(|each| each.max(0.0) * bytes))
+    }
+
+    /// Seconds per byte that samples of a type take more than 16-bit ones; may be negative.
+    fn more(&self, strategy: Strategy, dtype: DType) -> Option<f64> {
+        if dtype == DType::I16 {
+            return Some(0.0);
+        }
+        let (own, timed) = (
+            self.kernels.get(dtype.name())?,
+            self.kernels.get(DType::I16.name())?,
+        );
+        Some(match strategy.copies() {
+            true => own.cached.median - timed.cached.median,
+            false => own.memory.median - timed.memory.median,
+        })
+    }
+
+    /// The same where a part is cached.
+    #[must_use]
+    pub fn predict_now(&self, strategy: Strategy, amount: Amount) -> Option<Quartiles> {
+        let cached = amount.cached?.clamp(0.0, 1.0);
+        let part = |state, share: f64| match share {
+            0.0 => Some(Quartiles::exact(0.0)),
+            share => self.predict(strategy, state, amount.bytes * share, amount.dtype),
+        };
+        Some(part(CacheState::Cached, cached)?.plus(part(CacheState::Cold, 1.0 - cached)?))
+    }
+
+    /// The best strategy of those allowed: `mmap`, which copies nothing, unless another is faster by more than both spread.
+    #[must_use]
+    pub fn best(&self, amount: Amount, allowed: impl Fn(Strategy) -> bool) -> Option<Strategy> {
+        let usual = self.predict_now(Strategy::Mmap, amount)?;
+        let predicted = Strategy::ALL
+            .into_iter()
+            .filter(|&one| allowed(one))
+            .filter_map(|one| Some((one, self.predict_now(one, amount)?)));
+        let better = predicted
+            .filter(|(_, time)| time.high < usual.low && time.median < 0.95 * usual.median);
+        let best = better.min_by(|one, other| one.1.median.total_cmp(&other.1.median));
+        Some(best.map_or(Strategy::Mmap, |(strategy, _)| strategy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::costs::ColdCosts;
+    use super::*;
+
+    fn ns(value: f64) -> Quartiles {
+        Quartiles::exact(value * 1e-9)
+    }
+
+    fn kernel(cached: f64, memory: f64) -> SummaryCosts {
+        SummaryCosts {
+            cached: ns(cached),
+            memory: ns(memory),
+        }
+    }
+
+    /// A machine whose figures are easy to add: 0.1 ns a byte in the cache, 0.2 mapped; a minor fault of 10 us maps 1 MB.
+    fn volume() -> DiskCosts {
+        let cold = |wait, fault_bytes| {
+            Some(ColdCosts {
+                wait: ns(wait),
+                fault_bytes,
+                throughput: Quartiles::exact(1e9),
+                major_bytes: None,
+            })
+        };
+        let (mega, small) = (Some(Quartiles::exact(1e6)), Some(Quartiles::exact(1e5)));
+        let path = |ask: Option<f64>, fault_bytes, cold| StrategyCosts {
+            ask: ask.map(ns),
+            fault_bytes,
+            cold,
+        };
+        let paths = [
+            (Strategy::Read, path(Some(0.3), None, cold(1.0, None))),
+            (Strategy::Mmap, path(Some(0.0), mega, cold(2.0, mega))),
+            (
+                Strategy::Readahead,
+                path(Some(0.05), mega, cold(0.5, small)),
+            ),
+            (Strategy::Direct, path(None, None, cold(0.9, None))),
+        ];
+        DiskCosts {
+            folder: "/data".into(),
+            filesystem: "ext4".into(),
+            disk: "ext4:1".into(),
+            device: "8:1".into(),
+            made: String::new(),
+            bytes: 1 << 30,
+            repeats: 5,
+            costs: Costs {
+                summarise: ns(0.1),
+                summarise_mapped: ns(0.2),
+                minor_fault: Some(Quartiles::exact(10e-6)),
+                page: None,
+            },
+            kernels: BTreeMap::from([
+                (DType::I16.name().to_owned(), kernel(0.1, 0.2)),
+                (DType::F64.name().to_owned(), kernel(0.4, 0.9)),
+            ]),
+            paths: paths
+                .map(|(one, path)| (one.name().to_owned(), path))
+                .into(),
+            major_fault: None,
+        }
+    }
+
+    fn close(found: Option<Quartiles>, seconds: f64) {
+        let found = found.unwrap().median;
+        assert!((found - seconds).abs() < 1e-9, "{found} for {seconds}");
+    }
+
+    #[test]
+    fn times_are_those_added_by_hand() {
+        let volume = volume();
+        let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::I16);
+        close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.1);
+        close(predict(Strategy::Read, CacheState::Mapped), 0.3 + 0.1);
+        close(predict(Strategy::Read, CacheState::Cold), 0.3 + 0.1 + 1.0);
+        // A thousand faults of 10 us.
+        close(predict(Strategy::Mmap, CacheState::Cached), 0.2 + 0.01);
+        close(predict(Strategy::Mmap, CacheState::Mapped), 0.2);
+        close(predict(Strategy::Mmap, CacheState::Cold), 0.2 + 0.01 + 2.0);
+        // What is read ahead lies in smaller pages: ten thousand faults.
+        close(
+            predict(Strategy::Readahead, CacheState::Cached),
+            0.05 + 0.2 + 0.01,
+        );
+        close(
+            predict(Strategy::Readahead, CacheState::Cold),
+            0.05 + 0.2 + 0.1 + 0.5,
+        );
+        close(predict(Strategy::Direct, CacheState::Cold), 0.1 + 0.9);
+        close(predict(Strategy::Direct, CacheState::Cached), 0.1 + 0.9);
+        assert_eq!(
+            predict(Strategy::Populate, CacheState::Cached),
+            None,
+            "not measured"
+        );
+    }
+
+    #[test]
+    fn samples_of_another_type_take_more_where_the_disk_does_not_hide_it() {
+        let volume = volume();
+        let predict = |strategy, state| volume.predict(strategy, state, 1e9, DType::F64);
+        close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.4);
+        close(predict(Strategy::Mmap, CacheState::Mapped), 0.9);
+        close(predict(Strategy::Mmap, CacheState::Cached), 0.9 + 0.01);
+        // 0.3 more a byte, while 1.0 is waited for; 0.7 more while 0.5 is.
+        close(predict(Strategy::Read, CacheState::Cold), 0.3 + 0.1 + 1.0);
+        close(
+            predict(Strategy::Readahead, CacheState::Cold),
+            0.05 + 0.2 + 0.1 + 0.5 + (0.7 - 0.5),
+        );
+        // What was not measured is not predicted.
+        let unknown = volume.predict(Strategy::Read, CacheState::Cached, 1e9, DType::C64);
+        assert_eq!(unknown, None);
+    }
+
+    #[test]
+    fn a_part_that_is_cached_counts_as_such() {
+        let half = Amount {
+            bytes: 2e9,
+            cached: Some(0.5),
+            dtype: DType::I16,
+        };
+        close(volume().predict_now(Strategy::Read, half), 0.4 + 1.4);
+        let unknown = Amount {
+            cached: None,
+            ..half
+        };
+        assert_eq!(volume().predict_now(Strategy::Read, unknown), None);
+    }
+
+    #[test]
+    fn the_best_is_faster_by_more_than_it_spreads() {
+        let cold = Amount {
+            bytes: 1e9,
+            cached: Some(0.0),
+            dtype: DType::I16,
+        };
+        let warm = Amount {
+            cached: Some(1.0),
+            ..cold
+        };
+        let any = |_| true;
+        let mut volume = volume();
+        assert_eq!(volume.best(cold, any), Some(Strategy::Readahead));
+        assert_eq!(volume.best(warm, any), Some(Strategy::Mmap));
+        // Figures that overlap decide nothing.
+        for path in volume.paths.values_mut() {
+            if let Some(cold) = &mut path.cold {
+                cold.wait.high *= 10.0;
+                cold.wait.low /= 10.0;
+            }
+        }
+        assert_eq!(volume.best(cold, any), Some(Strategy::Mmap));
+        // A disk that was not measured cold tells nothing about what is cold.
+        volume.paths.values_mut().for_each(|path| path.cold = None);
+        assert_eq!(volume.best(cold, any), None);
+        assert_eq!(volume.best(warm, any), Some(Strategy::Mmap));
+    }
+}

@@ -1,0 +1,278 @@
+//! Estimates scans on this machine, and chooses a strategy.
+
+use std::fmt;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::costs::CacheState;
+use super::disk_costs::Amount;
+use super::disk_identity::DiskIdentity;
+use super::profile::{Machine, Profile};
+use super::quartiles::Quartiles;
+use crate::error::IoError;
+use crate::page_cache::cached;
+use crate::scan::SourceFiles;
+use crate::source::SampleSource;
+use crate::strategy::Strategy;
+use crate::system;
+
+/// Expected seconds of one strategy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StrategyEstimate {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// With what is cached now.
+    pub now: Option<Quartiles>,
+    /// All of it cached.
+    pub cached: Option<Quartiles>,
+    /// None of it cached.
+    pub cold: Option<Quartiles>,
+}
+
+/// What to expect of a scan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScanEstimate {
+    /// How much is scanned.
+    pub amount: Amount,
+    /// By strategy; empty if nothing can be predicted.
+    pub prospects: Vec<StrategyEstimate>,
+    /// The strategy predicted best; None if nothing can be predicted.
+    pub best: Option<Strategy>,
+    /// What the estimate rests on, or why there is none.
+    pub basis: String,
+}
+
+/// Least bytes to estimate a scan for: below, the estimate takes longer than it could save.
+const MIN_BYTES: f64 = 16e6;
+
+/// Probes of what is cached, about; each opens one shard.
+const PROBES: usize = 64;
+
+impl ScanEstimate {
+    /// The estimate for parts of a source. Reads no samples.
+    #[must_use]
+    pub fn of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Self {
+        let bytes = bytes_of(source, parts);
+        let none = |basis: String| Self {
+            amount: Amount {
+                bytes,
+                cached: None,
+                dtype: source.dtype(),
+            },
+            prospects: Vec::new(),
+            best: None,
+            basis,
+        };
+        if !source.codec().is_empty() {
+            return none("a sealed signal is decoded, which is not predicted".into());
+        }
+        let profile = match known() {
+            Ok(Some(profile)) => profile,
+            Ok(None) => {
+                return none(
+                    "this machine is not calibrated: `isochrony calibrate` does so".into(),
+                );
+            }
+            Err(error) => return none(error.to_string()),
+        };
+        if !THIS_MACHINE
+            .get_or_init(Machine::here)
+            .is_like(&profile.machine)
+        {
+            let why = "the profile is another machine's: `isochrony calibrate` measures this one";
+            return none(why.into());
+        }
+        let folder = source.folder();
+        let place = DiskIdentity::of(folder).ok();
+        let Some(volume) = place.and_then(|place| profile.volume(&place.disk).cloned()) else {
+            return none(format!(
+                "the disk of {0} is not calibrated: `isochrony calibrate --dir` a folder on it does so",
+                folder.display()
+            ));
+        };
+        let amount = Amount {
+            bytes,
+            cached: cached_part(source, parts),
+            dtype: source.dtype(),
+        };
+        let prospects = Strategy::ALL.map(|strategy| StrategyEstimate {
+            strategy,
+            now: volume.predict_now(strategy, amount),
+            cached: volume.predict(strategy, CacheState::Cached, bytes, amount.dtype),
+            cold: volume.predict(strategy, CacheState::Cold, bytes, amount.dtype),
+        });
+        // Past the page cache nothing stays there for the next scan, so only if it would not fit anyway.
+        let fits = bytes * 2.0 < system::free_memory() as f64;
+        let best = volume.best(amount, |one| !(fits && one.is_direct()));
+        Self {
+            amount,
+            prospects: prospects.into(),
+            best,
+            basis: format!("calibrated {} in {}", volume.made, volume.folder),
+        }
+    }
+
+    /// The strategy for parts of a source: the one predicted best, or `mmap` if nothing is predicted or little is read.
+    #[must_use]
+    pub fn choose(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Strategy {
+        if bytes_of(source, parts) < MIN_BYTES {
+            return Strategy::Mmap;
+        }
+        Self::of(source, parts).choice()
+    }
+
+    /// The strategy of a scan that names none.
+    #[must_use]
+    pub fn choice(&self) -> Strategy {
+        match self.best {
+            Some(best) if self.amount.bytes >= MIN_BYTES => best,
+            _ => Strategy::Mmap,
+        }
+    }
+}
+
+fn bytes_of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> f64 {
+    let count = |part: &Range<i64>| source.samples_within(part.clone());
+    parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
+}
+
+/// The cached part of the samples, 0 to 1, by probes at equal distances; None where the system does not tell. Gaps are
+/// skipped: one as long as a shard has no file.
+fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f64> {
+    let mut files = SourceFiles::new(source);
+    let parts = || parts.iter().step_by(parts.len().div_ceil(PROBES).max(1));
+    let total: i64 = parts().map(|part| part.end - part.start).sum();
+    let step = (total / PROBES as i64).max(1);
+    let (mut asked, mut found) = (0, 0);
+    for part in parts() {
+        let Range { mut start, end } = *part;
+        while start < end {
+            let gap = source.gap_within(start..end);
+            if let Some(gap) = &gap
+                && gap.start <= start
+            {
+                start = gap.end;
+                continue;
+            }
+            let next = start.saturating_add(step).min(end);
+            let stop = gap.map_or(next, |gap| gap.start.min(next));
+            let span = files.spans(&(start..stop)).next()?;
+            let shard = files.shard(&span).ok()??;
+            let file = shard.os_file()?;
+            asked += span.len;
+            found += cached(file, span.offset..span.offset + span.len)?;
+            start = next;
+        }
+    }
+    Some(found as f64 / asked.max(1) as f64)
+}
+
+/// Path, modification time, length and inode of a file.
+type FileStamp = (PathBuf, i64, i64, u64, u64);
+
+type LoadedProfile = Option<(FileStamp, Arc<Profile>)>;
+
+/// This machine.
+static THIS_MACHINE: OnceLock<Machine> = OnceLock::new();
+
+/// The profile that was read last.
+static LOADED: Mutex<LoadedProfile> = Mutex::new(None);
+
+/// This user's profile, read again after a change; None if there is none.
+fn known() -> Result<Option<Arc<Profile>>, IoError> {
+    let Some(path) = Profile::path() else {
+        return Ok(None);
+    };
+    let Ok(found) = std::fs::metadata(&path) else {
+        return Ok(None);
+    };
+    let version = (
+        path.clone(),
+        found.mtime(),
+        found.mtime_nsec(),
+        found.len(),
+        found.ino(),
+    );
+    let mut known = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((old, profile)) = &*known
+        && *old == version
+    {
+        return Ok(Some(profile.clone()));
+    }
+    *known = None;
+    let Some(profile) = Profile::load(&path)? else {
+        return Ok(None);
+    };
+    let profile = Arc::new(profile);
+    *known = Some((version, profile.clone()));
+    Ok(Some(profile))
+}
+
+/// A time, with quartiles if they are far apart.
+fn shown(time: Option<Quartiles>) -> String {
+    let text = |seconds: f64| match seconds {
+        below if below < 1e-3 => format!("{:.0} us", below * 1e6),
+        below if below < 1.0 => format!("{:.1} ms", below * 1e3),
+        seconds => format!("{seconds:.2} s"),
+    };
+    match time {
+        None => "not known".into(),
+        Some(time) if time.relative() > WIDE_SPREAD => {
+            format!(
+                "{} ({} to {})",
+                text(time.median),
+                text(time.low),
+                text(time.high)
+            )
+        }
+        Some(time) => text(time.median),
+    }
+}
+
+/// Quartiles are shown if they are further apart than this part of the median.
+const WIDE_SPREAD: f64 = 0.3;
+
+impl fmt::Display for ScanEstimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Amount {
+            bytes,
+            cached,
+            dtype: _,
+        } = self.amount;
+        if self.prospects.is_empty() {
+            return write!(f, "no prediction: {}", self.basis);
+        }
+        let cached = cached.map_or("an unknown part".into(), |part| {
+            format!("{:.0}%", part * 100.0)
+        });
+        write!(
+            f,
+            "{:.3} GB, {cached} in the page cache; time to read and summarise them ({}):",
+            bytes / 1e9,
+            self.basis
+        )?;
+        write!(
+            f,
+            "\n  {:<16}{:<34}{:<34}on the disk",
+            "strategy", "as it is now", "cached"
+        )?;
+        for one in &self.prospects {
+            let name = match self.best == Some(one.strategy) {
+                true => format!("{} *", one.strategy),
+                false => one.strategy.to_string(),
+            };
+            let cells = [one.now, one.cached, one.cold].map(shown);
+            write!(
+                f,
+                "\n  {name:<16}{:<34}{:<34}{}",
+                cells[0], cells[1], cells[2]
+            )?;
+        }
+        match self.best {
+            Some(_) => write!(f, "\n  * predicted best"),
+            None => write!(f, "\n  none is known to be best"),
+        }
+    }
+}

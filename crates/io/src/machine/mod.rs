@@ -1,0 +1,24 @@
+//! The machine model: measured costs in a [`Profile`], and predictions from them.
+//!
+//! [`calibrate`] measures, [`Costs::derive`] and [`StrategyCosts::derive`] derive costs, [`DiskCosts::predict`] predicts. The
+//! last two are plain arithmetic; what was not measured is not predicted.
+
+mod calibrate;
+mod costs;
+mod disk_costs;
+mod disk_identity;
+mod estimate;
+mod profile;
+mod quartiles;
+mod scratch_folder;
+mod summary_costs;
+mod timed_scan;
+
+pub use calibrate::{CalibrationOptions, ScanSource, ScratchRecording, calibrate};
+pub use costs::{CacheState, ColdCosts, Costs, StrategyCosts, Trial};
+pub use disk_costs::{Amount, DiskCosts};
+pub use estimate::{ScanEstimate, StrategyEstimate};
+pub use profile::{Machine, Profile};
+pub use quartiles::Quartiles;
+pub use summary_costs::SummaryCosts;
+pub use timed_scan::TimedScan;

@@ -1,0 +1,163 @@
+//! The profile of this machine: JSON in the user's configuration folder.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::disk_costs::DiskCosts;
+use super::quartiles::Quartiles;
+use crate::error::{ErrorContext, IoError};
+
+/// What distinguishes machines by their costs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name of the processor.
+    pub cpu: String,
+    /// Processors.
+    pub cores: usize,
+    /// Bytes of memory; 0 if not known.
+    pub memory_bytes: u64,
+    /// Operating system and version.
+    pub kernel: String,
+    /// Bytes of a memory page.
+    pub page_bytes: usize,
+}
+
+impl Machine {
+    /// This machine.
+    #[must_use]
+    pub fn here() -> Self {
+        let line = |path: &str, key: &str| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let line = text.lines().find(|line| line.starts_with(key))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let memory = line("/proc/meminfo", "MemTotal:");
+        let kib = memory.and_then(|text| text.strip_suffix("kB")?.trim().parse::<u64>().ok());
+        let system = rustix::system::uname();
+        let words = [system.sysname(), system.release()].map(|word| word.to_string_lossy());
+        Self {
+            cpu: line("/proc/cpuinfo", "model name")
+                .unwrap_or_else(|| std::env::consts::ARCH.into()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: kib.map_or(0, |kib| kib << 10),
+            kernel: words.join(" "),
+            page_bytes: crate::system::page_size(),
+        }
+    }
+
+    /// Whether costs measured on the other hold here: same processor, number of processors and page size.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.cpu, self.cores, self.page_bytes) == (&other.cpu, other.cores, other.page_bytes)
+    }
+}
+
+/// Version of the file: 2 identifies disks by file system and has costs by type of samples.
+pub(super) const FORMAT: u32 = 2;
+
+/// Measured costs of a machine and its disks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// 2.
+    pub format: u32,
+    /// The machine.
+    pub machine: Machine,
+    /// Least difference of two clock readings, in seconds.
+    pub timer_resolution: f64,
+    /// Seconds of a clock reading.
+    pub timer_cost: Quartiles,
+    /// Seconds of a trivial system call.
+    pub system_call: Quartiles,
+    /// Bytes per second that one core reads from memory.
+    pub memory_bandwidth: Quartiles,
+    /// Disks, the last measured first.
+    pub volumes: Vec<DiskCosts>,
+}
+
+/// Path in the configuration folder.
+const FILE: &str = "isochrony/machine.json";
+
+impl Profile {
+    /// Its file: `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None if there is neither.
+    #[must_use]
+    pub fn path() -> Option<PathBuf> {
+        let folder = |name: &str| {
+            let folder = PathBuf::from(std::env::var_os(name)?);
+            folder.is_absolute().then_some(folder)
+        };
+        let settings =
+            folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+        Some(settings.join(FILE))
+    }
+
+    /// The profile in a file; None if there is no file.
+    ///
+    /// # Errors
+    /// [`IoError::BadProfile`], or what the system says.
+    pub fn load(path: &Path) -> Result<Option<Self>, IoError> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).at("read", path),
+        };
+        let bad = |reason: String| IoError::BadProfile {
+            path: path.to_owned(),
+            reason,
+        };
+        let unread = |why: serde_json::Error| bad(why.to_string());
+        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unread)?;
+        // Other formats may differ in everything.
+        match value.get("format") {
+            None => {}
+            Some(format) if *format == FORMAT => {}
+            Some(other) => return Err(bad(format!("its format is {other}, not {FORMAT}"))),
+        }
+        serde_json::from_value(value).map(Some).map_err(unread)
+    }
+
+    /// The profile as JSON text.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Numbers and text only: always representable.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Replaces the file atomically; makes its folders.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn save(&self, path: &Path) -> Result<(), IoError> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).at("make", folder)?;
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        std::fs::write(&part, self.to_json()).at("write", &part)?;
+        let renamed = std::fs::rename(&part, path).at("replace", path);
+        if renamed.is_err() {
+            let _ = std::fs::remove_file(&part);
+        }
+        renamed
+    }
+
+    /// This profile, with other disks from an earlier one of the same machine.
+    #[must_use]
+    pub fn with_others_of(mut self, earlier: Option<Self>) -> Self {
+        let earlier = earlier.filter(|earlier| earlier.machine.is_like(&self.machine));
+        for volume in earlier.into_iter().flat_map(|earlier| earlier.volumes) {
+            if self.volumes.len() < 16 && !self.volumes.iter().any(|one| one.disk == volume.disk) {
+                self.volumes.push(volume);
+            }
+        }
+        self
+    }
+
+    /// The costs of a disk.
+    #[must_use]
+    pub fn volume(&self, disk: &str) -> Option<&DiskCosts> {
+        self.volumes.iter().find(|one| one.disk == disk)
+    }
+}

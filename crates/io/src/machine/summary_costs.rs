@@ -1,0 +1,64 @@
+//! Costs of summarising by type of samples, since scans are timed over 16-bit ones.
+
+use std::collections::BTreeMap;
+
+use isochrony_segment::DType;
+use serde::{Deserialize, Serialize};
+
+use super::costs::CacheState;
+use super::quartiles::Quartiles;
+use super::timed_scan::TimedScan;
+use crate::error::IoError;
+use crate::strategy::Strategy;
+
+/// Seconds per byte of summarising samples of one type.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SummaryCosts {
+    /// In the processor's cache: in a buffer that was just filled.
+    pub cached: Quartiles,
+    /// Mapped.
+    pub memory: Quartiles,
+}
+
+/// Bytes summarised as each type: more than the cache of a core.
+const BYTES: u64 = 128 << 20;
+
+/// By name of type, measured over the cached bytes of one source. By turns, so that disturbances hit all types alike.
+pub(super) fn kernels(
+    scan: TimedScan<'_>,
+    repeats: u32,
+) -> Result<BTreeMap<String, SummaryCosts>, IoError> {
+    let most = (BYTES / scan.source.dtype().size() as u64).cast_signed();
+    let first = 0..scan.source.end().min(most);
+    // Maps them.
+    scan.time(Strategy::Mmap, CacheState::Cached)?;
+    let scan = TimedScan {
+        parts: std::slice::from_ref(&first),
+        ..scan
+    };
+    let mut found = BTreeMap::<&str, [Vec<f64>; 2]>::new();
+    for _ in 0..repeats {
+        for dtype in DType::ALL {
+            for (k, (strategy, state)) in SCANS.into_iter().enumerate() {
+                if let Some(one) = scan.time_as(dtype, strategy, state)? {
+                    found.entry(dtype.name()).or_default()[k].push(one.inner / one.bytes);
+                }
+            }
+        }
+    }
+    let kernel = |[cached, memory]: [Vec<f64>; 2]| {
+        Some(SummaryCosts {
+            cached: Quartiles::of(cached)?,
+            memory: Quartiles::of(memory)?,
+        })
+    };
+    let found = found.into_iter();
+    let found = found.filter_map(|(name, seconds)| Some((name.to_owned(), kernel(seconds)?)));
+    Ok(found.collect())
+}
+
+/// Scans that leave samples in the processor's cache, and that have them mapped.
+const SCANS: [(Strategy, CacheState); 2] = [
+    (Strategy::Read, CacheState::Cached),
+    (Strategy::Mmap, CacheState::Mapped),
+];

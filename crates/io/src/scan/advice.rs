@@ -1,0 +1,59 @@
+//! Advice to the system to read files into the page cache.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::SourceFiles;
+use crate::source::SampleSource;
+use crate::system;
+
+/// Requests that ranges of samples be read into the page cache.
+#[derive(Debug)]
+pub(crate) struct ReadAdvice {
+    files: SourceFiles,
+    /// Most bytes of one request, once a file was seen.
+    step: Option<u64>,
+}
+
+impl ReadAdvice {
+    pub(crate) fn new(files: SourceFiles) -> Self {
+        Self { files, step: None }
+    }
+
+    /// Requests a range; gives for how many bytes that succeeded. Whoever reads the samples gets the errors.
+    pub(crate) fn request(&mut self, range: Range<i64>) -> u64 {
+        if range.is_empty() {
+            return 0;
+        }
+        let mut bytes = 0;
+        for span in self.files.spans(&range) {
+            let Ok(Some(shard)) = self.files.shard(&span) else {
+                continue;
+            };
+            let Some(file) = shard.os_file() else {
+                continue;
+            };
+            let step = *(self.step).get_or_insert_with(|| system::read_ahead_window(file));
+            if system::will_need(file, span.offset..span.offset + span.len, step).is_ok() {
+                bytes += span.len;
+            }
+        }
+        bytes
+    }
+}
+
+/// Asks the system to read a range into the page cache; gives for how many bytes it was asked. Waits for nothing, and
+/// leaves out what cannot be read ahead.
+#[must_use]
+pub fn prefetch(source: &Arc<dyn SampleSource>, within: Range<i64>) -> u64 {
+    let mut advice = ReadAdvice::new(SourceFiles::new(source));
+    let mut requested = 0;
+    let mut from = within.start;
+    while from < within.end {
+        let gap = source.gap_within(from..within.end);
+        let until = gap.as_ref().map_or(within.end, |gap| gap.start);
+        requested += advice.request(from..until);
+        from = gap.map_or(within.end, |gap| gap.end);
+    }
+    requested
+}

@@ -1,0 +1,89 @@
+//! A pool of aligned buffers, reused once nobody refers to what was read into them.
+
+use isochrony_segment::{Buffer, BufferMut};
+
+use crate::error::IoError;
+
+/// Buffers that are kept at least; more come and go as samples are held downstream.
+const KEPT: usize = 16;
+
+/// Alignment of memory within a buffer: enough for `O_DIRECT` on any disk.
+pub(crate) const ALIGNED: usize = 4096;
+
+#[derive(Debug)]
+pub(crate) struct BufferPool {
+    buffers: Vec<Buffer>,
+    most: usize,
+}
+
+impl Default for BufferPool {
+    fn default() -> Self {
+        Self::keeping(KEPT)
+    }
+}
+
+impl BufferPool {
+    /// Keeps so many buffers, or some more.
+    pub(crate) fn keeping(buffers: usize) -> Self {
+        Self {
+            buffers: Vec::new(),
+            most: buffers.max(KEPT),
+        }
+    }
+
+    /// A buffer that nobody else refers to, with at least `len` bytes behind its first multiple of [`ALIGNED`].
+    pub(crate) fn take(&mut self, len: usize) -> Result<Buffer, IoError> {
+        let free = |buffer: &mut Buffer| buffer.get_mut().is_some();
+        if let Some(at) = self.buffers.iter_mut().position(free) {
+            let buffer = self.buffers.swap_remove(at);
+            if buffer.len() >= len + ALIGNED {
+                return Ok(buffer);
+            }
+        }
+        let room = len.max(64 << 10).next_multiple_of(ALIGNED) + ALIGNED;
+        Ok(BufferMut::zeroed(room)?.freeze())
+    }
+
+    /// Takes a buffer back, to which others may still refer.
+    pub(crate) fn give(&mut self, buffer: Buffer) {
+        if self.buffers.len() < self.most {
+            self.buffers.push(buffer);
+        }
+    }
+}
+
+/// Bytes to skip to the first multiple of [`ALIGNED`].
+pub(crate) fn skip(buffer: &Buffer) -> usize {
+    buffer.as_ptr().addr().wrapping_neg() % ALIGNED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_once_nobody_holds_it() {
+        let mut pool = BufferPool::default();
+        let first = pool.take(100_000).unwrap();
+        let (address, view) = (first.as_ptr(), first.slice(0..10).unwrap());
+        pool.give(first);
+        let second = pool.take(100_000).unwrap();
+        assert_ne!(second.as_ptr(), address, "somebody looks at it");
+        pool.give(second);
+        drop(view);
+        assert_eq!(pool.take(100_000).unwrap().as_ptr(), address);
+    }
+
+    #[test]
+    fn aligned_memory_is_as_long_as_asked_for() {
+        let mut pool = BufferPool::default();
+        for len in [1, 4096, 65_537, 3 << 20] {
+            let mut buffer = pool.take(len).unwrap();
+            let from = skip(&buffer);
+            assert!(buffer.len() - from >= len.next_multiple_of(ALIGNED));
+            let address = buffer.get_mut().unwrap()[from..].as_ptr().addr();
+            assert_eq!(address % ALIGNED, 0);
+            pool.give(buffer);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Which pieces to request ahead of the readers. Pure: requests nothing itself.
+//!
+//! Each task has a queue of pieces. Tasks are expected in a known order; readers begin one after another, several at a time on
+//! several cores. Pieces are requested first for tasks that have begun, where the fewest are requested, then for those expected
+//! next. So read-ahead goes on from task to task, whichever reader does which.
+//!
+//! That a task will begin is a guess. A task that is repeated, or reads something else than expected, gets a queue of its own;
+//! one that is passed over is dropped.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::PieceIter;
+use crate::source::SampleSource;
+
+/// Most bytes requested ahead, unless one piece alone has more.
+pub(crate) const READ_AHEAD_BYTES: u64 = 64 << 20;
+
+/// Pieces requested and not taken yet, per reader.
+pub(crate) const QUEUE_DEPTH: usize = 4;
+
+/// A task is given up once so many tasks per reader behind it have begun.
+const OVERTAKEN_TASKS: u64 = 16;
+
+/// What the tasks to come read, in the order in which they will begin. A task may read nothing.
+pub type TaskParts = Box<dyn Iterator<Item = Vec<Range<i64>>> + Send>;
+
+struct UpcomingTasks(TaskParts);
+
+impl fmt::Debug for UpcomingTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UpcomingTasks(..)")
+    }
+}
+
+#[derive(Debug)]
+struct RequestedPiece<A> {
+    ticket: u64,
+    piece: Range<i64>,
+    state: A,
+}
+
+#[derive(Debug)]
+struct PieceQueue<A> {
+    id: u64,
+    /// The number of the task, until it begins.
+    expected: Option<u64>,
+    /// Pieces not requested yet.
+    rest: PieceIter,
+    /// Oldest first.
+    requested: VecDeque<RequestedPiece<A>>,
+}
+
+impl<A> PieceQueue<A> {
+    fn wants_more(&mut self) -> bool {
+        self.requested.len() < QUEUE_DEPTH && self.rest.peek().is_some()
+    }
+}
+
+/// The queues of a scan. `A` is the state of a requested piece.
+#[derive(Debug)]
+pub(crate) struct PieceQueues<A> {
+    source: Arc<dyn SampleSource>,
+    piece: i64,
+    readers: usize,
+    upcoming: Option<UpcomingTasks>,
+    /// Number of the next upcoming task.
+    next: u64,
+    /// One more than the largest number of a task that has begun.
+    begun: u64,
+    /// Last id given to a queue or piece.
+    given: u64,
+    queues: VecDeque<PieceQueue<A>>,
+}
+
+impl<A> PieceQueues<A> {
+    /// `piece`: most samples of a piece. `readers`: how many tasks are under way at a time.
+    pub(crate) fn new(
+        source: Arc<dyn SampleSource>,
+        piece: i64,
+        readers: usize,
+        tasks: TaskParts,
+    ) -> Self {
+        Self {
+            source,
+            piece,
+            readers: readers.max(1),
+            upcoming: Some(UpcomingTasks(tasks)),
+            next: 0,
+            begun: 0,
+            given: 0,
+            queues: VecDeque::new(),
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.given += 1;
+        self.given
+    }
+
+    fn queue(&mut self, expected: Option<u64>, parts: Vec<Range<i64>>) -> PieceQueue<A> {
+        PieceQueue {
+            id: self.number(),
+            expected,
+            rest: PieceIter::new(self.source.clone(), parts, self.piece),
+            requested: VecDeque::new(),
+        }
+    }
+
+    /// Adds a queue for the next upcoming task; false if there is none.
+    fn expect_next(&mut self) -> bool {
+        let Some(parts) = self
+            .upcoming
+            .as_mut()
+            .and_then(|upcoming| upcoming.0.next())
+        else {
+            self.upcoming = None;
+            return false;
+        };
+        if !parts.is_empty() {
+            let queue = self.queue(Some(self.next), parts);
+            self.queues.push_back(queue);
+        }
+        self.next += 1;
+        true
+    }
+
+    /// A task begins, which reads these parts. Gives its queue, and the pieces requested for tasks that are given up.
+    pub(crate) fn begin(&mut self, number: u64, parts: &[Range<i64>]) -> (u64, Vec<A>) {
+        while self.next <= number && self.expect_next() {}
+        self.begun = self.begun.max(number.saturating_add(1));
+        let expected = self.queues.iter_mut();
+        let mut expected = expected.filter(|queue| queue.expected == Some(number));
+        let own = expected.find(|queue| queue.rest.parts() == parts);
+        let own = own.map(|queue| {
+            queue.expected = None;
+            queue.id
+        });
+        let late = self
+            .begun
+            .saturating_sub(OVERTAKEN_TASKS.saturating_mul(self.readers as u64));
+        let passed = self.forget(|queue| {
+            let passed = |expected| expected == number || expected < late;
+            queue.expected.is_some_and(passed)
+        });
+        let id = own.unwrap_or_else(|| {
+            let queue = self.queue(None, parts.to_vec());
+            let id = queue.id;
+            self.queues.push_front(queue);
+            id
+        });
+        (id, passed)
+    }
+
+    /// A task is over, or given up. Gives the pieces that nobody took.
+    pub(crate) fn end(&mut self, queue: u64) -> Vec<A> {
+        self.forget(|one| one.id == queue)
+    }
+
+    /// Drops all queues; gives their pieces.
+    pub(crate) fn stop(&mut self) -> Vec<A> {
+        self.upcoming = None;
+        self.forget(|_| true)
+    }
+
+    fn forget(&mut self, which: impl Fn(&PieceQueue<A>) -> bool) -> Vec<A> {
+        let mut requested = Vec::new();
+        self.queues.retain_mut(|queue| {
+            let goes = which(queue);
+            if goes {
+                requested.extend(queue.requested.drain(..).map(|one| one.state));
+            }
+            !goes
+        });
+        requested
+    }
+
+    /// The queue whose next piece should be requested.
+    fn wanted(&mut self) -> Option<usize> {
+        let queues = self.queues.iter_mut().enumerate();
+        let begun = queues.filter_map(|(at, queue)| {
+            let wants = queue.expected.is_none() && queue.wants_more();
+            wants.then_some((queue.requested.len(), at))
+        });
+        if let Some((_, at)) = begun.min() {
+            return Some(at);
+        }
+        loop {
+            let mut queues = self.queues.iter_mut();
+            let next = queues.position(|queue| queue.expected.is_some() && queue.wants_more());
+            // Bounded, should many tasks read nothing.
+            let far = self.next
+                >= self
+                    .begun
+                    .saturating_add((QUEUE_DEPTH * self.readers) as u64);
+            if next.is_some() || far || !self.expect_next() {
+                return next;
+            }
+        }
+    }
+
+    /// Number and samples of requested pieces.
+    fn requested(&self) -> (usize, u64) {
+        let all = self.queues.iter().flat_map(|queue| &queue.requested);
+        all.fold((0, 0), |(count, sum), one| {
+            (count + 1, sum + samples(&one.piece))
+        })
+    }
+
+    /// Requests as many pieces as there is room for; `ask` gets a ticket for each.
+    pub(crate) fn fill(&mut self, mut ask: impl FnMut(u64, &Range<i64>) -> A) {
+        while let Some(at) = self.wanted() {
+            let (count, requested) = self.requested();
+            let ticket = self.number();
+            let queue = &mut self.queues[at];
+            let Some(piece) = queue.rest.peek() else {
+                return;
+            };
+            let bytes = requested.saturating_add(samples(&piece));
+            let bytes = bytes.saturating_mul(self.source.dtype().size() as u64);
+            let full = count >= QUEUE_DEPTH * self.readers || bytes > READ_AHEAD_BYTES;
+            // A waiting reader gets one piece in any case.
+            let waits = queue.expected.is_none() && queue.requested.is_empty();
+            if full && count > 0 && !waits {
+                return;
+            }
+            queue.rest.next();
+            let state = ask(ticket, &piece);
+            queue.requested.push_back(RequestedPiece {
+                ticket,
+                piece,
+                state,
+            });
+        }
+    }
+
+    /// The state of a piece that is the oldest of a queue; None if another is, or none is requested.
+    pub(crate) fn front(&mut self, queue: u64, piece: &Range<i64>) -> Option<&mut A> {
+        let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
+        if queue.requested.is_empty() && queue.rest.peek().as_ref() == Some(piece) {
+            // It will be read at once.
+            queue.rest.next();
+        }
+        let front = queue.requested.front_mut()?;
+        (front.piece == *piece).then_some(&mut front.state)
+    }
+
+    /// Takes the oldest piece of a queue.
+    pub(crate) fn take(&mut self, queue: u64) -> Option<A> {
+        let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
+        Some(queue.requested.pop_front()?.state)
+    }
+
+    /// The state of a piece by its ticket; None if nobody wants it any more.
+    pub(crate) fn of(&mut self, ticket: u64) -> Option<&mut A> {
+        let mut all = self
+            .queues
+            .iter_mut()
+            .flat_map(|queue| &mut queue.requested);
+        Some(&mut all.find(|one| one.ticket == ticket)?.state)
+    }
+}
+
+fn samples(piece: &Range<i64>) -> u64 {
+    (piece.end - piece.start).cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests;

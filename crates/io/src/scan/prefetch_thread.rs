@@ -1,0 +1,147 @@
+//! A thread that has the pieces of a scan read ahead of it, into the page cache or the page tables.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::PieceIter;
+use crate::system::OwnerProcess;
+
+/// How long the thread waits for the scan before it looks again, should a wake-up get lost.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How far a scan is.
+#[derive(Debug)]
+struct ScanProgress {
+    /// Bytes that its readers have taken.
+    consumed: AtomicU64,
+    /// Where the furthest range that a reader has taken ends.
+    furthest: AtomicI64,
+    stop: AtomicBool,
+}
+
+/// What the thread has read and the scan has not taken yet.
+#[derive(Debug, Default)]
+struct Lead {
+    /// Bytes read.
+    done: u64,
+    /// If parts ascend: the ends of pieces ahead of the scan, with the bytes read up to there.
+    ends: VecDeque<(i64, u64)>,
+    passed: u64,
+}
+
+impl Lead {
+    /// Bytes that are read and not taken.
+    fn bytes(&mut self, scan: &ScanProgress, ascends: bool) -> u64 {
+        if !ascends {
+            return self
+                .done
+                .saturating_sub(scan.consumed.load(Ordering::Acquire));
+        }
+        // By place: tasks overlap and some are repeated, so bytes would be counted twice.
+        let furthest = scan.furthest.load(Ordering::Acquire);
+        while let Some(&(end, done)) = self.ends.front()
+            && end <= furthest
+        {
+            self.passed = done;
+            self.ends.pop_front();
+        }
+        self.done - self.passed
+    }
+
+    fn add(&mut self, piece: &Range<i64>, bytes: u64, ascends: bool) {
+        self.done += bytes;
+        if ascends {
+            self.ends.push_back((piece.end, self.done));
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct PrefetchThread {
+    progress: Arc<ScanProgress>,
+    sample_bytes: u64,
+    thread: Option<JoinHandle<()>>,
+    owner: OwnerProcess,
+}
+
+impl PrefetchThread {
+    /// Starts a thread that calls `read` with each piece, at most `limit` bytes ahead of the scan, until `read` returns
+    /// false.
+    pub(crate) fn start(
+        pieces: PieceIter,
+        limit: u64,
+        mut read: impl FnMut(Range<i64>) -> bool + Send + 'static,
+    ) -> io::Result<Self> {
+        let progress = Arc::new(ScanProgress {
+            consumed: AtomicU64::new(0),
+            furthest: AtomicI64::new(i64::MIN),
+            stop: AtomicBool::new(false),
+        });
+        let shared = progress.clone();
+        let sample_bytes = pieces.source().dtype().size() as u64;
+        let mut neighbours = pieces.parts().windows(2);
+        let ascends = neighbours.all(|two| two[0].end <= two[1].start);
+        let thread = std::thread::Builder::new()
+            .name("isochrony-ahead".into())
+            .spawn(move || {
+                let mut lead = Lead::default();
+                for piece in pieces {
+                    let bytes = (piece.end - piece.start).cast_unsigned() * sample_bytes;
+                    while lead.bytes(&shared, ascends) + bytes > limit {
+                        if shared.stop.load(Ordering::Acquire) {
+                            return;
+                        }
+                        std::thread::park_timeout(POLL_INTERVAL);
+                    }
+                    lead.add(&piece, bytes, ascends);
+                    if shared.stop.load(Ordering::Acquire) || !read(piece) {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            progress,
+            sample_bytes,
+            thread: Some(thread),
+            owner: OwnerProcess::current(),
+        })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// A reader takes a range.
+    pub(crate) fn consumed(&self, range: &Range<i64>) {
+        let bytes = (range.end - range.start).cast_unsigned() * self.sample_bytes;
+        self.progress.consumed.fetch_add(bytes, Ordering::AcqRel);
+        self.progress
+            .furthest
+            .fetch_max(range.end, Ordering::AcqRel);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for PrefetchThread {
+    fn drop(&mut self) {
+        if self.owner.check().is_err() {
+            // The thread is not here to be joined.
+            std::mem::forget(self.thread.take());
+            return;
+        }
+        self.progress.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // It ends after the request that it makes now. A panic there costs read-ahead only.
+            let _ = thread.join();
+        }
+    }
+}

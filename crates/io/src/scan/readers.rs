@@ -1,0 +1,140 @@
+//! The readers of one scan, of which there may be several at once.
+//!
+//! A scan on several cores is cut into tasks, each with a [`PieceReader`] of its own. What is read ahead is common to all, and so
+//! are files and buffers, which one reader leaves to the next.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::{Fallback, PieceReader, Prefetcher, Reading, ScanSpec, TaskParts};
+use crate::error::{ErrorContext, IoError};
+use crate::source::SampleSource;
+use crate::strategy::{MmapStrategy, StartError, Strategy};
+use crate::system::OwnerProcess;
+
+/// What the readers of one scan have in common: see [`ScanReaders::begin`].
+pub struct ScanReaders {
+    source: Arc<dyn SampleSource>,
+    piece: i64,
+    prefetcher: Arc<dyn Prefetcher>,
+    reading: Reading,
+    /// What reads instead since a reader was refused.
+    fallback: OnceLock<(Fallback, Arc<dyn Prefetcher>)>,
+    owner: OwnerProcess,
+}
+
+impl ScanReaders {
+    /// Readers of parts of a source, in pieces of at most `piece` samples; the short end of a stretch between gaps comes with
+    /// the piece before. Up to `at_once` readers at a time do the tasks, which are numbered from 0 in the order expected.
+    ///
+    /// # Errors
+    /// [`IoError::System`] if a thread cannot be started.
+    pub fn new(
+        source: &Arc<dyn SampleSource>,
+        parts: &[Range<i64>],
+        piece: i64,
+        strategy: Strategy,
+        at_once: usize,
+        tasks: TaskParts,
+    ) -> Result<Arc<Self>, IoError> {
+        let mut reading = Reading::foresee(source, parts, strategy);
+        let scan = ScanSpec {
+            source: source.clone(),
+            parts: parts.to_vec(),
+            piece,
+            readers: at_once.max(1),
+            tasks,
+        };
+        let started = match reading.used {
+            Some(used) => used.implementation().start(scan),
+            // Decoded by the source.
+            None => Ok(MmapStrategy::scan(source)),
+        };
+        let prefetcher = match started {
+            Ok(prefetcher) => prefetcher,
+            Err(StartError::Refused(fallback)) => {
+                let prefetcher = unprepared(source, fallback.strategy);
+                reading.replace(&fallback);
+                prefetcher
+            }
+            Err(StartError::Thread(error)) => {
+                return Err(error).at("begin a thread that reads", source.folder());
+            }
+        };
+        Ok(Arc::new(Self {
+            source: source.clone(),
+            piece,
+            prefetcher,
+            reading,
+            fallback: OnceLock::new(),
+            owner: OwnerProcess::current(),
+        }))
+    }
+
+    /// The reader of a task: of one that was expected, perhaps with some of it read already, or of any other parts. Tasks may
+    /// be left out or repeated.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>, task: u64, parts: &[Range<i64>]) -> PieceReader {
+        if !self.prefetcher.survives_fork()
+            && let Err(error) = self.owner.check()
+        {
+            self.fall_back(&Fallback {
+                strategy: Strategy::Read,
+                why: error.to_string(),
+            });
+        }
+        let mut reading = self.reading.clone();
+        let prefetcher = match self.fallback.get() {
+            Some((fallback, prefetcher)) => {
+                reading.replace(fallback);
+                prefetcher
+            }
+            None => &self.prefetcher,
+        };
+        PieceReader::of(self, prefetcher.clone().begin_task(task, parts), reading)
+    }
+
+    pub(super) fn source(&self) -> &Arc<dyn SampleSource> {
+        &self.source
+    }
+
+    pub(super) fn piece(&self) -> i64 {
+        self.piece
+    }
+
+    /// From now on another strategy reads: what one reader was refused every other would be, too.
+    pub(super) fn fall_back(&self, fallback: &Fallback) -> &Arc<dyn Prefetcher> {
+        let mut is_first = false;
+        let (_, prefetcher) = self.fallback.get_or_init(|| {
+            is_first = true;
+            let prefetcher = unprepared(&self.source, fallback.strategy);
+            (fallback.clone(), prefetcher)
+        });
+        if is_first {
+            self.prefetcher.stop();
+        }
+        prefetcher
+    }
+}
+
+/// A scan by a strategy that takes another's place, and reads nothing ahead.
+fn unprepared(source: &Arc<dyn SampleSource>, strategy: Strategy) -> Arc<dyn Prefetcher> {
+    let scan = ScanSpec {
+        source: source.clone(),
+        parts: Vec::new(),
+        piece: 1,
+        readers: 1,
+        tasks: Box::new(std::iter::empty()),
+    };
+    let started = strategy.implementation().start(scan);
+    started.unwrap_or_else(|_| MmapStrategy::scan(source))
+}
+
+impl fmt::Debug for ScanReaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScanReaders")
+            .field("reading", &self.reading)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,147 @@
+//! What is read: samples that lie in byte ranges of files. The seam between this crate and whoever stores them.
+
+use std::error::Error;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use isochrony_segment::{DType, SigSeg, StreamId};
+
+/// An error of a source, in the source's own type.
+pub type SourceError = Box<dyn Error + Send + Sync>;
+
+/// A recording as strategies see it: indexed samples of one type, some of them missing (gaps), laid over shard files.
+///
+/// It is asked once per piece, never per sample.
+pub trait SampleSource: fmt::Debug + Send + Sync {
+    /// What reports call it.
+    fn name(&self) -> &str;
+    /// A path on the disk that it lies on.
+    fn folder(&self) -> &Path;
+    /// Type of the samples.
+    fn dtype(&self) -> DType;
+    /// What its segments have in common.
+    fn stream(&self) -> StreamId;
+    /// The codec of its chunks; empty if samples lie in the files as they are.
+    fn codec(&self) -> &str;
+    /// Index after the last sample.
+    fn end(&self) -> i64;
+    /// The first range of `range` that has no samples, which may reach beyond `range`.
+    fn gap_within(&self, range: Range<i64>) -> Option<Range<i64>>;
+    /// How many samples a range has. Must be fast with many gaps.
+    fn samples_within(&self, range: Range<i64>) -> i64;
+    /// How samples are laid over shards.
+    fn layout(&self) -> ShardLayout;
+    /// A look-up of shard files.
+    fn shards(&self) -> Box<dyn Shards>;
+    /// Whether a range can be read; [`read`](Self::read) says why not.
+    fn can_read(&self, range: &Range<i64>) -> bool;
+    /// The samples of a gap-free range as the source has them: mapped where files are mapped, else decoded or copied.
+    ///
+    /// # Errors
+    /// The source's own.
+    fn read(&self, range: Range<i64>) -> Result<SigSeg, SourceError>;
+    /// Keeps a file open that a scan opened. The source may close it again, to limit open files.
+    fn keep_open(&self, file: &Arc<File>);
+    /// Closes a file that a scan no longer needs.
+    fn close(&self, file: &Arc<File>);
+}
+
+/// Looks up the shard files of a source. May remember the last one.
+pub trait Shards: fmt::Debug + Send {
+    /// The file that has the bytes of a span; None if they must be decoded.
+    ///
+    /// # Errors
+    /// The source's own.
+    fn open(&mut self, span: &FileRange) -> Result<Option<Box<dyn ShardFile>>, SourceError>;
+}
+
+/// An open shard file whose payload is raw samples.
+#[allow(clippy::len_without_is_empty)]
+pub trait ShardFile: fmt::Debug + Send + Sync {
+    /// Where it lies.
+    fn path(&self) -> &Path;
+    /// The operating system's file; None where there is none.
+    fn os_file(&self) -> Option<&File>;
+    /// The network file system that it lies on; None if it lies on a local disk.
+    fn network(&self) -> Option<&'static str>;
+    /// Reads up to `bytes.len()` bytes at `offset`; fewer only at the end of the file.
+    ///
+    /// # Errors
+    /// The system's.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
+    /// Length in bytes.
+    ///
+    /// # Errors
+    /// The system's.
+    fn len(&self) -> io::Result<u64>;
+    /// Opens its path once more. The new descriptor has flags of its own.
+    ///
+    /// # Errors
+    /// The system's; [`io::ErrorKind::Unsupported`] where there is no file of the system's.
+    fn reopen(&self) -> io::Result<File>;
+}
+
+/// How an array of bytes is cut into shard files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardLayout {
+    /// Payload bytes of a full shard.
+    pub shard_bytes: u64,
+    /// Offset of the payload in each file.
+    pub payload_start: u64,
+}
+
+/// Bytes in one shard file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileRange {
+    /// Number of the shard.
+    pub shard: u64,
+    /// Offset in its file.
+    pub offset: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl ShardLayout {
+    /// The spans of payload bytes `start..start + len` of the array, in order: one per shard.
+    pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = FileRange> + use<> {
+        let Self {
+            shard_bytes,
+            payload_start,
+        } = *self;
+        let end = start.saturating_add(len);
+        let mut at = start;
+        std::iter::from_fn(move || {
+            if at >= end {
+                return None;
+            }
+            let (shard, within) = (at / shard_bytes, at % shard_bytes);
+            let len = (end - at).min(shard_bytes - within);
+            at += len;
+            Some(FileRange {
+                shard,
+                offset: payload_start + within,
+                len,
+            })
+        })
+    }
+
+    /// The byte of the array that a span begins at.
+    #[must_use]
+    pub fn array_byte(&self, span: &FileRange) -> u64 {
+        span.shard * self.shard_bytes + span.offset - self.payload_start
+    }
+}
+
+/// Whether two open files are the same file.
+#[must_use]
+pub fn is_same(one: &File, other: &File) -> bool {
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
+}

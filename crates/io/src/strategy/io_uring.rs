@@ -1,0 +1,232 @@
+//! `io_uring`: the kernel fills buffers ahead of the scan, several requests in flight at once, without threads of ours.
+//!
+//! Pieces are handed out in the order of the scan, whatever order the kernel answers in. What the kernel could not read, or
+//! not to its end, is read by `pread` when its turn comes, so that errors are those of any other read.
+
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use super::{CostModel, IoStrategy, StartError, Strategy};
+use crate::error::IoError;
+use crate::scan::{
+    Attempt, BufferPool, Fallback, PieceQueues, Prefetcher, QUEUE_DEPTH, QueueScan, ReadAheadQueue,
+    RequestPlanner, ScanSpec, SourceFiles,
+};
+use crate::uring::ReadRing;
+
+pub(crate) struct IoUringStrategy;
+
+impl IoStrategy for IoUringStrategy {
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        512 << 10
+    }
+
+    fn cost_model(&self) -> CostModel {
+        CostModel::COPIED
+    }
+
+    fn uses_io_uring(&self) -> bool {
+        true
+    }
+
+    fn fallback(&self, _files: SourceFiles, _first: &Range<i64>) -> Option<Fallback> {
+        Some(Fallback {
+            strategy: Strategy::Read,
+            why: refusal()?,
+        })
+    }
+
+    fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
+        start(scan, false)
+    }
+}
+
+/// Starts a scan, through the page cache or past it.
+pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>, StartError> {
+    let ring = ReadRing::new().map_err(|error| {
+        StartError::Refused(Fallback {
+            strategy: Strategy::Read,
+            why: why(&error),
+        })
+    })?;
+    let mut requests = InFlightPieces {
+        ring,
+        planner: RequestPlanner::new(SourceFiles::new(&scan.source), direct),
+        buffers: BufferPool::keeping(QUEUE_DEPTH * scan.readers),
+        queues: PieceQueues::new(scan.source.clone(), scan.piece, scan.readers, scan.tasks),
+    };
+    requests.submit();
+    Ok(QueueScan::shared(scan.source, Mutex::new(requests)))
+}
+
+/// Why the system grants no io_uring; None if it does.
+pub(super) fn refusal() -> Option<String> {
+    ReadRing::new().err().map(|error| why(&error))
+}
+
+fn why(error: &io::Error) -> String {
+    let mend = match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            "; the profile of a container may forbid it, or sysctl kernel.io_uring_disabled, which 0 allows"
+        }
+        Some(Errno::NOSYS | Errno::INVAL) => "; Linux from 5.6 has it",
+        None if error.kind() == ErrorKind::Unsupported => "; Linux from 5.6 has it",
+        Some(Errno::NOMEM) => "; before Linux 5.12 its memory counts as locked: raise `ulimit -l`",
+        Some(Errno::MFILE) => "; raise `ulimit -n`",
+        _ => "",
+    };
+    format!("the system grants no io_uring: {error}{mend}")
+}
+
+/// Why a ring that was granted is of no use any more.
+fn lost(error: &io::Error) -> String {
+    format!("its io_uring takes no requests any more: {error}")
+}
+
+/// A requested piece.
+#[derive(Debug)]
+enum SubmittedPiece {
+    /// The number of its request.
+    InFlight(usize),
+    /// Why it could not be requested.
+    Refused(String),
+    Failed(IoError),
+}
+
+/// The pieces of a scan that the kernel reads ahead.
+#[derive(Debug)]
+struct InFlightPieces {
+    ring: ReadRing,
+    planner: RequestPlanner,
+    buffers: BufferPool,
+    queues: PieceQueues<SubmittedPiece>,
+}
+
+/// One ring for all readers, under a lock.
+impl ReadAheadQueue for Mutex<InFlightPieces> {
+    fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64 {
+        let mut pieces = lock(self);
+        let (queue, unwanted) = pieces.queues.begin(task, parts);
+        pieces.abandon(unwanted);
+        pieces.submit();
+        queue
+    }
+
+    fn end_task(&self, queue: u64) {
+        let mut pieces = lock(self);
+        let unwanted = pieces.queues.end(queue);
+        pieces.abandon(unwanted);
+        pieces.submit();
+    }
+
+    fn take(&self, queue: u64, piece: &Range<i64>) -> Result<Attempt, IoError> {
+        lock(self).take(queue, piece)
+    }
+
+    fn stop(&self) {
+        let mut pieces = lock(self);
+        let unwanted = pieces.queues.stop();
+        pieces.abandon(unwanted);
+    }
+}
+
+fn lock(pieces: &Mutex<InFlightPieces>) -> MutexGuard<'_, InFlightPieces> {
+    pieces.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl InFlightPieces {
+    fn abandon(&mut self, unwanted: Vec<SubmittedPiece>) {
+        for piece in unwanted {
+            if let SubmittedPiece::InFlight(number) = piece {
+                self.ring.abandon(number);
+            }
+        }
+    }
+
+    /// Keeps the kernel busy.
+    fn submit(&mut self) {
+        let Self {
+            ring,
+            planner,
+            buffers,
+            queues,
+        } = self;
+        queues.fill(|_, piece| {
+            let submitted = submit_piece(ring, planner, buffers, piece);
+            submitted.unwrap_or_else(SubmittedPiece::Failed)
+        });
+    }
+
+    fn take(&mut self, queue: u64, piece: &Range<i64>) -> Result<Attempt, IoError> {
+        let is_next = self.queues.front(queue, piece).is_some();
+        let requested = is_next.then(|| self.queues.take(queue)).flatten();
+        let read = match requested {
+            Some(SubmittedPiece::InFlight(number)) => self.complete(number),
+            Some(SubmittedPiece::Refused(why)) => Ok(Attempt::Refused(why)),
+            Some(SubmittedPiece::Failed(error)) => Err(error),
+            // Out of order: at once.
+            None => self.planner.read(piece, &mut self.buffers),
+        };
+        self.submit();
+        read
+    }
+
+    fn complete(&mut self, number: usize) -> Result<Attempt, IoError> {
+        let mut job = match self.ring.wait(number) {
+            Ok(job) => job,
+            Err(error) => return Ok(Attempt::Refused(lost(&error))),
+        };
+        for (part, got) in job.request.parts.iter().zip(job.got) {
+            if let Some(why) = part.complete(&mut job.buffer, got)? {
+                return Ok(Attempt::Refused(why));
+            }
+        }
+        let samples = job.request.view(&job.buffer);
+        self.buffers.give(job.buffer);
+        Ok(samples)
+    }
+}
+
+fn submit_piece(
+    ring: &mut ReadRing,
+    planner: &mut RequestPlanner,
+    buffers: &mut BufferPool,
+    piece: &Range<i64>,
+) -> Result<SubmittedPiece, IoError> {
+    let request = match planner.plan(piece)? {
+        Ok(request) => request,
+        Err(why) => return Ok(SubmittedPiece::Refused(why)),
+    };
+    let buffer = buffers.take(request.room())?;
+    Ok(match ring.submit(request, buffer) {
+        Ok(number) => SubmittedPiece::InFlight(number),
+        Err(error) => SubmittedPiece::Refused(lost(&error)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_would_mend_it() {
+        for (errno, mend) in [
+            (Errno::PERM, "kernel.io_uring_disabled"),
+            (Errno::NOSYS, "Linux from 5.6"),
+            (Errno::NOMEM, "`ulimit -l`"),
+            (Errno::MFILE, "`ulimit -n`"),
+        ] {
+            let said = why(&errno.into());
+            assert!(said.starts_with("the system grants no io_uring"), "{said}");
+            assert!(said.contains(mend), "{said}");
+        }
+        assert!(why(&ErrorKind::Unsupported.into()).contains("Linux from 5.6"));
+    }
+}

@@ -1,0 +1,237 @@
+//! I/O strategies: how samples come from disk into memory.
+//!
+//! Samples are the same by each strategy. Who waits for the disk, who copies and what stays in the page cache differ:
+//! `docs/design.md`, section 19.
+//!
+//! A strategy is one file of this folder, which implements [`IoStrategy`], and one entry of the table below. Nothing else
+//! lists strategies.
+
+mod direct;
+mod io_uring;
+mod io_uring_direct;
+mod mmap;
+mod populate;
+mod read;
+mod readahead;
+mod readahead_all;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::IoError;
+use crate::scan::{Fallback, Prefetcher, ScanSpec, SourceFiles};
+
+pub(crate) use mmap::MmapStrategy;
+
+/// Makes [`Strategy`] of the table: its variants, their order and their help.
+macro_rules! strategies {
+    ($($(#[doc = $help:literal])+ $variant:ident = $implementation:path,)+) => {
+        /// How samples come from disk into memory.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Strategy {
+            $($(#[doc = $help])+ $variant,)+
+        }
+
+        const COUNT: usize = [$(stringify!($variant)),+].len();
+
+        impl Strategy {
+            /// All strategies.
+            pub const ALL: [Self; COUNT] = [$(Self::$variant),+];
+
+            /// What it does, for people.
+            #[must_use]
+            pub const fn help(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($help),+).trim_ascii(),)+
+                }
+            }
+
+            pub(crate) fn implementation(self) -> &'static dyn IoStrategy {
+                match self {
+                    $(Self::$variant => &$implementation,)+
+                }
+            }
+        }
+    };
+}
+
+strategies! {
+    /// `pread` into a buffer that is used again: one copy, no page faults, bounded memory.
+    Read = read::ReadStrategy,
+    /// The file as it lies in the page cache, mapped: no copy, a page fault where the process has not been yet.
+    Mmap = mmap::MmapStrategy,
+    /// Mapped. At each piece the system is asked to read twice its length from there on (the paper's Ptr-Readahead).
+    Readahead = readahead::ReadaheadStrategy,
+    /// Mapped. A thread asks the system for the whole scan, as far ahead as half of the free memory (the paper's
+    /// Long-Readahead).
+    ReadaheadAll = readahead_all::ReadaheadAllStrategy,
+    /// Mapped. A thread fills the page tables, 64 MiB ahead of the scan.
+    Populate = populate::PopulateStrategy,
+    /// Past the page cache (`O_DIRECT`) into aligned buffers, which threads fill ahead of the scan.
+    Direct = direct::DirectStrategy,
+    /// Into buffers that the kernel fills ahead of the scan, several requests at once, through an io_uring.
+    IoUring = io_uring::IoUringStrategy,
+    /// The same past the page cache (`O_DIRECT`).
+    IoUringDirect = io_uring_direct::IoUringDirectStrategy,
+}
+
+/// One I/O strategy. Called once per scan, never per piece.
+pub(crate) trait IoStrategy: Sync {
+    /// Its name in options, reports and machine profiles. Must never change.
+    fn name(&self) -> &'static str;
+
+    /// Bytes of samples to read at a time. Copies should still be in the processor's cache when they are processed;
+    /// past the page cache each request costs the disk's latency.
+    fn piece_bytes(&self) -> u64;
+
+    /// What its cost is made of.
+    fn cost_model(&self) -> CostModel;
+
+    /// Whether it asks the kernel through an io_uring.
+    fn uses_io_uring(&self) -> bool {
+        false
+    }
+
+    /// Whether it also reads files that cannot be mapped, such as those on network file systems.
+    fn reads_any_file(&self) -> bool {
+        false
+    }
+
+    /// Whether it is available: None, or what takes its place and why. `first` is the first piece of a scan.
+    fn fallback(&self, _files: SourceFiles, _first: &Range<i64>) -> Option<Fallback> {
+        None
+    }
+
+    /// Starts a scan.
+    fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError>;
+}
+
+/// What the cost of a strategy is made of: which of the measured costs apply to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CostModel {
+    /// Samples are copied into buffers: no page faults, and they are in the processor's cache when processed.
+    pub(crate) copies: bool,
+    /// Samples come past the page cache, so it does not matter what is in it.
+    pub(crate) direct: bool,
+}
+
+impl CostModel {
+    pub(crate) const MAPPED: Self = Self {
+        copies: false,
+        direct: false,
+    };
+    pub(crate) const COPIED: Self = Self {
+        copies: true,
+        direct: false,
+    };
+    pub(crate) const DIRECT: Self = Self {
+        copies: true,
+        direct: true,
+    };
+}
+
+/// Why a scan did not start.
+#[derive(Debug)]
+pub(crate) enum StartError {
+    /// The system gives no thread.
+    Thread(io::Error),
+    /// It became unavailable since [`IoStrategy::fallback`] was asked.
+    Refused(Fallback),
+}
+
+impl From<io::Error> for StartError {
+    fn from(error: io::Error) -> Self {
+        Self::Thread(error)
+    }
+}
+
+impl Strategy {
+    /// Its name in options, reports and profiles, such as `"readahead_all"`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.implementation().name()
+    }
+
+    /// The strategy of a name.
+    ///
+    /// ```
+    /// use isochrony_io::Strategy;
+    /// assert_eq!(Strategy::parse("readahead")?, Strategy::Readahead);
+    /// assert!(Strategy::parse("fread").is_err());
+    /// # Ok::<(), isochrony_io::IoError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`IoError::UnknownStrategy`].
+    pub fn parse(name: &str) -> Result<Self, IoError> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == name);
+        found.ok_or_else(|| IoError::UnknownStrategy {
+            name: name.into(),
+            known: Self::ALL.map(Self::name).join(", "),
+        })
+    }
+
+    /// Bytes of samples to read at a time.
+    #[must_use]
+    pub fn piece_bytes(self) -> u64 {
+        self.implementation().piece_bytes()
+    }
+
+    /// Whether samples are copied into buffers of the process.
+    #[must_use]
+    pub fn copies(self) -> bool {
+        self.implementation().cost_model().copies
+    }
+
+    /// Whether samples are read past the page cache.
+    #[must_use]
+    pub fn is_direct(self) -> bool {
+        self.implementation().cost_model().direct
+    }
+
+    /// Whether it asks the kernel through an io_uring.
+    #[must_use]
+    pub fn is_uring(self) -> bool {
+        self.implementation().uses_io_uring()
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod table {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_strategy_has_a_name_of_its_own_and_help() {
+        let names: BTreeSet<_> = Strategy::ALL.map(Strategy::name).into();
+        assert_eq!(names.len(), Strategy::ALL.len());
+        for one in Strategy::ALL {
+            assert!(one.help().ends_with('.'), "{one}: {}", one.help());
+            assert_eq!(Strategy::parse(one.name()).unwrap(), one);
+        }
+    }
+
+    #[test]
+    fn documents_describe_every_strategy() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let read = |path| std::fs::read_to_string(root.join(path)).unwrap();
+        let (design, scan) = (read("docs/design.md"), read("python/isochrony/sources.py"));
+        for one in Strategy::ALL {
+            assert!(design.contains(&format!("\n| `{one}` | ")), "{one}");
+            assert!(scan.contains(&format!("``\"{one}\"``")), "{one}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `populate`: mapped, while a thread fills the page tables ahead of the scan, so that nobody faults.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use isochrony_segment::SigSeg;
+
+use super::{CostModel, IoStrategy, StartError, Strategy};
+use crate::error::IoError;
+use crate::scan::{
+    Fallback, PieceIter, PrefetchThread, Prefetcher, READ_AHEAD_BYTES, ReadOutcome, ScanSpec,
+    TaskReader,
+};
+use crate::source::SampleSource;
+use crate::system;
+
+pub(crate) struct PopulateStrategy;
+
+impl IoStrategy for PopulateStrategy {
+    fn name(&self) -> &'static str {
+        "populate"
+    }
+
+    fn piece_bytes(&self) -> u64 {
+        4 << 20
+    }
+
+    fn cost_model(&self) -> CostModel {
+        CostModel::MAPPED
+    }
+
+    fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
+        // Whoever waits for a single piece fills it.
+        let thread = match scan.pieces(scan.piece).nth(1) {
+            Some(_) => {
+                // Short steps whatever the segments' length, so that the thread can end soon.
+                let step = self.piece_bytes() / scan.source.dtype().size() as u64;
+                let pieces = scan.pieces(scan.piece.min(step.cast_signed()));
+                Some(populate_ahead(&scan.source, pieces, READ_AHEAD_BYTES)?)
+            }
+            None => None,
+        };
+        Ok(Arc::new(PopulatedScan {
+            source: scan.source,
+            thread,
+        }))
+    }
+}
+
+/// Starts a thread that fills the page tables of pieces, `limit` bytes ahead of the scan at most.
+pub(super) fn populate_ahead(
+    source: &Arc<dyn SampleSource>,
+    pieces: PieceIter,
+    limit: u64,
+) -> io::Result<PrefetchThread> {
+    let source = source.clone();
+    // It ends at a piece that cannot be read: its reader gets the error, and may want nothing behind it.
+    PrefetchThread::start(pieces, limit, move |piece| {
+        source.read(piece).is_ok_and(|segment| populate(&segment))
+    })
+}
+
+/// Fills the page tables of a segment, which reads what is not cached. False: the system cannot.
+fn populate(segment: &SigSeg) -> bool {
+    // A page that cannot be read will fault, with an error of its own.
+    segment
+        .buffers()
+        .all(|buffer| system::populate(buffer).unwrap_or(true))
+}
+
+#[derive(Debug)]
+struct PopulatedScan {
+    source: Arc<dyn SampleSource>,
+    thread: Option<PrefetchThread>,
+}
+
+impl Prefetcher for PopulatedScan {
+    fn begin_task(self: Arc<Self>, _task: u64, _parts: &[Range<i64>]) -> Box<dyn TaskReader> {
+        Box::new(PopulatedReader(self))
+    }
+}
+
+#[derive(Debug)]
+struct PopulatedReader(Arc<PopulatedScan>);
+
+impl TaskReader for PopulatedReader {
+    fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
+        if let Some(thread) = &self.0.thread {
+            thread.consumed(range);
+        }
+        let read = self.0.source.read(range.clone());
+        let segment = read.map_err(IoError::Source)?;
+        // Cheap where the thread was here before.
+        if populate(&segment) {
+            return Ok(ReadOutcome::Read(segment));
+        }
+        Ok(ReadOutcome::Refused(Fallback {
+            strategy: Strategy::Mmap,
+            why: "the system cannot fill page tables on request (Linux from 5.14 can)".into(),
+        }))
+    }
+}
