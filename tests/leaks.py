@@ -224,7 +224,7 @@ CALLS: dict[str, Drive] = {
     "Store.get": lambda w: w.reader.get("b"),
     "Store.commit": lambda w: (w.grown.append(np.arange(10, dtype="i2")), w.store.commit()),
     "Store.scratch": lambda w: w.store.scratch(dtype="i2", rate=10),
-    "Store.save_view": lambda w: w.store.save_view("seen", iso.scan(w.signal).rewindow(10), overwrite=True),
+    "Store.save_plan": lambda w: w.store.save_plan("seen", iso.scan(w.signal).rewindow(10), overwrite=True),
     "Table": lambda w: iso.Table({"a": np.arange(3)}).to_numpy(),
     "Table.get": lambda w: iso.Table({"a": np.arange(3)}).get("a"),
     "Tasklet": lambda w: iso.Tasklet(lambda inputs, outputs: None, [w.reader["b"][:10]], name="one"),

@@ -17,7 +17,7 @@ import pytest
 import functions_of_tests as own
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.views import VIEWS
+from isochrony.saved_plans import SAVED_PLANS
 from made import pressure
 
 HOSTILE = """
@@ -103,18 +103,24 @@ def test_a_view_of_a_strangers_store_imports_nothing(
 ) -> None:
     plan = iso.scan(pressure(store)).rewindow(100).map(iso.py(own.peaks))
     store.commit()
-    store.save_view("mine", plan)
-    stranger = json.loads(json.dumps(dict(store.attrs[VIEWS])).replace("functions_of_tests:peaks", "hostile:work"))
-    store.attrs[VIEWS] = {"mine": store.attrs[VIEWS]["mine"], "theirs": stranger["mine"]}
-    for look in (lambda: store["theirs"], lambda: store.views["theirs"], lambda: store.views.open("theirs")):
+    store.save_plan("mine", plan)
+    stranger = json.loads(
+        json.dumps(dict(store.attrs[SAVED_PLANS])).replace("functions_of_tests:peaks", "hostile:work")
+    )
+    store.attrs[SAVED_PLANS] = {"mine": store.attrs[SAVED_PLANS]["mine"], "theirs": stranger["mine"]}
+    for look in (
+        lambda: store["theirs"],
+        lambda: store.saved_plans["theirs"],
+        lambda: store.saved_plans.open("theirs"),
+    ):
         with pytest.raises(
-            iso.PlanError, match=r"hostile:work.*views.open\('theirs', allow_functions=True\)"
+            iso.PlanError, match=r"hostile:work.*saved_plans.open\('theirs', allow_functions=True\)"
         ) as caught:
             look()
         assert caught.value.code == "functions_not_allowed"
-    assert "hostile:work" in store.views.plans()["theirs"]
+    assert "hostile:work" in store.saved_plans.texts()["theirs"]
     path = store.path
-    part = store.views.open("mine", allow_functions=["functions_of_tests:peaks"])[0:1000]
+    part = store.saved_plans.open("mine", allow_functions=["functions_of_tests:peaks"])[0:1000]
     np.testing.assert_array_equal(part.values(), plan.collect()[:10])
     store.close()
     for line in (["info", str(path)], ["info", str(path), "--json"], ["verify", str(path)]):
@@ -126,7 +132,7 @@ def test_a_view_of_a_strangers_store_imports_nothing(
 def test_a_view_that_writes_is_refused_also_when_a_stranger_saved_it(store: iso.Store, tmp_path: Path) -> None:
     plan = iso.scan(pressure(store))
     store.commit()
-    store.save_view("v", plan)
+    store.save_plan("v", plan)
     target = tmp_path / "precious.wav"
     target.write_text("precious")
     writers: list[iso.Plan] = [
@@ -138,8 +144,8 @@ def test_a_view_that_writes_is_refused_also_when_a_stranger_saved_it(store: iso.
     ]
     for one in writers:
         with pytest.raises(iso.PlanError, match="it would"):
-            store.save_view("w", one)
-        store.attrs[VIEWS] = {"v": json.loads(one.to_json())}
+            store.save_plan("w", one)
+        store.attrs[SAVED_PLANS] = {"v": json.loads(one.to_json())}
         with pytest.raises(iso.PlanError, match="it would"):
             store["v"]
     assert target.read_text() == "precious"
@@ -274,19 +280,19 @@ def test_reading_a_plan_asks_no_server() -> None:
 def test_a_view_over_a_feed_is_refused(store: iso.Store, source: str, capsys: pytest.CaptureFixture[str]) -> None:
     signal = pressure(store)
     plan = iso.scan(signal).rewindow(100)
-    store.save_view("seen", plan)
+    store.save_plan("seen", plan)
     store.commit()
-    views = dict(store.attrs[VIEWS])
+    views = dict(store.attrs[SAVED_PLANS])
     followed = json.loads(iso.scan(iso.follow(signal, silence=0.1)).rewindow(100).to_json())
     views["seen"] = followed if source == "follow" else feed("tcp://0.0.0.0:9")
-    store.attrs[VIEWS] = views
+    store.attrs[SAVED_PLANS] = views
     store.commit()
     path = str(store.path)
     with pytest.raises(iso.PlanError, match=f"would {source}"):
         store["seen"]
     other = iso.Plan.from_json(views["seen"], store=store)
     with pytest.raises(iso.PlanError, match=f"would {source}"):
-        store.save_view("other", other)
+        store.save_plan("other", other)
     store.close()
     assert main(["info", path]) == 0
     assert f"would {source}" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`verify`, `verify --repair` and `verify` afterwards agree: `make attack` tries random damages, these are some that did not."""
+"""`verify`, a repair and `verify` afterwards agree; `make attack` tries random damages, these are some that did not."""
 
 from __future__ import annotations
 

@@ -291,6 +291,12 @@ def test_rejects_another_rate_behind_a_gap_with_its_row() -> None:
         collect(batch(seconds(*rows, digit=10**6), 10**6, v=np.zeros(2000)))
 
 
+def test_rejects_another_rate_with_its_row_also_where_most_rows_have_it() -> None:
+    rows = np.concatenate([np.arange(1000) / 100, 3600 + np.arange(3000) / 130])
+    with pytest.raises(BadSourceError, match=r"from row 1001 on its rate is 130.*, not 100 Hz as before"):
+        collect(batch(seconds(*rows, digit=10**6), 10**6, v=np.zeros(4000)))
+
+
 @pytest.mark.parametrize("ppm", [-300, 40, 300])
 def test_a_drifting_clock_gives_a_stamp_wherever_it_leaves_the_line(ppm: int) -> None:
     exact = START + np.arange(20_000) * 10**7 * (1 + ppm / 1e6)

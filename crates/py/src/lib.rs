@@ -48,6 +48,7 @@ mod range;
 mod raw;
 mod row;
 mod runs;
+mod saved_plans;
 mod segment;
 mod selection;
 mod signal;
@@ -60,7 +61,6 @@ mod tasklets;
 mod time;
 mod timebase;
 mod view;
-mod views;
 mod writing;
 
 /// The native half of Isochrony; import `isochrony` instead.

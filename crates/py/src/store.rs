@@ -10,9 +10,9 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::errors::{Raised, Result};
 use crate::handle::Shared;
 use crate::options::New;
+use crate::saved_plans::saved_plans;
 use crate::signal::Signal;
 use crate::time::{RateArg, TimeArg};
-use crate::views::views;
 
 /// A folder of signals, open for reading or for writing; made by `isochrony.open`.
 ///
@@ -132,10 +132,10 @@ impl Store {
             Ok(signal) => Ok(Bound::new(py, signal)?.into_any()),
             // The error of a name that nothing has is that of a signal, with the nearest name.
             Err(error) => {
-                let views = views(slf);
-                match views {
-                    Ok(views) if !slf.get().shared.store.is_closed() && views.contains(name)? => {
-                        Ok(views.get_item(name)?)
+                let plans = saved_plans(slf);
+                match plans {
+                    Ok(plans) if !slf.get().shared.store.is_closed() && plans.contains(name)? => {
+                        Ok(plans.get_item(name)?)
                     }
                     _ => Err(error),
                 }

@@ -39,24 +39,24 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a table of signals, or all about one."""
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
-        plans = store.views.plans()
+        plans = store.saved_plans.texts()
         named = target.signal in plans
         found, damaged = ([], []) if named else each(store, target.signal, describe)
         shown = plans if not target.signal else {target.signal: plans[target.signal]} if named else {}
-        views = [{"name": name, "plan": plan} for name, plan in shown.items()]
+        saved = [{"name": name, "plan": plan} for name, plan in shown.items()]
         lost = [] if named else _lost_commits(target.store, {one["name"] for one in found})
     if arguments.json:
         said: dict[str, Any] = {"store": str(target.store), "signals": found}
         said |= {"damaged": [one.as_dict() for one in damaged + lost]} if damaged or lost else {}
-        print_json(said | ({"views": views} if views else {}))
+        print_json(said | ({"saved_plans": saved} if saved else {}))
         return Exit.PARTIAL if damaged or lost else Exit.OK
     if len(found) == 1 and not damaged:
         _print_one(found[0])
     elif found:
         _print_table(found)
-    if views:
+    if saved:
         gap = "\n" if found else ""
-        print(gap + render(("view", "plan"), [(view["name"], view["plan"]) for view in views]))
+        print(gap + render(("saved plan", "what it does"), [(one["name"], one["plan"]) for one in saved]))
     for one in lost:
         print(f"isochrony: {printable(one.error)}", file=sys.stderr)
     print_damaged(target.store, damaged, len(found))

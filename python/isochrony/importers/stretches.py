@@ -259,8 +259,8 @@ def _check_rate(stretch: _Stretch, rate: Fraction) -> None:
         if stretch.row == 0 and stretch.end < len(stretch.batch.times if stretch.batch.times is not None else ()):
             # The rate is that of most rows, which are behind these.
             raise BadSourceError(
-                f"from row {stretch.batch.first_row + stretch.end} on its rate is {float(rate):.6g} Hz, not {found:.6g} "
-                "Hz as before; a signal has one rate: split the file there, or resample it"
+                f"from row {stretch.batch.first_row + stretch.end} on its rate is {float(rate):.6g} Hz, not "
+                f"{found:.6g} Hz as before; a signal has one rate: split the file there, or resample it"
             )
         raise BadSourceError(
             f"from row {stretch.batch.first_row + stretch.first} on its rate is {found:.6g} Hz, not {float(rate):.6g} "

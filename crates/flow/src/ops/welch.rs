@@ -71,10 +71,7 @@ impl Operator for Welch {
             unit: squared(given.unit(), scaling == Scaling::Density),
         };
         let bound = self.rows.bind("welch", &given, None, kernel, row)?;
-        Ok(bound.columns(Columns::Frequencies {
-            nfft,
-            complex,
-        }))
+        Ok(bound.columns(Columns::Frequencies { nfft, complex }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

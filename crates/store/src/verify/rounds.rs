@@ -563,7 +563,10 @@ fn damaged_identity(path: PathBuf, signal: &str) -> Finding {
         signal: Some(signal.into()),
         range: None,
         civil: None,
-        what: format!("{} does not say which signal its folder is of", path.display()),
+        what: format!(
+            "{} does not say which signal its folder is of",
+            path.display()
+        ),
         mend: "`--repair` writes it anew: tables and shards say themselves whose they are".into(),
         repairable: true,
         path,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.views import VIEWS
+from isochrony.saved_plans import SAVED_PLANS
 from made import START, pressure
 
 
@@ -20,7 +20,7 @@ def means(store: iso.Store) -> iso.Plan:
 
 def test_a_view_reads_the_runs_own_windows_inside_what_is_asked(store: iso.Store) -> None:
     signal = pressure(store)
-    store.save_view("mine/means", means(store))
+    store.save_plan("mine/means", means(store))
     view: Any = store["mine/means"]
     assert (view.dtype, view.rate, view.sources) == (np.float32, 2, ("stn_10/pressure",))
     part = view[130:1700]
@@ -32,7 +32,7 @@ def test_a_view_reads_the_runs_own_windows_inside_what_is_asked(store: iso.Store
     assert str(view.time_of(100)) == str(signal.time_of(100))
     np.testing.assert_array_equal(np.asarray(view, dtype="f4"), means(store).collect().astype("f4"))
     assert "rewindow" in repr(view)
-    with pytest.raises(iso.OptionError, match=r"view\[a:b\]"):
+    with pytest.raises(iso.OptionError, match=r"saved_plan\[a:b\]"):
         view[3]
 
 
@@ -48,36 +48,36 @@ def test_a_part_of_a_view_is_the_plan_over_that_part(
             signal.append_gap(samples=gap)
         window, hop = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 12))
         plan = lambda source: iso.scan(source).rewindow(window, hop).map(lambda s: s.max())  # noqa: E731
-        store.save_view("v", plan(signal))
+        store.save_plan("v", plan(signal))
         a, b = sorted(data.draw(st.tuples(st.integers(0, signal.end_index), st.integers(0, signal.end_index))))
         expected = plan(signal[a:b]).collect() if b > a else np.empty((0, 1), "i4")
-        np.testing.assert_array_equal(store.views["v"][a:b].values(), expected)
+        np.testing.assert_array_equal(store.saved_plans["v"][a:b].values(), expected)
 
 
 def test_views_are_kept_with_the_store_and_listed(store: iso.Store, capsys: pytest.CaptureFixture[str]) -> None:
     pressure(store)
     store.commit()
-    store.save_view("v", means(store))
-    assert list(store.views) == ["v"]
+    store.save_plan("v", means(store))
+    assert list(store.saved_plans) == ["v"]
     assert store.keys() == ["stn_10/pressure"]
     again = iso.open(store.path)
-    assert again.views["v"].plan == means(again)
+    assert again.saved_plans["v"].plan == means(again)
     assert again["v"][0:100].values().shape == (1, 1)
     store.close()
     assert main(["info", str(store.path)]) == 0
     out = capsys.readouterr().out
     assert "v     scan(stn_10/pressure)" in out
     assert main(["info", f"{store.path}/v", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["views"][0]["name"] == "v"
+    assert json.loads(capsys.readouterr().out)["saved_plans"][0]["name"] == "v"
 
 
 def test_names_are_taken_once(store: iso.Store) -> None:
     pressure(store)
     plan = means(store)
-    store.save_view("v", plan)
+    store.save_plan("v", plan)
     for name in ("v", "stn_10/pressure", ""):
         with pytest.raises(iso.StoreError, match="refused") as error:
-            store.save_view(name, plan)
+            store.save_plan(name, plan)
         assert isinstance(error.value, FileExistsError)
     for take in (
         lambda: store.create("v", dtype="f4", rate=1),
@@ -85,21 +85,21 @@ def test_names_are_taken_once(store: iso.Store) -> None:
         lambda: store.rename("stn_10/pressure", "v"),
         lambda: plan.sink(store, "v").run(),
     ):
-        with pytest.raises((iso.StoreError, iso.RunError), match="view of that name; choose another"):
+        with pytest.raises((iso.StoreError, iso.RunError), match="saved plan of that name; choose"):
             take()
     assert store.keys() == ["stn_10/pressure"]
-    store.save_view("v", plan.filter(lambda s: s.max() > 5), overwrite=True)
-    assert "filter" in str(store.views["v"].plan)
-    store.views.rename("v", "w")
-    assert list(store.views) == ["w"]
-    with pytest.raises(KeyError, match="no view is called 'v'; there are: w"):
-        store.views.rename("v", "x")
+    store.save_plan("v", plan.filter(lambda s: s.max() > 5), overwrite=True)
+    assert "filter" in str(store.saved_plans["v"].plan)
+    store.saved_plans.rename("v", "w")
+    assert list(store.saved_plans) == ["w"]
+    with pytest.raises(KeyError, match="no saved plan is called 'v'; there are: w"):
+        store.saved_plans.rename("v", "x")
     with pytest.raises(iso.StoreError, match="taken"):
-        store.views.rename("w", "stn_10/pressure")
-    del store.views["w"]
-    assert len(store.views) == 0
+        store.saved_plans.rename("w", "stn_10/pressure")
+    del store.saved_plans["w"]
+    assert len(store.saved_plans) == 0
     with pytest.raises(KeyError):
-        del store.views["w"]
+        del store.saved_plans["w"]
     with pytest.raises(KeyError, match="w"):
         store["w"]
 
@@ -109,28 +109,30 @@ def test_what_is_no_signal_cannot_be_a_view(store: iso.Store) -> None:
     plan = means(store)
     for wrong, part in [(plan.count(), "count"), (plan.ranges(), "ranges"), (plan.sink(store, "x"), "sink")]:
         with pytest.raises(iso.PlanError, match=part):
-            store.save_view("v", wrong)
+            store.save_plan("v", wrong)
     with pytest.raises(iso.PlanError, match="imported by name"):
-        store.save_view("v", plan.map(iso.py(lambda r: r)))
+        store.save_plan("v", plan.map(iso.py(lambda r: r)))
     store.commit()
     with pytest.raises(iso.StoreError, match="read"):
-        iso.open(store.path).save_view("v", plan)
+        iso.open(store.path).save_plan("v", plan)
 
 
 def test_views_whose_plan_or_signal_is_gone_say_so(store: iso.Store) -> None:
     pressure(store)
-    store.save_view("v", means(store))
+    store.save_plan("v", means(store))
     store.rename("stn_10/pressure", "elsewhere")
-    for read in (lambda: store["v"], lambda: store.views["v"]):
-        with pytest.raises(iso.PlanError, match=r"view 'v' cannot be opened.*stn_10/pressure.*del store\.views"):
+    for read in (lambda: store["v"], lambda: store.saved_plans["v"]):
+        with pytest.raises(
+            iso.PlanError, match=r"saved plan 'v' cannot be opened.*stn_10/pressure.*del store\.saved_plans"
+        ):
             read()
-    assert store.views.plans()["v"].startswith("damaged")
-    store.attrs[VIEWS] = {"v": {"isochrony_plan": 9}, "w": 3}
+    assert store.saved_plans.texts()["v"].startswith("damaged")
+    store.attrs[SAVED_PLANS] = {"v": {"isochrony_plan": 9}, "w": 3}
     for name in ("v", "w"):
         with pytest.raises(iso.PlanError, match="cannot be opened"):
             store[name]
-    store.attrs[VIEWS] = 3
-    assert len(store.views) == 0
+    store.attrs[SAVED_PLANS] = 3
+    assert len(store.saved_plans) == 0
 
 
 def test_two_signals_meet_by_time(store: iso.Store) -> None:
@@ -138,5 +140,5 @@ def test_two_signals_meet_by_time(store: iso.Store) -> None:
     other = store.create("late", dtype="f4", rate=100, start=START)
     other.append(np.arange(1000, dtype="f4") * 10)
     merged = iso.scan(store["stn_10/pressure"]).rewindow(100).map(lambda s: s.max())
-    store.save_view("v", merged)
-    assert store.views["v"][0:300].values()[:, 0].tolist() == [99, 199, 299]
+    store.save_plan("v", merged)
+    assert store.saved_plans["v"][0:300].values()[:, 0].tolist() == [99, 199, 299]

@@ -1,11 +1,11 @@
 """Plans saved in a store under a name, and read as signals of one's own.
 
-``store.save_view("stn_10/loud", plan)`` keeps the plan, not what it gives; ``store["stn_10/loud"]`` opens it as a
+``store.save_plan("stn_10/loud", plan)`` keeps the plan, not what it gives; ``store["stn_10/loud"]`` opens it as a
 read-only, lazy signal: asking for a range runs the plan over that range. Windows are the run's own that lie wholly
 inside it, as in `isochrony.scan` of a part.
 
-Views lie as text among the store's attributes (key `VIEWS`), so copies of the store have them, and other programs see
-them as what they are.
+They lie as text among the store's attributes (key `SAVED_PLANS`), so copies of the store have them, and other programs
+see them as what they are.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .running import collect_reported
 if TYPE_CHECKING:
     from ._native import Signal, Store
 
-__all__ = ["VIEWS", "PlanView", "ViewPart", "Views"]
+__all__ = ["SAVED_PLANS", "SavedPlan", "SavedPlanPart", "SavedPlans"]
 
-#: The attribute of a store that holds its views.
-VIEWS = "isochrony_views"
+#: The attribute of a store that holds them.
+SAVED_PLANS = "isochrony_views"
 
 
-class Views(Mapping[str, "PlanView"]):
-    """The views of a store by name; ``del store.views[name]`` forgets one.
+class SavedPlans(Mapping[str, "SavedPlan"]):
+    """The saved plans of a store by name; ``del store.saved_plans[name]`` forgets one.
 
     Parameters:
-        store: whose views.
+        store: whose plans.
     """
 
     __slots__ = ("_store",)
@@ -44,7 +44,7 @@ class Views(Mapping[str, "PlanView"]):
         self._store = store
 
     def _saved(self) -> dict[str, Any]:
-        saved = self._store.attrs.get(VIEWS, {})
+        saved = self._store.attrs.get(SAVED_PLANS, {})
         return dict(saved) if isinstance(saved, Mapping) else {}
 
     def save(self, name: str, plan: Plan, *, overwrite: bool = False) -> None:
@@ -52,47 +52,45 @@ class Views(Mapping[str, "PlanView"]):
 
         Raises:
             PlanError: it gives neither samples nor windows, writes, or cannot be saved.
-            StoreError: a signal or a view has the name (also FileExistsError), or the store is open for reading.
+            StoreError: a signal or a saved plan has the name (also FileExistsError), or the store is open for reading.
         """
         saved = json.loads(plan.to_json())
         _refuse_effects(name, saved)
         if plan.kind not in ("samples", "frames"):
-            raise PlanError(
-                f"view {name!r} is refused: it gives {plan.kind}; a view is a plan that gives samples or windows"
-            )
-        views = self._saved()
-        if not name or name in self._store.keys() or (name in views and not overwrite):  # noqa: SIM118
+            raise PlanError(f"saved plan {name!r} is refused: it gives {plan.kind}; it must give samples or windows")
+        plans = self._saved()
+        if not name or name in self._store.keys() or (name in plans and not overwrite):  # noqa: SIM118
             raise StoreExistsError(
-                f"view {name!r} is refused: the store has a signal or a view of that name; choose another, delete it, "
-                "or replace a view with overwrite=True"
+                f"saved plan {name!r} is refused: the store has a signal or a saved plan of that name; choose "
+                "another, delete it, or replace a saved plan with overwrite=True"
             )
-        self._store.attrs[VIEWS] = {**views, name: saved}
+        self._store.attrs[SAVED_PLANS] = {**plans, name: saved}
 
     def rename(self, name: str, to: str) -> None:
-        """Give a view another name.
+        """Give a saved plan another name.
 
         Raises:
-            StoreError: no view has the name, or something has the other one.
+            StoreError: no saved plan has the name, or something has the other one.
         """
-        views = self._saved()
-        if name not in views:
+        plans = self._saved()
+        if name not in plans:
             raise self._missing(name)
-        if to in views or to in self._store.keys():  # noqa: SIM118
-            raise StoreExistsError(f"view {name!r} cannot be called {to!r}: that name is taken; choose another")
-        self._store.attrs[VIEWS] = {to if old == name else old: plan for old, plan in views.items()}
+        if to in plans or to in self._store.keys():  # noqa: SIM118
+            raise StoreExistsError(f"saved plan {name!r} cannot be called {to!r}: that name is taken; choose another")
+        self._store.attrs[SAVED_PLANS] = {to if old == name else old: plan for old, plan in plans.items()}
 
     def _missing(self, name: str) -> StoreKeyError:
         known = ", ".join(sorted(self._saved())) or "none"
-        return StoreKeyError(f"no view is called {name!r}; there are: {known}")
+        return StoreKeyError(f"no saved plan is called {name!r}; there are: {known}")
 
-    def __getitem__(self, name: str) -> PlanView:
+    def __getitem__(self, name: str) -> SavedPlan:
         return self.open(name)
 
-    def open(self, name: str, *, allow_functions: bool | Iterable[str] = False) -> PlanView:
-        """A view by its name; ``store.views[name]`` and ``store[name]`` do the same and allow no functions.
+    def open(self, name: str, *, allow_functions: bool | Iterable[str] = False) -> SavedPlan:
+        """A saved plan by its name; ``store.saved_plans[name]`` and ``store[name]`` do the same and allow no functions.
 
         Parameters:
-            name: of the view.
+            name: of the plan.
             allow_functions: whether Python functions that it calls are imported, as for `Plan.from_json`: a store that
                 somebody else wrote may name any.
 
@@ -108,18 +106,21 @@ class Views(Mapping[str, "PlanView"]):
         try:
             _refuse_effects(name, saved)
             plan = Plan.from_json(saved, store=self._store, allow_functions=names)
-            return PlanView(self._store, name, saved, plan, names)
+            return SavedPlan(self._store, name, saved, plan, names)
         except (PlanError, TypeError, KeyError, AttributeError) as error:
             if getattr(error, "code", "") == "functions_not_allowed":
-                message = f"view {name!r} is not opened: {error}: store.views.open({name!r}, allow_functions=True)"
+                mend = f"store.saved_plans.open({name!r}, allow_functions=True)"
+                message = f"saved plan {name!r} is not opened: {error}: {mend}"
             else:
-                message = f"view {name!r} cannot be opened: {error}; or forget it: del store.views[{name!r}]"
+                message = (
+                    f"saved plan {name!r} cannot be opened: {error}; or forget it: del store.saved_plans[{name!r}]"
+                )
             refused = PlanError(message)
             refused.code = getattr(error, "code", refused.code)
             raise refused from error
 
-    def plans(self) -> dict[str, str]:
-        """What each view does, in words, or what is wrong with it."""
+    def texts(self) -> dict[str, str]:
+        """What each saved plan does, in words, or what is wrong with it."""
         shown = {}
         for name in self:
             try:
@@ -130,11 +131,11 @@ class Views(Mapping[str, "PlanView"]):
         return shown
 
     def __delitem__(self, name: str) -> None:
-        views = self._saved()
-        if name not in views:
+        plans = self._saved()
+        if name not in plans:
             raise self._missing(name)
-        del views[name]
-        self._store.attrs[VIEWS] = views
+        del plans[name]
+        self._store.attrs[SAVED_PLANS] = plans
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._saved()))
@@ -146,12 +147,12 @@ class Views(Mapping[str, "PlanView"]):
         return name in self._saved()
 
     def __repr__(self) -> str:
-        return f"<Views of {self._store.path}: {', '.join(self) or 'none'}>"
+        return f"<SavedPlans of {self._store.path}: {', '.join(self) or 'none'}>"
 
 
 # Operators that do more than compute: they write, send, or call what may do anything.
 _EFFECTS = ("sink", "annotate", "each", "sink_wav", "sink_parquet", "sink_ipc", "send")
-# Sources that wait for what arrives: a view is of samples that are stored.
+# Sources that wait for what arrives: a saved plan reads samples that are stored.
 _FEEDS = ("listen", "follow")
 
 
@@ -162,13 +163,13 @@ def _refuse_effects(name: str, saved: Mapping[str, Any]) -> None:
     effects += [feed for feed in _FEEDS if any(feed in source for source in sources)]
     if effects:
         raise PlanError(
-            f"view {name!r} is refused: it would {effects[0]}; a view is a plan that gives samples or windows"
+            f"saved plan {name!r} is refused: it would {effects[0]}; a saved plan only computes samples or windows"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class PlanView:
-    """A plan that is read as a signal; made by `Store.save_view`, opened by its name.
+class SavedPlan:
+    """A plan that is read as a signal; made by `Store.save_plan`, opened by its name.
 
     Indices are those of the signal that the plan reads, also where it gives one value a window.
 
@@ -196,7 +197,7 @@ class PlanView:
     def source(self) -> Signal:
         """The first signal that it reads, whose indices and times it has."""
         if not self.sources:
-            raise PlanError(f"view {self.name!r} reads no stored signal, so it has no indices to be asked for")
+            raise PlanError(f"saved plan {self.name!r} reads no stored signal, so it has no indices to be asked for")
         return self.store[self.sources[0]]
 
     @property
@@ -214,52 +215,52 @@ class PlanView:
         """Civil time of an index of the signal that it reads."""
         return self.source.time_of(index)
 
-    def __getitem__(self, key: Any) -> ViewPart:
+    def __getitem__(self, key: Any) -> SavedPlanPart:
         selection = self.source[key]
         if not hasattr(selection, "segments"):
-            raise OptionError(f"view {self.name!r} gives ranges, not single values; write view[a:b]")
-        return ViewPart(self, key)
+            raise OptionError(f"saved plan {self.name!r} gives ranges, not single values; write saved_plan[a:b]")
+        return SavedPlanPart(self, key)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """All of its values."""
         return self[:].__array__(dtype, copy)
 
     def __repr__(self) -> str:
-        return f"<PlanView {self.name}: {self.plan}>"
+        return f"<SavedPlan {self.name}: {self.plan}>"
 
 
 @dataclass(frozen=True, slots=True)
-class ViewPart:
-    """A range of a view; nothing is computed before it is asked for.
+class SavedPlanPart:
+    """A range of a saved plan; nothing is computed before it is asked for.
 
     Attributes:
-        view: of which it is a part.
+        whole: of which it is a part.
         key: what was asked for: a slice of indices or times, a span.
     """
 
-    view: PlanView
+    whole: SavedPlan
     key: Any
 
     @property
     def plan(self) -> Plan:
         """The plan over this range."""
         nodes = []
-        for node in self.view.saved["nodes"]:
+        for node in self.whole.saved["nodes"]:
             if node["op"] == "scan" and "signal" in node["of"]:
                 node = {**node, "range": self._range(node["of"]["signal"], node["range"])}
             nodes.append(node)
-        view = self.view
-        saved = {**view.saved, "nodes": nodes}
-        return Plan.from_json(saved, store=view.store, allow_functions=view.allow_functions)
+        whole = self.whole
+        saved = {**whole.saved, "nodes": nodes}
+        return Plan.from_json(saved, store=whole.store, allow_functions=whole.allow_functions)
 
     def _range(self, name: str, within: list[int] | None) -> list[int]:
         """Indices of a signal that the range covers: those of other signals than the first by civil time."""
-        source = self.view.source
+        source = self.whole.source
         asked = source[self.key]
         parts = asked.ranges
         start, end = (min(p[0] for p in parts), max(p[1] for p in parts)) if parts else (0, 0)
         if name != source.name and parts:
-            other = self.view.store[name]
+            other = self.whole.store[name]
             start, end = other.index_of(source.time_of(start)), other.index_of(source.time_of(end - 1)) + 1
         if within is not None:
             start, end = max(start, within[0]), min(end, within[1])
@@ -279,8 +280,8 @@ class ViewPart:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise OptionError("a view is computed, so its values are always new; leave out copy=False")
-        return self.values().astype(dtype or self.view.dtype, copy=False)
+            raise OptionError("a saved plan is computed, so its values are always new; leave out copy=False")
+        return self.values().astype(dtype or self.whole.dtype, copy=False)
 
     def __repr__(self) -> str:
-        return f"<ViewPart {self.view.name}[{self.key}]>"
+        return f"<SavedPlanPart {self.whole.name}[{self.key}]>"
