@@ -37,6 +37,11 @@ class World:
         self.other.append(np.zeros(500, "f4"))
         self.grown = self.store.create("grown", dtype="i2", rate=100, start="2026-01-01T00:00:00Z")
         self.store.commit()
+        #: A store whose signal is changed to and fro.
+        self.changed = iso.open(folder / "changed.iso", "x")
+        self.rewritten = self.changed.create("c", dtype="i2", rate=100, start="2026-01-01T00:00:00Z", unit="Pa")
+        self.rewritten.append(np.arange(700, dtype="i2"))
+        self.changed.commit()
         self.reader = iso.open(folder / "a.iso")
         self.samples = iso.scan(self.x, rate=100)
         self.windows = self.samples.rewindow(100)
@@ -107,6 +112,12 @@ def _tried(build: Callable[[], object]) -> None:
 
 
 #: Functions, and methods that need arguments.
+def _mark_and_fill(world: World) -> None:
+    world.rewritten.mark_invalid(10, 20)
+    world.rewritten.fill(10, np.ones(10, "i2"))
+    world.changed.commit()
+
+
 CALLS: dict[str, Drive] = {
     "adds_up": lambda w: iso.adds_up("hann", 100, 50),
     "collect": lambda w: iso.collect(w.windows.count(), w.rows),
@@ -220,12 +231,28 @@ CALLS: dict[str, Drive] = {
         w.store.delete("gone"),
         w.store.commit(),
     ),
+    "Signal.calibrate": lambda w: (w.rewritten.calibrate("Pa", scale=2.0), w.changed.commit()),
+    "Signal.fill": _mark_and_fill,
+    "Signal.mark_invalid": _mark_and_fill,
+    "Signal.seal": lambda w: (w.rewritten.seal(), w.rewritten.unseal()),
+    "Signal.unseal": lambda w: (w.rewritten.seal(), w.rewritten.unseal()),
+    "Signal.write": lambda w: (w.rewritten.write(10, np.ones(5, "i2")), w.changed.commit()),
+    "Signal.to_obspy": lambda w: w.reader["b"].to_obspy(),
+    "Signal.to_xarray": lambda w: w.reader["b"].to_xarray(),
+    "Selection.to_obspy": lambda w: w.reader["b"][:100].to_obspy(),
+    "Selection.to_xarray": lambda w: w.reader["b"][:100].to_xarray(),
+    "Store.backup": lambda w: w.changed.backup(w.path(".backup")),
+    "Store.checkpoint": lambda w: w.changed.checkpoint(),
+    "Store.gather": lambda w: w.reader.gather("b", iso.span("2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z")),
+    "Store.publish": lambda w: w.changed.publish(),
+    "Store.rename": lambda w: (w.changed.rename("c", "d"), w.changed.rename("d", "c"), w.changed.commit()),
     "Store.find": lambda w: w.reader.find("*"),
     "Store.get": lambda w: w.reader.get("b"),
     "Store.commit": lambda w: (w.grown.append(np.arange(10, dtype="i2")), w.store.commit()),
     "Store.scratch": lambda w: w.store.scratch(dtype="i2", rate=10),
     "Store.save_plan": lambda w: w.store.save_plan("seen", iso.scan(w.signal).rewindow(10), overwrite=True),
     "Table": lambda w: iso.Table({"a": np.arange(3)}).to_numpy(),
+    "Table.to_pandas": lambda w: iso.Table({"a": np.arange(3)}).to_pandas(),
     "Table.get": lambda w: iso.Table({"a": np.arange(3)}).get("a"),
     "Tasklet": lambda w: iso.Tasklet(lambda inputs, outputs: None, [w.reader["b"][:10]], name="one"),
     "Time": lambda w: iso.Time("2026-01-01T00:00:00Z"),
@@ -252,30 +279,14 @@ UNCALLED: dict[str, str] = {
     "Rate.fromhex": "Python's float",
     "Rate.as_integer_ratio": "Python's float",
     "Segment.from_arrow": _OPTIONAL,
-    "Selection.to_obspy": _OPTIONAL,
-    "Selection.to_xarray": _OPTIONAL,
     "Signal.append_gap": "a signal knows all of its gaps: some hundred bytes each, for good",
     "Signal.backfill": _WRITES,
     "Signal.begin_run": _WRITES,
-    "Signal.calibrate": _WRITES,
-    "Signal.fill": _WRITES,
-    "Signal.mark_invalid": _WRITES,
     "Signal.plot": _OPTIONAL,
     "Signal.reserve": _WRITES,
-    "Signal.seal": _WRITES,
-    "Signal.to_obspy": _OPTIONAL,
-    "Signal.to_xarray": _OPTIONAL,
-    "Signal.unseal": _WRITES,
-    "Signal.write": _WRITES,
-    "Store.backup": "copies a whole store; driven by Store.create, Store.commit and Store.verify",
-    "Store.checkpoint": _WRITES,
     "Store.close": "once a store; driven by open",
-    "Store.gather": "a view of many signals at a time; reads as Signal.view does",
     "Store.import_raw": _IMPORTS,
     "Store.ingest": _IMPORTS,
-    "Store.publish": _WRITES,
-    "Store.rename": _WRITES,
-    "Table.to_pandas": _OPTIONAL,
     "Tasklet.": "",
     "Timebase.convert": "needs two timebases; values without memory of their own",
     "Timebase.derive": "adds to a graph for good",

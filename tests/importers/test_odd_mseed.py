@@ -6,6 +6,7 @@ import io
 import warnings
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import obspy
@@ -51,6 +52,14 @@ def by_obspy(path: Path) -> dict[str, list[tuple[int, np.ndarray, float]]]:
     return found
 
 
+def by_obspy_or_none(path: Path) -> dict[str, list[Any]]:
+    """As `by_obspy`; nothing of what it refuses, too."""
+    try:
+        return dict(by_obspy(path))
+    except Exception:
+        return {}
+
+
 def odd_files(recordings: Path) -> list[Path]:
     return sorted((recordings / "odd-mseed").iterdir())
 
@@ -61,7 +70,8 @@ def test_odd_files_give_the_samples_and_times_that_obspy_reads(recordings: Path)
         if path.name in NOT_TAKEN:
             with pytest.raises(iso.BadSourceError, match=NOT_TAKEN[path.name]) as refused:
                 parts(path)
-            table.append(f"{path.name:45} refused: {refused.value}")
+            theirs = sum(len(data) for traces in by_obspy_or_none(path).values() for _, data, _ in traces)
+            table.append(f"| {path.name} | | refused: {refused.value} | {theirs} samples |")
             continue
         found = parts(path)
         if path.name == FRAGMENTS:
@@ -69,7 +79,9 @@ def test_odd_files_give_the_samples_and_times_that_obspy_reads(recordings: Path)
             # The last value that the record stores, at its place in the file.
             stored = int.from_bytes(path.read_bytes()[6079 + 72 : 6079 + 76], "big", signed=True)
             assert (len(block.samples), int(block.samples[-1])) == (136, stored)
-            table.append(f"{path.name:45} one record here, refused there; {len(found) - 1} parts are told")
+            table.append(
+                f"| {path.name} | {block.signal} | 136 samples; {len(found) - 1} parts are reported | refused |"
+            )
             continue
         said = [part.reason for part in found if isinstance(part, Omission)]
         assert said == ([PARTLY_TAKEN[path.name]] if path.name in PARTLY_TAKEN else [])
@@ -87,8 +99,12 @@ def test_odd_files_give_the_samples_and_times_that_obspy_reads(recordings: Path)
             assert float(first.rate) == pytest.approx(traces[0][2], rel=1e-7)
             starts = {block.start.ns for block in ours[name] if block.start is not None}
             assert {start for start, _, _ in traces} <= starts
-            table.append(f"{path.name:45} {name:18} {len(samples):7} samples here and there{'; '.join(['', *said])}")
-    print("\n".join(table))
+            remark = "".join(f"; {reason}" for reason in said)
+            table.append(
+                f"| {path.name} | {name} | {len(samples)} samples{remark} | {len(samples)} samples, the same |"
+            )
+    written = (Path(__file__).parents[2] / "docs/odd_mseed.md").read_text(encoding="utf-8")
+    assert [line for line in written.splitlines() if line.startswith("| ")][1:] == table, "\n".join(table)
 
 
 def test_one_odd_file_never_stops_the_others(recordings: Path, tmp_path: Path) -> None:
