@@ -243,7 +243,7 @@ CALLS: dict[str, Drive] = {
     "Selection.to_xarray": lambda w: w.reader["b"][:100].to_xarray(),
     "Store.backup": lambda w: w.changed.backup(w.path(".backup")),
     "Store.checkpoint": lambda w: w.changed.checkpoint(),
-    "Store.gather": lambda w: w.reader.gather("b", iso.span("2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z")),
+    "Store.gather": lambda w: w.reader.gather("b", iso.span("2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z"), rate=100),
     "Store.publish": lambda w: w.changed.publish(),
     "Store.rename": lambda w: (w.changed.rename("c", "d"), w.changed.rename("d", "c"), w.changed.commit()),
     "Store.find": lambda w: w.reader.find("*"),

@@ -1,6 +1,7 @@
 """Plans saved in a store and read as signals."""
 
 import json
+import re
 from typing import Any
 
 import hypothesis.strategies as st
@@ -66,7 +67,7 @@ def test_views_are_kept_with_the_store_and_listed(store: iso.Store, capsys: pyte
     store.close()
     assert main(["info", str(store.path)]) == 0
     out = capsys.readouterr().out
-    assert "v     scan(stn_10/pressure)" in out
+    assert re.search(r"v +scan\(stn_10/pressure\)", out)
     assert main(["info", f"{store.path}/v", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["saved_plans"][0]["name"] == "v"
 

@@ -63,7 +63,7 @@ pub enum StoreError {
     SignalExists { name: String },
     /// The name is that of a saved view.
     #[error(
-        "signal {name:?} is refused: the store has a view of that name; choose another, or forget the view first"
+        "signal {name:?} is refused: the store has a saved plan of that name; choose another, or forget that plan first"
     )]
     NameOfView { name: String },
     /// One signal would lie inside another.

@@ -75,6 +75,9 @@ impl Shared {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        if let Some(publisher) = self.publisher.get() {
+            publisher.unpark();
+        }
         let done = match poisoned {
             Ok(()) if core.log.has_records || !core.dirty.is_empty() => {
                 self.checkpoint_with(&mut core)

@@ -128,11 +128,17 @@ pub(crate) fn start(shared: &Arc<Shared>) {
         .spawn(move || {
             let mut pause = LATEST;
             loop {
-                std::thread::sleep(pause);
-                let Some(shared) = weak.upgrade() else { return };
-                if shared.closed.load(Ordering::Acquire) {
-                    return;
-                }
+                let due = Instant::now() + pause;
+                let shared = loop {
+                    std::thread::park_timeout(due.saturating_duration_since(Instant::now()));
+                    let Some(shared) = weak.upgrade() else { return };
+                    if shared.closed.load(Ordering::Acquire) {
+                        return;
+                    }
+                    if Instant::now() >= due {
+                        break shared;
+                    }
+                };
                 let began = Instant::now();
                 if shared.check("publish").is_ok() {
                     let mut core = shared.core();
@@ -145,5 +151,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
             }
         });
     // Without a thread, commits that publish and checkpoints still do.
-    drop(spawned);
+    if let Ok(thread) = spawned {
+        let _ = shared.publisher.set(thread.thread().clone());
+    }
 }

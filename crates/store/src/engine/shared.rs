@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::thread::Thread;
 
 use uuid::Uuid;
 
@@ -117,6 +118,8 @@ pub(crate) struct Shared {
     pub(crate) sources: Sources,
     poison: Mutex<Option<String>>,
     pub(crate) closed: AtomicBool,
+    /// The thread that publishes: closing wakes it, so that it ends.
+    pub(crate) publisher: OnceLock<Thread>,
     /// Whether opening the store recovered it.
     pub(crate) recovered: AtomicBool,
     /// Whether closing leaves something for the next opening to bring up to date, as if the writer had been killed.
@@ -150,6 +153,7 @@ impl Shared {
             sources: Sources::default(),
             poison: Mutex::new(None),
             closed: AtomicBool::new(false),
+            publisher: OnceLock::new(),
             recovered: AtomicBool::new(false),
             unfinished: AtomicBool::new(false),
         }
