@@ -182,3 +182,9 @@ def test_a_damaged_signal_and_one_that_is_not_there_have_their_own_exit_codes(
     Path(plan).write_text(text)
     shutil.rmtree(store)
     assert main(["run", plan]) == Exit.USAGE
+
+
+def test_a_plan_that_is_not_there_is_a_wrong_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "nothere.json"
+    assert main(["run", str(path)]) == 2
+    assert capsys.readouterr().err == f"isochrony: {path} does not exist; name a file with a plan as JSON\n"

@@ -81,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.memory = byte_count("memory", arguments.memory)
         except OptionError as error:
             raise UsageError(str(error).replace("memory=", "--memory ", 1)) from error
+    if not arguments.plan.exists():
+        raise UsageError(f"{arguments.plan} does not exist; name a file with a plan as JSON")
     saved = arguments.plan.read_bytes()
     allowed = arguments.allow_functions or arguments.allow_function or False
     if arguments.store is None:
