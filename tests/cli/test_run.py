@@ -113,7 +113,7 @@ def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: 
         ("{", [], Exit.USAGE, "no JSON"),
         (b"\x93NUMPY", [], Exit.USAGE, "UTF-8"),
         ('{"isochrony_plan": 2}', [], Exit.USAGE, "save it again"),
-        (None, [], Exit.STORE, "plan.json"),
+        (None, [], Exit.USAGE, "plan.json"),
         ("{}", ["--out", "x.txt"], Exit.USAGE, ".csv"),
         ("{}", ["--store", "nowhere"], Exit.USAGE, "nowhere"),
         ("{}", ["--memory", "many"], Exit.USAGE, "--memory 'many' is refused; give bytes from 1, such as"),
