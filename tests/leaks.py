@@ -42,6 +42,7 @@ class World:
         self.rewritten = self.changed.create("c", dtype="i2", rate=100, start="2026-01-01T00:00:00Z", unit="Pa")
         self.rewritten.append(np.arange(700, dtype="i2"))
         self.changed.commit()
+        self.imported = iso.open(folder / "imported.iso", "x")
         self.reader = iso.open(folder / "a.iso")
         self.samples = iso.scan(self.x, rate=100)
         self.windows = self.samples.rewindow(100)
@@ -246,6 +247,11 @@ CALLS: dict[str, Drive] = {
     "Store.gather": lambda w: w.reader.gather("b", iso.span("2026-01-01T00:00:00Z", "2026-01-01T00:00:02Z"), rate=100),
     "Store.publish": lambda w: w.changed.publish(),
     "Store.rename": lambda w: (w.changed.rename("c", "d"), w.changed.rename("d", "c"), w.changed.commit()),
+    "Store.close": lambda w: iso.open(w.folder / "changed.iso").close(),
+    "backup": lambda w: iso.backup(w.folder / "changed.iso", w.path(".backup2")),
+    "import_files": lambda w: iso.import_files(w.imported, w.csv),
+    "Plan.calibrate": lambda w: w.samples.calibrate(2.0, unit="Pa").count().collect(),
+    "Plan.to_unit": lambda w: w.samples.calibrate(2.0, unit="Pa").to_unit("kPa").count().collect(),
     "Store.find": lambda w: w.reader.find("*"),
     "Store.get": lambda w: w.reader.get("b"),
     "Store.commit": lambda w: (w.grown.append(np.arange(10, dtype="i2")), w.store.commit()),
@@ -268,13 +274,10 @@ _OPTIONAL = "makes objects of a library that may not be installed"
 #: What is not called, and why.
 UNCALLED: dict[str, str] = {
     "Executor.": "",
-    "backup": "as Store.backup",
     "Graph.add": "adds to a graph for good",
     "Graph.connect": "adds to a graph for good",
     "Graph.path": "needs two timebases; a walk over a graph that is not changed",
     "Output": "exists while a tasklet runs; driven by Executor.run",
-    "Plan.calibrate": "needs a calibration of two inputs; an operator as all others",
-    "Plan.to_unit": "needs a calibrated signal; an operator as all others",
     "Range": "made by timebases of stores; values without memory of their own",
     "Rate.fromhex": "Python's float",
     "Rate.as_integer_ratio": "Python's float",
@@ -284,14 +287,12 @@ UNCALLED: dict[str, str] = {
     "Signal.begin_run": _WRITES,
     "Signal.plot": _OPTIONAL,
     "Signal.reserve": _WRITES,
-    "Store.close": "once a store; driven by open",
     "Store.import_raw": _IMPORTS,
     "Store.ingest": _IMPORTS,
     "Tasklet.": "",
     "Timebase.convert": "needs two timebases; values without memory of their own",
     "Timebase.derive": "adds to a graph for good",
     "from_obspy": _OPTIONAL,
-    "import_files": _IMPORTS,
 }
 
 
