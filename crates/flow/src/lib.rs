@@ -1,83 +1,63 @@
 //! Plans of operators over signal segments, and how they run.
 //!
-//! A [`Plan`] is data: operators and how they are connected, with types checked as it is built, printed and compared
-//! without running. [`Plan::collect`] and [`Plan::run`] run it depth first, in one thread unless [`RunOptions`] give more workers: an item goes through all
-//! operators before the next is asked for, so that samples stay in the cache and memory stays flat. The words and
-//! rules are in `docs/design.md` 15; [`Operator`] is the contract, and [`operator!`] declares one, also in a crate of
-//! the user's own.
+//! A [`Plan`] is data: operators and how they are connected. Types are checked while it is built; it prints and compares
+//! without running. [`Plan::collect`] and [`Plan::run`] execute it depth first: an item passes through all operators before
+//! the next one is read, so samples stay in the cache and memory stays flat. [`RunOptions`] give it more workers.
+//!
+//! | folder | what it provides |
+//! |---|---|
+//! | `plan` | plans, the [`Operator`] contract, items, types, declarations, rows, errors, JSON |
+//! | `operators` | the built-in operators by family, and the methods of [`Plan`] that add them |
+//! | `sources` | recordings that a plan scans: stored signals, segments in memory, generated samples |
+//! | `sinks` | where results are kept: signals, events, files |
+//! | `optimiser` | rewrites of a graph that keep every bit of its results |
+//! | `engine` | executes a graph in one thread, depth first |
+//! | `scheduler` | runs a graph: splits it into tasks for workers, restores their order; `explain` |
+//!
+//! Each folder uses those above it. Two things point down: the contract names [`Out`], the engine's side of an operator call, and
+//! `explain` and [`Control`] run the optimiser. [`operator!`] declares an operator, also in other crates. Semantics:
+//! `docs/design.md`, section 15.
 
-mod ascending;
-mod catalog;
-mod control;
-mod cut;
-mod declare;
-mod description;
-mod error;
-mod exec;
-mod explain;
-mod frequencies;
-mod gathered;
-mod generated;
-mod graph;
-mod held;
-mod item;
-mod operator;
-pub mod ops;
-mod optimise;
-mod parallel;
-mod partial;
-mod place;
+mod engine;
+pub mod operators;
+mod optimiser;
 mod plan;
-mod repeated;
-mod report;
-mod rows;
-mod run;
-mod saved;
-mod snapshot;
-mod source;
-mod stored;
-mod stored_ahead;
-mod stored_clock;
-mod stored_pass;
-mod stored_portions;
-mod target;
-mod to_events;
-mod to_file;
-mod to_signal;
-mod types;
-mod units;
-mod workspace;
+mod scheduler;
+mod sinks;
+mod sources;
 
-pub use catalog::Catalog;
-pub use control::Control;
-pub use declare::{Build, Declaration, Declared, Inputs, Param};
-pub use description::{OuterGaps, SignalDescription};
-pub use error::{Cause, OpError, OpErrorKind, PlanError, RunError};
-pub use exec::drive::Out;
-pub use exec::pool::Block;
-pub use exec::{MEMORY, Progress, RunOptions, TASK, Watch};
-pub use gathered::{Array, Gathered};
-pub use generated::{Begin, Generated, Made};
-pub use held::{Held, Kept, Revive, Spread};
-pub use item::{Break, Frames, Item, Ranges};
-pub use operator::{Align, Applied, Bound, Columns, Contract, Extent, Needs, Next, Operator, Port};
-pub use ops::Stat;
-pub use partial::Partial;
-pub use place::Place;
+pub use engine::control::Control;
+pub use engine::drive::Out;
+pub use engine::gathered::{Array, Gathered};
+pub use engine::pool::Block;
+pub use engine::report::{OperatorReport, ProcessReport, Report, TaskReport, WorkerReport};
+pub use engine::{MEMORY, Progress, RunOptions, TASK, Watch};
+pub use operators::Stat;
+pub use plan::catalog::Catalog;
+pub use plan::declaration::{Build, Declaration, Declared, Inputs, Param};
+pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
+pub use plan::held::{Held, Kept, Revive, Spread};
+pub use plan::item::{Break, Frames, Item, Ranges};
+pub use plan::operator::{
+    Align, Applied, Bound, Columns, Contract, Extent, Needs, Next, Operator, Port,
+};
+pub use plan::partial::Partial;
+pub use plan::port_type::PortType;
+pub use plan::rows::{Clock, Fields, Rows};
+pub use plan::saved::Resolve;
+pub use plan::workspace::Workspace;
 pub use plan::{Plan, SEGMENT, Scanned};
-pub use repeated::Repeated;
-pub use report::{OperatorReport, ProcessReport, Report, TaskReport, WorkerReport};
-pub use rows::{Clock, Fields, Rows};
-pub use saved::Resolve;
-pub use snapshot::{Foreseen, Indexed, Opens, Portion, Reach, Snapshot, Within};
-pub use source::{Live, Pulled, Recording, Segments, Source};
-pub use stored::Stored;
-pub use target::{Keep, Target, Writer};
-pub use to_events::ToEvents;
-pub use to_file::{Batches, PartFile, ToWav, WavFormat, WavGaps, partial_name};
-pub use to_signal::{IfExists, ToSignal};
-pub use types::PortType;
-pub use workspace::Workspace;
+pub use scheduler::repeated::Repeated;
+pub use sinks::events::ToEvents;
+pub use sinks::files::{Batches, PartFile, ToWav, WavFormat, WavGaps, partial_name};
+pub use sinks::signal::{IfExists, ToSignal};
+pub use sinks::store_location::Place;
+pub use sinks::{Keep, Target, Writer};
+pub use sources::description::{OuterGaps, SignalDescription};
+pub use sources::generated::{Begin, Generated, Made};
+pub use sources::snapshot::{Foreseen, Indexed, Opens, Portion, Reach, Snapshot, Within};
+pub use sources::stored::Stored;
+pub use sources::{Live, Pulled, Recording, Segments, Source};
 
 /// Tables and their columns are Arrow's.
 pub mod arrow {

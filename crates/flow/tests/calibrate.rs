@@ -1,7 +1,7 @@
 //! Calibrations and units: samples as they are, values as they are meant.
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Plan, PlanError, Segments, json, ops};
+use isochrony_flow::{Plan, PlanError, Segments, json, operators};
 use isochrony_segment::{Calibration, DType, SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 use serde_json::Value;
@@ -14,11 +14,11 @@ fn counts(scale: f64, offset: f64, unit: &str) -> Plan {
 }
 
 fn calibrate(plan: &Plan, value: Value) -> Result<Plan, PlanError> {
-    plan.then::<ops::Calibrate>(value.as_object().unwrap().clone())
+    plan.then::<operators::Calibrate>(value.as_object().unwrap().clone())
 }
 
 fn to_unit(plan: &Plan, unit: &str) -> Result<Plan, PlanError> {
-    plan.then::<ops::ToUnit>(json!({"unit": unit}).as_object().unwrap().clone())
+    plan.then::<operators::ToUnit>(json!({"unit": unit}).as_object().unwrap().clone())
 }
 
 /// What computes sees.

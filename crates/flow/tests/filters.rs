@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use isochrony_dsp::filter::{Band, Family, Fir, FirMethod, Iir, Initial, SosFilter};
-use isochrony_flow::ops;
+use isochrony_flow::operators;
 use isochrony_flow::{Array, Item, Live, Plan, PlanError, Segments, json};
 use isochrony_segment::{
     Calibration, Complex32, Complex64, DType, Sample, SigSeg, Stream, StreamId,
@@ -80,7 +80,7 @@ proptest! {
         let initial = if steady { Initial::Steady } else { Initial::Zero };
         let mut given = params(bandpass());
         given.insert("initial".into(), if steady { "steady" } else { "zero" }.into());
-        let plan = scan(&stretches, cut, stream().intern()).then::<ops::Iir>(given).unwrap();
+        let plan = scan(&stretches, cut, stream().intern()).then::<operators::Iir>(given).unwrap();
         let got = array(&plan).to_vec::<f64>().unwrap();
         prop_assert_eq!(got, alone(&stretches, initial));
     }
@@ -92,7 +92,7 @@ fn values_are_filtered_in_their_unit_and_keep_it() {
     let counts: Vec<i16> = (0..300).map(|n| (n * n % 71) as i16).collect();
     let calibrated: Vec<f64> = counts.iter().map(|&x| f64::from(x) * 0.5 + 3.0).collect();
     let plan = scan(&[(0, counts)], 33, stream.intern())
-        .then::<ops::Iir>(params(bandpass()))
+        .then::<operators::Iir>(params(bandpass()))
         .unwrap();
     let got = array(&plan);
     assert_eq!(got.dtype, DType::F64);
@@ -124,7 +124,7 @@ fn singles_stay_single_and_parts_of_complex_numbers_are_filtered_by_themselves()
                 scan(&[(0, pairs)], 64, stream)
             }
         }
-        .then::<ops::Iir>(params(bandpass()))
+        .then::<operators::Iir>(params(bandpass()))
         .map(|plan| array(&plan))
         .unwrap()
     };
@@ -186,13 +186,13 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
     ];
     for (given, part) in cases {
         let error = scan
-            .then::<ops::Iir>(params(given))
+            .then::<operators::Iir>(params(given))
             .expect_err(part)
             .to_string();
         assert!(error.contains(part), "{error:?} lacks {part:?}");
     }
     let error = scan
-        .then::<ops::Notch>(params(json!({"hz": 600.0})))
+        .then::<operators::Notch>(params(json!({"hz": 600.0})))
         .err()
         .unwrap();
     assert!(matches!(error, PlanError::Dsp(_)), "{error}");
@@ -262,14 +262,14 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
     ];
     for (given, part) in cases {
         let error = scan
-            .then::<ops::Fir>(params(given))
+            .then::<operators::Fir>(params(given))
             .expect_err(part)
             .to_string();
         assert!(error.contains(part), "{error:?} lacks {part:?}");
     }
     let windows = scan.rewindow(5).unwrap();
     let error = windows
-        .then::<ops::Notch>(params(json!({"hz": 50.0})))
+        .then::<operators::Notch>(params(json!({"hz": 50.0})))
         .err()
         .unwrap();
     assert_eq!(error.code(), "input_type");
@@ -333,7 +333,7 @@ proptest! {
             "delay": if centred { "centred" } else { "causal" },
             "method": if fft { "fft" } else { "direct" },
         });
-        let plan = scan(&stretches, cut, stream().intern()).then::<ops::Fir>(params(given)).unwrap();
+        let plan = scan(&stretches, cut, stream().intern()).then::<operators::Fir>(params(given)).unwrap();
         prop_assert_eq!(placed(&plan), expected);
     }
 }
@@ -349,7 +349,7 @@ fn zero_phase_is_the_same_however_it_is_cut_and_each_stretch_is_by_itself() {
     let plan = |cut: usize| {
         let scanned = scan(&stretches, cut, stream().intern());
         scanned
-            .then::<ops::ZeroPhase>(params(design.clone()))
+            .then::<operators::ZeroPhase>(params(design.clone()))
             .unwrap()
     };
     let whole = placed(&plan(1 << 17));
@@ -361,7 +361,9 @@ fn zero_phase_is_the_same_however_it_is_cut_and_each_stretch_is_by_itself() {
         assert!(placed(&plan(cut)) == whole, "{cut}");
     }
     let last = scan(&stretches[2..], 1 << 17, stream().intern());
-    let last = last.then::<ops::ZeroPhase>(params(design.clone())).unwrap();
+    let last = last
+        .then::<operators::ZeroPhase>(params(design.clone()))
+        .unwrap();
     assert!(placed(&last) == whole[40_005..]);
     let complex = stretches[2]
         .1
@@ -369,7 +371,11 @@ fn zero_phase_is_the_same_however_it_is_cut_and_each_stretch_is_by_itself() {
         .map(|&x| Complex64::new(x, -x))
         .collect();
     let complex = scan(&[(0, complex)], 1000, stream().intern());
-    let complex = array(&complex.then::<ops::ZeroPhase>(params(design)).unwrap());
+    let complex = array(
+        &complex
+            .then::<operators::ZeroPhase>(params(design))
+            .unwrap(),
+    );
     let parts = complex.to_vec::<Complex64>().unwrap();
     let expected = whole[40_005..].iter();
     assert!(
@@ -380,7 +386,7 @@ fn zero_phase_is_the_same_however_it_is_cut_and_each_stretch_is_by_itself() {
                 .all(|(z, (_, y))| z.re == *y && z.im == -*y)
     );
     let error = scan(&stretches, 100, stream().intern())
-        .then::<ops::ZeroPhase>(params(
+        .then::<operators::ZeroPhase>(params(
             json!({"band": "lowpass", "cutoff_hz": 0.0001, "order": 2}),
         ))
         .err()

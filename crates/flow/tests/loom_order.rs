@@ -9,12 +9,12 @@ mod sync {
 }
 
 #[allow(dead_code)]
-#[path = "../src/parallel/reorder.rs"]
+#[path = "../src/scheduler/reorder.rs"]
 mod reorder;
 
 /// `super::task_queue` of `reorder`.
 #[allow(dead_code)]
-#[path = "../src/parallel/task_queue.rs"]
+#[path = "../src/scheduler/task_queue.rs"]
 mod task_queue;
 
 use loom::sync::Arc;

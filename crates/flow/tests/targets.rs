@@ -69,7 +69,7 @@ fn windows_of_another_phase_are_added_at_their_own_times() {
             Stored::new(store.path(), signal.clone()).ranges(std::iter::once(from..from + 40));
         let params = json!({"window": 20, "anchor": "range"});
         let windows = Plan::scan(part)
-            .then::<isochrony_flow::ops::Rewindow>(params.as_object().unwrap().clone())
+            .then::<isochrony_flow::operators::Rewindow>(params.as_object().unwrap().clone())
             .unwrap();
         let max = windows.map(&Expr::input().max()).unwrap();
         let to = ToSignal::new(Place::new(&store, "max"), IfExists::Append);
@@ -188,7 +188,7 @@ fn what_cannot_be_kept_is_refused_and_says_why() {
     let error = plan.keep(events()).unwrap_err();
     assert!(error.to_string().contains("windows or ranges"), "{error}");
     let ranges = overlapping
-        .then::<isochrony_flow::ops::ToRanges>(serde_json::Map::new())
+        .then::<isochrony_flow::operators::ToRanges>(serde_json::Map::new())
         .unwrap();
     let error = ranges.keep(events().computed("m", Expr::input().max()));
     assert!(error.unwrap_err().to_string().contains("before ranges"));

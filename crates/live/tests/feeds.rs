@@ -342,7 +342,7 @@ fn rows_that_wait_go_on_while_the_feed_is_silent() {
         let rows = match kind {
             "stats" => windows.stats([isochrony_flow::Stat::Mean]).unwrap(),
             _ => windows
-                .then::<isochrony_flow::ops::TrimPeak>(params())
+                .then::<isochrony_flow::operators::TrimPeak>(params())
                 .unwrap(),
         };
         let look = move |_: &isochrony_flow::Item| {

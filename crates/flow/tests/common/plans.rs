@@ -1,7 +1,7 @@
 //! Plans made by chance.
 
 use isochrony_expr::Expr;
-use isochrony_flow::ops::TrimPeak;
+use isochrony_flow::operators::TrimPeak;
 use isochrony_flow::{Catalog, Plan, PlanError, Stat};
 use proptest::prelude::*;
 use serde_json::{Value, json};

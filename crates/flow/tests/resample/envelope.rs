@@ -1,6 +1,6 @@
 //! The envelope of a stream.
 
-use isochrony_flow::{json, ops};
+use isochrony_flow::{json, operators};
 
 use crate::made::{array, params, scan, stream};
 
@@ -16,7 +16,7 @@ fn the_envelope_of_a_stream_is_the_amplitude_of_its_sine_and_begins_anew_behind_
         let envelope = |cut| {
             let plan = scan(&stretches, cut, stream().intern());
             let params = params(json!({"low_hz": low, "attenuation_db": attenuation}));
-            array(&plan.then::<ops::StreamEnvelope>(params).unwrap())
+            array(&plan.then::<operators::StreamEnvelope>(params).unwrap())
         };
         let whole = envelope(5000);
         assert_eq!(whole.parts.len(), 2);

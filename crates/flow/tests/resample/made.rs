@@ -1,6 +1,6 @@
 //! Signals and plans that the tests resample.
 
-use isochrony_flow::{Array, Live, Plan, PlanError, Segments, json, ops};
+use isochrony_flow::{Array, Live, Plan, PlanError, Segments, json, operators};
 use isochrony_segment::{Sample, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ pub(crate) fn params(value: Value) -> Map<String, Value> {
 }
 
 pub(crate) fn resample(plan: &Plan, value: Value) -> Result<Plan, PlanError> {
-    plan.then::<ops::Resample>(params(value))
+    plan.then::<operators::Resample>(params(value))
 }
 
 pub(crate) fn array(plan: &Plan) -> Array {

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use isochrony_dsp::resample::{Edges, Quality, Ratio, Resampler};
 use isochrony_expr::Expr;
-use isochrony_flow::{Array, Item, Kept, Live, Plan, PlanError, PortType, Segments, json, ops};
+use isochrony_flow::{
+    Array, Item, Kept, Live, Plan, PlanError, PortType, Segments, json, operators,
+};
 use isochrony_segment::{Calibration, Complex32, Complex64, SigSeg, Stream};
 use isochrony_time::Rate;
 use proptest::prelude::*;
@@ -290,7 +292,7 @@ fn what_was_removed_is_missing_behind_also_where_no_place_lay_in_it() {
     let rest = plan.between(104..300).unwrap();
     let both = first
         .apply(
-            &<ops::Merge as isochrony_flow::Declared>::DECLARATION,
+            &<operators::Merge as isochrony_flow::Declared>::DECLARATION,
             Map::new(),
             &[rest],
         )

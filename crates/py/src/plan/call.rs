@@ -13,7 +13,7 @@ mod returned;
 
 use std::sync::Arc;
 
-use isochrony_flow::ops::{in_unit, pass_where};
+use isochrony_flow::operators::{in_unit, pass_where};
 use isochrony_flow::{
     Bound as BoundOp, Break, Contract, Frames, Held, Item, Next, OpError, OpErrorKind, Operator,
     Out, PlanError, Port, PortType, Rows,

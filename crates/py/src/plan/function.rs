@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use isochrony_flow::ops::dtype_in_unit;
+use isochrony_flow::operators::dtype_in_unit;
 use isochrony_flow::{
     Cause, Fields, Held, Kept as KeptOperator, Live, OpError, OpErrorKind, Operator, PlanError,
     PortType, RunOptions, Spread,

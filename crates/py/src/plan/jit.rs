@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isochrony_flow::ops::{in_unit, pass_where};
+use isochrony_flow::operators::{in_unit, pass_where};
 use isochrony_flow::{
     Bound as BoundOp, Cause, Frames, Held, Item, Kept as KeptOperator, Live, Next, OpError,
     OpErrorKind, Operator, Out, PlanError, Port, PortType, RunOptions, Spread,

@@ -1,6 +1,6 @@
 //! What an instance is given: its inputs as it is told of them, and items as arrays.
 
-use isochrony_flow::ops::in_unit;
+use isochrony_flow::operators::in_unit;
 use isochrony_flow::{Item, OpError, OpErrorKind, Out, PortType};
 use isochrony_segment::{Buffer, DType, StreamId};
 use pyo3::prelude::*;

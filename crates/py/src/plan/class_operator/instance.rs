@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isochrony_flow::ops::one_grid;
+use isochrony_flow::operators::one_grid;
 use isochrony_flow::{
     Align, Bound as BoundOp, Break, Contract, Item, Next, OpError, Operator, Out, PlanError, Port,
     PortType,

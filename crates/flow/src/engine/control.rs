@@ -1,0 +1,286 @@
+//! Parameters that change while a plan runs.
+//!
+//! A [`Control`] is shared by a run and by whoever changes it, in any thread. A change names the plan that ends in the
+//! operator, as it was written. It is checked where it is asked for: the written plan with the change is rewritten
+//! again, and operators that now differ from those that run are made, ready to take their place. The run looks once a
+//! burst whether any wait, so that all items of a burst see the same parameters.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+
+use crate::optimiser::optimise;
+use crate::plan::Op;
+use crate::plan::graph::Graph;
+use crate::{Operator, Plan, PlanError, PortType};
+
+/// Changes parameters of a running plan; given to it in [`RunOptions::control`](crate::RunOptions::control).
+///
+/// A control serves one run after another: of two at the same time the second ends in [`PlanError::ControlInUse`].
+///
+/// ```
+/// use isochrony_expr::Expr;
+/// use isochrony_flow::{Control, Plan, RunOptions, Segments, json};
+/// # use isochrony_segment::{SigSeg, Stream};
+/// # use isochrony_time::{Rate, TimebaseId};
+/// # let stream = Stream::new("tone", TimebaseId(0), Rate::new(100, 1)?).intern();
+/// # let samples = Segments::new([SigSeg::from_slice(&[1i16, 5, 9], 0, stream)?]).expect("in order");
+/// let s = Expr::input();
+/// let loud = Plan::scan(samples).rewindow(1)?.filter(&s.max().gt(100))?;
+/// let control = Control::default();
+/// control.set(&loud, [("predicate", json!(s.max().gt(4)))])?; // here before it runs, as well from another thread
+/// let mut options = RunOptions::default();
+/// options.control = Some(&control);
+/// assert_eq!(loud.count()?.collect_with(&options)?.0.count(), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct Control {
+    state: Mutex<State>,
+    /// Whether operators wait to take their places.
+    waits: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    run: Option<Running>,
+    /// Asked for before the run began.
+    early: Vec<(Plan, Map<String, Value>)>,
+    waiting: Vec<Change>,
+}
+
+struct Running {
+    /// As written at first: what changes are named by.
+    written: Graph,
+    /// With the changes so far, as written and as it runs.
+    changed: Graph,
+    runs: Graph,
+    optimised: bool,
+}
+
+/// An operator of the running plan that is to have other parameters.
+pub(crate) struct Change {
+    pub(crate) node: usize,
+    pub(crate) params: Map<String, Value>,
+    /// One that has them, bound to its inputs.
+    pub(crate) fresh: Box<dyn Operator>,
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state();
+        f.debug_struct("Control")
+            .field("running", &state.run.is_some())
+            .field("waiting", &(state.early.len() + state.waiting.len()))
+            .finish()
+    }
+}
+
+impl Control {
+    /// A panic elsewhere leaves nothing half done here.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives parameters of the last operator of `at` other values, from the next burst on. Before a run it changes how
+    /// that begins.
+    ///
+    /// What an operator remembers stays where it can: an expression's running means and states do, of parts that are
+    /// written as before.
+    ///
+    /// # Errors
+    /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
+    /// the operator is none of the plan that runs, [`PlanError::ChangesPlan`] if something else would have to change
+    /// with it.
+    pub fn set<'a>(
+        &self,
+        at: &Plan,
+        params: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<(), PlanError> {
+        let params: Map<String, Value> = params
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        adjustable(at, &params)?;
+        let mut state = self.state();
+        let State {
+            run,
+            early,
+            waiting,
+        } = &mut *state;
+        match run {
+            None => {
+                let graph = Graph::new(at);
+                let node = graph.outputs[0].0;
+                with(&graph, node, &params)?;
+                early.push((at.clone(), params));
+            }
+            Some(run) => {
+                waiting.extend(run.change(at, &params)?);
+                self.waits.store(true, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+
+    /// A run begins: of a plan as written; how it runs, with what was asked for before.
+    pub(crate) fn begin(&self, written: &Graph, optimised: bool) -> Result<Graph, PlanError> {
+        let mut state = self.state();
+        if state.run.is_some() {
+            // Changes name operators of one run by their numbers.
+            return Err(PlanError::ControlInUse);
+        }
+        let mut run = Running {
+            written: written.clone(),
+            changed: written.clone(),
+            runs: rewritten(written, optimised),
+            optimised,
+        };
+        for (at, params) in std::mem::take(&mut state.early) {
+            run.change(&at, &params)?;
+        }
+        let runs = run.runs.clone();
+        state.waiting.clear();
+        self.waits.store(false, Ordering::Release);
+        state.run = Some(run);
+        Ok(runs)
+    }
+
+    /// The run has ended.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.run = None;
+        state.waiting.clear();
+    }
+
+    /// What is to change now.
+    #[inline]
+    pub(crate) fn take(&self) -> Vec<Change> {
+        if !self.waits.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut state = self.state();
+        self.waits.store(false, Ordering::Release);
+        std::mem::take(&mut state.waiting)
+    }
+}
+
+fn rewritten(written: &Graph, optimised: bool) -> Graph {
+    let mut runs = written.clone();
+    if optimised {
+        optimise(&mut runs);
+    }
+    runs
+}
+
+/// Whether these are parameters of the last operator that may change.
+fn adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanError> {
+    let refused = |parameter: &str, may: String| PlanError::NotAdjustable {
+        operator: at.node.op.name(),
+        parameter: parameter.into(),
+        adjustable: may,
+    };
+    let declared = match &at.node.op {
+        Op::Apply { declaration, .. } => declaration.params,
+        _ => &[],
+    };
+    let may = declared.iter().filter(|param| param.adjustable);
+    let may: Vec<&str> = may.map(|param| param.name).collect();
+    match params.keys().find(|name| !may.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) if may.is_empty() => Err(refused(name, "none".into())),
+        Some(name) => Err(refused(name, may.join(", "))),
+    }
+}
+
+/// An operator with other parameters, bound: all of them, and the operator.
+fn with(
+    graph: &Graph,
+    node: usize,
+    params: &Map<String, Value>,
+) -> Result<(Map<String, Value>, crate::Bound), PlanError> {
+    let node = &graph.nodes[node];
+    let Op::Apply {
+        declaration,
+        params: before,
+    } = &node.op
+    else {
+        return Ok((Map::new(), node.bound.clone()));
+    };
+    let mut all = before.clone();
+    for (name, value) in params {
+        all.insert(name.clone(), value.clone());
+    }
+    let all = declaration.check(all)?;
+    let bound = (declaration.build)(&all)?.bind(&inputs(graph, node))?;
+    if bound.outputs == node.bound.outputs {
+        return Ok((all, bound));
+    }
+    let types = |bound: &crate::Bound| {
+        let types: Vec<String> = bound.outputs.iter().map(PortType::to_string).collect();
+        types.join(", ")
+    };
+    Err(PlanError::ChangesPlan {
+        operator: node.op.name(),
+        what: format!("gives {} instead of {}", types(&bound), types(&node.bound)),
+    })
+}
+
+fn inputs(graph: &Graph, node: &crate::plan::graph::GraphNode) -> Vec<PortType> {
+    let types = node
+        .inputs
+        .iter()
+        .map(|&(n, output)| &graph.nodes[n].bound.outputs[usize::from(output)]);
+    types.copied().collect()
+}
+
+impl Running {
+    /// Operators that take the places of running ones.
+    fn change(&mut self, at: &Plan, params: &Map<String, Value>) -> Result<Vec<Change>, PlanError> {
+        let operator = at.node.op.name();
+        let named = self.written.find(&Graph::new(at));
+        let node = named.ok_or(PlanError::NotRunning { operator })?;
+        let (all, bound) = with(&self.changed, node, params)?;
+        let mut changed = self.changed.clone();
+        changed.nodes[node].bound = bound;
+        if let Op::Apply { params, .. } = &mut changed.nodes[node].op {
+            *params = all;
+        }
+        let runs = rewritten(&changed, self.optimised);
+        let alike = |graph: &Graph| -> Vec<_> {
+            let nodes = graph.nodes.iter();
+            nodes
+                .map(|node| (node.op.name(), node.inputs.clone()))
+                .collect()
+        };
+        if alike(&runs) != alike(&self.runs) {
+            return Err(PlanError::ChangesPlan {
+                operator,
+                what: "is rewritten otherwise".into(),
+            });
+        }
+        let mut changes = Vec::new();
+        for (node, (now, before)) in runs.nodes.iter().zip(&self.runs.nodes).enumerate() {
+            if now == before {
+                continue;
+            }
+            if let Op::Apply {
+                declaration,
+                params,
+            } = &now.op
+            {
+                let mut fresh = (declaration.build)(params)?;
+                fresh.bind(&inputs(&runs, now))?;
+                let params = params.clone();
+                changes.push(Change {
+                    node,
+                    params,
+                    fresh,
+                });
+            }
+        }
+        (self.changed, self.runs) = (changed, runs);
+        Ok(changes)
+    }
+}

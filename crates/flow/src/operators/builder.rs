@@ -1,0 +1,254 @@
+//! Methods of [`Plan`] that add an operator.
+
+use isochrony_expr::Expr;
+use isochrony_segment::DType;
+use serde_json::{Value, json};
+
+use super::{
+    Between, Count, Delayed, Feedback, Fft, Filter, GroupBy, Join, Limit, Map, Merge, Passthrough,
+    Power, Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
+};
+use crate::{Declared, Plan, PlanError};
+
+/// Parameters from a JSON object.
+fn params(value: Value) -> serde_json::Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => serde_json::Map::new(),
+    }
+}
+
+/// Expressions by name.
+fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::Map<String, Value> {
+    fields
+        .into_iter()
+        .map(|(name, expr)| (name.to_owned(), json!(expr)))
+        .collect()
+}
+
+impl Plan {
+    /// [`Passthrough`].
+    ///
+    /// # Errors
+    /// None today; operators may refuse types they cannot process.
+    pub fn passthrough(&self) -> Result<Self, PlanError> {
+        self.then::<Passthrough>(serde_json::Map::new())
+    }
+
+    /// [`Rewindow`] without overlap.
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`], [`PlanError::InputType`].
+    pub fn rewindow(&self, window: u64) -> Result<Self, PlanError> {
+        self.then::<Rewindow>(params(json!({"window": window})))
+    }
+
+    /// [`Rewindow`] every `hop` samples.
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`], [`PlanError::InputType`].
+    pub fn rewindow_every(&self, window: u64, hop: u64) -> Result<Self, PlanError> {
+        self.then::<Rewindow>(params(json!({"window": window, "hop": hop})))
+    }
+
+    /// [`Stats`].
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`], [`PlanError::InputType`].
+    pub fn stats(&self, stats: impl IntoIterator<Item = Stat>) -> Result<Self, PlanError> {
+        let names: Vec<&str> = stats.into_iter().map(Stat::name).collect();
+        self.then::<Stats>(params(json!({"names": names})))
+    }
+
+    /// [`Between`]: samples, or windows wholly, with indices in a range.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`].
+    pub fn between(&self, range: std::ops::Range<i64>) -> Result<Self, PlanError> {
+        self.then::<Between>(params(json!({"start": range.start, "end": range.end})))
+    }
+
+    /// [`ToRows`]: a row of each window, with these fields.
+    ///
+    /// # Errors
+    /// [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
+    pub fn rows<'a>(
+        &self,
+        fields: impl IntoIterator<Item = (&'a str, Expr)>,
+    ) -> Result<Self, PlanError> {
+        self.then::<ToRows>(params(json!({"fields": named(fields)})))
+    }
+
+    /// [`Select`]: these fields of rows, and further ones that are computed.
+    ///
+    /// # Errors
+    /// [`PlanError::UnknownField`], [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
+    pub fn select<'a>(
+        &self,
+        names: &[&str],
+        fields: impl IntoIterator<Item = (&'a str, Expr)>,
+    ) -> Result<Self, PlanError> {
+        self.then::<Select>(params(json!({"names": names, "fields": named(fields)})))
+    }
+
+    /// [`GroupBy`]: `aggregates` are pairs of a name and what it is, `json!("count")` or `json!(["field", "max"])`.
+    ///
+    /// # Errors
+    /// [`PlanError::UnknownField`], [`PlanError::Parameter`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
+    pub fn group_by<'a>(
+        &self,
+        keys: &[&str],
+        aggregates: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<Self, PlanError> {
+        let aggregates = aggregates
+            .into_iter()
+            .map(|(name, what)| (name.to_owned(), what));
+        let aggregates: serde_json::Map<String, Value> = aggregates.collect();
+        self.then::<GroupBy>(params(json!({"keys": keys, "aggregates": aggregates})))
+    }
+
+    /// [`Join`] with another plan's rows: those that overlap, or within a tolerance in seconds the nearest.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`], [`PlanError::InputsDiffer`], [`PlanError::FieldTwice`].
+    pub fn join(&self, other: &Self, tolerance: Option<f64>) -> Result<Self, PlanError> {
+        let params = params(json!({"tolerance": tolerance}));
+        self.apply(&Join::DECLARATION, params, std::slice::from_ref(other))
+    }
+
+    /// [`Count`].
+    ///
+    /// # Errors
+    /// None today.
+    pub fn count(&self) -> Result<Self, PlanError> {
+        self.then::<Count>(serde_json::Map::new())
+    }
+
+    /// [`Filter`].
+    ///
+    /// # Errors
+    /// [`PlanError::Expression`], [`PlanError::Predicate`], [`PlanError::InputType`].
+    pub fn filter(&self, predicate: &Expr) -> Result<Self, PlanError> {
+        self.then::<Filter>(params(json!({"predicate": predicate})))
+    }
+
+    /// [`Map`].
+    ///
+    /// # Errors
+    /// [`PlanError::Expression`], [`PlanError::InputType`].
+    pub fn map(&self, expression: &Expr) -> Result<Self, PlanError> {
+        self.then::<Map>(params(json!({"expression": expression})))
+    }
+
+    /// [`Map`] of several inputs, which meet at equal indices: [`Expr::input_at`] is each of them, this plan the first.
+    ///
+    /// # Errors
+    /// [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::InputsDiffer`].
+    pub fn map_with(&self, expression: &Expr, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(
+            &Map::DECLARATION,
+            params(json!({"expression": expression})),
+            others,
+        )
+    }
+
+    /// [`Filter`] by an expression of several inputs, which meet at equal indices: [`Expr::input_at`] is each of them;
+    /// windows of this plan, the first, pass.
+    ///
+    /// # Errors
+    /// As [`filter`](Self::filter), and [`PlanError::InputsDiffer`].
+    pub fn filter_with(&self, predicate: &Expr, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(
+            &Filter::DECLARATION,
+            params(json!({"predicate": predicate})),
+            others,
+        )
+    }
+
+    /// [`Fft`].
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`].
+    pub fn fft(&self) -> Result<Self, PlanError> {
+        self.then::<Fft>(serde_json::Map::new())
+    }
+
+    /// [`Power`] as a density, of windows without their mean under a Hann taper.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`].
+    pub fn power(&self) -> Result<Self, PlanError> {
+        self.then::<Power>(serde_json::Map::new())
+    }
+
+    /// [`Limit`].
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`].
+    pub fn limit(&self, count: u64) -> Result<Self, PlanError> {
+        self.then::<Limit>(params(json!({"count": count})))
+    }
+
+    /// [`Merge`] with others.
+    ///
+    /// # Errors
+    /// [`PlanError::InputsDiffer`].
+    pub fn merge(&self, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(&Merge::DECLARATION, serde_json::Map::new(), others)
+    }
+
+    /// [`Zip`] with others.
+    ///
+    /// # Errors
+    /// [`PlanError::InputsDiffer`], [`PlanError::Inputs`].
+    pub fn zip(&self, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(&Zip::DECLARATION, serde_json::Map::new(), others)
+    }
+
+    /// A loop: `body` is given this plan and what it feeds back, `by` windows (or samples) later, and gives what goes on
+    /// and what is fed back. The first windows of every gap-free stretch get `initial`: a number, or a list of a
+    /// window's values; these are of type `dtype`.
+    ///
+    /// A window goes through the loop when the one that it needs has come round, so that short delays run window by
+    /// window.
+    ///
+    /// ```
+    /// # use isochrony_flow::{Plan, Segments, json};
+    /// # use isochrony_segment::{DType, SigSeg, Stream};
+    /// # use isochrony_time::{Rate, TimebaseId};
+    /// use isochrony_expr::Expr;
+    /// # let stream = Stream::new("tone", TimebaseId(0), Rate::new(100, 1)?).intern();
+    /// # let samples = Segments::new([SigSeg::from_slice(&[1.0f64, 0.0, 0.0, 0.0, 0.0], 0, stream)?]).expect("in order");
+    /// // An echo: y[n] = x[n] + y[n - 2] / 2.
+    /// let echo = Plan::scan(samples).feedback(2, json!(0.0), DType::F64, |x, back| {
+    ///     let y = x.map_with(&(Expr::input() + Expr::input_at(1) / 2), &[back.clone()])?;
+    ///     Ok((y.clone(), y))
+    /// })?;
+    /// assert_eq!(echo.collect()?.array().unwrap().to_vec::<f64>().unwrap(), [1.0, 0.0, 0.5, 0.0, 0.25]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What `body` meets; [`PlanError::Parameter`], [`PlanError::InputType`]; [`PlanError::InputsDiffer`] where
+    /// what is fed back is not what was announced; [`PlanError::LoopMayStall`] where it may lack windows.
+    pub fn feedback(
+        &self,
+        by: u64,
+        initial: Value,
+        dtype: DType,
+        body: impl FnOnce(&Self, &Self) -> Result<(Self, Self), PlanError>,
+    ) -> Result<Self, PlanError> {
+        let settings = json!({"by": by, "initial": initial, "dtype": dtype.name()});
+        let back = self.then::<Delayed>(params(settings))?;
+        let (result, fed) = body(self, &back)?;
+        result.apply(&Feedback::DECLARATION, params(json!({})), &[fed, back])
+    }
+
+    /// [`Sync`]: the last of `others` gives the ranges.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`], [`PlanError::InputsDiffer`], [`PlanError::Inputs`].
+    pub fn sync(&self, others: &[Self]) -> Result<Self, PlanError> {
+        self.apply(&Sync::DECLARATION, serde_json::Map::new(), others)
+    }
+}

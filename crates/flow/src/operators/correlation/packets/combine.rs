@@ -1,0 +1,176 @@
+//! What was sent, from what several receivers heard.
+
+use std::ops::Range;
+
+use isochrony_dsp::packets::{Combiner, Recovery};
+use isochrony_segment::{Buffer, DType, SigSeg, StreamId};
+use serde_json::Value;
+
+use super::Copies;
+use crate::operator;
+use crate::operators::filters::numbers::refused;
+use crate::operators::windows::features::numbers;
+use crate::{
+    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    json,
+};
+
+/// The error rate of receivers of which nothing is known: they are all as good.
+const ALIKE: f64 = 0.01;
+
+operator! {
+    /// The packets that were sent, from the copies of several receivers, some of them with bit errors.
+    ///
+    /// Inputs are windows of uint8, each a packet that ends with the CRC-32 of its other bytes, little-endian; what begins at
+    /// one index are copies of one packet. Out come the bytes of every packet that is intact or could be mended, at its
+    /// index; others leave a gap. An intact copy is taken as it is. Else bits on which copies differ are voted on: within a
+    /// cluster by weights ln((1 - p) / p), p a receiver's error rate, and clusters with one vote each, as strong as its best
+    /// receiver's, since receivers of a cluster err together. Where the vote does not agree with the check, the bits with the
+    /// closest votes are tried both ways (Chase 1972). A wrong packet passes once in 2^(32 - search) of such tries.
+    pub struct CombinePackets = "combine_packets" (Inputs::AtLeast(1)) {
+        /// The number of each receiver's cluster; none: each is one of its own.
+        clusters: Value = "numbers" { default: || json!([]) },
+        /// The share of each receiver's bits that is wrong, from 0 to below 0.5; none: all are alike.
+        error_rates: Value = "numbers" { default: || json!([]) },
+        /// Bits that are tried both ways at most.
+        search: u32 = "integer" { unit: "bits", range: (0.0, 20.0), default: || json!(10) },
+    }
+    state {
+        ready: Option<Ready>,
+    }
+}
+
+struct Ready {
+    copies: Copies,
+    combiner: Combiner,
+    bytes: usize,
+    stream: StreamId,
+    /// All packets that begin before were given.
+    given: i64,
+}
+
+impl Ready {
+    /// Gives the packets that begin before an index.
+    fn give(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        let bytes = self.bytes;
+        let most = self.copies.waiting();
+        if most > 0 && self.copies.next().is_some_and(|next| next < upto) {
+            let mut made = out.alloc(DType::U8, most * bytes)?;
+            let packets = made.samples_mut::<u8>();
+            // Where runs of packets begin, and where they lie.
+            let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
+            let mut done = 0;
+            let combiner = &mut self.combiner;
+            self.copies.each_before(upto, |start, copies| {
+                let packet = &mut packets[done..done + bytes];
+                if combiner.combine(copies, packet) == Recovery::Lost {
+                    return Ok(());
+                }
+                match runs.last_mut() {
+                    Some((first, run)) if *first + run.len() as i64 == start => run.end += bytes,
+                    _ => runs.push((start, done..done + bytes)),
+                }
+                done += bytes;
+                Ok(())
+            })?;
+            self.emit(&out.seal(made), runs, out)?;
+        }
+        self.given = self.given.max(upto);
+        out.holds(self.copies.held())
+    }
+
+    fn emit(
+        &self,
+        packets: &Buffer,
+        runs: Vec<(i64, Range<usize>)>,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        for (start, run) in runs {
+            if let Some(run) = packets.slice(run) {
+                let run = SigSeg::new(run, start, DType::U8, self.stream)?;
+                out.emit(0, &mut run.into())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CombinePackets {
+    /// The cluster of each receiver.
+    fn clusters(&self, receivers: usize) -> Result<Vec<u32>, PlanError> {
+        let given = numbers(&self.clusters);
+        if given.is_empty() {
+            return Ok((0..).take(receivers).collect());
+        }
+        let whole = |number: &f64| {
+            (*number >= 0.0 && *number < 2_f64.powi(31) && number.fract() == 0.0)
+                .then_some(*number as u32)
+        };
+        let clusters: Option<Vec<u32>> = given.iter().map(whole).collect();
+        clusters
+            .filter(|clusters| clusters.len() == receivers)
+            .ok_or_else(|| PlanError::Parameter {
+                operator: "combine_packets",
+                parameter: "clusters",
+                got: self.clusters.to_string(),
+                legal: format!(
+                    "a list of {receivers} whole numbers from 0 on, one for each receiver"
+                ),
+            })
+    }
+}
+
+impl Operator for CombinePackets {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let mut copies = Copies::default();
+        let bytes = copies.bind("combine_packets", inputs)?;
+        let clusters = self.clusters(inputs.len())?;
+        let mut rates = numbers(&self.error_rates);
+        if rates.is_empty() {
+            rates = vec![ALIKE; inputs.len()];
+        }
+        let combiner = Combiner::new(bytes, &clusters, &rates, self.search)
+            .map_err(|error| refused("combine_packets", &error))?;
+        let Some(stream) = inputs[0].stream_id() else {
+            return Ok(Bound::new([]));
+        };
+        self.ready = Some(Ready {
+            copies,
+            combiner,
+            bytes,
+            stream,
+            given: i64::MIN,
+        });
+        let bound = Bound::new([PortType::Samples {
+            dtype: DType::U8,
+            stream,
+        }]);
+        let bound = bound.contract(Contract::Sequential).data_dependent();
+        // A single receiver has nobody to meet; its stretches are still not those of what comes out.
+        Ok(match inputs.len() {
+            1 => bound,
+            _ => bound.align(Align::Resampled),
+        })
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(Next::Done);
+        };
+        let upto = ready.copies.add(port, item)?;
+        ready.give(upto, out)?;
+        Ok(Next::Taken)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(());
+        };
+        let upto = ready.copies.end();
+        ready.give(upto, out)
+    }
+
+    fn progress(&mut self, _: Port, _: i64) -> i64 {
+        self.ready.as_ref().map_or(i64::MIN, |ready| ready.given)
+    }
+}

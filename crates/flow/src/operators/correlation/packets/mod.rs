@@ -1,0 +1,194 @@
+//! Packets of several receivers: windows of bytes that are copies of one packet where they begin at one index.
+
+mod combine;
+mod correlation;
+
+use std::collections::VecDeque;
+
+use isochrony_segment::DType;
+use smallvec::SmallVec;
+
+pub use combine::CombinePackets;
+pub use correlation::ErrorCorrelation;
+
+use crate::operators::fan_in::zip::one_grid;
+use crate::operators::wrong_input;
+use crate::{Frames, Item, OpError, OpErrorKind, PlanError, Port, PortType};
+
+/// Most receivers.
+const MOST_RECEIVERS: usize = 256;
+
+/// Packets that wait until each receiver's copy has come, or can come no more.
+///
+/// Items come in the order in which they begin, so nothing that begins before one is to come any more; and what an input
+/// gave goes as far as its last item.
+#[derive(Default)]
+pub(crate) struct Copies {
+    receivers: Vec<Receiver>,
+    /// Samples of a packet, which are its bytes.
+    bytes: usize,
+    open: usize,
+}
+
+#[derive(Default)]
+struct Receiver {
+    blocks: VecDeque<Frames>,
+    /// Packets of the first block that are done with.
+    done: u64,
+    /// All that begins before has come.
+    upto: i64,
+}
+
+impl Receiver {
+    /// Where the next packet begins.
+    #[inline]
+    fn next(&self) -> Option<i64> {
+        let first = self.blocks.front()?;
+        Some(first.window_start(self.done))
+    }
+
+    fn packet(&self, bytes: usize) -> Option<&[u8]> {
+        let values = self.blocks.front()?.values::<u8>()?;
+        values.get(self.done as usize * bytes..)?.get(..bytes)
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        self.done += 1;
+        if self
+            .blocks
+            .front()
+            .is_some_and(|first| self.done >= first.count())
+        {
+            self.blocks.pop_front();
+            self.done = 0;
+        }
+    }
+}
+
+impl Copies {
+    /// Prepares for the packets of as many receivers as there are inputs; the bytes of a packet.
+    ///
+    /// # Errors
+    /// [`PlanError`] where they are no windows of bytes alike, behind one another, of one timebase.
+    pub(crate) fn bind(
+        &mut self,
+        operator: &'static str,
+        inputs: &[PortType],
+    ) -> Result<usize, PlanError> {
+        let mut bytes = 0;
+        for port in inputs {
+            match *port {
+                PortType::Frames {
+                    dtype: DType::U8,
+                    window,
+                    hop,
+                    width,
+                    ..
+                } if window == hop && width as u64 == window => bytes = width,
+                _ => {
+                    return Err(wrong_input(
+                        operator,
+                        "packets: windows of uint8 that do not overlap",
+                        port,
+                        "give each receiver's bytes as uint8 and cut them with rewindow(bytes of a packet)",
+                    ));
+                }
+            }
+        }
+        one_grid(operator, inputs)?;
+        if inputs.len() > MOST_RECEIVERS {
+            return Err(PlanError::Inputs {
+                operator,
+                expected: format!("at most {MOST_RECEIVERS}"),
+                got: inputs.len(),
+            });
+        }
+        self.receivers.clear();
+        self.receivers.resize_with(inputs.len(), || Receiver {
+            upto: i64::MIN,
+            ..Receiver::default()
+        });
+        self.bytes = bytes;
+        self.open = inputs.len();
+        Ok(bytes)
+    }
+
+    /// Takes an item; the index before which all packets have come now.
+    pub(crate) fn add(&mut self, port: Port, item: &mut Item) -> Result<i64, OpError> {
+        let Item::Frames(frames) = item.take() else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "frames",
+                got: "others",
+            }
+            .into());
+        };
+        let start = frames.start();
+        if frames.width() != self.bytes || frames.values::<u8>().is_none() {
+            return Err(OpErrorKind::WrongItem {
+                expected: "whole packets (rewindow with tail=\"drop\")",
+                got: "others",
+            }
+            .into());
+        }
+        let receiver = &mut self.receivers[usize::from(port)];
+        receiver.upto = frames.next_start();
+        receiver.blocks.push_back(frames);
+        let upto = self.receivers.iter().map(|receiver| receiver.upto);
+        Ok(upto.min().unwrap_or(start).max(start))
+    }
+
+    /// One input has ended; the index before which all packets have come now, which is the end once all have: what
+    /// waits in a queue when its input ends comes after that.
+    pub(crate) fn end(&mut self) -> i64 {
+        self.open = self.open.saturating_sub(1);
+        match self.open {
+            0 => i64::MAX,
+            _ => i64::MIN,
+        }
+    }
+
+    /// Where the next packet that is there begins.
+    pub(crate) fn next(&self) -> Option<i64> {
+        self.receivers.iter().filter_map(Receiver::next).min()
+    }
+
+    /// Packets that wait, at most: as many as all receivers' together.
+    pub(crate) fn waiting(&self) -> usize {
+        let blocks = self.receivers.iter().flat_map(|receiver| &receiver.blocks);
+        blocks.map(|block| block.count() as usize).sum()
+    }
+
+    /// Bytes of what waits.
+    pub(crate) fn held(&self) -> u64 {
+        (self.waiting() * self.bytes) as u64
+    }
+
+    /// Hands over the copies of each packet that begins before an index, with where it begins, in order.
+    pub(crate) fn each_before(
+        &mut self,
+        upto: i64,
+        mut each: impl FnMut(i64, &[Option<&[u8]>]) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
+        while let Some(start) = self.next().filter(|start| *start < upto) {
+            let bytes = self.bytes;
+            let copies: SmallVec<[Option<&[u8]>; 16]> = self
+                .receivers
+                .iter()
+                .map(|receiver| match receiver.next() {
+                    Some(next) if next == start => receiver.packet(bytes),
+                    _ => None,
+                })
+                .collect();
+            let done = each(start, &copies);
+            drop(copies);
+            done?;
+            for receiver in &mut self.receivers {
+                if receiver.next() == Some(start) {
+                    receiver.step();
+                }
+            }
+        }
+        Ok(())
+    }
+}

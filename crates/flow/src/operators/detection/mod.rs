@@ -1,0 +1,7 @@
+//! Operators that find ranges in a stream: thresholds, STA/LTA, and CFAR.
+
+pub(crate) mod ca_cfar;
+pub(crate) mod cfar;
+pub(crate) mod ranges;
+pub(crate) mod stalta;
+pub(crate) mod triggers;

@@ -1,0 +1,129 @@
+//! Windows as ranges of time.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::operator;
+use crate::{
+    Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError,
+    Port, PortType, json,
+};
+
+operator! {
+    /// The stretches of time that windows cover: those that touch or overlap become one range.
+    ///
+    /// Ranges that come close to one another are joined if asked, and all are widened if asked; none is joined across a
+    /// gap or a clock step. Widened ranges may reach into a gap, and begin at index 0 at the earliest.
+    pub struct ToRanges = "ranges" (Inputs::Exactly(1)) {
+        /// Ranges that have no more samples than this between them become one.
+        join: u64 = "integer" { unit: "samples", range: (0.0, 70368744177664.0), default: || json!(0) },
+        /// Samples that a range begins earlier.
+        before: u64 = "integer" { unit: "samples", range: (0.0, 70368744177664.0), default: || json!(0) },
+        /// Samples that it ends later.
+        after: u64 = "integer" { unit: "samples", range: (0.0, 70368744177664.0), default: || json!(0) },
+    }
+    state {
+        /// The last range, which may grow.
+        open: Option<Range<i64>>,
+        port: Option<PortType>,
+    }
+}
+
+type Ended = SmallVec<[Range<i64>; 2]>;
+
+impl ToRanges {
+    /// Takes in a range that begins at or after those before.
+    fn add(&mut self, range: Range<i64>, ended: &mut Ended) {
+        let start = range.start.saturating_sub_unsigned(self.before).max(0);
+        let end = range.end.saturating_add_unsigned(self.after);
+        match &mut self.open {
+            Some(open) if start <= open.end.saturating_add_unsigned(self.join) => {
+                open.end = open.end.max(end);
+            }
+            open => ended.extend(open.replace(start..end)),
+        }
+    }
+
+    fn give(&self, ranges: Ended, out: &mut Out<'_>) -> Result<(), OpError> {
+        let stream = self.port.as_ref().and_then(PortType::stream_id);
+        match stream {
+            Some(stream) if !ranges.is_empty() => {
+                out.emit(0, &mut Item::Ranges(crate::Ranges { stream, ranges }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let last = self.open.take().into_iter().collect();
+        self.give(last, out)
+    }
+}
+
+impl Operator for ToRanges {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let stream = inputs.first().and_then(PortType::stream_id);
+        let Some(stream) = stream else {
+            return Err(crate::operators::wrong_input(
+                "ranges",
+                "windows",
+                inputs.first().unwrap_or(&PortType::Count),
+                "put it before what counts",
+            ));
+        };
+        self.port = inputs.first().copied();
+        let bound = Bound::new([PortType::Ranges { stream }]);
+        Ok(bound.contract(Contract::Sequential).data_dependent())
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let mut ended = Ended::new();
+        match &*item {
+            Item::Frames(frames) => {
+                let reach = frames.window() + self.before + self.after + self.join;
+                if frames.hop() <= reach {
+                    self.add(frames.start()..frames.end(), &mut ended);
+                } else {
+                    for k in 0..frames.count() {
+                        let start = frames.window_start(k);
+                        let end = start.saturating_add_unsigned(frames.window());
+                        self.add(start..end, &mut ended);
+                    }
+                }
+            }
+            Item::Samples(samples) => self.add(samples.range(), &mut ended),
+            Item::Ranges(ranges) => {
+                for range in &ranges.ranges {
+                    self.add(range.clone(), &mut ended);
+                }
+            }
+            other => {
+                return Err(OpErrorKind::WrongItem {
+                    expected: "frames",
+                    got: other.kind(),
+                }
+                .into());
+            }
+        }
+        self.give(ended, out)?;
+        Ok(Next::Taken)
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        match why {
+            // What a filter removed lies between: how much, the indices tell.
+            Break::Removed => Ok(()),
+            _ => self.flush(out),
+        }
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        let next = upto.saturating_sub_unsigned(self.before);
+        self.open.as_ref().map_or(next, |open| open.start.min(next))
+    }
+}

@@ -1,0 +1,190 @@
+//! Where a stream of numbers is above a threshold.
+
+use std::ops::Range;
+
+use isochrony_dsp::detect::{Grid, Triggers as Found};
+use isochrony_expr::Expr;
+use isochrony_segment::DType;
+use isochrony_time::SampleCount;
+use serde_json::Value;
+use smallvec::SmallVec;
+use std::slice::from_ref;
+
+use crate::operator;
+use crate::operators::filters::numbers::{Given, one_each, refused};
+use crate::operators::general::compiled::Compiled;
+use crate::{
+    Applied, Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, Ranges, json,
+};
+
+/// Numbers that are converted at a time: 16 KiB of doubles.
+const TILE: usize = 2048;
+
+operator! {
+    /// Ranges in which a stream of numbers has gone to `on` or above and stayed at `off` or above.
+    ///
+    /// Real samples, or windows of one number each, which stand for all samples of the window. Ranges that lie no further
+    /// apart than `merge` become one; then those shorter than `min_length` are left out. A range ends with its stretch:
+    /// at a gap, a clock step or what a filter removed. NaN is not above anything. Onsets are those of ObsPy's
+    /// `trigger_onset`; ends are the index behind the last that it names.
+    pub struct Triggers = "triggers" (Inputs::Exactly(1)) {
+        /// A range begins with a number that is this or more.
+        on: f64 = "number" { unit: "of the numbers' unit", range: (-1e300, 1e300), adjustable: true },
+        /// It ends before one that is less than this; null: than `on`.
+        off: Option<f64> = "number" { unit: "of the numbers' unit", range: (-1e300, 1e300), default: || json!(null), adjustable: true },
+        /// Shorter ranges are left out.
+        min_length: f64 = "number" { unit: "s", range: (0.0, 1e9), default: || json!(0.0) },
+        /// Ranges with no more time than this between them become one.
+        merge: f64 = "number" { unit: "s", range: (0.0, 1e9), default: || json!(0.0) },
+    }
+    state {
+        values: Compiled,
+        tile: Vec<f64>,
+        found: Option<Found>,
+        port: Option<PortType>,
+    }
+}
+
+type Complete = SmallVec<[Range<i64>; 2]>;
+
+impl Triggers {
+    fn give(&self, ranges: Complete, out: &mut Out<'_>) -> Result<(), OpError> {
+        match self.port.as_ref().and_then(PortType::stream_id) {
+            Some(stream) if !ranges.is_empty() => {
+                out.emit(0, &mut Item::Ranges(Ranges { stream, ranges }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let mut complete = Complete::new();
+        if let Some(found) = &mut self.found {
+            found.finish(|range| complete.push(range));
+        }
+        self.give(complete, out)
+    }
+
+    /// Looks at so many numbers from `at` on, and at which indices they are of.
+    fn look(
+        &mut self,
+        part: &Item,
+        grid: Grid,
+        count: usize,
+        complete: &mut Complete,
+    ) -> Result<(), OpError> {
+        let tile = &mut self.tile[..count];
+        self.values
+            .run_items([part], bytemuck::cast_slice_mut(tile))?;
+        if let Some(found) = &mut self.found {
+            found.run(tile, grid, |range| complete.push(range));
+        }
+        Ok(())
+    }
+}
+
+impl Operator for Triggers {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let given = Given::real("triggers", &inputs[0])?;
+        let port = given.numbers();
+        let Some(stream) = port.stream_id() else {
+            return Err(crate::operators::wrong_input(
+                "triggers",
+                "samples",
+                &port,
+                "give samples",
+            ));
+        };
+        let values = Expr::input().astype(DType::F64);
+        self.values
+            .bind("triggers", Some(&values), from_ref(&port))?;
+        self.port = Some(port);
+        self.tile = vec![0.0; TILE];
+        // In samples, also of windows; a length that is not whole is kept by the next that is.
+        let samples = |seconds| stream.get().rate.samples_in_seconds(seconds).ok();
+        let least = samples(self.min_length).and_then(SampleCount::ceil);
+        let merge = samples(self.merge).and_then(SampleCount::floor);
+        // Longer than any range.
+        let (least, merge) = (least.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
+        let off = self.off.unwrap_or(self.on);
+        let found = Found::new(self.on, off, least, merge);
+        self.found = Some(found.map_err(|error| refused("triggers", &error))?);
+        let bound = Bound::new([PortType::Ranges { stream }]);
+        Ok(bound
+            .contract(Contract::Sequential)
+            .contiguous()
+            .data_dependent())
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let mut complete = Complete::new();
+        match &*item {
+            Item::Samples(samples) => {
+                let samples = samples.materialise()?;
+                let mut start = samples.start();
+                while start < samples.end() {
+                    let end = samples.end().min(start + TILE as i64);
+                    let grid = Grid {
+                        start,
+                        hop: 1,
+                        span: 1,
+                    };
+                    let part = samples.subseg(start..end)?.into();
+                    self.look(&part, grid, (end - start) as usize, &mut complete)?;
+                    start = end;
+                }
+            }
+            Item::Frames(frames) => {
+                let (start, hop, span) = (frames.start(), frames.hop(), frames.window());
+                // One behind the other: as windows of one number each would cost a call.
+                let numbers = one_each(frames, 0, out)?;
+                for from in (0..numbers.len()).step_by(TILE) {
+                    let count = (numbers.len() - from).min(TILE as u64);
+                    let grid = Grid {
+                        start: start.saturating_add_unsigned(from * hop),
+                        hop,
+                        span,
+                    };
+                    let part = numbers.subseg(from as i64..(from + count) as i64)?.into();
+                    self.look(&part, grid, count as usize, &mut complete)?;
+                }
+            }
+            other => {
+                return Err(OpErrorKind::WrongItem {
+                    expected: "samples or frames",
+                    got: other.kind(),
+                }
+                .into());
+            }
+        }
+        self.give(complete, out)?;
+        Ok(Next::Taken)
+    }
+
+    fn on_break(&mut self, _: Port, _: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        let open = self.found.as_ref().and_then(Found::open_from);
+        open.map_or(upto, |open| open.min(upto))
+    }
+
+    fn set(&mut self, params: &serde_json::Map<String, Value>) -> Result<Applied, OpError> {
+        let number = |name: &str| params.get(name).and_then(Value::as_f64);
+        let (Some(on), Some(found)) = (number("on"), &mut self.found) else {
+            return Ok(Applied::Rebuild);
+        };
+        let off = number("off").unwrap_or(on);
+        found
+            .set(on, off)
+            .map_err(|error| OpErrorKind::Failed(error.into()))?;
+        (self.on, self.off) = (on, number("off"));
+        Ok(Applied::Changed)
+    }
+}

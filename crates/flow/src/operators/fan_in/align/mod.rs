@@ -1,0 +1,340 @@
+//! Samples at the times of another stream's samples.
+//!
+//! Places are found by the clocks of both: that of the reference gives the time of each of its samples, that of the
+//! signal the times of every 64th of its own, counted from the stretch's beginning, and between these it runs straight. Clocks
+//! are asked for blocks, and what comes of them does not depend on how either stream is cut.
+
+mod stretch;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use isochrony_dsp::interpolate::Interpolation;
+use isochrony_expr::Expr;
+use isochrony_segment::{Calibration, DType, SigSeg, StreamId};
+use smallvec::SmallVec;
+
+use super::join::same_grid;
+use crate::operators::filters::sampled::Sampled;
+use crate::operators::general::compiled::Compiled;
+use crate::operators::wrong_input;
+use stretch::{EVERY, Found, Stretch};
+
+use crate::operator;
+use crate::plan::rows::clock_of;
+use crate::{
+    Align, Bound, Clock, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, json,
+};
+
+/// Samples of which the reference's times are looked up at a time.
+const BLOCK: i64 = 4096;
+
+/// What stands for a period where indices are times: places are found alike then.
+const INDEX: i64 = 1 << 20;
+
+operator! {
+    /// The first input's samples at the times of the second's, with the second's indices: then both can meet in a zip.
+    ///
+    /// Real samples; the first input's unit, in double precision. Times are those of both signals' clocks, to the
+    /// nanosecond; without clocks, in memory, indices are times. Between samples values are interpolated: a sine of
+    /// amplitude A and w radians a sample is off by at most A w² / 8 ("linear"), 3 A w⁴ / 128 ("cubic"). What
+    /// needs samples beyond a gap, a clock step or an end is left out; the second's gaps stay. NaN reaches the values
+    /// that need it. Frequencies above half the second's rate are not taken out: put a lowpass before.
+    pub struct AlignTo = "align" (Inputs::Exactly(2)) {
+        /// The line through the two samples around each time, or the cubic through four.
+        method: String = "text" { choices: &["linear", "cubic"], default: || json!("cubic") },
+    }
+    state {
+        ready: Option<Ready>,
+    }
+}
+
+struct Ready {
+    method: Interpolation,
+    /// Of the signal and of the reference; None: their indices are the same.
+    clocks: Option<[Arc<dyn Clock>; 2]>,
+    /// Nanoseconds of a period of the signal.
+    period: f64,
+    values: Compiled,
+    stream: StreamId,
+    /// Gap-free stretches of the signal that may still be needed.
+    stretches: VecDeque<Stretch>,
+    /// The reference's samples that wait, as ranges of its indices, and times of the first of them.
+    waiting: VecDeque<Range<i64>>,
+    times: Vec<i64>,
+    /// Indices whose times these are.
+    timed: Range<i64>,
+    /// All of the reference up to here has come.
+    upto: i64,
+    /// Inputs that have not ended.
+    open: usize,
+    ended: bool,
+}
+
+impl Ready {
+    fn times(&self, of: usize, indices: &[i64], times: &mut [i64]) -> Result<(), OpError> {
+        match &self.clocks {
+            Some(clocks) => {
+                let known = clocks[of].times(indices, times);
+                known.map_err(|cause| OpErrorKind::Failed(cause).into())
+            }
+            None => {
+                let indices = times.iter_mut().zip(indices);
+                indices.for_each(|(time, index)| *time = index.saturating_mul(INDEX));
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes samples of the signal.
+    fn add(&mut self, samples: &SigSeg) -> Result<(), OpError> {
+        let samples = samples.materialise()?;
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let mut ends = [0; 2];
+        self.times(0, &[samples.start(), samples.end() - 1], &mut ends)?;
+        let continues = self.stretches.back().is_some_and(|stretch| {
+            // Subtracted as integers: as doubles, times of today are multiples of 256 ns.
+            let step = ends[0].saturating_sub(stretch.last) as f64;
+            let steady = (step - self.period).abs() <= 1e-3 * self.period + 2.0;
+            !stretch.over && stretch.end() == samples.start() && steady
+        });
+        if !continues {
+            self.close();
+            // A clock that does not know its times meets nobody.
+            if ends.contains(&i64::MIN) {
+                return Ok(());
+            }
+            self.stretches
+                .push_back(Stretch::beginning(samples.start(), ends[0]));
+        }
+        let Some(mut stretch) = self.stretches.pop_back() else {
+            return Ok(());
+        };
+        let from = stretch.values.len();
+        stretch.values.resize(from + samples.len() as usize, 0.0);
+        let into = bytemuck::cast_slice_mut(&mut stretch.values[from..]);
+        self.values.run_items([&Item::Samples(samples)], into)?;
+        let marks = stretch.marks.len()..stretch.values.len().div_ceil(EVERY);
+        let indices: Vec<i64> = marks
+            .map(|mark| stretch.start + (mark * EVERY) as i64)
+            .collect();
+        let known = stretch.marks.len();
+        stretch.marks.resize(known + indices.len(), 0);
+        self.times(0, &indices, &mut stretch.marks[known..])?;
+        stretch.last = ends[1];
+        self.stretches.push_back(stretch);
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if let Some(last) = self.stretches.back_mut() {
+            last.over = true;
+        }
+    }
+
+    fn find(&mut self, time: i64) -> Found {
+        if time == i64::MIN {
+            return Found::Nowhere;
+        }
+        // Times of the reference rise within a stretch; one that was set back finds less.
+        while let Some(first) = self.stretches.front()
+            && first.over
+            && first.last < time
+        {
+            self.stretches.pop_front();
+        }
+        match self.stretches.front_mut() {
+            Some(stretch) => stretch.find(time, self.method),
+            None if self.ended => Found::Nowhere,
+            None => Found::NotYet,
+        }
+    }
+
+    /// Times of the front of what waits, at most of a block.
+    fn look_up(&mut self, range: &Range<i64>) -> Result<(), OpError> {
+        if self.timed.start == range.start && !self.timed.is_empty() {
+            return Ok(());
+        }
+        let end = range.end.min(range.start.saturating_add(BLOCK));
+        self.timed = range.start..end;
+        let indices: Vec<i64> = self.timed.clone().collect();
+        let mut times = std::mem::take(&mut self.times);
+        times.clear();
+        times.resize(indices.len(), 0);
+        let known = self.times(1, &indices, &mut times);
+        self.times = times;
+        known
+    }
+
+    /// Gives what can be computed of what waits.
+    fn give(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        while let Some(range) = self.waiting.front().cloned() {
+            self.look_up(&range)?;
+            let times = std::mem::take(&mut self.times);
+            let mut made = out.alloc(DType::F64, times.len())?;
+            let values = made.samples_mut::<f64>();
+            // Runs of values, and how far all is said.
+            let mut runs: SmallVec<[Range<usize>; 4]> = SmallVec::new();
+            let mut done = 0;
+            for &time in &times {
+                match self.find(time) {
+                    Found::At(value) => {
+                        values[done] = value;
+                        match runs.last_mut() {
+                            Some(run) if run.end == done => run.end += 1,
+                            _ => runs.push(done..done + 1),
+                        }
+                    }
+                    Found::Nowhere => {}
+                    Found::NotYet => break,
+                }
+                done += 1;
+            }
+            if let (Some(stretch), Some(&time)) = (self.stretches.front_mut(), times.get(done)) {
+                stretch.forget_before(time);
+            }
+            let finished = done == times.len();
+            self.times = times;
+            let buffer = out.seal(made);
+            for run in runs {
+                let size = size_of::<f64>();
+                let start = range.start + run.start as i64;
+                if let Some(values) = buffer.slice(run.start * size..run.end * size) {
+                    let samples = SigSeg::new(values, start, DType::F64, self.stream)?;
+                    out.emit(0, &mut samples.into())?;
+                }
+            }
+            let next = range.start + done as i64;
+            self.times.drain(..done);
+            self.timed.start = next;
+            match next == range.end {
+                true => drop(self.waiting.pop_front()),
+                false => self.waiting[0].start = next,
+            }
+            if !finished {
+                break;
+            }
+        }
+        let held = self.stretches.iter().map(|stretch| stretch.values.len());
+        out.holds((held.sum::<usize>() * size_of::<f64>()) as u64)
+    }
+}
+
+impl Operator for AlignTo {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let &[signal, reference] = inputs else {
+            return Err(PlanError::Inputs {
+                operator: "align",
+                expected: "2".into(),
+                got: inputs.len(),
+            });
+        };
+        Sampled::real("align", &signal)?;
+        let (Some(own), PortType::Samples { stream: other, .. }) = (signal.stream_id(), reference)
+        else {
+            return Err(wrong_input(
+                "align",
+                "samples to align to",
+                &reference,
+                "align before rewindow(...)",
+            ));
+        };
+        // Of arrays in memory, timebases say nothing: only rates tell whether indices are the same times.
+        let alike = same_grid(own, other);
+        let clocks = match (alike, clock_of(own), clock_of(other)) {
+            (true, ..) => None,
+            (false, Some(a), Some(b)) => Some([a, b]),
+            _ => {
+                return Err(PlanError::InputsDiffer {
+                    operator: "align",
+                    first: signal.to_string(),
+                    port: 1,
+                    other: reference.to_string(),
+                    mend: "they have different timebases or rates and one of them knows no civil time by which they could \
+                           meet; store both with start=",
+                });
+            }
+        };
+        let mut values = Compiled::default();
+        let doubles = Expr::input().astype(DType::F64);
+        values.bind("align", Some(&doubles), from_ref(&signal))?;
+        let (from, to) = (own.get(), other.get());
+        let unit = from.calibration.unit();
+        let mut stream = to.clone();
+        stream.name = from.name.clone();
+        let stream = stream
+            .with_calibration(Calibration::identity(unit))
+            .intern();
+        self.ready = Some(Ready {
+            method: match self.method.as_str() {
+                "linear" => Interpolation::Linear,
+                _ => Interpolation::Cubic,
+            },
+            period: match clocks {
+                Some(_) => 1e9 / from.rate.to_f64(),
+                None => INDEX as f64,
+            },
+            clocks,
+            values,
+            stream,
+            stretches: VecDeque::new(),
+            waiting: VecDeque::new(),
+            times: Vec::new(),
+            timed: 0..0,
+            upto: i64::MIN,
+            open: 2,
+            ended: false,
+        });
+        let dtype = DType::F64;
+        let bound = Bound::new([PortType::Samples { dtype, stream }]).align(Align::Resampled);
+        Ok(bound.contract(Contract::Sequential).data_dependent())
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(Next::Done);
+        };
+        let Item::Samples(samples) = &*item else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "samples",
+                got: item.kind(),
+            }
+            .into());
+        };
+        if port == 0 {
+            ready.add(samples)?;
+        } else if !samples.is_empty() {
+            ready.waiting.push_back(samples.range());
+            ready.upto = samples.end();
+        }
+        ready.give(out)?;
+        Ok(Next::Taken)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(());
+        };
+        ready.open -= 1;
+        // What waits in a queue when its input ends comes after that.
+        if ready.open == 0 {
+            ready.close();
+            ready.ended = true;
+            ready.give(out)?;
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self, _: Port, _: i64) -> i64 {
+        let Some(ready) = &self.ready else {
+            return i64::MIN;
+        };
+        let first = ready.waiting.front().map(|range| range.start);
+        first.unwrap_or(ready.upto)
+    }
+}

@@ -1,0 +1,58 @@
+//! What closes a loop.
+
+use super::join::same_grid;
+use crate::operator;
+use crate::{
+    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+};
+
+operator! {
+    /// Lets its first input pass and feeds the second back to `delayed`, which is the third; made by `Plan.feedback`.
+    ///
+    /// What is fed back has a window, or a sample, for each that came in: the loop goes on when it has come round.
+    pub struct Feedback = "feedback" (Inputs::Exactly(3)) {}
+    state {}
+}
+
+impl Operator for Feedback {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let (back, delayed) = (inputs[1], inputs[2]);
+        let grid = |port: &PortType| match *port {
+            PortType::Samples { dtype, stream } => Some((dtype, stream, 0, 0, 1)),
+            PortType::Frames {
+                dtype,
+                stream,
+                window,
+                hop,
+                width,
+            } => Some((dtype, stream, window, hop, width)),
+            _ => None,
+        };
+        let alike = match (grid(&back), grid(&delayed)) {
+            (Some((dtype, a, ..)), Some((other, b, ..))) => {
+                let shape = |port| grid(port).map(|(.., window, hop, width)| (window, hop, width));
+                dtype == other && shape(&back) == shape(&delayed) && same_grid(a, b)
+            }
+            _ => false,
+        };
+        if !alike {
+            return Err(PlanError::InputsDiffer {
+                operator: "feedback",
+                first: delayed.to_string(),
+                port: 1,
+                other: back.to_string(),
+                mend: "feed back what initial= is: as many values a window, of its dtype (convert with .astype(...))",
+            });
+        }
+        let bound = Bound::new([inputs[0]]).contract(Contract::Sequential);
+        Ok(bound.align(Align::Arrival).closes_loop())
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        if port == 0 {
+            return Ok(Next::Tail);
+        }
+        out.feed_back(item.take());
+        Ok(Next::Taken)
+    }
+}

@@ -1,0 +1,201 @@
+//! Rows of one stream with those of another at the same time.
+
+use isochrony_segment::StreamId;
+
+use crate::operator;
+use crate::operators::wrong_input;
+use crate::plan::rows::{Axis, Fields, Made, Matcher, Rows, clock_of};
+use crate::{
+    Align, Bound, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError,
+    Port, PortType, json,
+};
+
+operator! {
+    /// Rows of the first input with those of the second at the same time: those whose ranges overlap, or the nearest.
+    ///
+    /// A row comes out for each pair, in the order of the first input's rows and, for one of these, of the second's. It
+    /// has the fields of both; those of the second whose names the first has, too, get the suffix. Rows of one timebase
+    /// meet by their indices; others meet by civil time, which both must know (rows whose time is not known meet nobody).
+    /// With a tolerance each row of the first input meets at most one of the second, whose start is nearest to its own and
+    /// no further away; of two as near, the earlier. Rows without a partner are left out. Inputs may also be ranges. Rows
+    /// wait only as long as a partner can come; a stream that goes back in time, where a clock was set back, is an error.
+    pub struct Join = "join" (Inputs::Exactly(2)) {
+        /// How far the nearest row's start may be; null: ranges overlap.
+        tolerance: Option<f64> = "number" { unit: "s", range: (0.0, 1e12), default: || json!(null) },
+        /// What is put behind names of the second input's fields that the first input has, too.
+        suffix: String = "text" { default: || json!("_right") },
+    }
+    state {
+        ready: Option<Ready>,
+    }
+}
+
+struct Ready {
+    matcher: Matcher,
+    /// Ranges become rows here.
+    made: [Option<Made>; 2],
+    open: usize,
+}
+
+/// Whether indices of the two streams mean the same samples.
+pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
+    // Numbers of timebases are as good as unique among stores; 0 is that of all that is in memory.
+    a.get().timebase == b.get().timebase
+}
+
+/// How to mend inputs that would meet at equal indices at different rates.
+pub(super) const OTHER_RATE: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
+                          with resample(rate_hz=...), or align() it to the other";
+
+/// Whether indices of two streams are values of one timebase and count at one rate. Arrays in memory and feeds share a
+/// timebase whatever their rates are.
+pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
+    same_timebase(a, b) && a.get().rate == b.get().rate
+}
+
+impl Operator for Join {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let mut made = [None, None];
+        let mut sides = Vec::with_capacity(2);
+        for (port, made) in inputs.iter().zip(&mut made) {
+            let side = match port {
+                PortType::Rows {
+                    fields,
+                    stream: Some(stream),
+                } if ["start", "end"]
+                    .iter()
+                    .all(|name| fields.find(name).is_some()) =>
+                {
+                    (*fields, *stream)
+                }
+                PortType::Ranges { stream } => {
+                    let (rows, port) = Made::bind("join", port, [])?;
+                    *made = Some(rows);
+                    match port {
+                        PortType::Rows { fields, .. } => (fields, *stream),
+                        _ => continue,
+                    }
+                }
+                other => {
+                    return Err(wrong_input(
+                        "join",
+                        "rows with their start and end, or ranges,",
+                        other,
+                        "keep start and end in select(...), and join before group_by(...)",
+                    ));
+                }
+            };
+            sides.push(side);
+        }
+        let &[(left, first), (right, second)] = &sides[..] else {
+            return Err(PlanError::Inputs {
+                operator: "join",
+                expected: "2".into(),
+                got: sides.len(),
+            });
+        };
+        let by_index = same_grid(first, second);
+        let axis = |stream: StreamId| match (by_index, clock_of(stream)) {
+            (true, _) => Some(Axis::index(stream)),
+            (false, Some(clock)) => Some(Axis::civil(stream, clock)),
+            (false, None) => None,
+        };
+        let (Some(a), Some(b)) = (axis(first), axis(second)) else {
+            return Err(PlanError::InputsDiffer {
+                operator: "join",
+                first: inputs[0].to_string(),
+                port: 1,
+                other: inputs[1].to_string(),
+                mend: if same_timebase(first, second) {
+                    OTHER_RATE
+                } else {
+                    "they have different timebases and one of them knows no civil time by which they could meet; store \
+                     both with start=, or join rows of one signal"
+                },
+            });
+        };
+        let mut all: Vec<_> = left
+            .schema()
+            .fields()
+            .iter()
+            .map(|f| f.as_ref().clone())
+            .collect();
+        for field in right.schema().fields() {
+            let mut name = field.name().clone();
+            if left.find(&name).is_some() {
+                name += &self.suffix;
+            }
+            if all.iter().any(|other| *other.name() == name) {
+                return Err(PlanError::FieldTwice {
+                    operator: "join",
+                    field: name,
+                });
+            }
+            all.push(field.as_ref().clone().with_name(name));
+        }
+        let fields = Fields::intern(all);
+        self.ready = Some(Ready {
+            matcher: Matcher::new(fields, [(left, a), (right, b)], self.tolerance),
+            made,
+            open: 2,
+        });
+        let port = PortType::Rows {
+            fields,
+            stream: Some(first),
+        };
+        let align = if by_index { Align::Begin } else { Align::Civil };
+        let bound = Bound::new([port]).contract(Contract::Sequential);
+        Ok(bound.align(align).data_dependent())
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(Next::Done);
+        };
+        let rows = match (item.take(), &mut ready.made[usize::from(port)]) {
+            (Item::Rows(rows), None) => Some(rows),
+            (Item::Ranges(ranges), Some(made)) => {
+                ranges.ranges.iter().for_each(|range| made.add_range(range));
+                made.take([])?
+            }
+            (other, _) => {
+                return Err(OpErrorKind::WrongItem {
+                    expected: "rows",
+                    got: other.kind(),
+                }
+                .into());
+            }
+        };
+        if let Some(rows) = rows {
+            ready.matcher.add(usize::from(port), rows)?;
+            emit(ready.matcher.matched(false)?, out)?;
+            out.holds(ready.matcher.bytes())?;
+        }
+        Ok(Next::Taken)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(());
+        };
+        ready.open -= 1;
+        // What waits in a queue when its input ends comes after that.
+        if ready.open == 0 {
+            emit(ready.matcher.matched(true)?, out)?;
+        }
+        Ok(())
+    }
+
+    fn progress(&mut self, _: Port, _: i64) -> i64 {
+        self.ready
+            .as_ref()
+            .map_or(i64::MIN, |ready| ready.matcher.progress())
+    }
+}
+
+fn emit(rows: Option<Rows>, out: &mut Out<'_>) -> Result<(), OpError> {
+    match rows {
+        Some(rows) => out.emit(0, &mut rows.into()),
+        None => Ok(()),
+    }
+}

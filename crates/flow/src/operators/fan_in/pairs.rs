@@ -1,0 +1,118 @@
+//! What operators share that compare the windows of two inputs: windows of the same indices, as values in double precision.
+
+use std::slice::from_ref;
+
+use isochrony_expr::Expr;
+use isochrony_segment::DType;
+
+use super::meeting::Meeting;
+use super::zip::one_grid;
+use crate::operators::general::compiled::Compiled;
+use crate::operators::windows::kernels::real_windows;
+use crate::{Align, Bound, Item, OpError, OpErrorKind, PlanError, Port, PortType, Workspace};
+
+/// Bytes of tables for each sample of a window.
+const PAIR_BYTES: u64 = 192;
+
+/// Two inputs whose windows meet at equal indices.
+#[derive(Default)]
+pub(crate) struct Pairs {
+    meeting: Meeting,
+    values: [Compiled; 2],
+    windows: [Vec<f64>; 2],
+    workspace: Option<Workspace>,
+}
+
+/// Windows of both inputs, as they are alike.
+pub(crate) struct Paired {
+    /// Samples of a window.
+    pub(crate) width: usize,
+    /// Samples a second.
+    pub(crate) rate: f64,
+    /// Units of the inputs' values; empty where they are not known.
+    pub(crate) units: [&'static str; 2],
+}
+
+impl Pairs {
+    /// Prepares for two inputs.
+    ///
+    /// # Errors
+    /// [`PlanError`] where they are no windows alike, of real samples of one timebase.
+    pub(crate) fn bind(
+        &mut self,
+        operator: &'static str,
+        inputs: &[PortType],
+    ) -> Result<Paired, PlanError> {
+        let first = real_windows(operator, &inputs[0])?;
+        let second = real_windows(operator, &inputs[1])?;
+        one_grid(operator, inputs)?;
+        let doubles = Expr::input().astype(DType::F64);
+        for (values, port) in self.values.iter_mut().zip(inputs) {
+            values.bind(operator, Some(&doubles), from_ref(port))?;
+        }
+        self.meeting = Meeting::of(inputs.len());
+        // Transforms of windows with as many zeros behind them, of both inputs and of what is made of them.
+        self.workspace = Some(Workspace::check(
+            operator,
+            "window",
+            first.width as u64,
+            PAIR_BYTES,
+        )?);
+        self.windows = [vec![0.0; first.width], vec![0.0; first.width]];
+        Ok(Paired {
+            width: first.width,
+            rate: first.rate,
+            units: [first.unit(), second.unit()],
+        })
+    }
+
+    /// How an operator of two inputs is run.
+    pub(crate) fn bound(&self, output: PortType) -> Bound {
+        let mut bound = Bound::new([output]).align(Align::Window).data_dependent();
+        bound.workspace = self.workspace;
+        bound
+    }
+
+    /// Takes an item; whether those of both inputs are there now. Then `item` is that of the first.
+    pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
+        self.meeting.is_complete(port, item)
+    }
+
+    /// Hands the values of each pair of windows to a function, in order.
+    pub(crate) fn each(
+        &mut self,
+        first: &Item,
+        mut function: impl FnMut(&[f64], &[f64]),
+    ) -> Result<(), OpError> {
+        let wrong = |item: &Item| {
+            OpError::from(OpErrorKind::WrongItem {
+                expected: "frames",
+                got: item.kind(),
+            })
+        };
+        let Item::Frames(first) = first else {
+            return Err(wrong(first));
+        };
+        let Some(Item::Frames(second)) = self.meeting.others().first() else {
+            return Err(wrong(&Item::Taken));
+        };
+        let width = self.windows[0].len();
+        if first.width() != width || second.width() != width || first.count() != second.count() {
+            return Err(OpErrorKind::WrongItem {
+                expected: "as many windows of equal length (rewindow with tail=\"drop\")",
+                got: "others",
+            }
+            .into());
+        }
+        for at in 0..first.count() {
+            let both = [first, second].into_iter().zip(&mut self.values);
+            for ((frames, values), window) in both.zip(&mut self.windows) {
+                if let Some(one) = frames.sub(at..at + 1) {
+                    values.run(&one, bytemuck::cast_slice_mut(window))?;
+                }
+            }
+            function(&self.windows[0], &self.windows[1]);
+        }
+        Ok(())
+    }
+}

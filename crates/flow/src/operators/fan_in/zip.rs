@@ -1,0 +1,71 @@
+//! Streams side by side.
+
+use super::join::{OTHER_RATE, same_grid, same_timebase};
+use crate::operator;
+use crate::{
+    Align, Bound, Columns, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
+    PortType,
+};
+
+operator! {
+    /// What all inputs have over the same indices, each on its own output; what one of them lacks is left out of all.
+    ///
+    /// Where inputs go back, as ranges of a selection may, they meet within what ascends: the first part of one with the
+    /// first of the other, and so on.
+    pub struct Zip = "zip" (Inputs::AtLeast(2)) {}
+    state {}
+}
+
+/// Checks that inputs are samples, or windows alike, of one timebase: then they can meet at equal indices.
+pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanError> {
+    let grid = |port: &PortType| match *port {
+        PortType::Samples { stream, .. } => Some((stream, 0, 0)),
+        PortType::Frames {
+            stream,
+            window,
+            hop,
+            ..
+        } => Some((stream, window, hop)),
+        PortType::Ranges { .. } | PortType::Rows { .. } | PortType::Count => None,
+    };
+    let first = inputs.first().and_then(grid);
+    // What keeps a port from meeting the first, and how to mend it.
+    let differs = |port: &PortType| match (first, grid(port)) {
+        (Some((a, window, hop)), Some((b, other_window, other_hop))) => {
+            if !same_timebase(a, b) || (window, hop) != (other_window, other_hop) {
+                Some("zip samples with samples or windows with equal windows, of one timebase")
+            } else {
+                (!same_grid(a, b)).then_some(OTHER_RATE)
+            }
+        }
+        _ => Some("zip samples with samples or windows with equal windows, of one timebase"),
+    };
+    for (at, port) in inputs.iter().enumerate() {
+        if let Some(mend) = differs(port) {
+            return Err(PlanError::InputsDiffer {
+                operator,
+                first: inputs[0].to_string(),
+                port: at,
+                other: port.to_string(),
+                mend,
+            });
+        }
+    }
+    Ok(())
+}
+
+impl Operator for Zip {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        one_grid("zip", inputs)?;
+        let bound = Bound::new(inputs.iter().copied())
+            .contract(Contract::Stateless)
+            .columns(Columns::Kept)
+            .light();
+        Ok(bound.align(Align::Window).data_dependent())
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        out.emit(port, item)?;
+        Ok(Next::Taken)
+    }
+}

@@ -1,0 +1,287 @@
+//! Filters without recursion.
+
+use isochrony_dsp::filter::{
+    Band, Fir as Kernel, FirBand, FirMethod, FirWindow, fir_window, kaiser_beta, kaiser_taps, remez,
+};
+use isochrony_dsp::spectrum::Precision;
+use serde_json::Value;
+
+use super::iir::{band, numbers, refused};
+use super::sampled::Sampled;
+use super::streamed::{Results, StreamKernel, Streamed};
+use crate::operator;
+use crate::{
+    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    Workspace, json,
+};
+
+operator! {
+    /// A filter without recursion, by its taps: given, or designed by a window or for equal ripple.
+    ///
+    /// Samples in, samples out with their indices; float32 of float32, computed in single precision, double of all
+    /// other real samples, both parts of complex ones by themselves. Each stretch begins anew: a gap, a clock step or
+    /// what a filter removed is never reached across. NaN and infinities reach as far as the taps do. Many taps are
+    /// applied by transforms of blocks: results then come a block later, and their rounding errors are of the size of
+    /// the largest samples of the block.
+    pub struct Fir = "fir" (Inputs::Exactly(1)) {
+        /// The taps themselves, a list; or their number, to be designed; left out for a Kaiser window of `width_hz`.
+        taps: Value = "numbers" { default: || json!(null) },
+        /// What passes, of a design by a window.
+        band: Option<String> = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"], default: || json!(null) },
+        /// The corner, or both corners of a band, of a design by a window: where the gain is a half.
+        cutoff_hz: Value = "numbers" { unit: "Hz", default: || json!(null) },
+        /// The window of a design.
+        window: String = "text" { choices: &["hamming", "hann", "blackman", "boxcar", "kaiser"], default: || json!("hamming") },
+        /// By how much a Kaiser window stops.
+        attenuation_db: Option<f64> = "number" { unit: "dB", range: (1e-6, 600.0), default: || json!(null) },
+        /// Width from passing to stopping, from which the number of taps of a Kaiser window follows.
+        width_hz: Option<f64> = "number" { unit: "Hz", default: || json!(null) },
+        /// Where each band of an equiripple design begins and ends, from 0 to half the rate.
+        edges_hz: Value = "numbers" { unit: "Hz", default: || json!(null) },
+        /// The gain in each of these bands.
+        gains: Value = "numbers" { default: || json!(null) },
+        /// How much an error counts in each of them; alike, if not given.
+        weights: Value = "numbers" { default: || json!(null) },
+        /// "causal": a result for each sample, of it and those before it, zeros before the stretch; "centred": no delay,
+        /// an odd number of symmetric taps, results only where all taps lie in the stretch.
+        delay: String = "text" { choices: &["causal", "centred"], default: || json!("causal") },
+        /// How it is computed: "direct" is products and sums, "fft" transforms, "auto" the faster one.
+        method: String = "text" { choices: &["auto", "direct", "fft"], default: || json!("auto") },
+    }
+    state {
+        filter: Streamed,
+    }
+}
+
+/// What transforms round, against the largest samples of a block.
+const ROUNDED: f64 = 1e-14;
+
+impl<T: Precision> StreamKernel<T> for Kernel<T> {
+    fn run(&mut self, values: &[T], results: &mut [T]) {
+        // It fails for other lengths only, and these are equal.
+        let _ = self.process(values, results);
+    }
+
+    fn reset(&mut self) {
+        Kernel::reset(self);
+    }
+}
+
+impl Fir {
+    /// The taps, given or designed.
+    fn designed(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
+        let given = |value: &Value| !value.is_null();
+        let equiripple = given(&self.edges_hz) || given(&self.gains) || given(&self.weights);
+        let windowed = self.band.is_some() || given(&self.cutoff_hz);
+        if let Value::Array(_) = self.taps {
+            if equiripple || windowed {
+                let legal = "a number where band= or edges_hz= is given";
+                return Err(refused("fir", "taps", &self.taps, legal));
+            }
+            return Ok(numbers(&self.taps));
+        }
+        match (windowed, equiripple) {
+            (true, false) => self.windowed(rate),
+            (false, true) => self.equiripple(rate),
+            (true, true) => {
+                let legal = "left out where band= is given";
+                Err(refused("fir", "edges_hz", &self.edges_hz, legal))
+            }
+            (false, false) => {
+                let legal =
+                    "a list, or a number with band= and cutoff_hz=, or with edges_hz= and gains=";
+                Err(refused("fir", "taps", &self.taps, legal))
+            }
+        }
+    }
+
+    /// A number of taps, if one is given.
+    fn count(&self) -> Result<Option<usize>, PlanError> {
+        match &self.taps {
+            Value::Null => Ok(None),
+            value => match value.as_u64().and_then(|count| usize::try_from(count).ok()) {
+                Some(count) => Ok(Some(count)),
+                None => Err(refused(
+                    "fir",
+                    "taps",
+                    value,
+                    "a whole number, or a list of taps",
+                )),
+            },
+        }
+    }
+
+    fn windowed(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
+        let Some(name) = &self.band else {
+            let legal = "given where cutoff_hz= is";
+            return Err(refused("fir", "band", &"none", legal));
+        };
+        let band: Band = band("fir", name, &self.cutoff_hz)?;
+        let kaiser = self.window == "kaiser";
+        let only_kaiser = [
+            ("attenuation_db", self.attenuation_db),
+            ("width_hz", self.width_hz),
+        ];
+        for (parameter, value) in only_kaiser {
+            if let (Some(value), false) = (value, kaiser) {
+                return Err(refused(
+                    "fir",
+                    parameter,
+                    &value,
+                    "left out unless window=\"kaiser\"",
+                ));
+            }
+        }
+        let (count, window) = if kaiser {
+            let Some(attenuation) = self.attenuation_db else {
+                let legal = "given for window=\"kaiser\"";
+                return Err(refused("fir", "attenuation_db", &"none", legal));
+            };
+            let count = match (self.count()?, self.width_hz) {
+                (Some(count), None) => count,
+                (None, Some(width)) => kaiser_taps("fir", attenuation, width, rate)?,
+                _ => {
+                    let legal = "given, or width_hz=, one of them";
+                    return Err(refused("fir", "taps", &self.taps, legal));
+                }
+            };
+            let beta = kaiser_beta(attenuation);
+            (count, FirWindow::Kaiser { beta })
+        } else {
+            let Some(count) = self.count()? else {
+                return Err(refused("fir", "taps", &self.taps, "a number of taps"));
+            };
+            let window = match self.window.as_str() {
+                "hann" => FirWindow::Hann,
+                "blackman" => FirWindow::Blackman,
+                "boxcar" => FirWindow::Boxcar,
+                _ => FirWindow::Hamming,
+            };
+            (count, window)
+        };
+        Ok(fir_window("fir", count, band, window, rate)?)
+    }
+
+    fn equiripple(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
+        let Some(count) = self.count()? else {
+            return Err(refused("fir", "taps", &self.taps, "a number of taps"));
+        };
+        let (edges, gains) = (numbers(&self.edges_hz), numbers(&self.gains));
+        if gains.is_empty() || edges.len() != 2 * gains.len() {
+            let legal = format!("two numbers for each of the {} gains", gains.len());
+            return Err(refused("fir", "edges_hz", &self.edges_hz, legal));
+        }
+        let weights = match &self.weights {
+            Value::Null => vec![1.0; gains.len()],
+            weights => numbers(weights),
+        };
+        if weights.len() != gains.len() {
+            let legal = format!("{} numbers, one for each gain", gains.len());
+            return Err(refused("fir", "weights", &self.weights, legal));
+        }
+        let bands = edges.chunks_exact(2).zip(gains.iter().zip(&weights));
+        let bands: Vec<FirBand> = bands
+            .map(|(edges, (&gain, &weight))| FirBand {
+                from_hz: edges[0],
+                to_hz: edges[1],
+                gain,
+                weight,
+            })
+            .collect();
+        Ok(remez("fir", count, &bands, rate)?)
+    }
+
+    /// Checks that taps delay all frequencies alike, by a whole number of samples; gives that number.
+    fn middle(&self, taps: &[f64]) -> Result<usize, PlanError> {
+        let mirrored = taps.iter().zip(taps.iter().rev());
+        let even = mirrored.clone().all(|(tap, other)| tap == other);
+        let odd = mirrored.clone().all(|(tap, other)| *tap == -*other);
+        if taps.len().is_multiple_of(2) || !(even || odd) {
+            let got = format!(
+                "{} taps{}",
+                taps.len(),
+                if even || odd { "" } else { ", not symmetric" }
+            );
+            let legal = "an odd number, symmetric or antisymmetric, for delay=\"centred\"";
+            return Err(refused("fir", "taps", &got, legal));
+        }
+        Ok(taps.len() / 2)
+    }
+}
+
+impl Operator for Fir {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let given = Sampled::of("fir", &inputs[0])?;
+        let taps = self.designed(given.rate)?;
+        let method = match self.method.as_str() {
+            "direct" => FirMethod::Direct,
+            "fft" => FirMethod::Fft,
+            _ => FirMethod::Auto,
+        };
+        let count = taps.len();
+        let parts = if given.complex { 2 } else { 1 };
+        let bytes = parts
+            * match given.single {
+                true => Kernel::<f32>::bytes(count, method),
+                false => Kernel::<f64>::bytes(count, method),
+            };
+        let each = bytes.div_ceil(count.max(1) as u64);
+        let workspace = Workspace::check("fir", "taps", count as u64, each)?;
+        // In the precision that the samples have: tables of many taps are large.
+        let (kernels, held) = match given.single {
+            true => {
+                let kernel = Kernel::<f32>::new("fir", &taps, method)?;
+                let held = kernel.held();
+                (given.single_kernels(kernel), held)
+            }
+            false => {
+                let kernel = Kernel::<f64>::new("fir", &taps, method)?;
+                let held = kernel.held();
+                (given.double_kernels(kernel), held)
+            }
+        };
+        let context = taps.len() as u64 - 1;
+        let held = held as u64;
+        let (after, skip) = if self.delay == "centred" {
+            (self.middle(&taps)? as u64, context)
+        } else {
+            (0, 0)
+        };
+        let results = Results {
+            unit: given.unit().into(),
+            lag: held + after,
+            skip: held + skip,
+            held,
+        };
+        let bound = self.filter.bind("fir", &given, kernels, results)?;
+        let bound = bound.workspace(workspace);
+        Ok(bound.contract(if held > 0 {
+            // Where its blocks begin shows in the last bits.
+            Contract::Settling {
+                before: context + held,
+                rel_err: ROUNDED,
+            }
+        } else {
+            Contract::Overlap {
+                before: context - after,
+                after,
+            }
+        }))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        self.filter.process(item, out)
+    }
+
+    fn on_break(&mut self, _: Port, _: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.filter.flush(out)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.filter.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        self.filter.progress(upto)
+    }
+}

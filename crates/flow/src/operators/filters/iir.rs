@@ -1,0 +1,182 @@
+//! Recursive filters.
+
+use isochrony_dsp::filter::{self, Band, Family, Initial, Sections, SosFilter};
+use isochrony_dsp::spectrum::Precision;
+use serde_json::Value;
+
+use super::sampled::Sampled;
+use super::streamed::{Results, StreamKernel, Streamed};
+use crate::operator;
+use crate::{
+    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    json,
+};
+
+operator! {
+    /// A recursive filter: Butterworth, Chebyshev or elliptic, as a cascade of second-order sections.
+    ///
+    /// Samples in, as many samples out, with their indices; float32 of float32, double of all other real samples, both
+    /// parts of complex ones by themselves; state is double always. Each result depends on what came before in its
+    /// stretch: a gap, a clock step or what a filter removed begins anew, and so does a range that is scanned. NaN and
+    /// infinities make all that follows in the stretch NaN.
+    pub struct Iir = "iir" (Inputs::Exactly(1)) {
+        /// Shape: "butter" is flat, "cheby1" ripples where it passes, "cheby2" where it stops, "ellip" in both.
+        kind: String = "text" { choices: &["butter", "cheby1", "cheby2", "ellip"], default: || json!("butter") },
+        /// What passes.
+        band: String = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"] },
+        /// The corner, or both corners of a band: between 0 and half the rate.
+        cutoff_hz: Value = "numbers" { unit: "Hz" },
+        /// Order of the lowpass that it is made of; a band has twice as many poles.
+        order: usize = "integer" { range: (1.0, 32.0), default: || json!(4) },
+        /// Depth of the ripple of "cheby1" and "ellip" where they pass.
+        ripple_db: Option<f64> = "number" { unit: "dB", range: (1e-6, 600.0), default: || json!(null) },
+        /// Least attenuation of "cheby2" and "ellip" where they stop.
+        attenuation_db: Option<f64> = "number" { unit: "dB", range: (1e-6, 600.0), default: || json!(null) },
+        /// What lies before a stretch: "zero", or "steady": its first sample, since ever.
+        initial: String = "text" { choices: &["zero", "steady"], default: || json!("zero") },
+    }
+    state {
+        filter: Streamed,
+    }
+}
+
+/// After how many samples a filter counts as settled: what is left of its past is below this part of it.
+const SETTLED: f64 = 1e-9;
+
+impl<T: Precision + Into<f64>> StreamKernel<T> for SosFilter {
+    fn run(&mut self, values: &[T], results: &mut [T]) {
+        // It fails for other lengths only, and these are equal.
+        let _ = self.process(values, results);
+    }
+
+    fn reset(&mut self) {
+        SosFilter::reset(self);
+    }
+}
+
+/// Binds a designed filter to its samples.
+pub(super) fn bind(
+    streamed: &mut Streamed,
+    operator: &'static str,
+    given: &Sampled,
+    sections: &Sections,
+    initial: &str,
+) -> Result<Bound, PlanError> {
+    let initial = if initial == "steady" {
+        Initial::Steady
+    } else {
+        Initial::Zero
+    };
+    let filter = || SosFilter::new(sections, initial);
+    let results = Results {
+        unit: given.unit().into(),
+        ..Results::default()
+    };
+    let bound = streamed.bind(operator, given, given.kernels(filter, filter), results)?;
+    Ok(bound.contract(Contract::Settling {
+        before: sections.settling(SETTLED),
+        rel_err: SETTLED,
+    }))
+}
+
+/// A parameter that is refused.
+pub(super) fn refused(
+    operator: &'static str,
+    parameter: &'static str,
+    got: &impl ToString,
+    legal: impl Into<String>,
+) -> PlanError {
+    PlanError::Parameter {
+        operator,
+        parameter,
+        got: got.to_string(),
+        legal: legal.into(),
+    }
+}
+
+/// One number, or as many as there are.
+pub(super) fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(list) => list.iter().filter_map(Value::as_f64).collect(),
+        one => one.as_f64().into_iter().collect(),
+    }
+}
+
+/// The shape, by its name and what it needs.
+pub(super) fn family(
+    operator: &'static str,
+    kind: &str,
+    ripple_db: Option<f64>,
+    attenuation_db: Option<f64>,
+) -> Result<Family, PlanError> {
+    let checked = |parameter, value: Option<f64>, takes: bool| match (value, takes) {
+        (Some(value), false) => {
+            let legal = format!("left out for kind={kind:?}");
+            Err(refused(operator, parameter, &value, legal))
+        }
+        (None, true) => {
+            let legal = format!("given for kind={kind:?}");
+            Err(refused(operator, parameter, &"none", legal))
+        }
+        (value, _) => Ok(value.unwrap_or_default()),
+    };
+    let ripple_db = checked("ripple_db", ripple_db, matches!(kind, "cheby1" | "ellip"))?;
+    let stops = matches!(kind, "cheby2" | "ellip");
+    let attenuation_db = checked("attenuation_db", attenuation_db, stops)?;
+    Ok(match kind {
+        "cheby1" => Family::Chebyshev1 { ripple_db },
+        "cheby2" => Family::Chebyshev2 { attenuation_db },
+        "ellip" => Family::Elliptic {
+            ripple_db,
+            attenuation_db,
+        },
+        _ => Family::Butterworth,
+    })
+}
+
+/// What passes, by its name and corners.
+pub(super) fn band(
+    operator: &'static str,
+    name: &str,
+    cutoff_hz: &Value,
+) -> Result<Band, PlanError> {
+    let corners = numbers(cutoff_hz);
+    match (name, &corners[..]) {
+        ("lowpass", &[corner]) => Ok(Band::Lowpass(corner)),
+        ("highpass", &[corner]) => Ok(Band::Highpass(corner)),
+        ("bandpass", &[low, high]) => Ok(Band::Bandpass(low, high)),
+        ("bandstop", &[low, high]) => Ok(Band::Bandstop(low, high)),
+        _ => {
+            let one = matches!(name, "lowpass" | "highpass");
+            let many = if one {
+                "one frequency"
+            } else {
+                "two frequencies"
+            };
+            let legal = format!("{many} in Hz for band={name:?}");
+            Err(refused(operator, "cutoff_hz", cutoff_hz, legal))
+        }
+    }
+}
+
+impl Operator for Iir {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let given = Sampled::of("iir", &inputs[0])?;
+        let design = filter::Iir {
+            family: family("iir", &self.kind, self.ripple_db, self.attenuation_db)?,
+            band: band("iir", &self.band, &self.cutoff_hz)?,
+            order: self.order,
+        };
+        let sections = design.design("iir", given.rate)?;
+        bind(&mut self.filter, "iir", &given, &sections, &self.initial)
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        self.filter.process(item, out)
+    }
+
+    fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
+        self.filter.reset();
+        Ok(())
+    }
+}

@@ -1,0 +1,12 @@
+//! Operators on samples in order: FIR and IIR filters, resampling, and running statistics.
+
+pub(crate) mod fir;
+pub(crate) mod iir;
+pub(crate) mod notch;
+pub(crate) mod numbers;
+pub(crate) mod resample;
+pub(crate) mod running;
+pub(crate) mod sampled;
+pub(crate) mod stream_envelope;
+pub(crate) mod streamed;
+pub(crate) mod zero_phase;

@@ -1,0 +1,93 @@
+//! Samples on an operator's input: what they are, and how values in their unit are made of them.
+
+use std::slice::from_ref;
+
+use isochrony_expr::Expr;
+use isochrony_segment::{DType, StreamId};
+
+use crate::operators::general::compiled::Compiled;
+use crate::operators::windows::rowwise::{dtype_of, is_single};
+use crate::operators::wrong_input;
+use crate::{PlanError, PortType};
+
+/// Samples, as an operator finds them on its input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sampled {
+    dtype: DType,
+    stream: StreamId,
+    /// Samples a second.
+    pub(crate) rate: f64,
+    /// Samples are complex.
+    pub(crate) complex: bool,
+    /// Values are in single precision.
+    pub(crate) single: bool,
+}
+
+impl Sampled {
+    /// The samples of a port.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`] where none come in.
+    pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
+        match *port {
+            PortType::Samples { dtype, stream } => Ok(Self {
+                dtype,
+                stream,
+                rate: stream.get().rate.to_f64(),
+                complex: matches!(dtype, DType::C64 | DType::C128),
+                single: is_single(dtype, stream),
+            }),
+            _ => Err(wrong_input(
+                operator,
+                "samples",
+                port,
+                "put it before rewindow(...)",
+            )),
+        }
+    }
+
+    /// The samples of a port that are real.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`] where none come in.
+    pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
+        match Self::of(operator, port)? {
+            given if given.complex => Err(wrong_input(
+                operator,
+                "real samples",
+                port,
+                "take their magnitude first: map(lambda s: abs(s))",
+            )),
+            given => Ok(given),
+        }
+    }
+
+    /// Name, timebase, rate and calibration.
+    pub(crate) fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// What makes values of their precision of them; None where they are such values.
+    ///
+    /// # Errors
+    /// What conversion is refused with.
+    pub(crate) fn converted(&self, operator: &'static str) -> Result<Option<Compiled>, PlanError> {
+        let dtype = dtype_of(self.single, self.complex);
+        if self.dtype == dtype && self.stream.get().calibration.is_identity() {
+            return Ok(None);
+        }
+        let port = PortType::Samples {
+            dtype: self.dtype,
+            stream: self.stream,
+        };
+        let mut compiled = Compiled::default();
+        let values = Expr::input().astype(dtype);
+        compiled.bind(operator, Some(&values), from_ref(&port))?;
+        Ok(Some(compiled))
+    }
+
+    /// The unit of the samples' values; empty if unknown.
+    pub(crate) fn unit(&self) -> &'static str {
+        self.stream.get().calibration.unit()
+    }
+}

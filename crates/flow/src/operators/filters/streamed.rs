@@ -1,0 +1,364 @@
+//! What operators share that make samples of samples and remember: filters, running statistics, detectors.
+//!
+//! A [`StreamKernel`] computes numbers from numbers in one precision, one for one, and carries its state from call to
+//! call; it knows nothing of items. [`Streamed`] brings it to the engine: it turns samples into values in their unit, a
+//! tile at a time, has the kernel forget at every break (gap, clock step, loss, what a filter removed), so that what
+//! lies behind begins as a recording does, and gives the results their indices.
+//!
+//! Results are float32 of float32 samples and double of all other real ones. Complex samples are two signals, which
+//! is right for linear kernels with real coefficients only: those say so.
+//!
+//! A kernel that sees the future (a centred filter) says by how many samples its results lag: they get the indices of
+//! the samples that they are of, and those that would come of samples before the stretch are left out.
+
+use std::iter::repeat_n;
+
+use isochrony_segment::{Buffer, Calibration, DType, SigSeg, StreamId};
+
+use super::sampled::Sampled;
+use crate::operators::general::compiled::Compiled;
+use crate::operators::windows::rowwise::dtype_of;
+use crate::{Bound, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType};
+
+/// Values of a tile: 16 KiB of doubles.
+const TILE_VALUES: usize = 2048;
+
+/// Computes a stream of numbers from another.
+pub(crate) trait StreamKernel<T>: Send {
+    /// Computes the next results; both are equally long. However a stream is cut into calls, its results are the same.
+    fn run(&mut self, values: &[T], results: &mut [T]);
+
+    /// Computes the results that it owes at the end of a stretch, as many as [`Results::held`] says. Of a shorter stretch
+    /// they are the last of these. Where nothing else is said, they are what zeros bring.
+    fn flush(&mut self, results: &mut [T])
+    where
+        T: Copy + Default,
+    {
+        let zeros = [T::default(); 256];
+        for results in results.chunks_mut(zeros.len()) {
+            self.run(&zeros[..results.len()], results);
+        }
+    }
+
+    /// Forgets: what follows is the beginning of another stretch.
+    fn reset(&mut self);
+}
+
+/// Kernels in one of the precisions.
+pub(crate) enum Kernels {
+    Single(Parts<f32>),
+    Double(Parts<f64>),
+}
+
+impl Sampled {
+    /// The kernel in the samples' precision, one for each part of a complex number.
+    pub(crate) fn kernels<S, D>(&self, single: impl Fn() -> S, double: impl Fn() -> D) -> Kernels
+    where
+        S: StreamKernel<f32> + 'static,
+        D: StreamKernel<f64> + 'static,
+    {
+        if self.single {
+            let boxed = |_| Box::new(single()) as Box<dyn StreamKernel<f32>>;
+            Kernels::Single(Parts::new((0..self.parts()).map(boxed).collect()))
+        } else {
+            let boxed = |_| Box::new(double()) as Box<dyn StreamKernel<f64>>;
+            Kernels::Double(Parts::new((0..self.parts()).map(boxed).collect()))
+        }
+    }
+
+    /// Kernels in single precision: this one, and a copy of it for the other part of complex numbers.
+    pub(crate) fn single_kernels<K>(&self, kernel: K) -> Kernels
+    where
+        K: StreamKernel<f32> + Clone + 'static,
+    {
+        let boxed = |kernel| Box::new(kernel) as Box<dyn StreamKernel<f32>>;
+        let kernels = repeat_n(kernel, self.parts()).map(boxed);
+        Kernels::Single(Parts::new(kernels.collect()))
+    }
+
+    /// The same in double precision.
+    pub(crate) fn double_kernels<K>(&self, kernel: K) -> Kernels
+    where
+        K: StreamKernel<f64> + Clone + 'static,
+    {
+        let boxed = |kernel| Box::new(kernel) as Box<dyn StreamKernel<f64>>;
+        let kernels = repeat_n(kernel, self.parts()).map(boxed);
+        Kernels::Double(Parts::new(kernels.collect()))
+    }
+
+    /// Real numbers that a sample has.
+    fn parts(&self) -> usize {
+        if self.complex { 2 } else { 1 }
+    }
+}
+
+/// A kernel for each part of a number, and memory for a tile.
+pub(crate) struct Parts<T> {
+    kernels: Vec<Box<dyn StreamKernel<T>>>,
+    /// Values that had to be computed.
+    values: Vec<T>,
+    /// One part of complex values, and of their results.
+    part: [Vec<T>; 2],
+}
+
+impl<T: bytemuck::Pod + Default> Parts<T> {
+    fn new(kernels: Vec<Box<dyn StreamKernel<T>>>) -> Self {
+        let parts = kernels.len();
+        let split = if parts > 1 { TILE_VALUES } else { 0 };
+        Self {
+            kernels,
+            values: vec![T::default(); parts * TILE_VALUES],
+            part: [vec![T::default(); split], vec![T::default(); split]],
+        }
+    }
+
+    /// Computes the results of all samples of a segment in one piece.
+    fn run(
+        &mut self,
+        samples: &SigSeg,
+        mut converted: Option<&mut Compiled>,
+        results: &mut [T],
+    ) -> Result<(), OpError> {
+        let parts = self.kernels.len();
+        let len = samples.len() as usize;
+        let bytes = samples.buffers().next().map(|buffer| buffer.bytes());
+        // Alignment is the segment's promise; a segment of other samples than were bound is caught by the conversion.
+        let own: &[T] = bytemuck::try_cast_slice(bytes.unwrap_or_default()).unwrap_or_default();
+        if converted.is_none() && own.len() != parts * len {
+            return Err(OpErrorKind::WrongItem {
+                expected: "samples of the bound type",
+                got: "others",
+            }
+            .into());
+        }
+        if let ([kernel], None) = (&mut self.kernels[..], &converted) {
+            kernel.run(own, results);
+            return Ok(());
+        }
+        let mut from = 0;
+        while from < len {
+            let to = len.min(from + TILE_VALUES);
+            let values = match &mut converted {
+                None => &own[parts * from..parts * to],
+                Some(converted) => {
+                    let start = samples.start();
+                    let at = |k: usize| start.saturating_add_unsigned(k as u64);
+                    let tile = &mut self.values[..parts * (to - from)];
+                    let some = Item::Samples(samples.subseg(at(from)..at(to))?);
+                    converted.run_items([&some], bytemuck::cast_slice_mut(tile))?;
+                    tile
+                }
+            };
+            let results = &mut results[parts * from..parts * to];
+            match &mut self.kernels[..] {
+                [kernel] => kernel.run(values, results),
+                kernels => {
+                    let [part, made] = &mut self.part;
+                    let (part, made) = (&mut part[..to - from], &mut made[..to - from]);
+                    for (k, kernel) in kernels.iter_mut().enumerate() {
+                        let one = values.iter().skip(k).step_by(parts);
+                        part.iter_mut().zip(one).for_each(|(to, from)| *to = *from);
+                        kernel.run(part, made);
+                        let one = results.iter_mut().skip(k).step_by(parts);
+                        one.zip(&*made).for_each(|(to, from)| *to = *from);
+                    }
+                }
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// What kernels owe at the end of a stretch.
+    fn flush(&mut self, results: &mut [T]) {
+        let parts = self.kernels.len();
+        if let [kernel] = &mut self.kernels[..] {
+            kernel.flush(results);
+            return;
+        }
+        let mut made = vec![T::default(); results.len() / parts];
+        for (k, kernel) in self.kernels.iter_mut().enumerate() {
+            kernel.flush(&mut made);
+            let one = results.iter_mut().skip(k).step_by(parts);
+            one.zip(&made).for_each(|(to, from)| *to = *from);
+        }
+    }
+
+    fn reset(&mut self) {
+        self.kernels.iter_mut().for_each(|kernel| kernel.reset());
+    }
+}
+
+/// What the results are.
+#[derive(Default)]
+pub(crate) struct Results {
+    /// Their unit; empty if unknown.
+    pub(crate) unit: String,
+    /// Samples by which a result comes later than the sample that it is of.
+    pub(crate) lag: u64,
+    /// Results of each stretch that are left out at its beginning.
+    pub(crate) skip: u64,
+    /// Results that the kernel owes when a stretch ends, as one that computes block by block.
+    /// The operator calls [`Streamed::flush`] at breaks and at the end.
+    pub(crate) held: u64,
+}
+
+/// A kernel bound to its samples.
+#[derive(Default)]
+pub(crate) struct Streamed(Option<Ready>);
+
+struct Ready {
+    /// What is computed of samples first; None: they are values of the kernel's precision already.
+    converted: Option<Compiled>,
+    kernels: Kernels,
+    dtype: DType,
+    stream: StreamId,
+    lag: u64,
+    skip: u64,
+    held: u64,
+    /// Results of this stretch that have still to be left out.
+    left_out: u64,
+    /// Index at which the stretch would go on; None where none has begun.
+    next: Option<i64>,
+}
+
+impl Ready {
+    /// Results of samples from `start` on, with their indices; None if all of them are left out.
+    fn placed(&mut self, buffer: Buffer, start: i64) -> Result<Option<SigSeg>, OpError> {
+        let start = start.saturating_sub_unsigned(self.lag);
+        let results = SigSeg::new(buffer, start, self.dtype, self.stream)?;
+        let drop = self.left_out.min(results.len());
+        self.left_out -= drop;
+        if drop == 0 {
+            return Ok(Some(results));
+        }
+        if drop == results.len() {
+            return Ok(None);
+        }
+        Ok(Some(results.subseg(
+            start.saturating_add_unsigned(drop)..results.end(),
+        )?))
+    }
+}
+
+impl Streamed {
+    /// Prepares for samples. What it says holds for indices as they are; the operator adds its contract.
+    ///
+    /// # Errors
+    /// What conversion is refused with.
+    pub(crate) fn bind(
+        &mut self,
+        operator: &'static str,
+        given: &Sampled,
+        kernels: Kernels,
+        results: Results,
+    ) -> Result<Bound, PlanError> {
+        let dtype = dtype_of(given.single, given.complex);
+        let converted = given.converted(operator)?;
+        let stream = given
+            .stream()
+            .get()
+            .clone()
+            .with_calibration(Calibration::identity(results.unit))
+            .intern();
+        self.0 = Some(Ready {
+            converted,
+            kernels,
+            dtype,
+            stream,
+            lag: results.lag,
+            skip: results.skip,
+            held: results.held,
+            left_out: results.skip,
+            next: None,
+        });
+        let mut bound = Bound::new([PortType::Samples { dtype, stream }]);
+        if results.lag == 0 && results.skip == 0 {
+            return Ok(bound.in_step());
+        }
+        bound.delay = results.lag as i64;
+        Ok(bound)
+    }
+
+    /// Puts results in the samples' place.
+    ///
+    /// # Errors
+    /// [`OpErrorKind::WrongItem`] of anything but the samples that were bound.
+    pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let (Item::Samples(samples), Some(ready)) = (&*item, &mut self.0) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "samples",
+                got: item.kind(),
+            }
+            .into());
+        };
+        let samples = samples.materialise()?;
+        let mut block = out.alloc(ready.dtype, samples.len() as usize)?;
+        let converted = ready.converted.as_mut();
+        let bytes = block.bytes_mut();
+        let done = match &mut ready.kernels {
+            Kernels::Single(parts) => {
+                parts.run(&samples, converted, bytemuck::cast_slice_mut(bytes))
+            }
+            Kernels::Double(parts) => {
+                parts.run(&samples, converted, bytemuck::cast_slice_mut(bytes))
+            }
+        };
+        let buffer = out.seal(block);
+        done?;
+        ready.next = Some(samples.end());
+        match ready.placed(buffer, samples.start())? {
+            Some(results) => {
+                *item = results.into();
+                Ok(Next::Tail)
+            }
+            None => Ok(Next::Taken),
+        }
+    }
+
+    /// Emits the results that the kernel owes of the stretch that has ended, and forgets it.
+    ///
+    /// # Errors
+    /// What a later operator failed with.
+    pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        if let Some(ready) = &mut self.0
+            && let (Some(start), true) = (ready.next, ready.held > 0)
+        {
+            let held = usize::try_from(ready.held).unwrap_or(usize::MAX);
+            let mut block = out.alloc(ready.dtype, held)?;
+            let bytes = block.bytes_mut();
+            match &mut ready.kernels {
+                Kernels::Single(parts) => parts.flush(bytemuck::cast_slice_mut(bytes)),
+                Kernels::Double(parts) => parts.flush(bytemuck::cast_slice_mut(bytes)),
+            }
+            if let Some(results) = ready.placed(out.seal(block), start)? {
+                out.emit(0, &mut results.into())?;
+            }
+        }
+        self.reset();
+        Ok(())
+    }
+
+    /// What follows does not continue what came before.
+    pub(crate) fn reset(&mut self) {
+        if let Some(ready) = &mut self.0 {
+            ready.left_out = ready.skip;
+            ready.next = None;
+            match &mut ready.kernels {
+                Kernels::Single(parts) => parts.reset(),
+                Kernels::Double(parts) => parts.reset(),
+            }
+        }
+    }
+
+    /// Nothing that begins before `upto` follows on the input: the same of the results. What the kernel owes of a stretch
+    /// is given when the stretch is known to have ended, however far the input is by then.
+    pub(crate) fn progress(&self, upto: i64) -> i64 {
+        let Some(ready) = &self.0 else {
+            return upto;
+        };
+        let came = ready.next.filter(|_| ready.held > 0);
+        came.map_or(upto, |next| next.min(upto))
+            .saturating_sub_unsigned(ready.lag)
+    }
+}

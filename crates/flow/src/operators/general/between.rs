@@ -1,0 +1,73 @@
+//! What lies in a range of indices.
+
+use crate::operator;
+use crate::{
+    Bound, Columns, Extent, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+};
+
+operator! {
+    /// Lets pass what lies in a range of the signal's indices: samples, or windows that lie wholly inside.
+    ///
+    /// Where everything before it works on each sample or window alone, the optimiser makes the range the scan's, so that
+    /// only those samples are read. Windows are still counted from the first sample after a break.
+    pub struct Between = "between" (Inputs::Exactly(1)) {
+        /// First index.
+        start: i64 = "integer" { unit: "samples", range: (-9.2e18, 9.2e18) },
+        /// Index after the last.
+        end: i64 = "integer" { unit: "samples", range: (-9.2e18, 9.2e18) },
+    }
+    state {}
+}
+
+impl Operator for Between {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        match inputs {
+            [port @ (PortType::Samples { .. } | PortType::Frames { .. })] => {
+                Ok(Bound::new([*port])
+                    .extent(Extent::Within(self.start..self.end))
+                    .columns(Columns::Kept)
+                    .light()
+                    .data_dependent())
+            }
+            _ => Err(crate::operators::wrong_input(
+                "between",
+                "samples or windows",
+                &inputs[0],
+                "put it before what counts or gathers them",
+            )),
+        }
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let part = match &*item {
+            Item::Samples(samples) => {
+                let range = samples.start().max(self.start)..samples.end().min(self.end);
+                if range.is_empty() {
+                    return Ok(Next::Taken);
+                }
+                Item::from(samples.subseg(range)?)
+            }
+            Item::Frames(frames) => {
+                let hop = frames.hop();
+                let first = match self.start.checked_sub(frames.start()) {
+                    Some(ahead) if ahead > 0 => ahead.unsigned_abs().div_ceil(hop),
+                    _ => 0,
+                };
+                // Windows that end in the range.
+                let room =
+                    i128::from(self.end) - i128::from(frames.start()) - i128::from(frames.window());
+                let count = match u64::try_from(room) {
+                    Ok(room) => (room / hop + 1).min(frames.count()),
+                    Err(_) => 0,
+                };
+                match frames.sub(first..count) {
+                    Some(part) => part.into(),
+                    None => return Ok(Next::Taken),
+                }
+            }
+            _ => return Ok(Next::Tail),
+        };
+        *item = part;
+        Ok(Next::Tail)
+    }
+}

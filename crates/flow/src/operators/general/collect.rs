@@ -1,0 +1,156 @@
+//! The end of a plan whose result is wanted as a whole.
+
+use arrow_array::RecordBatch;
+use isochrony_segment::{has_free_memory, prefer_large_pages};
+
+use crate::operator;
+use crate::plan::rows::Gatherer;
+use crate::{
+    Array, Bound, Contract, Gathered, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType,
+};
+
+operator! {
+    /// Gathers all samples, all windows one after another, all ranges, or all rows as one table, in memory.
+    pub struct Collect = "collect" (Inputs::Exactly(1)) {}
+    state {
+        gathered: Option<Gathered>,
+        rows: Option<Gatherer>,
+        /// Samples for each row of the array.
+        hop: u64,
+    }
+}
+
+/// Most bytes that are set aside for an array before it comes.
+const AHEAD: usize = 1 << 30;
+
+/// Appends to what was gathered; memory that has to be taken first is taken in large pages.
+fn append(gathered: &mut Vec<u8>, more: &[u8]) -> Result<(), OpError> {
+    if gathered.capacity() - gathered.len() < more.len() {
+        // Its memory doubles, and what is not written to yet is not taken yet.
+        let room = has_free_memory(gathered.len().max(more.len()) as u64);
+        if !room || gathered.try_reserve(more.len()).is_err() {
+            return Err(OpErrorKind::ResultTooLarge {
+                gathered: gathered.len() as u64,
+                more: more.len() as u64,
+            }
+            .into());
+        }
+        prefer_large_pages(gathered.spare_capacity_mut());
+    }
+    gathered.extend_from_slice(more);
+    Ok(())
+}
+
+impl Operator for Collect {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        if let Some(&PortType::Rows { fields, .. }) = inputs.first() {
+            self.rows = Some(Gatherer::new(fields));
+        }
+        self.gathered = inputs.first().map(|port| match *port {
+            PortType::Rows { fields, .. } => {
+                Gathered::Rows(RecordBatch::new_empty(fields.schema().clone()))
+            }
+            PortType::Ranges { .. } => Gathered::Ranges(Vec::new()),
+            PortType::Count => Gathered::Count(0),
+            PortType::Samples { dtype, .. } => Gathered::Array(Array {
+                dtype,
+                shape: vec![0],
+                bytes: Vec::new(),
+                parts: Vec::new(),
+            }),
+            PortType::Frames { dtype, width, .. } => Gathered::Array(Array {
+                dtype,
+                shape: vec![0, width as u64],
+                bytes: Vec::new(),
+                parts: Vec::new(),
+            }),
+        });
+        self.hop = match inputs.first() {
+            Some(&PortType::Frames { hop, .. }) => hop,
+            _ => 1,
+        };
+        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        if let (Some(gatherer), Item::Rows(_)) = (&mut self.rows, &*item) {
+            if let Item::Rows(rows) = item.take() {
+                gatherer.push(rows.into_batch())?;
+            }
+            return Ok(Next::Taken);
+        }
+        match (&mut self.gathered, &*item) {
+            (Some(Gathered::Array(array)), Item::Samples(samples)) => {
+                for buffer in samples.buffers() {
+                    append(&mut array.bytes, buffer.bytes())?;
+                }
+                array.shape[0] += samples.len();
+                match array.parts.last_mut() {
+                    Some((start, len))
+                        if start.saturating_add_unsigned(*len) == samples.start() =>
+                    {
+                        *len += samples.len()
+                    }
+                    _ => array.parts.push((samples.start(), samples.len())),
+                }
+            }
+            (Some(Gathered::Array(array)), Item::Frames(frames)) => {
+                let size = frames.dtype().size();
+                let bytes = frames.buffer().bytes();
+                if frames.width() == frames.stride() {
+                    append(&mut array.bytes, bytes)?;
+                } else {
+                    let mut rows = (0..frames.count() as usize).map(|k| k * frames.stride() * size);
+                    rows.try_for_each(|at| {
+                        append(&mut array.bytes, &bytes[at..at + frames.width() * size])
+                    })?;
+                }
+                array.shape[0] += frames.count();
+                let hop = frames.hop();
+                match array.parts.last_mut() {
+                    Some((start, count))
+                        if start.saturating_add_unsigned(*count * hop) == frames.start() =>
+                    {
+                        *count += frames.count();
+                    }
+                    _ => array.parts.push((frames.start(), frames.count())),
+                }
+            }
+            (Some(Gathered::Ranges(all)), Item::Ranges(ranges)) => {
+                all.extend(ranges.ranges.iter().cloned())
+            }
+            (_, item) => {
+                return Err(OpErrorKind::WrongItem {
+                    expected: "its declared kind",
+                    got: item.kind(),
+                }
+                .into());
+            }
+        }
+        Ok(Next::Taken)
+    }
+
+    fn expect(&mut self, samples: u64) {
+        if let Some(Gathered::Array(array)) = &mut self.gathered {
+            let width = array.shape.get(1).copied().unwrap_or(1);
+            let row = width.saturating_mul(array.dtype.size() as u64);
+            let bytes = (samples / self.hop.max(1)).saturating_mul(row);
+            // Memory that is not written to costs nothing; without it the array grows as it comes.
+            let bytes = usize::try_from(bytes).unwrap_or(AHEAD).min(AHEAD);
+            let _ = array.bytes.try_reserve_exact(bytes);
+            prefer_large_pages(array.bytes.spare_capacity_mut());
+        }
+    }
+
+    fn finish(&mut self, _: Port, _: &mut Out<'_>) -> Result<(), OpError> {
+        if let Some(gatherer) = self.rows.take() {
+            self.gathered = Some(Gathered::Rows(gatherer.finish()?));
+        }
+        Ok(())
+    }
+
+    fn result(&mut self) -> Option<Gathered> {
+        self.gathered.take()
+    }
+}

@@ -1,0 +1,173 @@
+//! An expression as an operator holds it: compiled for its inputs, with the memory that it runs in.
+
+use isochrony_expr::{Expr, ExprError, Frames, Input, Program, Scratch, Shape, State};
+use serde_json::Value;
+use smallvec::SmallVec;
+
+use crate::operators::fan_in::zip::one_grid;
+use crate::operators::wrong_input;
+use crate::{Applied, Contract, Item, OpError, OpErrorKind, PlanError, PortType};
+
+/// What an operator was asked to compute, and what became of it once its inputs were known.
+#[derive(Default)]
+pub(crate) struct Compiled(Option<Ready>);
+
+struct Ready {
+    program: Program,
+    scratch: Scratch,
+    state: State,
+    /// What it was compiled for, to be compiled again.
+    operator: &'static str,
+    ports: SmallVec<[PortType; 2]>,
+}
+
+/// Values of a row that an input has: 1 of samples.
+fn width(port: &PortType) -> usize {
+    match *port {
+        PortType::Frames { width, .. } => width,
+        _ => 1,
+    }
+}
+
+impl Compiled {
+    /// Compiles an expression for what flows through ports that meet at equal indices; calibrated counts are seen as
+    /// values in their unit. A row of one value meets every sample of rows of many.
+    pub(crate) fn bind(
+        &mut self,
+        operator: &'static str,
+        expr: Option<&Expr>,
+        ports: &[PortType],
+    ) -> Result<Program, PlanError> {
+        if ports.len() > 1 {
+            one_grid(operator, ports)?;
+        }
+        let widest = ports.iter().map(width).max().unwrap_or(1);
+        let mut inputs: SmallVec<[Input<'_>; 2]> = SmallVec::new();
+        for (at, port) in ports.iter().enumerate() {
+            let (Some(dtype), Some(stream)) = (port.dtype(), port.stream()) else {
+                let mend = "compute on samples before they are counted";
+                return Err(wrong_input(operator, "samples or windows", port, mend));
+            };
+            let input = match width(port) {
+                width if width == widest => Input::samples(dtype),
+                1 => Input::values(dtype),
+                _ => {
+                    return Err(PlanError::InputsDiffer {
+                        operator,
+                        first: ports[0].to_string(),
+                        port: at,
+                        other: port.to_string(),
+                        mend: "bring together rows of as many values, or of one",
+                    });
+                }
+            };
+            inputs.push(input.calibrated(&stream.calibration));
+        }
+        let Some(expr) = expr else {
+            let mend = "give it an expression";
+            return Err(wrong_input(operator, "an expression", &ports[0], mend));
+        };
+        let refused = |error: ExprError| PlanError::Expression { operator, error };
+        let program = Program::compile_inputs(expr, &inputs).map_err(refused)?;
+        self.0 = Some(Ready {
+            scratch: program.scratch(),
+            state: program.state(),
+            program: program.clone(),
+            operator,
+            ports: ports.into(),
+        });
+        Ok(program)
+    }
+
+    /// Runs over a block of windows, of the only input; `out` has a row of results for each.
+    pub(crate) fn run(&mut self, frames: &crate::Frames, out: &mut [u8]) -> Result<(), OpError> {
+        self.run_windows(&[windows(frames)?], out)
+    }
+
+    /// Runs over the same windows, or samples in one piece each, of all inputs; `out` has room for the results.
+    pub(crate) fn run_items<'a>(
+        &mut self,
+        items: impl IntoIterator<Item = &'a Item>,
+        out: &mut [u8],
+    ) -> Result<(), OpError> {
+        let mut all: SmallVec<[Frames<'_>; 4]> = SmallVec::new();
+        for item in items {
+            all.push(match item {
+                Item::Frames(frames) => windows(frames)?,
+                Item::Samples(samples) => {
+                    let len = samples.len() as usize;
+                    let bytes = samples.buffers().next().map(|buffer| buffer.bytes());
+                    Frames::from_bytes(bytes.unwrap_or_default(), samples.dtype(), len, len, 1)?
+                }
+                other => {
+                    return Err(OpErrorKind::WrongItem {
+                        expected: "samples or frames",
+                        got: other.kind(),
+                    }
+                    .into());
+                }
+            });
+        }
+        self.run_windows(&all, out)
+    }
+
+    fn run_windows(&mut self, windows: &[Frames<'_>], out: &mut [u8]) -> Result<(), OpError> {
+        if let Some(ready) = &mut self.0 {
+            let Ready {
+                program,
+                scratch,
+                state,
+                ..
+            } = ready;
+            program.run_inputs(scratch, state, windows, out)?;
+        }
+        Ok(())
+    }
+
+    /// Computes another expression from now on, of the same type. What it remembers of parts that are alike stays.
+    pub(crate) fn set(&mut self, saved: Option<&Value>) -> Result<Applied, OpError> {
+        let expr = saved.and_then(|saved| serde_json::from_value::<Expr>(saved.clone()).ok());
+        let (Some(expr), Some(before)) = (expr, self.0.take()) else {
+            return Ok(Applied::Rebuild);
+        };
+        let program = self.bind(before.operator, Some(&expr), &before.ports);
+        let program = program.map_err(|error| OpErrorKind::Failed(error.into()))?;
+        if let Some(ready) = &mut self.0 {
+            ready.state = program.state_after(&before.program, &before.state);
+        }
+        Ok(Applied::Changed)
+    }
+
+    /// Forgets what was remembered of earlier windows.
+    pub(crate) fn reset(&mut self) {
+        if let Some(ready) = &mut self.0 {
+            ready.state.reset();
+        }
+    }
+}
+
+/// How an operator of an expression may be run.
+pub(crate) fn contract(program: &Program) -> Contract {
+    match program.is_stateful() {
+        true => Contract::Sequential,
+        false => Contract::Stateless,
+    }
+}
+
+/// Values of a row of results, given rows of these inputs.
+pub(crate) fn row_of(program: &Program, ports: &[PortType]) -> usize {
+    match program.output().shape {
+        Shape::Sample => ports.iter().map(width).max().unwrap_or(1),
+        _ => 1,
+    }
+}
+
+fn windows(frames: &crate::Frames) -> Result<Frames<'_>, ExprError> {
+    Frames::from_bytes(
+        frames.buffer().bytes(),
+        frames.dtype(),
+        frames.width(),
+        frames.stride(),
+        frames.count() as usize,
+    )
+}

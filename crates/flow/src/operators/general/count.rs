@@ -1,0 +1,47 @@
+//! How many.
+
+use crate::operator;
+use crate::{
+    Bound, Contract, Gathered, Inputs, Item, Next, OpError, Operator, Out, Partial, PlanError,
+    Port, PortType,
+};
+
+operator! {
+    /// Counts windows, where the input is windows, else samples, ranges or rows.
+    pub struct Count = "count" (Inputs::Exactly(1)) {}
+    state {
+        count: u64,
+    }
+}
+
+impl Operator for Count {
+    fn bind(&mut self, _: &[PortType]) -> Result<Bound, PlanError> {
+        Ok(Bound::new([PortType::Count])
+            .contract(Contract::Reducible { exact: true })
+            .light())
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        self.count += match item {
+            Item::Frames(frames) => frames.count(),
+            Item::Samples(samples) => samples.len(),
+            Item::Rows(rows) => rows.count(),
+            Item::Ranges(ranges) => ranges.ranges.len() as u64,
+            Item::Partial(_) | Item::Taken => 0,
+        };
+        Ok(Next::Taken)
+    }
+
+    fn partial(&mut self) -> Option<Partial> {
+        Some(Partial::new(std::mem::take(&mut self.count), 8))
+    }
+
+    fn combine(&mut self, next: &Partial) -> Result<(), OpError> {
+        self.count += next.get::<u64>().copied().unwrap_or(0);
+        Ok(())
+    }
+
+    fn result(&mut self) -> Option<Gathered> {
+        Some(Gathered::Count(self.count))
+    }
+}

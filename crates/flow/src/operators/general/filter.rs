@@ -1,0 +1,151 @@
+//! Windows or rows of which something is true.
+
+use arrow_array::BooleanArray;
+use arrow_buffer::BooleanBuffer;
+use arrow_select::filter::filter_record_batch;
+use isochrony_expr::{Expr, Shape};
+use isochrony_segment::{Bool8, DType};
+
+use super::compiled::{Compiled, contract};
+use crate::operator;
+use crate::operators::fan_in::meeting::Meeting;
+use crate::operators::{pass_where, wrong_input};
+use crate::plan::rows::{Fields, OfRows};
+use crate::{
+    Align, Applied, Bound, Break, Columns, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType,
+};
+
+operator! {
+    /// Lets the windows, or rows, pass of which an expression is true; what it removes is no gap.
+    ///
+    /// The expression gives one bool per window, as `s.std() > 10`, of values in the signal's unit. Windows are not
+    /// copied. One that remembers earlier windows (running means, hysteresis) forgets them at a break. Of rows the
+    /// expression is one of their fields, as `r.mean > 3`; a row of which a field is unknown (a null) does not pass.
+    ///
+    /// Of several inputs the expression is one of all of them; windows of the first pass, where all have the same indices.
+    pub struct Filter = "filter" (Inputs::AtLeast(1)) {
+        /// One bool per window or row.
+        predicate: Option<Expr> = "expression" { adjustable: true },
+    }
+    state {
+        compiled: Compiled,
+        meeting: Meeting,
+        flags: Vec<Bool8>,
+        of_rows: Option<OfRows>,
+    }
+}
+
+impl Operator for Filter {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let port = &inputs[0];
+        if let (PortType::Rows { fields, .. }, 1) = (*port, inputs.len()) {
+            return self.bind_rows(port, fields);
+        }
+        if !matches!(port, PortType::Frames { .. }) {
+            return Err(wrong_input(
+                "filter",
+                "windows or rows",
+                port,
+                "put rewindow(...) before it, or make rows",
+            ));
+        }
+        let program = self
+            .compiled
+            .bind("filter", self.predicate.as_ref(), inputs)?;
+        let output = program.output();
+        if output.dtype != DType::Bool || output.shape == Shape::Sample {
+            return Err(PlanError::Predicate {
+                expression: program.to_string(),
+                mend: match output.shape {
+                    Shape::Sample => "reduce it to one bool per window with .any() or .all()",
+                    _ => "compare it with something",
+                },
+            });
+        }
+        self.meeting = Meeting::of(inputs.len());
+        let bound = Bound::new([*port])
+            .contract(contract(&program))
+            .columns(Columns::Kept);
+        let align = match inputs.len() {
+            1 => Align::Single,
+            _ => Align::Window,
+        };
+        Ok(bound.align(align).data_dependent())
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        if !self.meeting.is_complete(port, item)? {
+            return Ok(Next::Taken);
+        }
+        if let (Item::Rows(rows), Some(of_rows)) = (&*item, &mut self.of_rows) {
+            let (flags, nulls) = of_rows.run(rows.batch())?;
+            let flags = BooleanBuffer::from_iter(flags.as_slice().iter().map(|&flag| flag != 0));
+            let flags = BooleanArray::new(flags, nulls);
+            return Ok(match flags.true_count() {
+                0 => Next::Taken,
+                all if all == flags.len() => Next::Tail,
+                _ => {
+                    let passed = filter_record_batch(rows.batch(), &flags);
+                    *item = rows.with_batch(passed.map_err(OpErrorKind::from)?).into();
+                    Next::Tail
+                }
+            });
+        }
+        let Item::Frames(frames) = &*item else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "frames",
+                got: item.kind(),
+            }
+            .into());
+        };
+        let count = frames.count() as usize;
+        if self.flags.len() < count {
+            self.flags.resize(count, Bool8::default());
+        }
+        let flags = &mut self.flags[..count];
+        let others = self.meeting.others();
+        let items = std::iter::once(&*item).chain(others);
+        self.compiled
+            .run_items(items, bytemuck::cast_slice_mut(flags))?;
+        // Shared, not copied.
+        let frames = frames.clone();
+        pass_where(&frames, flags, out)
+    }
+
+    fn set(
+        &mut self,
+        params: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Applied, OpError> {
+        match self.of_rows {
+            Some(_) => Ok(Applied::Rebuild),
+            None => self.compiled.set(params.get("predicate")),
+        }
+    }
+
+    fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
+        self.compiled.reset();
+        Ok(())
+    }
+}
+
+impl Filter {
+    fn bind_rows(&mut self, port: &PortType, fields: Fields) -> Result<Bound, PlanError> {
+        let Some(predicate) = &self.predicate else {
+            return Err(PlanError::MissingParameter {
+                operator: "filter",
+                parameter: "predicate",
+                doc: "One bool per row.",
+            });
+        };
+        let of_rows = OfRows::bind("filter", predicate, fields)?;
+        if of_rows.output() != DType::Bool {
+            return Err(PlanError::Predicate {
+                expression: format!("{predicate}: {}", of_rows.output()),
+                mend: "compare it with something",
+            });
+        }
+        self.of_rows = Some(of_rows);
+        Ok(Bound::new([*port]).data_dependent())
+    }
+}

@@ -1,0 +1,77 @@
+//! The first so many.
+
+use crate::operator;
+use crate::operators::wrong_input;
+use crate::{
+    Bound, Columns, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+};
+
+operator! {
+    /// Lets the first windows or rows pass, where the input is windows or rows, else the first samples, and then stops what is before it.
+    pub struct Limit = "limit" (Inputs::Exactly(1)) {
+        /// How many pass.
+        count: u64 = "integer" { unit: "windows, rows or samples", range: (0.0, 9.3e18) },
+    }
+    state {
+        passed: u64,
+    }
+}
+
+impl Operator for Limit {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        if let [port @ PortType::Count] = inputs {
+            return Err(wrong_input(
+                "limit",
+                "windows, rows, ranges or samples",
+                port,
+                "a count is one number: put limit(...) before count()",
+            ));
+        }
+        Ok(Bound::new(inputs.iter().copied())
+            .contract(Contract::Sequential)
+            .columns(Columns::Kept)
+            .ends_early()
+            .data_dependent())
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let left = self.count - self.passed;
+        if left == 0 {
+            return Ok(Next::Done);
+        }
+        let first = match item {
+            Item::Frames(frames) if frames.count() > left => frames.sub(0..left).map(Item::from),
+            Item::Frames(frames) => {
+                self.passed += frames.count();
+                None
+            }
+            Item::Samples(samples) if samples.len() > left => {
+                let end = samples.start().saturating_add_unsigned(left);
+                Some(samples.subseg(samples.start()..end)?.into())
+            }
+            Item::Samples(samples) => {
+                self.passed += samples.len();
+                None
+            }
+            Item::Rows(rows) if rows.count() > left => Some(rows.first(left).into()),
+            Item::Rows(rows) => {
+                self.passed += rows.count();
+                None
+            }
+            Item::Ranges(_) | Item::Partial(_) | Item::Taken => {
+                self.passed += 1;
+                None
+            }
+        };
+        if first.is_none() && self.passed < self.count {
+            return Ok(Next::Tail);
+        }
+        if let Some(mut first) = first {
+            self.passed = self.count;
+            out.emit(0, &mut first)?;
+        } else {
+            out.emit(0, item)?;
+        }
+        Ok(Next::Done)
+    }
+}

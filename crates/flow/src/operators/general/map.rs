@@ -1,0 +1,137 @@
+//! Something computed of every window or sample.
+
+use isochrony_expr::{Expr, Shape};
+use isochrony_segment::{Calibration, DType, SigSeg, StreamId};
+
+use super::compiled::{Compiled, contract, row_of};
+use crate::operator;
+use crate::operators::fan_in::meeting::Meeting;
+use crate::operators::wrong_input;
+use crate::{
+    Align, Applied, Bound, Break, Columns, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType,
+};
+
+operator! {
+    /// Computes an expression of every window, or of every sample where it asks for no windows.
+    ///
+    /// Of windows it gives one row each: a single value, as of `s.max()`, or as many as the window has samples, as of
+    /// `s - s.mean()`. Of samples it gives samples. Dtypes are NumPy's; calibrated counts are values in their unit.
+    ///
+    /// Of several inputs it computes an expression of all of them where all have the same indices; a row of one value,
+    /// as a gain, meets every sample of the others' windows.
+    pub struct Map = "map" (Inputs::AtLeast(1)) {
+        /// What to compute.
+        expression: Option<Expr> = "expression" { adjustable: true },
+    }
+    state {
+        compiled: Compiled,
+        meeting: Meeting,
+        result: Option<(DType, StreamId)>,
+        /// Values of a row.
+        width: usize,
+    }
+}
+
+impl Operator for Map {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let port = &inputs[0];
+        let program = self
+            .compiled
+            .bind("map", self.expression.as_ref(), inputs)?;
+        let output = program.output();
+        let stream = match port.stream_id() {
+            // The unit of what comes out is not known.
+            Some(stream) => stream
+                .get()
+                .clone()
+                .with_calibration(Calibration::default())
+                .intern(),
+            None => {
+                return Err(wrong_input(
+                    "map",
+                    "samples or windows",
+                    port,
+                    "map before counting",
+                ));
+            }
+        };
+        let dtype = output.dtype;
+        let result = match *port {
+            PortType::Frames { window, hop, .. } => {
+                self.width = row_of(&program, inputs);
+                PortType::Frames {
+                    dtype,
+                    stream,
+                    window,
+                    hop,
+                    width: self.width,
+                }
+            }
+            _ if program.needs_windows() || output.shape != Shape::Sample => {
+                return Err(wrong_input(
+                    "map",
+                    "windows for this expression",
+                    port,
+                    "put rewindow(...) before it",
+                ));
+            }
+            _ => PortType::Samples { dtype, stream },
+        };
+        self.result = Some((dtype, stream));
+        self.meeting = Meeting::of(inputs.len());
+        let bound = Bound::new([result])
+            .contract(contract(&program))
+            .columns(Columns::Kept);
+        Ok(match inputs.len() {
+            1 => bound.in_step(),
+            _ => bound.align(Align::Window).data_dependent(),
+        })
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let Some((dtype, stream)) = self.result else {
+            return Ok(Next::Done);
+        };
+        if !self.meeting.is_complete(port, item)? {
+            return Ok(Next::Taken);
+        }
+        let values = match &*item {
+            Item::Frames(frames) => frames.count() as usize * self.width,
+            other => other.samples() as usize,
+        };
+        let mut block = out.alloc(dtype, values)?;
+        let others = self.meeting.others();
+        self.compiled
+            .run_items(std::iter::once(&*item).chain(others), block.bytes_mut())?;
+        let values = out.seal(block);
+        *item = match &*item {
+            Item::Frames(frames) => {
+                let rows = frames.with_rows(values, dtype, self.width, stream);
+                let Some(rows) = rows else {
+                    return Err(OpErrorKind::WrongItem {
+                        expected: "a row for each window",
+                        got: "fewer",
+                    }
+                    .into());
+                };
+                rows.into()
+            }
+            Item::Samples(samples) => SigSeg::new(values, samples.start(), dtype, stream)?.into(),
+            _ => Item::Taken,
+        };
+        Ok(Next::Tail)
+    }
+
+    fn set(
+        &mut self,
+        params: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<Applied, OpError> {
+        self.compiled.set(params.get("expression"))
+    }
+
+    fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
+        self.compiled.reset();
+        Ok(())
+    }
+}

@@ -1,0 +1,12 @@
+//! Operators that work on any kind of item: expressions, functions, limits, and counts.
+
+pub(crate) mod between;
+pub(crate) mod collect;
+pub(crate) mod compiled;
+pub(crate) mod count;
+pub(crate) mod each;
+pub(crate) mod filter;
+pub(crate) mod limit;
+pub(crate) mod map;
+pub(crate) mod pass;
+pub(crate) mod passthrough;

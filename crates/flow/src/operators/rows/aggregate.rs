@@ -1,0 +1,322 @@
+//! What groups of rows are reduced to.
+//!
+//! A value is eight bytes whatever its type ([`Cells`]): integers as int64, floats as their bits. So keys of any
+//! fields are compared alike, and an aggregate has one loop for integers and one for floats.
+
+use arrow_array::{Array, ArrayRef, make_array};
+use arrow_buffer::{MutableBuffer, NullBuffer};
+use arrow_schema::{ArrowError, DataType, Field};
+use isochrony_segment::DType;
+
+use crate::plan::rows::columns;
+
+/// How a field of a group's rows becomes one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    Count,
+    Sum,
+    Min,
+    Max,
+    Mean,
+    Std,
+    First,
+    Last,
+}
+
+impl How {
+    const ALL: [Self; 8] = [
+        Self::Count,
+        Self::Sum,
+        Self::Min,
+        Self::Max,
+        Self::Mean,
+        Self::Std,
+        Self::First,
+        Self::Last,
+    ];
+    pub(crate) const NAMES: [&'static str; 8] =
+        ["count", "sum", "min", "max", "mean", "std", "first", "last"];
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let at = Self::NAMES.iter().position(|known| *known == name)?;
+        Some(Self::ALL[at])
+    }
+
+    /// Whether the result is one of the values.
+    pub(crate) fn keeps_type(self) -> bool {
+        matches!(self, Self::Min | Self::Max | Self::First | Self::Last)
+    }
+
+    /// The result's dtype.
+    pub(crate) fn result(self, dtype: DType) -> DType {
+        match self {
+            Self::Count => DType::I64,
+            Self::Sum if !dtype.is_float() => DType::I64,
+            Self::Sum | Self::Mean | Self::Std => DType::F64,
+            Self::Min | Self::Max | Self::First | Self::Last => dtype,
+        }
+    }
+}
+
+/// Values of one field as eight bytes each, which may be unknown.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    dtype: DType,
+    bits: Vec<u64>,
+    known: Vec<bool>,
+}
+
+/// A column's values as eight bytes each.
+pub(crate) struct Bits {
+    bits: Vec<u64>,
+    nulls: Option<NullBuffer>,
+}
+
+impl Bits {
+    pub(crate) fn get(&self, row: usize) -> Option<u64> {
+        let known = self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        known.then(|| self.bits[row])
+    }
+}
+
+/// Floats that are equal as keys have equal bits.
+fn canonical(value: f64) -> u64 {
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else {
+        (value + 0.0).to_bits()
+    }
+}
+
+/// A column's values: integers and bools as int64, floats as float64.
+fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64> {
+    let bytes = columns::values(column);
+    macro_rules! each {
+        ($type:ty, $into:expr) => {
+            bytemuck::cast_slice::<u8, $type>(&bytes)
+                .iter()
+                .map(|&x| $into(x))
+                .collect()
+        };
+    }
+    match dtype {
+        DType::Bool | DType::U8 => bytes.iter().map(|&x| u64::from(x)).collect(),
+        DType::I8 => each!(i8, |x| i64::from(x) as u64),
+        DType::I16 => each!(i16, |x| i64::from(x) as u64),
+        DType::I32 => each!(i32, |x| i64::from(x) as u64),
+        DType::U16 => each!(u16, u64::from),
+        DType::F32 => each!(f32, |x| float(f64::from(x))),
+        DType::F64 => each!(f64, &float),
+        _ => each!(i64, |x| x as u64),
+    }
+}
+
+impl Cells {
+    pub(crate) fn new(dtype: DType) -> Self {
+        Self {
+            dtype,
+            bits: Vec::new(),
+            known: Vec::new(),
+        }
+    }
+
+    /// A column's values as keys.
+    pub(crate) fn bits(&self, column: &dyn Array) -> Bits {
+        Bits {
+            bits: wide(column, self.dtype, canonical),
+            nulls: column.logical_nulls(),
+        }
+    }
+
+    /// Forgets all values.
+    pub(crate) fn clear(&mut self) {
+        self.bits.clear();
+        self.known.clear();
+    }
+
+    pub(crate) fn push(&mut self, bits: Option<u64>) {
+        self.bits.push(bits.unwrap_or(0));
+        self.known.push(bits.is_some());
+    }
+
+    /// The values as a column of a field.
+    pub(crate) fn column(self, field: &Field) -> Result<ArrayRef, ArrowError> {
+        let mut values = MutableBuffer::with_capacity(self.bits.len() * self.dtype.size());
+        for &bits in &self.bits {
+            match self.dtype {
+                DType::F64 | DType::I64 => values.push(bits),
+                DType::F32 => values.push(f64::from_bits(bits) as f32),
+                DType::I32 => values.push(bits as i32),
+                DType::I16 | DType::U16 => values.push(bits as u16),
+                _ => values.push(bits as u8),
+            }
+        }
+        let nulls = self
+            .known
+            .contains(&false)
+            .then(|| NullBuffer::from(self.known));
+        let column = columns::column(self.dtype, values, nulls)?;
+        match field.data_type() {
+            // The same bits under another name.
+            DataType::Timestamp(..) => {
+                let data = column.to_data().into_builder();
+                Ok(make_array(
+                    data.data_type(field.data_type().clone()).build()?,
+                ))
+            }
+            _ => Ok(column),
+        }
+    }
+}
+
+/// One aggregate of all groups.
+#[derive(Debug)]
+pub(crate) struct Aggregate {
+    how: How,
+    dtype: DType,
+    groups: Vec<Group>,
+}
+
+/// What an aggregate knows of a group: as many rows, and one value or sum as its bits, or mean and squared deviations.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Group {
+    count: u64,
+    bits: u64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Aggregate {
+    pub(crate) fn new(how: How, dtype: DType) -> Self {
+        Self {
+            how,
+            dtype,
+            groups: Vec::new(),
+        }
+    }
+
+    /// Adds a column's values, each to the group that `places` names; there are `groups` of them by now.
+    pub(crate) fn add(&mut self, column: Option<&dyn Array>, places: &[usize], groups: usize) {
+        self.groups.resize(groups, Group::default());
+        let Some(column) = column else {
+            places
+                .iter()
+                .for_each(|&place| self.groups[place].count += 1);
+            return;
+        };
+        let values = wide(column, self.dtype, f64::to_bits);
+        let nulls = column.logical_nulls();
+        let float = self.dtype.is_float();
+        for (row, (&place, &bits)) in places.iter().zip(&values).enumerate() {
+            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                continue;
+            }
+            self.groups[place].add(self.how, bits, float);
+        }
+    }
+
+    /// Whether it is the same bits in whichever parts values were added.
+    pub(crate) fn is_exact(&self) -> bool {
+        match self.how {
+            How::Mean | How::Std => false,
+            How::Sum => !self.dtype.is_float(),
+            _ => true,
+        }
+    }
+
+    /// What it knows of each group; it forgets it.
+    pub(crate) fn take(&mut self) -> Vec<Group> {
+        std::mem::take(&mut self.groups)
+    }
+
+    /// Adds what another one knows of later values, each group's to the one that `places` names.
+    pub(crate) fn combine(&mut self, more: &[Group], places: &[usize], groups: usize) {
+        self.groups.resize(groups, Group::default());
+        let float = self.dtype.is_float();
+        for (&place, more) in places.iter().zip(more) {
+            self.groups[place].combine(self.how, more, float);
+        }
+    }
+
+    /// A value for each group.
+    pub(crate) fn finish(self) -> Cells {
+        let mut cells = Cells::new(self.how.result(self.dtype));
+        for group in self.groups {
+            let known = group.count > 0 || matches!(self.how, How::Count | How::Sum);
+            cells.push(known.then(|| match self.how {
+                How::Count => group.count,
+                How::Mean => group.mean.to_bits(),
+                How::Std => (group.squares / group.count as f64).sqrt().to_bits(),
+                _ => group.bits,
+            }));
+        }
+        cells
+    }
+}
+
+impl Group {
+    /// Adds what is known of later values.
+    fn combine(&mut self, how: How, more: &Self, float: bool) {
+        if more.count == 0 || self.count == 0 {
+            // A sum of nothing is the bits of zero.
+            *self = if more.count == 0 { *self } else { *more };
+            return;
+        }
+        match how {
+            How::Count => {}
+            // Chan, Golub and LeVeque (1979): what both know, and how far their means lie apart.
+            How::Mean | How::Std => {
+                let share = more.count as f64 / (self.count + more.count) as f64;
+                let away = more.mean - self.mean;
+                self.mean += away * share;
+                self.squares += more.squares + away * away * (self.count as f64 * share);
+            }
+            _ => {
+                let count = self.count;
+                self.add(how, more.bits, float);
+                self.count = count;
+            }
+        }
+        self.count += more.count;
+    }
+
+    fn add(&mut self, how: How, bits: u64, float: bool) {
+        let first = self.count == 0;
+        self.count += 1;
+        let value = || match float {
+            true => f64::from_bits(bits),
+            false => bits as i64 as f64,
+        };
+        match how {
+            How::Count => {}
+            How::First if !first => {}
+            How::First | How::Last => self.bits = bits,
+            How::Sum if float => {
+                // The bits of zero are zero.
+                self.bits = (f64::from_bits(self.bits) + value()).to_bits();
+            }
+            How::Sum => self.bits = (self.bits as i64).wrapping_add(bits as i64) as u64,
+            How::Min | How::Max if first => self.bits = bits,
+            How::Min | How::Max if float => {
+                let (old, new) = (f64::from_bits(self.bits), value());
+                let better = if how == How::Min {
+                    new < old
+                } else {
+                    new > old
+                };
+                if better || new.is_nan() {
+                    self.bits = bits;
+                }
+            }
+            How::Min => self.bits = (self.bits as i64).min(bits as i64) as u64,
+            How::Max => self.bits = (self.bits as i64).max(bits as i64) as u64,
+            // Welford's recurrence: deviations from the running mean do not cancel.
+            How::Mean | How::Std => {
+                let value = value();
+                let away = value - self.mean;
+                self.mean += away / self.count as f64;
+                self.squares += away * (value - self.mean);
+            }
+        }
+    }
+}

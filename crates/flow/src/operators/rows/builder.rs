@@ -1,0 +1,162 @@
+//! Rows while they are made of windows.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, TimestampNanosecondArray};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field};
+
+use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME, clock_of};
+use crate::{Frames, Item, OpError, OpErrorKind, Out, PlanError, PortType};
+
+/// Rows that are given away together: so many that a block costs little beside them...
+const MOST_ROWS: usize = 1024;
+/// ... or as few as come of so many samples, however long a window is.
+const MOST_SAMPLES: u64 = 1 << 20;
+
+/// Starts, ends and times of rows that wait to be given away; the other columns are the operator's.
+pub(crate) struct Made {
+    fields: Fields,
+    clock: Option<Arc<dyn Clock>>,
+    starts: Vec<i64>,
+    ends: Vec<i64>,
+    next: i64,
+    samples: u64,
+}
+
+impl Made {
+    /// For rows of a port's windows with these fields after the common ones; the type of what comes out.
+    pub(crate) fn bind(
+        operator: &'static str,
+        port: &PortType,
+        own: impl IntoIterator<Item = Field>,
+    ) -> Result<(Self, PortType), PlanError> {
+        let stream = port.stream_id();
+        let clock = stream.and_then(clock_of);
+        let mut fields = vec![
+            Field::new(START, DataType::Int64, false),
+            Field::new(END, DataType::Int64, false),
+        ];
+        if clock.is_some() {
+            fields.push(Field::new(TIME, Fields::civil(), true));
+        }
+        for field in own {
+            if let Some(twice) = fields.iter().find(|known| known.name() == field.name()) {
+                return Err(PlanError::FieldTwice {
+                    operator,
+                    field: twice.name().clone(),
+                });
+            }
+            fields.push(field);
+        }
+        let fields = Fields::intern(fields);
+        let made = Self {
+            fields,
+            clock,
+            starts: Vec::new(),
+            ends: Vec::new(),
+            next: i64::MIN,
+            samples: 0,
+        };
+        Ok((made, PortType::Rows { fields, stream }))
+    }
+
+    /// A row for each window.
+    pub(crate) fn add(&mut self, frames: &Frames) {
+        let starts = (0..frames.count()).map(|k| frames.window_start(k));
+        self.ends.extend(
+            starts
+                .clone()
+                .map(|start| start.saturating_add_unsigned(frames.window())),
+        );
+        self.starts.extend(starts);
+        self.next = frames.next_start();
+        self.samples += frames.count() * frames.hop().min(frames.window());
+    }
+
+    /// A row for a range.
+    pub(crate) fn add_range(&mut self, range: &std::ops::Range<i64>) {
+        self.starts.push(range.start);
+        self.ends.push(range.end);
+        self.next = range.end;
+    }
+
+    /// Whether it is time to give them away.
+    pub(crate) fn is_full(&self) -> bool {
+        self.starts.len() >= MOST_ROWS || self.samples >= MOST_SAMPLES
+    }
+
+    /// Where the first of them begins.
+    pub(crate) fn first(&self) -> Option<i64> {
+        self.starts.first().copied()
+    }
+
+    /// A promise that nothing before an index follows, as far as rows that wait let it be one.
+    pub(crate) fn upto(&self, upto: i64) -> i64 {
+        self.first().map_or(upto, |first| first.min(upto))
+    }
+
+    /// Gives away the rows, with the other columns, if there are any.
+    pub(crate) fn give(
+        &mut self,
+        columns: impl IntoIterator<Item = Result<ArrayRef, OpError>>,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        if self.starts.is_empty() {
+            return Ok(());
+        }
+        let columns = columns.into_iter().collect::<Result<Vec<_>, _>>()?;
+        match self.take(columns)? {
+            Some(rows) => out.emit(0, &mut Item::Rows(rows)),
+            None => Ok(()),
+        }
+    }
+
+    /// The rows, with the other columns; None if there are none.
+    pub(crate) fn take(
+        &mut self,
+        columns: impl IntoIterator<Item = ArrayRef>,
+    ) -> Result<Option<Rows>, OpError> {
+        let room = self.starts.len().min(MOST_ROWS);
+        let starts = std::mem::replace(&mut self.starts, Vec::with_capacity(room));
+        let ends = std::mem::replace(&mut self.ends, Vec::with_capacity(room));
+        self.samples = 0;
+        let (Some(&first), Some(&last)) = (starts.first(), ends.last()) else {
+            return Ok(None);
+        };
+        let mut all: Vec<ArrayRef> = Vec::with_capacity(self.fields.schema().fields().len());
+        let times = self.clock.as_deref().map(|clock| times(clock, &starts));
+        all.push(integer(starts));
+        all.push(integer(ends));
+        if let Some(times) = times {
+            all.push(Arc::new(times?));
+        }
+        all.extend(columns);
+        let batch =
+            RecordBatch::try_new(self.fields.schema().clone(), all).map_err(OpErrorKind::from)?;
+        Ok(Some(Rows::new(batch, first..last, self.next)))
+    }
+}
+
+/// A column of civil times.
+pub(crate) fn times(
+    clock: &dyn Clock,
+    indices: &[i64],
+) -> Result<TimestampNanosecondArray, OpError> {
+    let mut ns = vec![0; indices.len()];
+    clock.times(indices, &mut ns)?;
+    let known = ns
+        .contains(&i64::MIN)
+        .then(|| NullBuffer::from_iter(ns.iter().map(|&t| t != i64::MIN)));
+    Ok(TimestampNanosecondArray::new(ScalarBuffer::from(ns), known).with_timezone("UTC"))
+}
+
+/// A column of integers.
+pub(crate) fn integer(values: Vec<i64>) -> ArrayRef {
+    Arc::new(Int64Array::new(ScalarBuffer::from(values), None))
+}
+
+/// A column of floats.
+pub(crate) fn float(values: Vec<f64>) -> ArrayRef {
+    Arc::new(Float64Array::new(ScalarBuffer::from(values), None))
+}

@@ -1,0 +1,303 @@
+//! Groups of rows.
+
+use std::collections::HashMap;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field};
+use isochrony_segment::DType;
+use serde_json::{Map, Value};
+use smallvec::SmallVec;
+
+use crate::operator;
+use crate::operators::wrong_input;
+use crate::plan::rows::{Aggregate, Cells, Fields, Group, How, Rows};
+use crate::{
+    Bound, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, Partial, PlanError,
+    Port, PortType, json,
+};
+
+operator! {
+    /// One row for each group of rows with equal keys, at the end, groups in the order of their first rows.
+    ///
+    /// Columns are the keys, then the aggregates. `count` is the number of rows; `sum` of integers is int64 and wraps, as
+    /// in NumPy, other sums, `mean` and `std` (population) are float64; `min`, `max`, `first` and `last` keep the field's
+    /// type, and minimum and maximum of floats are NaN if one is. Unknown values (nulls) are left out of aggregates; as a
+    /// key they are one group, as NaN is, and -0.0 is 0.0. Rows of groups belong to no indices. Memory is that of the
+    /// groups: more of them than `most` end the run.
+    pub struct GroupBy = "group_by" (Inputs::Exactly(1)) {
+        /// Fields by which rows are grouped; none: all rows are one group.
+        keys: Vec<String> = "list" {},
+        /// Names of the columns and what they are: "count", or a field and one of sum, min, max, mean, std, first, last.
+        aggregates: Map<String, Value> = "aggregates" { default: || json!({}) },
+        /// How many groups there may be.
+        most: u64 = "integer" { unit: "groups", range: (1.0, 9e18), default: || json!(1_000_000) },
+    }
+    state {
+        ready: Option<Ready>,
+    }
+}
+
+/// A key's bits by column, and which columns are unknown.
+type Key = (SmallVec<[u64; 2]>, u64);
+
+struct Ready {
+    output: Fields,
+    /// Places of the keys among the fields, and their values by group.
+    keys: Vec<(usize, Cells)>,
+    aggregates: Vec<(Option<usize>, Aggregate)>,
+    groups: HashMap<Key, usize>,
+    /// Group of each row of the block at hand.
+    places: Vec<usize>,
+}
+
+/// What was gathered of some rows: keys in the order of their first rows, and of each aggregate what it knows of each.
+struct Groups {
+    keys: Vec<Key>,
+    aggregates: Vec<Vec<Group>>,
+}
+
+fn refused(parameter: &'static str, got: String, legal: String) -> PlanError {
+    PlanError::Parameter {
+        operator: "group_by",
+        parameter,
+        got,
+        legal,
+    }
+}
+
+/// An aggregate as it is saved: how, and of which field.
+fn parse(name: &str, saved: &Value) -> Result<(How, Option<String>), PlanError> {
+    let how = |text: &Value| text.as_str().and_then(How::named);
+    let parsed = match saved {
+        Value::String(_) if how(saved) == Some(How::Count) => Some((How::Count, None)),
+        Value::Array(pair) => match &pair[..] {
+            [Value::String(field), by] => how(by).map(|how| (how, Some(field.clone()))),
+            _ => None,
+        },
+        _ => None,
+    };
+    parsed.ok_or_else(|| {
+        let names = How::NAMES.join(", ");
+        refused(
+            "aggregates",
+            format!("{{{name:?}: {saved}}}"),
+            format!("\"count\", or a field and one of {names}, as [\"mean\", \"max\"]"),
+        )
+    })
+}
+
+impl Operator for GroupBy {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let port = &inputs[0];
+        let PortType::Rows { fields, .. } = *port else {
+            return Err(wrong_input(
+                "group_by",
+                "rows",
+                port,
+                "make rows with stats(...) or rows(...) first",
+            ));
+        };
+        let find = |name: &str| {
+            let (at, field) = fields.find(name).ok_or_else(|| PlanError::UnknownField {
+                operator: "group_by",
+                field: name.into(),
+                known: fields.names(),
+            })?;
+            let dtype = Fields::dtype(field.data_type());
+            let dtype = dtype.ok_or_else(|| {
+                refused(
+                    "keys",
+                    name.into(),
+                    "fields of one number, not of lists".into(),
+                )
+            })?;
+            Ok::<_, PlanError>((at, field, dtype))
+        };
+        let (mut all, mut keys): (Vec<Field>, _) = (Vec::new(), Vec::new());
+        for name in &self.keys {
+            let (at, field, dtype) = find(name)?;
+            keys.push((at, Cells::new(dtype)));
+            all.push(field.clone());
+        }
+        if keys.len() > 64 {
+            return Err(refused(
+                "keys",
+                keys.len().to_string(),
+                "at most 64 fields".into(),
+            ));
+        }
+        let mut aggregates = Vec::new();
+        for (name, saved) in &self.aggregates {
+            let (how, of) = parse(name, saved)?;
+            let (place, field, dtype) = match &of {
+                Some(of) => {
+                    let (at, field, dtype) = find(of)?;
+                    (Some(at), Some(field), dtype)
+                }
+                None => (None, None, DType::I64),
+            };
+            let timed = field.is_some_and(|f| matches!(f.data_type(), DataType::Timestamp(..)));
+            if timed && !how.keeps_type() && how != How::Count {
+                return Err(refused(
+                    "aggregates",
+                    format!("{{{name:?}: {saved}}}"),
+                    "count, min, max, first or last of a time".into(),
+                ));
+            }
+            let result = how.result(dtype);
+            let data = match field {
+                Some(field) if how.keeps_type() => field.data_type().clone(),
+                _ => Fields::arrow_type(result),
+            };
+            let mut made = Field::new(name, data, true);
+            if let Some(field) = field.filter(|_| how != How::Count) {
+                made = made.with_metadata(field.metadata().clone());
+            }
+            all.push(made);
+            aggregates.push((place, Aggregate::new(how, dtype)));
+        }
+        for (at, field) in all.iter().enumerate() {
+            if all[..at].iter().any(|other| other.name() == field.name()) {
+                return Err(PlanError::FieldTwice {
+                    operator: "group_by",
+                    field: field.name().clone(),
+                });
+            }
+        }
+        if all.is_empty() {
+            let legal = format!("keys or aggregates of {}", fields.names());
+            return Err(refused("aggregates", "none".into(), legal));
+        }
+        let output = Fields::intern(all);
+        let exact = aggregates.iter().all(|(_, one)| one.is_exact());
+        self.ready = Some(Ready {
+            output,
+            keys,
+            aggregates,
+            groups: HashMap::new(),
+            places: Vec::new(),
+        });
+        let port = PortType::Rows {
+            fields: output,
+            stream: None,
+        };
+        // Sums of floats depend on their order.
+        Ok(Bound::new([port])
+            .contract(Contract::Reducible { exact })
+            .data_dependent())
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let (Item::Rows(rows), Some(ready)) = (&*item, &mut self.ready) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "rows",
+                got: item.kind(),
+            }
+            .into());
+        };
+        ready.group(rows.batch(), self.most)?;
+        for (place, aggregate) in &mut ready.aggregates {
+            let column = place.map(|at| rows.batch().column(at).as_ref());
+            aggregate.add(column, &ready.places, ready.groups.len());
+        }
+        Ok(Next::Taken)
+    }
+
+    fn partial(&mut self) -> Option<Partial> {
+        let ready = self.ready.as_mut()?;
+        let mut keys: Vec<(Key, usize)> = ready.groups.drain().collect();
+        keys.sort_unstable_by_key(|&(_, place)| place);
+        ready.keys.iter_mut().for_each(|(_, cells)| cells.clear());
+        let aggregates = ready.aggregates.iter_mut().map(|(_, one)| one.take());
+        let groups = Groups {
+            keys: keys.into_iter().map(|(key, _)| key).collect(),
+            aggregates: aggregates.collect(),
+        };
+        let each = size_of::<Key>() + groups.aggregates.len() * size_of::<Group>();
+        let bytes = (groups.keys.len() * each) as u64;
+        Some(Partial::new(groups, bytes))
+    }
+
+    fn combine(&mut self, next: &Partial) -> Result<(), OpError> {
+        let (Some(ready), Some(groups)) = (&mut self.ready, next.get::<Groups>()) else {
+            return Ok(());
+        };
+        ready.places.clear();
+        for key in &groups.keys {
+            let place = ready.place(key, self.most)?;
+            ready.places.push(place);
+        }
+        let count = ready.groups.len();
+        for ((_, aggregate), more) in ready.aggregates.iter_mut().zip(&groups.aggregates) {
+            aggregate.combine(more, &ready.places, count);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(mut ready) = self.ready.take() else {
+            return Ok(());
+        };
+        if ready.groups.is_empty() {
+            return Ok(());
+        }
+        let columns = ready.output.schema().fields().iter();
+        let keys = ready.keys.drain(..).map(|(_, cells)| cells);
+        let made = ready
+            .aggregates
+            .drain(..)
+            .map(|(_, aggregate)| aggregate.finish());
+        let columns = columns
+            .zip(keys.chain(made))
+            .map(|(field, cells)| cells.column(field));
+        let columns = columns
+            .collect::<Result<Vec<ArrayRef>, _>>()
+            .map_err(OpErrorKind::from)?;
+        let batch = RecordBatch::try_new(ready.output.schema().clone(), columns);
+        let rows = Rows::without_index(batch.map_err(OpErrorKind::from)?);
+        out.emit(0, &mut rows.into())
+    }
+}
+
+impl Ready {
+    /// Finds the group of each row.
+    fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {
+        let rows = batch.num_rows();
+        self.places.clear();
+        let columns: Vec<_> = self
+            .keys
+            .iter()
+            .map(|(at, cells)| cells.bits(batch.column(*at).as_ref()))
+            .collect();
+        for row in 0..rows {
+            let mut unknown = 0;
+            let mut bits = SmallVec::with_capacity(columns.len());
+            for (at, column) in columns.iter().enumerate() {
+                let bit = column.get(row);
+                unknown |= u64::from(bit.is_none()) << at;
+                bits.push(bit.unwrap_or(0));
+            }
+            let place = self.place(&(bits, unknown), most)?;
+            self.places.push(place);
+        }
+        Ok(())
+    }
+
+    /// The place of a key's group, which may be new.
+    fn place(&mut self, key: &Key, most: u64) -> Result<usize, OpError> {
+        if let Some(&place) = self.groups.get(key) {
+            return Ok(place);
+        }
+        let place = self.groups.len();
+        if place as u64 >= most {
+            let groups = place as u64 + 1;
+            return Err(OpErrorKind::TooManyGroups { groups, most }.into());
+        }
+        for (at, (_, cells)) in self.keys.iter_mut().enumerate() {
+            let known = key.1 >> at & 1 == 0;
+            cells.push(known.then_some(key.0[at]));
+        }
+        self.groups.insert(key.clone(), place);
+        Ok(place)
+    }
+}

@@ -1,0 +1,115 @@
+//! Some fields of rows, and further ones.
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::Field;
+use serde_json::{Map, Value};
+
+use super::to_rows::expression;
+use crate::operator;
+use crate::operators::wrong_input;
+use crate::plan::rows::{Fields, OfRows};
+use crate::{
+    Bound, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError, Port, PortType, json,
+};
+
+operator! {
+    /// Keeps the named fields of rows, in this order, and adds fields computed of each row.
+    ///
+    /// Dtypes of what is computed are NumPy's; a civil time is its ns since 1970. What is computed of something unknown
+    /// (a null) is unknown. `start` and `end` are kept only if they are named; without them rows cannot be joined.
+    pub struct Select = "select" (Inputs::Exactly(1)) {
+        /// Fields that are kept, in their order.
+        names: Vec<String> = "list" { default: || json!([]) },
+        /// Names of further fields, and what each is: expressions of the row.
+        fields: Map<String, Value> = "expressions" { default: || json!({}) },
+    }
+    state {
+        ready: Option<Ready>,
+    }
+}
+
+struct Ready {
+    output: Fields,
+    kept: Vec<usize>,
+    computed: Vec<OfRows>,
+}
+
+impl Operator for Select {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let port = &inputs[0];
+        let PortType::Rows { fields, stream } = *port else {
+            return Err(wrong_input(
+                "select",
+                "rows",
+                port,
+                "make rows with stats(...) or rows(...) first",
+            ));
+        };
+        let (mut all, mut kept): (Vec<Field>, _) = (Vec::new(), Vec::new());
+        for name in &self.names {
+            let (at, field) = fields.find(name).ok_or_else(|| PlanError::UnknownField {
+                operator: "select",
+                field: name.clone(),
+                known: fields.names(),
+            })?;
+            kept.push(at);
+            all.push(field.clone());
+        }
+        let mut computed = Vec::new();
+        for (name, saved) in &self.fields {
+            let expr = expression("select", "fields", name, saved)?;
+            let of_rows = OfRows::bind("select", &expr, fields)?;
+            // Of something unknown comes something unknown.
+            all.push(Field::new(name, Fields::arrow_type(of_rows.output()), true));
+            computed.push(of_rows);
+        }
+        for (at, field) in all.iter().enumerate() {
+            if all[..at].iter().any(|other| other.name() == field.name()) {
+                return Err(PlanError::FieldTwice {
+                    operator: "select",
+                    field: field.name().clone(),
+                });
+            }
+        }
+        if all.is_empty() {
+            return Err(PlanError::Parameter {
+                operator: "select",
+                parameter: "names",
+                got: "none".into(),
+                legal: format!("at least one of {}", fields.names()),
+            });
+        }
+        let output = Fields::intern(all);
+        self.ready = Some(Ready {
+            output,
+            kept,
+            computed,
+        });
+        Ok(Bound::new([PortType::Rows {
+            fields: output,
+            stream,
+        }]))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let (Item::Rows(rows), Some(ready)) = (&*item, &mut self.ready) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "rows",
+                got: item.kind(),
+            }
+            .into());
+        };
+        let batch = rows.batch();
+        let mut columns: Vec<ArrayRef> = ready
+            .kept
+            .iter()
+            .map(|&at| batch.column(at).clone())
+            .collect();
+        for one in &mut ready.computed {
+            columns.push(one.column(batch)?);
+        }
+        let batch = RecordBatch::try_new(ready.output.schema().clone(), columns);
+        *item = rows.with_batch(batch.map_err(OpErrorKind::from)?).into();
+        Ok(Next::Tail)
+    }
+}

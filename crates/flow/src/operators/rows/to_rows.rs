@@ -1,0 +1,210 @@
+//! Windows into rows.
+
+use arrow_array::ArrayRef;
+use arrow_buffer::MutableBuffer;
+use arrow_schema::{DataType, Field};
+use isochrony_expr::{Expr, Shape};
+use isochrony_segment::DType;
+use serde_json::{Map, Value};
+use std::slice::from_ref;
+
+use crate::operator;
+use crate::operators::general::compiled::Compiled;
+use crate::operators::wrong_input;
+use crate::plan::rows::{Fields, Made, columns};
+use crate::{
+    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, json,
+};
+
+operator! {
+    /// Makes a row of each window, or of each range: its fields are expressions of the window.
+    ///
+    /// Columns are `start`, `end`, `time` where it is known, then a column for each expression: one value a window, as
+    /// of `s.max()`, or a list of as many as the window has samples, as of `s - s.mean()`. Dtypes are NumPy's; calibrated
+    /// counts are values in their unit. A row of a range has no fields but these three.
+    pub struct ToRows = "rows" (Inputs::Exactly(1)) {
+        /// Names of the fields and what each of them is.
+        fields: Map<String, Value> = "expressions" { default: || json!({}) },
+    }
+    state {
+        ready: Option<Ready>,
+    }
+}
+
+struct Ready {
+    made: Made,
+    columns: Vec<Column>,
+}
+
+struct Column {
+    compiled: Compiled,
+    dtype: DType,
+    /// Values a row; None: one, and not a list.
+    width: Option<usize>,
+    values: MutableBuffer,
+}
+
+impl Column {
+    fn add(&mut self, frames: &Frames) -> Result<(), OpError> {
+        let row = self.width.unwrap_or(1) * self.dtype.size();
+        let before = self.values.len();
+        self.values
+            .resize(before + frames.count() as usize * row, 0);
+        self.compiled
+            .run(frames, &mut self.values.as_slice_mut()[before..])
+    }
+
+    fn take(&mut self) -> Result<ArrayRef, OpError> {
+        let values = std::mem::take(&mut self.values);
+        let column = match self.width {
+            None => columns::column(self.dtype, values, None),
+            // Windows lie in memory, so their lengths fit.
+            Some(width) => columns::lists(self.dtype, width as i32, values),
+        };
+        Ok(column.map_err(OpErrorKind::from)?)
+    }
+}
+
+/// An expression of a saved plan.
+pub(crate) fn expression(
+    operator: &'static str,
+    parameter: &'static str,
+    name: &str,
+    saved: &Value,
+) -> Result<Expr, PlanError> {
+    serde_json::from_value(saved.clone()).map_err(|why| PlanError::Parameter {
+        operator,
+        parameter,
+        got: format!("{{{name:?}: {saved}}}"),
+        legal: format!("expressions by name ({why})"),
+    })
+}
+
+impl Operator for ToRows {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let port = &inputs[0];
+        let width = match *port {
+            PortType::Frames { width, .. } => width,
+            PortType::Ranges { .. } if self.fields.is_empty() => 0,
+            PortType::Ranges { .. } => {
+                return Err(wrong_input(
+                    "rows",
+                    "windows for its fields",
+                    port,
+                    "a range has no samples: leave the fields out, or sync(...) samples with it",
+                ));
+            }
+            _ => {
+                return Err(wrong_input(
+                    "rows",
+                    "windows or ranges",
+                    port,
+                    "put rewindow(...) before it",
+                ));
+            }
+        };
+        let (mut columns, mut fields, mut stateful) = (Vec::new(), Vec::new(), false);
+        for (name, saved) in &self.fields {
+            let expr = expression("rows", "fields", name, saved)?;
+            let mut compiled = Compiled::default();
+            let program = compiled.bind("rows", Some(&expr), from_ref(port))?;
+            stateful |= program.is_stateful();
+            let output = program.output();
+            let one = Fields::arrow_type(output.dtype);
+            let (width, data) = match output.shape {
+                Shape::Sample => {
+                    let item = Field::new("item", one, false);
+                    let list = DataType::FixedSizeList(item.into(), width as i32);
+                    (Some(width), list)
+                }
+                _ => (None, one),
+            };
+            fields.push(Field::new(name, data, false));
+            columns.push(Column {
+                compiled,
+                dtype: output.dtype,
+                width,
+                values: MutableBuffer::default(),
+            });
+        }
+        let (made, output) = Made::bind("rows", port, fields)?;
+        self.ready = Some(Ready { made, columns });
+        let contract = match stateful {
+            true => Contract::Sequential,
+            false => Contract::Stateless,
+        };
+        Ok(Bound::new([output]).contract(contract))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let Some(ready) = &mut self.ready else {
+            return Ok(Next::Done);
+        };
+        match &*item {
+            Item::Frames(frames) => {
+                ready.made.add(frames);
+                ready
+                    .columns
+                    .iter_mut()
+                    .try_for_each(|column| column.add(frames))?;
+                if ready.made.is_full() {
+                    self.flush(out)?;
+                }
+            }
+            Item::Ranges(ranges) => {
+                ranges
+                    .ranges
+                    .iter()
+                    .for_each(|range| ready.made.add_range(range));
+                // Detections are few, and somebody waits for them.
+                self.flush(out)?;
+            }
+            other => {
+                return Err(OpErrorKind::WrongItem {
+                    expected: "frames or ranges",
+                    got: other.kind(),
+                }
+                .into());
+            }
+        }
+        Ok(Next::Taken)
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        if let Some(ready) = &mut self.ready {
+            ready
+                .columns
+                .iter_mut()
+                .for_each(|column| column.compiled.reset());
+        }
+        match why {
+            // Rows do not care for what lies between them.
+            Break::Removed => Ok(()),
+            _ => self.flush(out),
+        }
+    }
+
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        let ready = self.ready.as_ref();
+        ready.map_or(upto, |ready| ready.made.upto(upto))
+    }
+}
+
+impl ToRows {
+    /// Gives away the rows that wait.
+    fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(Ready { made, columns }) = &mut self.ready else {
+            return Ok(());
+        };
+        made.give(columns.iter_mut().map(Column::take), out)
+    }
+}

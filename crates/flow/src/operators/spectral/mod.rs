@@ -1,0 +1,6 @@
+//! Operators that compute spectra of windows, and the frequencies that their columns stand for.
+
+mod frequencies;
+pub(crate) mod score;
+pub(crate) mod spectrum;
+pub(crate) mod welch;

@@ -1,0 +1,93 @@
+//! What window-wise operators are made of: a function of each window, and parameters that its kernel refuses.
+
+use isochrony_dsp::window::{TAPERS, Taper};
+use isochrony_dsp::{DspError, Windows};
+
+use super::rowwise::{RowKernel, Windowed};
+use crate::operators::wrong_input;
+use crate::{PlanError, PortType};
+
+/// A function of a window and of the row that it fills.
+pub(crate) struct EachRow<F>(pub(crate) F);
+
+impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for EachRow<F> {
+    fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]) {
+        let each = results.len() / windows.count().max(1);
+        for (window, result) in windows.iter().zip(results.chunks_exact_mut(each.max(1))) {
+            (self.0)(window, result);
+        }
+    }
+}
+
+/// A kernel that is made by a function that may fail, in the windows' precision: `$T` is that in what makes it, `$row`
+/// computes a row.
+macro_rules! kernel {
+    ($given:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
+        let refused = |error| $crate::operators::windows::kernels::refused($operator, error);
+        if $given.single {
+            type $T = f32;
+            #[allow(unused_mut)] // Functions have nothing to change.
+            let mut $kernel = $make.map_err(refused)?;
+            $crate::operators::windows::rowwise::Kernel::Single(
+                Box::new($crate::operators::windows::kernels::EachRow(
+                    move |$window: &[$T], $row: &mut [$T]| $run,
+                )),
+                Vec::new(),
+            )
+        } else {
+            type $T = f64;
+            #[allow(unused_mut)] // Functions have nothing to change.
+            let mut $kernel = $make.map_err(refused)?;
+            $crate::operators::windows::rowwise::Kernel::Double(
+                Box::new($crate::operators::windows::kernels::EachRow(
+                    move |$window: &[$T], $row: &mut [$T]| $run,
+                )),
+                Vec::new(),
+            )
+        }
+    }};
+}
+pub(crate) use kernel;
+
+/// What a kernel refuses, as the operator that has the parameter.
+pub(crate) fn refused(operator: &'static str, error: DspError) -> PlanError {
+    match error {
+        DspError::Parameter {
+            parameter,
+            got,
+            allowed,
+            ..
+        } => PlanError::Parameter {
+            operator,
+            parameter,
+            got,
+            legal: allowed,
+        },
+        other => PlanError::Parameter {
+            operator,
+            parameter: "window",
+            got: other.code().into(),
+            legal: other.to_string(),
+        },
+    }
+}
+
+/// The taper of a parameter.
+pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanError> {
+    text.parse().map_err(|_| PlanError::Parameter {
+        operator,
+        parameter: "taper",
+        got: format!("{text:?}"),
+        legal: TAPERS.into(),
+    })
+}
+
+/// The real windows of a port.
+pub(crate) fn real_windows(operator: &'static str, port: &PortType) -> Result<Windowed, PlanError> {
+    let given = Windowed::of(operator, port)?;
+    if given.complex {
+        let mend = "make real numbers of them first, as map(lambda s: abs(s)) does";
+        return Err(wrong_input(operator, "windows of real samples", port, mend));
+    }
+    Ok(given)
+}

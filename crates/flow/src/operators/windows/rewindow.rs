@@ -1,0 +1,242 @@
+//! Samples into windows.
+
+use isochrony_segment::{Buffer, SigSeg, dispatch};
+
+use crate::operator;
+use crate::operators::wrong_input;
+use crate::{
+    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, json,
+};
+
+/// Most values that an operator is given at once, each counted as often as there are windows that have it: some
+/// milliseconds of work.
+const MOST_VALUES: u64 = 1 << 22;
+
+operator! {
+    /// Cuts every gap-free stretch into windows of equal length at equal distances.
+    ///
+    /// Windows are counted from the stretch's first sample, whatever the segments or the range that is read, unless
+    /// the anchor says otherwise. Samples are not copied, except where a window lies across two pieces of memory.
+    pub struct Rewindow = "rewindow" (Inputs::Exactly(1)) {
+        /// Samples of a window.
+        window: u64 = "integer" { unit: "samples", range: (1.0, 70368744177664.0) },
+        /// Samples from the start of one window to the next; the window, if not given.
+        hop: Option<u64> = "integer" { unit: "samples", range: (1.0, 70368744177664.0), default: || json!(null) },
+        /// What happens to a last window that a break or the end leaves short: "drop" or "keep".
+        tail: String = "text" { choices: &["drop", "keep"], default: || json!("drop") },
+        /// Where windows are counted from: the "run"'s first sample after a break, or the first that is read ("range").
+        anchor: String = "text" { choices: &["run", "range"], default: || json!("run") },
+    }
+    state {
+        /// Where the next window begins; None before the first item of a stretch.
+        next: Option<i64>,
+        /// Samples from there on.
+        carry: Option<SigSeg>,
+    }
+}
+
+impl Rewindow {
+    fn hop(&self) -> u64 {
+        self.hop.unwrap_or(self.window)
+    }
+
+    /// Windows that begin in the samples carried over, while those of `more`, elsewhere in memory, complete them.
+    fn straddle(
+        &mut self,
+        carry: &SigSeg,
+        more: &SigSeg,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        let (start, hop) = (carry.start(), self.hop());
+        let total = carry.len() + more.len();
+        if total < self.window {
+            return Ok(());
+        }
+        // Those that begin before the carried samples end, and those that end before the new ones do.
+        let count = carry
+            .len()
+            .div_ceil(hop)
+            .min((total - self.window) / hop + 1);
+        let samples = (count - 1) * hop + self.window;
+        let rest =
+            more.subseg(more.start()..start.saturating_add_unsigned(samples).max(more.start()))?;
+        let buffer = copied(carry, &rest, out)?;
+        let joined = SigSeg::new(buffer, start, carry.dtype(), carry.stream_id())?;
+        // Carried samples that reach beyond the last window are not part of it.
+        let joined = joined.subseg(start..start.saturating_add_unsigned(samples))?;
+        if let Some(frames) = Frames::windows(&joined, self.window, hop)? {
+            self.next = Some(frames.next_start());
+            let last = in_pieces(frames, out)?;
+            out.emit(0, &mut last.into())?;
+        }
+        Ok(())
+    }
+
+    /// A last, short window.
+    fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.next = None;
+        let Some(carry) = self.carry.take() else {
+            return Ok(());
+        };
+        if self.tail != "keep" {
+            return Ok(());
+        }
+        match Frames::windows(&carry, carry.len(), carry.len())? {
+            Some(frames) => out.emit(0, &mut frames.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Emits all but the last piece of a block of windows that overlap so much that work on all of them would be long:
+/// between pieces a run can be stopped. Gives the last, which is all of it as a rule.
+fn in_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
+    let most = (MOST_VALUES / frames.window()).max(1);
+    let mut from = 0;
+    while frames.count() - from > most {
+        if let Some(piece) = frames.sub(from..from + most) {
+            out.emit(0, &mut piece.into())?;
+        }
+        from += most;
+    }
+    match frames.sub(from..frames.count()) {
+        Some(last) if from > 0 => Ok(last),
+        _ => Ok(frames),
+    }
+}
+
+/// Both, one after the other, in a block of the pool.
+fn copied(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, OpError> {
+    let len = (first.len() + second.len()) as usize;
+    let mut block = out.alloc(first.dtype(), len)?;
+    dispatch!(first.dtype(), T => {
+        let memory = block.samples_mut::<T>();
+        let (a, b) = memory.split_at_mut(first.len() as usize);
+        first.copy_to::<T>(a)?;
+        second.copy_to::<T>(b)?;
+    });
+    Ok(out.seal(block))
+}
+
+impl Operator for Rewindow {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let (window, hop) = (self.window, self.hop());
+        match inputs {
+            &[PortType::Samples { dtype, stream }] => {
+                let width = window as usize;
+                let frames = PortType::Frames {
+                    dtype,
+                    stream,
+                    window,
+                    hop,
+                    width,
+                };
+                let bound = Bound::new([frames]).light().contiguous();
+                Ok(match (&*self.anchor, &*self.tail) {
+                    ("range", _) => {
+                        bound.sequential_because("counts windows from where reading begins")
+                    }
+                    (_, "keep") => bound.sequential_because("keeps a short last window"),
+                    _ => bound.contract(Contract::Lookahead { after: window - 1 }),
+                })
+            }
+            [other, ..] => Err(wrong_input(
+                "rewindow",
+                "samples",
+                other,
+                "put it directly behind the samples",
+            )),
+            [] => Err(PlanError::Inputs {
+                operator: "rewindow",
+                expected: "1".into(),
+                got: 0,
+            }),
+        }
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let Item::Samples(samples) = item else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "samples",
+                got: item.kind(),
+            }
+            .into());
+        };
+        let hop = self.hop();
+        let mut samples = std::mem::replace(
+            samples,
+            SigSeg::empty(0, samples.dtype(), samples.stream_id()),
+        );
+        let next = match self.next {
+            Some(next) => next,
+            None => {
+                // The first window of the stretch's grid that lies in what is read.
+                let into = samples.start().abs_diff(out.anchor()) % hop;
+                let own = into == 0 || samples.start() < out.anchor();
+                let skip = if own || self.anchor == "range" {
+                    0
+                } else {
+                    hop - into
+                };
+                samples.start().saturating_add_unsigned(skip)
+            }
+        };
+        self.next = Some(next);
+        if let Some(mut carry) = self.carry.take() {
+            let touching = match (carry.buffers().last(), samples.buffers().next()) {
+                (Some(last), Some(first)) => last.is_followed_by(first),
+                _ => false,
+            };
+            if touching {
+                carry.append(samples)?;
+                samples = carry;
+            } else {
+                self.straddle(&carry, &samples, out)?;
+                let next = self.next.unwrap_or(next);
+                if next < carry.end() {
+                    // A window longer than what came so far.
+                    carry.append(samples)?;
+                    self.carry = Some(carry.subseg(next..carry.end())?);
+                    return Ok(Next::Taken);
+                }
+            }
+        }
+        let next = self.next.unwrap_or(next);
+        if next >= samples.end() {
+            return Ok(Next::Taken);
+        }
+        let from = next.max(samples.start());
+        let samples = if from == samples.start() {
+            samples
+        } else {
+            samples.subseg(from..samples.end())?
+        };
+        let Some(frames) = Frames::windows(&samples, self.window, hop)? else {
+            self.carry = Some(samples);
+            return Ok(Next::Taken);
+        };
+        let next = frames.next_start();
+        self.next = Some(next);
+        if next < samples.end() {
+            self.carry = Some(samples.subseg(next..samples.end())?);
+        }
+        *item = in_pieces(frames, out)?.into();
+        Ok(Next::Tail)
+    }
+
+    fn on_break(&mut self, _: Port, _: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        match &self.carry {
+            Some(carry) => carry.start().min(upto),
+            None => upto,
+        }
+    }
+}

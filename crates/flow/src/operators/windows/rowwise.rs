@@ -1,0 +1,357 @@
+//! What operators share that make a row of each window, from that window alone: spectra, energies, envelopes.
+//!
+//! A [`RowKernel`] computes rows of numbers from windows of numbers in one precision and knows nothing of items.
+//! [`Rowwise`] brings it to the engine: it checks that windows come in, turns their samples into values in their unit,
+//! a tile of windows at a time so that they stay in the first-level cache, and gives the rows the windows' places.
+//! Windows that are such values already are handed to the kernel where they lie, and so are all windows to a kernel that
+//! computes with samples as they are stored ([`Stored`]).
+//!
+//! Precision is that of NumPy's transforms: single where samples are float32 or complex64, double for all else.
+//! Complex numbers are pairs, in windows as in rows.
+
+use std::marker::PhantomData;
+use std::slice::from_ref;
+
+use isochrony_dsp::Windows;
+use isochrony_expr::Expr;
+use isochrony_segment::{Calibration, DType, Sample, StreamId};
+
+use crate::operators::general::compiled::Compiled;
+use crate::operators::wrong_input;
+use crate::{
+    Block, Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType, Workspace,
+};
+
+/// Values of a tile: 16 KiB of doubles.
+const TILE_VALUES: usize = 2048;
+
+/// Computes rows of windows.
+pub(crate) trait RowKernel<T, R = T>: Send {
+    /// Fills a row of `results` for each of `windows`, in order, each from its window alone; rows are equally long.
+    fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]);
+}
+
+/// Computes rows of doubles from windows as they lie in memory.
+pub(crate) trait StoredRows: Send {
+    /// As [`RowKernel::rows`].
+    ///
+    /// # Errors
+    /// [`OpErrorKind::WrongItem`] of samples that are not those that it was made for.
+    fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError>;
+}
+
+/// A kernel of real samples of one type as they are stored; it knows their calibration.
+pub(crate) struct Stored<T, K>(K, PhantomData<fn(T)>);
+
+impl<T: Sample, K: RowKernel<T, f64>> Stored<T, K> {
+    pub(crate) fn new(kernel: K) -> Self {
+        Self(kernel, PhantomData)
+    }
+}
+
+impl<T: Sample, K: RowKernel<T, f64>> StoredRows for Stored<T, K> {
+    fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError> {
+        in_place(frames, 1, &mut self.0, results)
+    }
+}
+
+/// Windows of samples, as an operator finds them on its input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Windowed {
+    port: PortType,
+    /// Samples of a window.
+    pub(crate) width: usize,
+    /// Samples a second.
+    pub(crate) rate: f64,
+    /// Samples are complex.
+    pub(crate) complex: bool,
+    /// Values are in single precision.
+    pub(crate) single: bool,
+    /// Memory of tables as long as a window.
+    pub(crate) workspace: Workspace,
+}
+
+/// Bytes of tables that a transform of windows has for each sample: factors, values, spectrum, and twiddles.
+const TRANSFORM_BYTES: u64 = 64;
+
+/// The same where there is one window of values, and its row.
+const ROW_BYTES: u64 = 16;
+
+impl Windowed {
+    /// The windows of a port, to be transformed.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`] where none come in, [`PlanError::TooLarge`] where there is no memory for their transform.
+    pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
+        Self::with_tables(operator, port, TRANSFORM_BYTES)
+    }
+
+    /// The windows of a port, for an operator without tables of its own.
+    ///
+    /// # Errors
+    /// As of [`of`](Self::of).
+    pub(crate) fn without_tables(
+        operator: &'static str,
+        port: &PortType,
+    ) -> Result<Self, PlanError> {
+        Self::with_tables(operator, port, ROW_BYTES)
+    }
+
+    fn with_tables(operator: &'static str, port: &PortType, each: u64) -> Result<Self, PlanError> {
+        match *port {
+            PortType::Frames {
+                dtype,
+                stream,
+                window,
+                width,
+                ..
+            } if width as u64 == window => Ok(Self {
+                port: *port,
+                width,
+                rate: stream.get().rate.to_f64(),
+                complex: matches!(dtype, DType::C64 | DType::C128),
+                single: is_single(dtype, stream),
+                workspace: Workspace::check(operator, "window", window, each)?,
+            }),
+            _ => Err(wrong_input(
+                operator,
+                "windows of samples",
+                port,
+                "put rewindow(...) before it",
+            )),
+        }
+    }
+
+    /// Type of the samples as they are stored, and what makes values of them.
+    pub(crate) fn stored(&self) -> Option<(DType, &'static Calibration)> {
+        Some((self.port.dtype()?, &self.port.stream()?.calibration))
+    }
+
+    /// The unit of the samples' values; empty if unknown.
+    pub(crate) fn unit(&self) -> &'static str {
+        self.stored().map_or("", |(_, values)| values.unit())
+    }
+}
+
+/// A kernel in one of the precisions, and memory for a tile of values.
+pub(crate) enum Kernel {
+    Single(Box<dyn RowKernel<f32>>, Vec<f32>),
+    Double(Box<dyn RowKernel<f64>>, Vec<f64>),
+    /// Of samples as they are stored to doubles.
+    Stored(Box<dyn StoredRows>),
+}
+
+/// What the rows are.
+pub(crate) struct Row {
+    /// Numbers of a row.
+    pub(crate) width: usize,
+    /// They are complex.
+    pub(crate) complex: bool,
+    /// Their unit; empty if unknown.
+    pub(crate) unit: String,
+}
+
+/// Whether values of such samples are computed in single precision: they are that, and in their unit already.
+pub(crate) fn is_single(dtype: DType, stream: StreamId) -> bool {
+    matches!(dtype, DType::F32 | DType::C64) && stream.get().calibration.is_identity()
+}
+
+/// Type of numbers of a precision.
+pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
+    match (single, complex) {
+        (true, false) => DType::F32,
+        (true, true) => DType::C64,
+        (false, false) => DType::F64,
+        (false, true) => DType::C128,
+    }
+}
+
+/// A kernel bound to its windows.
+#[derive(Default)]
+pub(crate) struct Rowwise(Option<Ready>);
+
+struct Ready {
+    /// What of a window is handed to the kernel; None: its samples where they lie.
+    values: Option<Compiled>,
+    kernel: Kernel,
+    /// Samples of a window, and numbers each.
+    window: usize,
+    parts: usize,
+    /// Numbers of a row, their type and stream.
+    width: usize,
+    dtype: DType,
+    stream: StreamId,
+}
+
+impl Rowwise {
+    /// Prepares for windows. `values` are what of them the kernel sees, their own where it is None.
+    ///
+    /// # Errors
+    /// What the expression is refused with.
+    pub(crate) fn bind(
+        &mut self,
+        operator: &'static str,
+        given: &Windowed,
+        values: Option<&Expr>,
+        kernel: Kernel,
+        row: Row,
+    ) -> Result<Bound, PlanError> {
+        let PortType::Frames {
+            dtype: own,
+            stream,
+            window,
+            hop,
+            ..
+        } = given.port
+        else {
+            return Err(wrong_input(
+                operator,
+                "windows of samples",
+                &given.port,
+                "put rewindow(...) before it",
+            ));
+        };
+        let seen = dtype_of(given.single, given.complex);
+        let plain = own == seen && stream.get().calibration.is_identity();
+        let values = if matches!(kernel, Kernel::Stored(_)) || (values.is_none() && plain) {
+            None
+        } else {
+            let expr = values.cloned().unwrap_or_else(Expr::input).astype(seen);
+            let mut compiled = Compiled::default();
+            compiled.bind(operator, Some(&expr), from_ref(&given.port))?;
+            Some(compiled)
+        };
+        let dtype = dtype_of(given.single, row.complex);
+        let stream = stream
+            .get()
+            .clone()
+            .with_calibration(Calibration::identity(row.unit))
+            .intern();
+        self.0 = Some(Ready {
+            values,
+            kernel,
+            window: given.width,
+            parts: if given.complex { 2 } else { 1 },
+            width: row.width,
+            dtype,
+            stream,
+        });
+        Ok(Bound::new([PortType::Frames {
+            dtype,
+            stream,
+            window,
+            hop,
+            width: row.width,
+        }])
+        .workspace(given.workspace)
+        .in_step())
+    }
+
+    /// Puts what is made of each window in the windows' place.
+    ///
+    /// # Errors
+    /// [`OpErrorKind::WrongItem`] of windows that are shorter, as a last one that was kept.
+    pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let (Item::Frames(frames), Some(ready)) = (&*item, &mut self.0) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "frames",
+                got: item.kind(),
+            }
+            .into());
+        };
+        if frames.width() != ready.window {
+            return Err(OpErrorKind::WrongItem {
+                expected: "windows of equal length (rewindow with tail=\"drop\")",
+                got: "a short last window",
+            }
+            .into());
+        }
+        let mut block = out.alloc(ready.dtype, ready.width * frames.count() as usize)?;
+        let done = ready.fill(frames, &mut block);
+        let buffer = out.seal(block);
+        done?;
+        if let Some(rows) = frames.with_rows(buffer, ready.dtype, ready.width, ready.stream) {
+            *item = rows.into();
+        }
+        Ok(Next::Tail)
+    }
+}
+
+impl Ready {
+    fn fill(&mut self, frames: &Frames, block: &mut Block) -> Result<(), OpError> {
+        let (window, parts) = (self.window, self.parts);
+        match &mut self.kernel {
+            Kernel::Single(kernel, tile) => rows(
+                frames,
+                self.values.as_mut(),
+                (window, parts),
+                kernel.as_mut(),
+                tile,
+                bytemuck::cast_slice_mut(block.bytes_mut()),
+            ),
+            Kernel::Double(kernel, tile) => rows(
+                frames,
+                self.values.as_mut(),
+                (window, parts),
+                kernel.as_mut(),
+                tile,
+                bytemuck::cast_slice_mut(block.bytes_mut()),
+            ),
+            Kernel::Stored(kernel) => {
+                kernel.rows(frames, bytemuck::cast_slice_mut(block.bytes_mut()))
+            }
+        }
+    }
+}
+
+/// Hands windows to a kernel where they lie.
+fn in_place<T: bytemuck::Pod, R>(
+    frames: &Frames,
+    parts: usize,
+    kernel: &mut (impl RowKernel<T, R> + ?Sized),
+    results: &mut [R],
+) -> Result<(), OpError> {
+    let values = bytemuck::try_cast_slice(frames.buffer().bytes());
+    let values = values.map_err(|_| OpErrorKind::WrongItem {
+        expected: "aligned samples",
+        got: "samples that are not",
+    })?;
+    let (width, stride) = (parts * frames.width(), parts * frames.stride());
+    kernel.rows(Windows::new(values, width, stride), results);
+    Ok(())
+}
+
+/// Hands windows to a kernel, a tile of them at a time where their values have to be computed.
+fn rows<T: bytemuck::Pod + Default>(
+    frames: &Frames,
+    values: Option<&mut Compiled>,
+    (window, parts): (usize, usize),
+    kernel: &mut dyn RowKernel<T>,
+    tile: &mut Vec<T>,
+    results: &mut [T],
+) -> Result<(), OpError> {
+    let count = frames.count() as usize;
+    let Some(values) = values else {
+        return in_place(frames, parts, kernel, results);
+    };
+    let each = results.len() / count.max(1);
+    let most = (TILE_VALUES / window).max(1);
+    // It grows to a tile, once, not with every block.
+    let room = most.min(count) * parts * window;
+    if tile.len() < room {
+        tile.resize(room, T::default());
+    }
+    let mut from = 0;
+    while from < count {
+        let to = count.min(from + most);
+        let Some(some) = frames.sub(from as u64..to as u64) else {
+            break;
+        };
+        let tile = &mut tile[..(to - from) * parts * window];
+        values.run(&some, bytemuck::cast_slice_mut(tile))?;
+        let windows = Windows::new(tile, parts * window, parts * window);
+        kernel.rows(windows, &mut results[from * each..to * each]);
+        from = to;
+    }
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Windows to windows: detrended and tapered, and back from their frequencies.
+
+use bytemuck::cast_slice;
+use isochrony_dsp::DspError;
+use isochrony_dsp::spectrum::{Detrend as Trend, Inverse, Shaper};
+use isochrony_segment::{Calibration, DType, StreamId};
+
+use super::kernels::{kernel, taper};
+use super::rowwise::{Row, Rowwise, Windowed, dtype_of};
+use crate::operator;
+use crate::operators::wrong_input;
+use crate::{
+    Bound, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError, Port, PortType,
+    Workspace, json,
+};
+
+operator! {
+    /// Multiplies the samples of every window by the factors of a taper.
+    ///
+    /// float32 and complex64 stay, all else becomes double. Calibrated counts are values in their unit.
+    pub struct Taper = "taper" (Inputs::Exactly(1)) {
+        /// The taper: its name, with its parameter in brackets if it has one.
+        taper: String = "text" { default: || json!("hann") },
+        /// Whether its period is the window, as spectra need it, or its ends are alike.
+        symmetric: bool = "bool" { default: || json!(false) },
+    }
+    state {
+        rows: Rowwise,
+    }
+}
+
+operator! {
+    /// Takes from the samples of every window their mean, or the line with the least squared distance from them.
+    ///
+    /// float32 and complex64 stay, all else becomes double. Calibrated counts are values in their unit.
+    pub struct Detrend = "detrend" (Inputs::Exactly(1)) {
+        /// The mean ("constant") or the line ("linear").
+        kind: String = "text" { choices: &["constant", "linear"], default: || json!("constant") },
+    }
+    state {
+        rows: Rowwise,
+    }
+}
+
+operator! {
+    /// The inverse discrete Fourier transform of every row, divided by the number of samples: what `fft` made of a window
+    /// becomes that window again.
+    ///
+    /// Rows of N / 2 + 1 numbers of windows of N samples give real samples, rows of N complex ones. The imaginary parts of the
+    /// first number and, of an even N, of the last are left out, as real windows have none.
+    ///
+    /// Rows of windows of one or two samples are as long for real samples as for complex ones; `complex` tells them apart.
+    pub struct Ifft = "ifft" (Inputs::Exactly(1)) {
+        /// Rows of windows of one or two samples are those of complex samples.
+        complex: bool = "bool" { default: || json!(false) },
+    }
+    state {
+        inverse: Option<Back>,
+    }
+}
+
+/// An inverse transform in one of the precisions.
+enum Back {
+    Single(Inverse<f32>, (DType, StreamId)),
+    Double(Inverse<f64>, (DType, StreamId)),
+}
+
+/// Bytes of tables for each sample of a window that is transformed back.
+const INVERSE_BYTES: u64 = 48;
+
+fn shaped(
+    rows: &mut Rowwise,
+    operator: &'static str,
+    port: &PortType,
+    detrend: Trend,
+    factors: impl FnOnce(usize) -> Vec<f64>,
+) -> Result<Bound, PlanError> {
+    let given = Windowed::of(operator, port)?;
+    let factors = factors(given.width);
+    let complex = given.complex;
+    let kernel = kernel!(
+        given,
+        "taper",
+        |T| Ok::<_, DspError>(Shaper::<T>::new(&factors, complex, detrend)),
+        |shaper, window, row| shaper.row(window, row)
+    );
+    let row = Row {
+        width: given.width,
+        complex,
+        unit: given.unit().into(),
+    };
+    rows.bind(operator, &given, None, kernel, row)
+}
+
+impl Operator for Taper {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let (taper, symmetric) = (taper("taper", &self.taper)?, self.symmetric);
+        shaped(&mut self.rows, "taper", &inputs[0], Trend::None, |width| {
+            if symmetric {
+                taper.symmetric(width)
+            } else {
+                taper.periodic(width)
+            }
+        })
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        self.rows.process(item, out)
+    }
+}
+
+impl Operator for Detrend {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let detrend = Trend::named(&self.kind).unwrap_or(Trend::Constant);
+        let ones = |width| vec![1.0; width];
+        shaped(&mut self.rows, "detrend", &inputs[0], detrend, ones)
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        self.rows.process(item, out)
+    }
+}
+
+impl Operator for Ifft {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let refused = || {
+            let mend = "put fft() before it, and keep its rows' length and dtype";
+            wrong_input(
+                "ifft",
+                "complex rows of N or N / 2 + 1 numbers",
+                &inputs[0],
+                mend,
+            )
+        };
+        let PortType::Frames {
+            dtype,
+            stream,
+            window,
+            hop,
+            width,
+        } = inputs[0]
+        else {
+            return Err(refused());
+        };
+        // Of one or two samples both have as many numbers.
+        let complex = width as u64 == window && (window > 2 || self.complex);
+        let real = width as u64 == window / 2 + 1 && !complex;
+        if !dtype.is_complex() || !(real || complex) {
+            return Err(refused());
+        }
+        let single = dtype == DType::C64;
+        let dtype = dtype_of(single, !real);
+        let values = Calibration::identity(stream.get().calibration.unit());
+        let stream = stream.get().clone().with_calibration(values).intern();
+        let workspace = Workspace::check("ifft", "window", window, INVERSE_BYTES)?;
+        let samples = window as usize;
+        self.inverse = Some(if single {
+            Back::Single(Inverse::new(samples, !real), (dtype, stream))
+        } else {
+            Back::Double(Inverse::new(samples, !real), (dtype, stream))
+        });
+        Ok(Bound::new([PortType::Frames {
+            dtype,
+            stream,
+            window,
+            hop,
+            width: samples,
+        }])
+        .workspace(workspace)
+        .in_step())
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let (Item::Frames(frames), Some(back)) = (&*item, &mut self.inverse) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "frames",
+                got: item.kind(),
+            }
+            .into());
+        };
+        let (Back::Single(_, (dtype, stream)) | Back::Double(_, (dtype, stream))) = *back;
+        let samples = frames.window() as usize;
+        let mut block = out.alloc(dtype, samples * frames.count() as usize)?;
+        let rows = frames.buffer().bytes();
+        match back {
+            Back::Single(inverse, _) => {
+                let windows = bytemuck::cast_slice_mut(block.bytes_mut());
+                invert(inverse, cast_slice(rows), windows, frames);
+            }
+            Back::Double(inverse, _) => {
+                let windows = bytemuck::cast_slice_mut(block.bytes_mut());
+                invert(inverse, cast_slice(rows), windows, frames);
+            }
+        }
+        let buffer = out.seal(block);
+        if let Some(windows) = frames.with_rows(buffer, dtype, samples, stream) {
+            *item = windows.into();
+        }
+        Ok(Next::Tail)
+    }
+}
+
+/// The window of each row; both are numbers, complex ones pairs.
+fn invert<T: isochrony_dsp::spectrum::Precision>(
+    inverse: &mut Inverse<T>,
+    rows: &[T],
+    windows: &mut [T],
+    frames: &crate::Frames,
+) {
+    let each = windows.len() / frames.count().max(1) as usize;
+    let (width, stride) = (2 * frames.width(), 2 * frames.stride());
+    for (k, window) in windows.chunks_exact_mut(each.max(1)).enumerate() {
+        let spectrum: &mut [T] = bytemuck::cast_slice_mut(inverse.spectrum());
+        spectrum.copy_from_slice(&rows[k * stride..][..width]);
+        inverse.window(window);
+    }
+}

@@ -1,0 +1,340 @@
+//! Statistics of windows.
+
+use std::fmt;
+use std::str::FromStr;
+
+use arrow_array::ArrayRef;
+use arrow_schema::{DataType, Field};
+use isochrony_dsp::stats::{Extreme, Statistic, Summary, summaries, summary};
+use isochrony_segment::{Calibration, SigSeg, dispatch};
+
+use crate::operator;
+use crate::operators::wrong_input;
+use crate::plan::rows::{Made, float, integer};
+use crate::{
+    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType,
+};
+
+/// Windows summarised at a time.
+const BLOCK: usize = 32;
+
+/// A statistic of the finite samples of a window, in the signal's unit; of magnitudes if complex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Stat {
+    /// Smallest sample.
+    Min,
+    /// Largest sample.
+    Max,
+    /// Number of finite samples.
+    Count,
+    /// Arithmetic mean.
+    Mean,
+    /// Population standard deviation, as NumPy's `std`.
+    Std,
+    /// Population variance.
+    Var,
+    /// Root of the mean square.
+    Rms,
+}
+
+impl Stat {
+    /// Every statistic.
+    pub const ALL: [Self; 7] = [
+        Self::Min,
+        Self::Max,
+        Self::Count,
+        Self::Mean,
+        Self::Std,
+        Self::Var,
+        Self::Rms,
+    ];
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; 7] = ["min", "max", "count", "mean", "std", "var", "rms"];
+
+    /// The name, as [`FromStr`] reads it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    fn unit(self, unit: &str) -> String {
+        match self {
+            Self::Count => String::new(),
+            Self::Var if !unit.is_empty() => format!("({unit})^2"),
+            _ => unit.into(),
+        }
+    }
+}
+
+impl fmt::Display for Stat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Stat {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        let known = Self::ALL.into_iter().find(|stat| stat.name() == text);
+        known.ok_or_else(|| refused(text))
+    }
+}
+
+fn refused(got: &str) -> PlanError {
+    PlanError::Parameter {
+        operator: "stats",
+        parameter: "names",
+        got: got.into(),
+        legal: format!("one or more of {}, each once", Stat::NAMES.join(", ")),
+    }
+}
+
+operator! {
+    /// Statistics of the finite samples of each window, a row each, in one pass.
+    ///
+    /// Values are in the signal's unit; of complex samples they are those of the magnitudes. Counts, and minimum and
+    /// maximum of integers without calibration, are int64, everything else is float64, NaN where a window has no finite
+    /// sample. Sums of integers up to 32 bits are exact, floats are added in fixed lanes: the same bits however the
+    /// samples are cut and whatever the CPU. Columns are `start`, `end`, `time` where it is known, then those asked for.
+    pub struct Stats = "stats" (Inputs::Exactly(1)) {
+        /// Names of statistics, each once, in the order of their columns: "std" and "var" are those of the population.
+        names: Vec<String> = "list" { choices: &Stat::NAMES },
+    }
+    state {
+        pending: Option<Pending>,
+    }
+}
+
+/// Rows that wait to be given away.
+struct Pending {
+    made: Made,
+    columns: Vec<(Stat, Column)>,
+    calibration: Calibration,
+}
+
+/// Values of one column, integers where they are exact.
+enum Column {
+    I64(Vec<i64>),
+    F64(Vec<f64>),
+}
+
+impl Column {
+    fn take(&mut self) -> ArrayRef {
+        match self {
+            Self::I64(values) => {
+                let room = Vec::with_capacity(values.len());
+                integer(std::mem::replace(values, room))
+            }
+            Self::F64(values) => {
+                let room = Vec::with_capacity(values.len());
+                float(std::mem::replace(values, room))
+            }
+        }
+    }
+}
+
+impl Pending {
+    /// Adds a window. Rounding keeps order, so that calibrating the extremes of counts gives exactly the extremes of
+    /// calibrated counts.
+    fn push<E: Extreme + Exact>(&mut self, counts: &Summary<E>) {
+        let (mut low, mut high) = (counts.min.to_f64(), counts.max.to_f64());
+        if counts.count == 0 {
+            (low, high) = (f64::NAN, f64::NAN);
+        }
+        let (mut mean, mut variance) = (counts.mean, counts.variance());
+        if !self.calibration.is_identity() {
+            let (scale, offset) = (self.calibration.scale(), self.calibration.offset());
+            (low, high) = (low * scale + offset, high * scale + offset);
+            if scale < 0.0 {
+                (low, high) = (high, low);
+            }
+            mean = mean * scale + offset;
+            variance *= scale * scale;
+        }
+        for (stat, column) in &mut self.columns {
+            match column {
+                Column::I64(values) => values.push(match stat {
+                    Stat::Min => counts.min.to_i64(),
+                    Stat::Max => counts.max.to_i64(),
+                    _ => counts.count as i64,
+                }),
+                Column::F64(values) => values.push(match stat {
+                    Stat::Min => low,
+                    Stat::Max => high,
+                    Stat::Count => counts.count as f64,
+                    Stat::Mean => mean,
+                    Stat::Std => variance.sqrt(),
+                    Stat::Var => variance,
+                    Stat::Rms => (mean * mean + variance).sqrt(),
+                }),
+            }
+        }
+    }
+
+    /// Adds the windows of a block, whose rows are `values`.
+    fn summarise<T: Statistic<Extreme: Exact>>(&mut self, frames: &Frames, values: &[T]) {
+        let (width, stride) = (frames.width(), frames.stride());
+        let mut left = frames.count() as usize;
+        if width != stride || left == 1 {
+            for k in 0..left {
+                self.push(&summary(&values[k * stride..][..width]));
+            }
+            return;
+        }
+        let mut block = [Summary::EMPTY; BLOCK];
+        for values in values.chunks(width * BLOCK) {
+            // The width is not zero and the output is long enough: the error cannot occur.
+            let full = summaries(values, width, &mut block).unwrap_or(0).min(left);
+            block[..full].iter().for_each(|summary| self.push(summary));
+            left -= full;
+        }
+    }
+
+    fn add(&mut self, frames: &Frames) -> Result<(), OpError> {
+        self.made.add(frames);
+        let mut samples = SigSeg::empty(0, frames.dtype(), frames.stream_id());
+        let mut dtype = frames.dtype();
+        // The magnitude of a calibrated complex number does not follow from that of its counts.
+        if dtype.is_complex() && !frames.stream_id().get().calibration.is_identity() {
+            let counts = SigSeg::new(frames.buffer().clone(), 0, dtype, frames.stream_id())?;
+            samples = counts.to_physical()?;
+            dtype = samples.dtype();
+        }
+        dispatch!(dtype, T => {
+            let values = match samples.is_empty() {
+                true => frames.values::<T>(),
+                false => samples.as_contiguous::<T>(),
+            };
+            match values {
+                Some(values) => self.summarise(frames, values),
+                None => return Err(OpErrorKind::WrongItem {
+                    expected: "values of their dtype",
+                    got: "other",
+                }.into()),
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Operator for Stats {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let port = &inputs[0];
+        let (&PortType::Frames { dtype, .. }, Some(stream)) = (port, port.stream()) else {
+            return Err(wrong_input(
+                "stats",
+                "windows",
+                port,
+                "put rewindow(...) before it",
+            ));
+        };
+        let mut stats = Vec::new();
+        for name in &self.names {
+            let stat: Stat = name.parse()?;
+            if stats.contains(&stat) {
+                return Err(refused(&format!("{name:?} twice")));
+            }
+            stats.push(stat);
+        }
+        if stats.is_empty() {
+            return Err(refused("none"));
+        }
+        // Calibrated complex samples are values before they are summarised.
+        let calibration = match dtype.is_complex() {
+            true => Calibration::default(),
+            false => stream.calibration.clone(),
+        };
+        let integers = !(dtype.is_float() || dtype.is_complex()) && calibration.is_identity();
+        let columns = stats.iter().map(|&stat| match stat {
+            Stat::Count => (stat, Column::I64(Vec::new())),
+            Stat::Min | Stat::Max if integers => (stat, Column::I64(Vec::new())),
+            _ => (stat, Column::F64(Vec::new())),
+        });
+        let columns: Vec<(Stat, Column)> = columns.collect();
+        let fields = columns.iter().map(|(stat, column)| {
+            let data = match column {
+                Column::I64(_) => DataType::Int64,
+                Column::F64(_) => DataType::Float64,
+            };
+            let field = Field::new(stat.name(), data, false);
+            match stat.unit(stream.calibration.unit()) {
+                unit if unit.is_empty() => field,
+                unit => field.with_metadata([("unit", unit)]),
+            }
+        });
+        let (made, output) = Made::bind("stats", port, fields)?;
+        self.pending = Some(Pending {
+            made,
+            columns,
+            calibration,
+        });
+        Ok(Bound::new([output]).contract(Contract::Stateless))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let (Item::Frames(frames), Some(pending)) = (&*item, &mut self.pending) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "frames",
+                got: item.kind(),
+            }
+            .into());
+        };
+        pending.add(frames)?;
+        if pending.made.is_full() {
+            self.flush(out)?;
+        }
+        Ok(Next::Taken)
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        match why {
+            // Rows do not care for what lies between them.
+            Break::Removed => Ok(()),
+            _ => self.flush(out),
+        }
+    }
+
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        let pending = self.pending.as_ref();
+        pending.map_or(upto, |pending| pending.made.upto(upto))
+    }
+}
+
+impl Stats {
+    /// Gives away the rows that wait.
+    fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(Pending { made, columns, .. }) = &mut self.pending else {
+            return Ok(());
+        };
+        made.give(columns.iter_mut().map(|(_, column)| Ok(column.take())), out)
+    }
+}
+
+/// An extreme as exact integer, where it is one.
+trait Exact {
+    fn to_i64(self) -> i64;
+}
+
+macro_rules! exact {
+    ($($type:ty)*) => {$(
+        impl Exact for $type {
+            #[allow(clippy::cast_lossless)]
+            fn to_i64(self) -> i64 {
+                self as i64
+            }
+        }
+    )*};
+}
+
+exact!(i8 i16 i32 i64 u8 u16 f32 f64);

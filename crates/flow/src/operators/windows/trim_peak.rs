@@ -1,0 +1,224 @@
+//! Peaks of windows, one behind another.
+
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array};
+use arrow_schema::{DataType, Field};
+use isochrony_dsp::Windows;
+use isochrony_dsp::features::{Extreme, Peak, trim_peaks};
+use isochrony_expr::Expr;
+use isochrony_segment::DType;
+
+use crate::operator;
+use crate::operators::general::compiled::Compiled;
+use crate::operators::wrong_input;
+use crate::plan::rows::Made;
+use crate::{
+    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
+    PlanError, Port, PortType, json,
+};
+
+/// Values of a tile: 16 KiB of doubles.
+const TILE_VALUES: usize = 2048;
+
+operator! {
+    /// Peaks of every window, or of what was computed of it: a row with the extreme value and its place, then those of the rest
+    /// behind it, and so on.
+    ///
+    /// Real values. Columns are `start`, `end`, `time` where it is known, then `peak` (float64, in the values' unit) and `at` (the index
+    /// of its sample, int64), `peak_2` and `at_2` and so on; unknown (null) where nothing is left or nothing but NaN. A row of
+    /// fewer values than the window has samples is spread over it evenly, and `at` is the first sample that a value covers.
+    /// The source is XStream's `trimpeak` (Girod et al. 2008, figure 3), which gives a peak and the rest behind it.
+    pub struct TrimPeak = "trim_peak" (Inputs::Exactly(1)) {
+        /// Which value is the peak: the largest, the smallest, or the one furthest from zero. Of equal ones the first.
+        extreme: String = "text" { choices: &Extreme::NAMES, default: || json!("max") },
+        /// Number of peaks.
+        count: u64 = "integer" { unit: "peaks", range: (1.0, 64.0), default: || json!(1) },
+        /// The rest begins so many values behind a peak.
+        skip: u64 = "integer" { unit: "values", range: (1.0, 9e18), default: || json!(1) },
+    }
+    state {
+        ready: Option<Ready>,
+    }
+}
+
+/// Rows that wait to be given away.
+struct Ready {
+    made: Made,
+    /// What makes values of samples; None: they are doubles in their unit already.
+    values: Option<Compiled>,
+    tile: Vec<f64>,
+    extreme: Extreme,
+    skip: usize,
+    peaks: Vec<Option<Peak<f64>>>,
+    columns: Vec<Column>,
+}
+
+/// Values and places of the n-th peak.
+#[derive(Default)]
+struct Column {
+    values: Vec<Option<f64>>,
+    places: Vec<Option<i64>>,
+}
+
+impl Ready {
+    fn add(&mut self, frames: &Frames) -> Result<(), OpError> {
+        self.made.add(frames);
+        let (width, count) = (frames.width(), frames.count());
+        if self.values.is_none() {
+            let values = frames.values::<f64>().ok_or(OpErrorKind::WrongItem {
+                expected: "aligned doubles",
+                got: "others",
+            })?;
+            for (window, row) in (0..).zip(Windows::new(values, width, frames.stride()).iter()) {
+                self.trim(frames, window, row);
+            }
+            return Ok(());
+        }
+        let most = (TILE_VALUES / width).max(1) as u64;
+        let mut tile = std::mem::take(&mut self.tile);
+        let mut from = 0;
+        while from < count {
+            let to = count.min(from + most);
+            let Some(some) = frames.sub(from..to) else {
+                break;
+            };
+            // Grows to a tile once.
+            let needed = (to - from) as usize * width;
+            if tile.len() < needed {
+                tile.resize(needed, 0.0);
+            }
+            if let Some(values) = &mut self.values {
+                values.run(&some, bytemuck::cast_slice_mut(&mut tile[..needed]))?;
+            }
+            for (window, row) in (from..to).zip(tile[..needed].chunks_exact(width)) {
+                self.trim(frames, window, row);
+            }
+            from = to;
+        }
+        self.tile = tile;
+        Ok(())
+    }
+
+    /// Adds the peaks of a window's row.
+    fn trim(&mut self, frames: &Frames, window: u64, row: &[f64]) {
+        trim_peaks(row, self.extreme, self.skip, &mut self.peaks);
+        let start = frames.window_start(window);
+        // A window lies in memory, so that this does not overflow.
+        let covers =
+            |at: usize| (at as u128 * u128::from(frames.window()) / row.len() as u128) as u64;
+        for (peak, column) in self.peaks.iter().zip(&mut self.columns) {
+            column.values.push(peak.map(|peak| peak.value));
+            let place = peak.map(|peak| start.saturating_add_unsigned(covers(peak.at)));
+            column.places.push(place);
+        }
+    }
+}
+
+impl Operator for TrimPeak {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        let port = &inputs[0];
+        let real = matches!(port, PortType::Frames { dtype, .. } if !dtype.is_complex());
+        if !real {
+            let mend = "put rewindow(...) before it, and make real numbers of complex ones";
+            return Err(wrong_input(
+                "trim_peak",
+                "windows of real values",
+                port,
+                mend,
+            ));
+        }
+        let own = port
+            .stream()
+            .is_some_and(|stream| stream.calibration.is_identity());
+        let values = if own && port.dtype() == Some(DType::F64) {
+            None
+        } else {
+            let mut compiled = Compiled::default();
+            let doubles = Expr::input().astype(DType::F64);
+            compiled.bind("trim_peak", Some(&doubles), from_ref(port))?;
+            Some(compiled)
+        };
+        let unit = port.stream().map_or("", |stream| stream.calibration.unit());
+        let count = self.count as usize;
+        let fields = (1..=count).flat_map(|nth| {
+            let suffix = if nth == 1 {
+                String::new()
+            } else {
+                format!("_{nth}")
+            };
+            let peak = Field::new(format!("peak{suffix}"), DataType::Float64, true);
+            let peak = match unit {
+                "" => peak,
+                unit => peak.with_metadata([("unit", unit)]),
+            };
+            [
+                peak,
+                Field::new(format!("at{suffix}"), DataType::Int64, true),
+            ]
+        });
+        let (made, output) = Made::bind("trim_peak", port, fields)?;
+        self.ready = Some(Ready {
+            made,
+            values,
+            tile: Vec::new(),
+            extreme: Extreme::named(&self.extreme).unwrap_or(Extreme::Max),
+            skip: usize::try_from(self.skip).unwrap_or(usize::MAX),
+            peaks: vec![None; count],
+            columns: (0..count).map(|_| Column::default()).collect(),
+        });
+        Ok(Bound::new([output]).contract(Contract::Stateless))
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        let (Item::Frames(frames), Some(ready)) = (&*item, &mut self.ready) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "frames",
+                got: item.kind(),
+            }
+            .into());
+        };
+        ready.add(frames)?;
+        if ready.made.is_full() {
+            self.flush(out)?;
+        }
+        Ok(Next::Taken)
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        match why {
+            // Rows do not care for what lies between them.
+            Break::Removed => Ok(()),
+            _ => self.flush(out),
+        }
+    }
+
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        let ready = self.ready.as_ref();
+        ready.map_or(upto, |ready| ready.made.upto(upto))
+    }
+}
+
+impl TrimPeak {
+    /// Gives away the rows that wait.
+    fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(Ready { made, columns, .. }) = &mut self.ready else {
+            return Ok(());
+        };
+        let arrays = columns.iter_mut().flat_map(|column| {
+            let values: ArrayRef = Arc::new(Float64Array::from_iter(column.values.drain(..)));
+            let places: ArrayRef = Arc::new(Int64Array::from_iter(column.places.drain(..)));
+            [Ok(values), Ok(places)]
+        });
+        made.give(arrays, out)
+    }
+}

@@ -1,0 +1,95 @@
+//! Operators by name: what a saved plan, the command line and Python choose from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::held::{Kept, Revive};
+use crate::{Declaration, Declared, PlanError, PortType, operators};
+
+/// Declarations of operators, by name, and what brings back those that hold something.
+#[derive(Clone)]
+pub struct Catalog {
+    declared: Vec<Declaration>,
+    held: Vec<(&'static str, Revive)>,
+}
+
+impl fmt::Debug for Catalog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::standard()
+    }
+}
+
+impl Catalog {
+    /// The operators of this crate.
+    #[must_use]
+    pub fn standard() -> Self {
+        Self {
+            declared: operators::ALL.to_vec(),
+            held: Vec::new(),
+        }
+    }
+
+    /// Adds an operator, also one of the user's own crate; one of the same name is replaced.
+    #[must_use]
+    pub fn with<O: Declared>(mut self) -> Self {
+        self.declared
+            .retain(|known| known.name != O::DECLARATION.name);
+        self.declared.push(O::DECLARATION);
+        self
+    }
+
+    /// Says how saved operators of a name that hold something ([`Held`](crate::Held)) come back.
+    #[must_use]
+    pub fn reviving(
+        mut self,
+        name: &'static str,
+        revive: impl Fn(&Map<String, Value>, &[PortType]) -> Result<Kept, PlanError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        self.held.retain(|known| known.0 != name);
+        self.held.push((name, Arc::new(revive)));
+        self
+    }
+
+    /// How saved operators of a name come back, if they hold something.
+    pub(crate) fn revive(&self, name: &str) -> Option<&Revive> {
+        self.held
+            .iter()
+            .find(|known| known.0 == name)
+            .map(|known| &known.1)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let declared = self.declared.iter().map(|known| known.name);
+        declared.chain(self.held.iter().map(|known| known.0))
+    }
+
+    /// The operator of a name.
+    ///
+    /// # Errors
+    /// [`PlanError::UnknownOperator`].
+    pub fn get(&self, name: &str) -> Result<&Declaration, PlanError> {
+        self.declared
+            .iter()
+            .find(|known| known.name == name)
+            .ok_or_else(|| PlanError::UnknownOperator {
+                name: name.into(),
+                known: self.names().collect::<Vec<_>>().join(", "),
+            })
+    }
+
+    /// All declarations.
+    pub fn iter(&self) -> impl Iterator<Item = &Declaration> {
+        self.declared.iter()
+    }
+}

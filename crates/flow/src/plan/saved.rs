@@ -1,0 +1,118 @@
+//! Plans as JSON: nodes in order, each after those it takes inputs from.
+
+use serde_json::{Map, Value, json};
+
+use super::graph::Graph;
+use super::{Op, Plan, SEGMENT};
+use crate::{Catalog, Live, PlanError, PortType};
+
+/// Finds the recording that a saved scan names.
+pub type Resolve<'a> = dyn Fn(&Map<String, Value>) -> Result<Live, PlanError> + 'a;
+
+impl Plan {
+    /// The plan as JSON: nodes in order, each after those it takes inputs from.
+    ///
+    /// # Errors
+    /// [`PlanError::NotSaveable`] if it holds something that exists in this process only.
+    pub fn to_json(&self) -> Result<Value, PlanError> {
+        let graph = Graph::new(self);
+        let nodes = graph.nodes.iter().map(|node| {
+            Ok(match &node.op {
+                Op::Scan {
+                    recording,
+                    range,
+                    segment,
+                } => {
+                    let saved = recording.0.saved().ok_or_else(|| PlanError::NotSaveable {
+                        operator: format!("scan of {}", recording.0.port()),
+                        what: "samples in memory",
+                        mend: "store them as a signal and scan that",
+                    })?;
+                    let range = range.as_ref().map(|r| [r.start, r.end]);
+                    json!({"op": "scan", "of": saved, "range": range, "segment": segment})
+                }
+                Op::Apply {
+                    declaration,
+                    params,
+                } => {
+                    json!({"op": declaration.name, "params": params, "inputs": node.inputs})
+                }
+                Op::Hold(kept) => {
+                    let params = kept.0.saved()?;
+                    json!({"op": kept.0.name(), "params": params, "inputs": node.inputs})
+                }
+            })
+        });
+        let nodes = nodes.collect::<Result<Vec<_>, PlanError>>()?;
+        Ok(json!({"isochrony_plan": 1, "nodes": nodes, "output": graph.outputs[0]}))
+    }
+
+    /// A plan from its JSON. `resolve` finds the recording that a scan names.
+    ///
+    /// # Errors
+    /// [`PlanError::Unreadable`], and whatever adding each operator meets.
+    pub fn from_json(
+        saved: &Value,
+        catalog: &Catalog,
+        resolve: &Resolve<'_>,
+    ) -> Result<Self, PlanError> {
+        let unreadable = |why: String| PlanError::Unreadable { why };
+        if saved.get("isochrony_plan") != Some(&json!(1)) {
+            return Err(unreadable("\"isochrony_plan\" is not 1".into()));
+        }
+        let list = saved.get("nodes").and_then(Value::as_array);
+        let list = list.ok_or_else(|| unreadable("\"nodes\" is no list".into()))?;
+        let mut nodes: Vec<Self> = Vec::with_capacity(list.len());
+        let pick = |nodes: &[Self], edge: &Value| -> Result<Self, PlanError> {
+            let (node, output): (usize, u16) = serde_json::from_value(edge.clone())
+                .map_err(|why| unreadable(format!("{edge} is no [node, output]: {why}")))?;
+            let node = nodes.get(node);
+            node.ok_or_else(|| unreadable(format!("{edge} names a node that is not before it")))?
+                .output(output)
+        };
+        for (at, node) in list.iter().enumerate() {
+            let name = node.get("op").and_then(Value::as_str);
+            let name = name.ok_or_else(|| unreadable(format!("node {at} has no \"op\"")))?;
+            let object = |key: &str| match node.get(key) {
+                Some(Value::Object(map)) => Ok(map.clone()),
+                None => Ok(Map::new()),
+                _ => Err(unreadable(format!("{key:?} of node {at} is no object"))),
+            };
+            if name == "scan" {
+                let recording = resolve(&object("of")?)?;
+                let range = node.get("range").cloned().unwrap_or(Value::Null);
+                let range: Option<[i64; 2]> = serde_json::from_value(range)
+                    .map_err(|why| unreadable(format!("range of node {at}: {why}")))?;
+                let segment = node
+                    .get("segment")
+                    .and_then(Value::as_u64)
+                    .unwrap_or(SEGMENT);
+                nodes.push(Self::scan_part(
+                    recording,
+                    range.map(|[a, b]| a..b),
+                    segment,
+                ));
+                continue;
+            }
+            let inputs = node.get("inputs").and_then(Value::as_array);
+            let inputs =
+                inputs.ok_or_else(|| unreadable(format!("node {at} has no \"inputs\"")))?;
+            let inputs: Vec<Self> = inputs
+                .iter()
+                .map(|edge| pick(&nodes, edge))
+                .collect::<Result<_, _>>()?;
+            let Some((first, others)) = inputs.split_first() else {
+                return Err(unreadable(format!("node {at} has no input")));
+            };
+            let params = object("params")?;
+            nodes.push(match catalog.revive(name) {
+                Some(revive) => {
+                    let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
+                    first.hold(revive(&params, &types)?, others)?
+                }
+                None => first.apply(catalog.get(name)?, params, others)?,
+            });
+        }
+        pick(&nodes, saved.get("output").unwrap_or(&Value::Null))
+    }
+}

@@ -1,0 +1,370 @@
+//! Feeds the sequential part with the workers' results: one source for each exit, and an operator that combines partial
+//! results.
+//!
+//! The exits of a subgraph are emptied in step: the results of a task are taken exit after exit, and all of them before those
+//! of the next task. So at most one task's results wait here, and the order between exits does not depend on which source
+//! was asked first.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isochrony_store::Signal;
+use serde_json::{Map, Value};
+
+use super::boundary::ExitEvent;
+use super::split::ParallelSubgraph;
+use super::task_output::{
+    ExitOutput, ExitState, NextOutput, TaskFailure, TaskOutput, TaskScheduler,
+};
+use crate::engine::RunOptions;
+use crate::plan::Op;
+use crate::{
+    Bound, Clock, Held, Item, Live, Next, OpError, OpErrorKind, Operator, Out, OuterGaps,
+    PlanError, Port, PortType, Pulled, Recording, RunError, SignalDescription, Snapshot, Source,
+};
+
+/// Queues of the exits of one subgraph, shared by their sources.
+#[derive(Clone)]
+pub(super) struct ExitQueues {
+    scheduler: Arc<TaskScheduler>,
+    subgraph: usize,
+    exits: Arc<Mutex<Vec<ExitQueue>>>,
+    /// End of the portion consumed last.
+    end: Arc<AtomicI64>,
+    /// The plan asks sources block by block (it has a `limit`), so exits are not emptied one after the other.
+    by_block: bool,
+    /// The execution has failed.
+    failed: Arc<AtomicBool>,
+}
+
+/// What waits at one exit.
+struct ExitQueue {
+    ready: VecDeque<Pulled>,
+    state: ExitState,
+    /// Events already delivered of a failed task. If the task is retried, these are skipped.
+    delivered: usize,
+    /// Anchor announced last.
+    announced: Option<i64>,
+    /// The source was closed.
+    abandoned: bool,
+}
+
+impl ExitQueue {
+    /// Queues the events of a task as one pass would give them: a valid range that continues from the last task is not
+    /// announced again.
+    fn push_events(&mut self, events: impl Iterator<Item = ExitEvent>) {
+        let mut continues_at = None;
+        for event in events {
+            match event {
+                // Of consecutive ones only the last counts.
+                ExitEvent::Stretch { anchor, why: None } => continues_at = Some(anchor),
+                ExitEvent::Stretch { anchor, why } => {
+                    self.announce(continues_at.take());
+                    self.announced = Some(anchor);
+                    self.ready.push_back(Pulled::Stretch { anchor, why });
+                }
+                ExitEvent::Item(item) => {
+                    self.announce(continues_at.take());
+                    self.ready.push_back(Pulled::Item(item));
+                }
+                ExitEvent::Upto(index) => self.ready.push_back(Pulled::Upto(index)),
+            }
+        }
+        self.announce(continues_at);
+    }
+
+    /// Announces a continuing valid range, unless it was announced before.
+    fn announce(&mut self, continues_at: Option<i64>) {
+        let Some(anchor) = continues_at.filter(|&anchor| self.announced != Some(anchor)) else {
+            return;
+        };
+        self.announced = Some(anchor);
+        let why = None;
+        self.ready.push_back(Pulled::Stretch { anchor, why });
+    }
+}
+
+impl ExitQueues {
+    /// `at`: the number of the subgraph.
+    pub(super) fn new(
+        scheduler: &Arc<TaskScheduler>,
+        at: usize,
+        subgraph: &ParallelSubgraph,
+    ) -> Self {
+        let exits = subgraph.exit_states.iter().map(|state| ExitQueue {
+            ready: VecDeque::new(),
+            state: state.clone(),
+            delivered: 0,
+            announced: None,
+            abandoned: false,
+        });
+        let exits = exits.collect();
+        Self {
+            scheduler: scheduler.clone(),
+            subgraph: at,
+            exits: Arc::new(Mutex::new(exits)),
+            end: Arc::new(AtomicI64::new(i64::MIN)),
+            by_block: subgraph.by_block,
+            failed: Arc::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<ExitQueue>> {
+        self.exits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next event of an exit. The samples of a task are counted for the source that fetches its output.
+    fn pull(&self, exit: usize, given: &mut u64) -> Result<Pulled, Option<TaskFailure>> {
+        loop {
+            let mut exits = self.lock();
+            // Exit after exit, so that the order between them does not depend on which source is asked first.
+            let first = exits.iter().position(|exit| !exit.ready.is_empty());
+            if (self.by_block || first == Some(exit))
+                && let Some(ready) = exits[exit].ready.pop_front()
+            {
+                return Ok(ready);
+            }
+            if first.is_some() {
+                // The source whose turn it is may have been asked when it had nothing: make the driver ask again.
+                std::thread::current().unpark();
+                return Ok(Pulled::Idle);
+            }
+            drop(exits);
+            match self.scheduler.next_result(self.subgraph) {
+                NextOutput::Ready(task_output) => {
+                    if !task_output.failed {
+                        *given += task_output.samples;
+                    }
+                    self.put(task_output);
+                }
+                NextOutput::Pending => return Ok(Pulled::Idle),
+                NextOutput::Failed(failure) => return Err(failure),
+                NextOutput::End => return Ok(Pulled::End),
+            }
+        }
+    }
+
+    /// Distributes a task's output. What a failed task gave is remembered, because a retry gives it again.
+    fn put(&self, task_output: TaskOutput) {
+        let failed = task_output.failed;
+        let mut exits = self.lock();
+        // A failed task is retried from its beginning.
+        let end = match failed {
+            true => task_output.range.start,
+            false => task_output.range.end,
+        };
+        let rewinds = task_output.range.start < self.end.swap(end, Ordering::Relaxed);
+        for (exit, ExitOutput { events, upto }) in exits.iter_mut().zip(task_output.exits) {
+            let before = std::mem::take(&mut exit.delivered);
+            if failed {
+                exit.delivered = before.max(events.len());
+            }
+            if exit.state.is_closed() || exit.abandoned {
+                continue;
+            }
+            if rewinds {
+                exit.announced = None;
+                exit.ready.push_back(Pulled::Back);
+            }
+            exit.push_events(events.into_iter().skip(before));
+            exit.ready.extend(upto.map(Pulled::Upto));
+        }
+    }
+}
+
+/// An exit of a subgraph as a recording that the sequential part scans.
+pub(super) struct ExitRecording {
+    pub(super) queues: ExitQueues,
+    pub(super) exit: usize,
+    /// The type of the exit.
+    pub(super) port: PortType,
+    /// The recording from which indices and times come.
+    pub(super) reads: Live,
+    pub(super) snapshot: Arc<dyn Snapshot>,
+    /// Samples that the subgraph reads.
+    pub(super) total: u64,
+    /// Samples that leave by this exit, where known.
+    pub(super) expects: Option<u64>,
+    /// What leaves is not all that the recording has: operators of the subgraph changed it, or a range of it was read.
+    pub(super) is_processed: bool,
+}
+
+impl Recording for ExitRecording {
+    fn port(&self) -> PortType {
+        self.port
+    }
+
+    fn open(&self, _: Option<Range<i64>>, _: u64) -> Result<Box<dyn Source>, OpError> {
+        Ok(Box::new(ExitSource {
+            queues: self.queues.clone(),
+            exit: self.exit,
+            snapshot: self.snapshot.clone(),
+            total: self.total,
+            expects: self.expects,
+            given: 0,
+            failure: None,
+        }))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.reads.clock()
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        self.reads.saved()
+    }
+
+    fn description(&self) -> Option<SignalDescription> {
+        let own = (!self.is_processed).then_some(&self.reads);
+        own.and_then(Live::description)
+    }
+
+    fn outer_gaps(&self) -> OuterGaps {
+        let own = (!self.is_processed).then_some(&self.reads);
+        own.map_or_else(OuterGaps::default, Live::outer_gaps)
+    }
+
+    fn knows_all_times(&self) -> bool {
+        self.reads.knows_all_times()
+    }
+
+    fn gives_own_samples(&self) -> bool {
+        !self.is_processed && self.reads.0.gives_own_samples()
+    }
+
+    fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
+        self.reads.0.stored()
+    }
+}
+
+struct ExitSource {
+    queues: ExitQueues,
+    exit: usize,
+    snapshot: Arc<dyn Snapshot>,
+    total: u64,
+    expects: Option<u64>,
+    given: u64,
+    /// The error of a task, reported instead of the error of pulling.
+    failure: Option<TaskFailure>,
+}
+
+impl Source for ExitSource {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        let pulled = self.queues.pull(self.exit, &mut self.given);
+        pulled.map_err(|failure| {
+            self.failure = failure;
+            OpErrorKind::Interrupted.into()
+        })
+    }
+
+    fn close(&mut self) {
+        let mut exits = self.queues.lock();
+        // After a failure all sources are closed, which must not make errors of other tasks irrelevant.
+        if !self.queues.failed.load(Ordering::Relaxed) {
+            exits[self.exit].state.close();
+        }
+        exits[self.exit].abandoned = true;
+        exits[self.exit].ready.clear();
+    }
+
+    fn goes_on_to_an_error(&mut self) -> bool {
+        self.queues.failed.store(true, Ordering::Relaxed);
+        true
+    }
+
+    fn is_awaited(&self) -> bool {
+        let exits = self.queues.lock();
+        let first = exits.iter().position(|exit| !exit.ready.is_empty());
+        // While exits are emptied in order another exit may have fetched output for this one; otherwise it is not its turn.
+        first.is_none_or(|first| !self.queues.by_block && first == self.exit)
+    }
+
+    fn failure(&mut self) -> Option<(f64, RunError)> {
+        let failure = self.failure.take()?;
+        Some((failure.time, *failure.error))
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        self.snapshot.time_of(index)
+    }
+
+    fn wakes(&mut self, thread: &std::thread::Thread) {
+        self.queues.scheduler.set_consumer(thread);
+    }
+
+    fn total(&self) -> Option<u64> {
+        // Counted once for all exits.
+        Some(if self.exit == 0 { self.total } else { 0 })
+    }
+
+    fn given(&self) -> Option<u64> {
+        Some(self.given)
+    }
+
+    fn expects(&self) -> Option<u64> {
+        self.expects
+    }
+
+    fn overlaps(&self) -> bool {
+        true
+    }
+}
+
+/// Combines the partial results of tasks, in read order. Replaces a reducing operator in the sequential part.
+pub(super) struct CombinePartials(pub(super) Op);
+
+impl Held for CombinePartials {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn make(&self, reads: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        self.make_for(reads, &RunOptions::default())
+    }
+
+    fn make_for(
+        &self,
+        reads: Option<&Live>,
+        run: &RunOptions<'_>,
+    ) -> Result<Box<dyn Operator>, PlanError> {
+        match self.0.make(reads, run) {
+            Some(made) => Ok(Box::new(PartialCombiner(made?))),
+            // Only a scan has no operator, and a scan does not reduce.
+            None => Err(PlanError::Inputs {
+                operator: self.0.name(),
+                expected: "1".into(),
+                got: 0,
+            }),
+        }
+    }
+}
+
+struct PartialCombiner(Box<dyn Operator>);
+
+impl Operator for PartialCombiner {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        self.0.bind(inputs)
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let Item::Partial(partial) = item else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "a partial result",
+                got: item.kind(),
+            }
+            .into());
+        };
+        self.0.combine(partial)?;
+        Ok(Next::Taken)
+    }
+
+    fn finish(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.0.finish(port, out)
+    }
+
+    fn result(&mut self) -> Option<crate::Gathered> {
+        self.0.result()
+    }
+}

@@ -1,0 +1,328 @@
+//! A plan that is run again and again, over one range of its recordings after another: what tasklets do with plans.
+//!
+//! What does not depend on the range is done once: the graph is made and rewritten, operators that make what they give of each
+//! item alone go from one run to the next, and so does memory. All others are made anew, so that nothing of one run reaches
+//! another.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isochrony_segment::Buffer;
+use isochrony_time::TimebaseId;
+
+use super::ParallelExecution;
+use crate::engine::{Remains, RunOptions};
+use crate::operators::Collect;
+use crate::plan::Op;
+use crate::plan::graph::{Graph, GraphNode};
+use crate::{
+    Bound, Contract, Gathered, Held, Item, Live, Next, OpError, OpErrorKind, Operator, Out, Plan,
+    PlanError, Port, PortType, Report, RunError,
+};
+
+/// A plan over one range of its recordings after another.
+///
+/// A range says of a stored signal, by its timebase, which indices are read where the plan scans all of it. Scans of stated
+/// ranges, and of what is no stored signal, read what they read in any case.
+///
+/// ```
+/// # use isochrony_flow::{Plan, Repeated, RunOptions, Segments};
+/// # use isochrony_segment::{SigSeg, Stream};
+/// # use isochrony_time::{Rate, TimebaseId};
+/// # let stream = Stream::new("ramp", TimebaseId(0), Rate::new(100, 1)?).intern();
+/// # let recording = Segments::new([SigSeg::from_slice(&[1i16, 2, 3], 0, stream)?]).expect("in order");
+/// let mut repeated = Repeated::new(&Plan::scan(recording).count()?);
+/// for _ in 0..2 {
+///     let (gathered, _) = repeated.collect(&[], &RunOptions::default())?;
+///     assert_eq!(gathered.count(), Some(3));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Repeated {
+    plan: Plan,
+    /// For the next run; None before the first, and after one that failed.
+    ready: Option<Ready>,
+}
+
+/// A graph that ends in a sink.
+struct Ready {
+    graph: Graph,
+    /// The scans of whole signals: node, timebase, and what is read where nothing else is said.
+    scans: Vec<(usize, TimebaseId, Option<Range<i64>>)>,
+    /// What takes the samples; None: they are collected.
+    fills: Option<Memory>,
+    remains: Option<Remains>,
+}
+
+impl Repeated {
+    /// Nothing is read or made before the first run.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Self {
+        Self {
+            plan: plan.clone(),
+            ready: None,
+        }
+    }
+
+    /// What the plan gives, as [`Plan::collect_with`] gathers it.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn collect(
+        &mut self,
+        ranges: &[(TimebaseId, Range<i64>)],
+        options: &RunOptions<'_>,
+    ) -> Result<(Gathered, Report), RunError> {
+        let mut ready = self.ready(false, options)?;
+        ready.narrow(ranges);
+        let mut ran = ready.run(options)?;
+        let graph = ran.sequential.as_ref().unwrap_or(&ready.graph);
+        let (node, _) = graph.outputs[0];
+        let operator = graph.nodes[node].op.name();
+        let gathered = ran.run.result(node);
+        let report = self.keep(ready, ran);
+        let gathered = gathered.ok_or(RunError::NoResult { operator, node })?;
+        Ok((gathered, report))
+    }
+
+    /// Copies the samples or windows that the plan gives to the beginning of a block that nobody else refers to, and gives it
+    /// back; with it how many bytes came, of which those that are more than its length were left out.
+    ///
+    /// # Errors
+    /// [`RunError`]; where it gives neither samples nor windows, a [`PlanError`].
+    pub fn fill(
+        &mut self,
+        ranges: &[(TimebaseId, Range<i64>)],
+        block: Buffer,
+        options: &RunOptions<'_>,
+    ) -> Result<(Buffer, u64), RunError> {
+        let mut ready = self.ready(true, options)?;
+        let memory = ready.fills.clone().unwrap_or_default();
+        memory.begin(block);
+        ready.narrow(ranges);
+        let ran = ready.run(options)?;
+        self.keep(ready, ran);
+        let node = 0;
+        memory.take().ok_or(RunError::NoResult {
+            operator: "fill",
+            node,
+        })
+    }
+
+    fn ready(&mut self, fills: bool, options: &RunOptions<'_>) -> Result<Ready, RunError> {
+        match self.ready.take() {
+            Some(ready) if ready.fills.is_some() == fills => Ok(ready),
+            _ => Ready::new(&self.plan, fills, options),
+        }
+    }
+
+    /// Keeps what the next run uses.
+    fn keep(&mut self, mut ready: Ready, ran: ParallelExecution) -> Report {
+        // Of what was done in tasks nothing is left.
+        let whole = ran.sequential.is_none();
+        ready.remains = whole.then(|| ran.run.remains(&ready.graph));
+        self.ready = Some(ready);
+        ran.report
+    }
+}
+
+impl Ready {
+    fn new(plan: &Plan, fills: bool, options: &RunOptions<'_>) -> Result<Self, RunError> {
+        let sink = match (fills, plan.port()) {
+            (true, _) | (_, PortType::Count) => plan.clone(),
+            _ => plan.then::<Collect>(serde_json::Map::new())?,
+        };
+        let mut graph = super::run::prepared(std::slice::from_ref(&sink), options)?;
+        let fills = match fills {
+            true => Some(Memory::behind(&mut graph)?),
+            false => None,
+        };
+        Ok(Self {
+            scans: whole(&graph),
+            graph,
+            fills,
+            remains: None,
+        })
+    }
+
+    fn narrow(&mut self, ranges: &[(TimebaseId, Range<i64>)]) {
+        for (node, timebase, all) in &self.scans {
+            if let Op::Scan { range, .. } = &mut self.graph.nodes[*node].op {
+                let stated = ranges.iter().find(|(of, _)| of == timebase);
+                *range = match (stated, all) {
+                    (None, all) => all.clone(),
+                    (Some((_, stated)), None) => Some(stated.clone()),
+                    (Some((_, stated)), Some(all)) => {
+                        let start = stated.start.max(all.start);
+                        Some(start..stated.end.min(all.end).max(start))
+                    }
+                };
+            }
+        }
+    }
+
+    fn run(&mut self, options: &RunOptions<'_>) -> Result<ParallelExecution, RunError> {
+        let remains = self.remains.take();
+        super::run::run(&self.graph, options, remains)
+    }
+}
+
+/// The scans of whole stored signals.
+fn whole(graph: &Graph) -> Vec<(usize, TimebaseId, Option<Range<i64>>)> {
+    let nodes = graph.nodes.iter().enumerate();
+    let scans = nodes.filter_map(|(at, node)| match &node.op {
+        Op::Scan {
+            recording, range, ..
+        } => match recording.0.stored()? {
+            (signal, None) => Some((at, signal.timebase(), range.clone())),
+            (_, Some(_)) => None,
+        },
+        _ => None,
+    });
+    scans.collect()
+}
+
+/// Memory that a run fills; used by one thread, and shared by the ends of its run.
+#[derive(Debug, Default, Clone)]
+struct Memory(Arc<Mutex<Filled>>);
+
+#[derive(Debug, Default)]
+struct Filled {
+    block: Option<Buffer>,
+    /// Bytes that came.
+    bytes: u64,
+}
+
+impl Memory {
+    /// Ends a graph of one output in it.
+    fn behind(graph: &mut Graph) -> Result<Self, PlanError> {
+        let memory = Self::default();
+        let from = graph.outputs[0];
+        let port = graph.nodes[from.0].bound.outputs[usize::from(from.1)];
+        let bound = Fill(memory.clone()).bind(&[port])?;
+        graph.nodes.push(GraphNode {
+            op: Op::Hold(crate::Kept::new(Fill(memory.clone()))),
+            inputs: vec![from],
+            bound,
+        });
+        graph.outputs = vec![(graph.nodes.len() - 1, 0)];
+        Ok(memory)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Filled> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, block: Buffer) {
+        let block = Some(block);
+        *self.lock() = Filled { block, bytes: 0 };
+    }
+
+    fn take(&self) -> Option<(Buffer, u64)> {
+        let mut filled = self.lock();
+        Some((filled.block.take()?, filled.bytes))
+    }
+}
+
+/// The end of a plan that fills memory.
+struct Fill(Memory);
+
+impl Held for Fill {
+    fn name(&self) -> &'static str {
+        "fill"
+    }
+
+    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Self(self.0.clone())))
+    }
+}
+
+impl Filled {
+    fn append(&mut self, more: &[u8]) -> Result<(), OpError> {
+        let at = usize::try_from(self.bytes).unwrap_or(usize::MAX);
+        self.bytes += more.len() as u64;
+        let Some(block) = &mut self.block else {
+            return Ok(());
+        };
+        let left = block.len().saturating_sub(at);
+        let more = &more[..more.len().min(left)];
+        if !more.is_empty() {
+            block.make_mut()?[at..at + more.len()].copy_from_slice(more);
+        }
+        Ok(())
+    }
+}
+
+impl Operator for Fill {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+        match inputs {
+            [PortType::Samples { .. } | PortType::Frames { .. }] => {
+                Ok(Bound::new([PortType::Count]).contract(Contract::Sequential))
+            }
+            _ => Err(PlanError::InputType {
+                operator: "fill",
+                expected: "samples or windows",
+                got: inputs.first().map_or_else(String::new, PortType::to_string),
+                mend: "end it with samples or windows",
+            }),
+        }
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let mut filled = self.0.lock();
+        match &*item {
+            Item::Samples(samples) => {
+                for buffer in samples.buffers() {
+                    filled.append(buffer.bytes())?;
+                }
+            }
+            Item::Frames(frames) => {
+                let (bytes, size) = (frames.buffer().bytes(), frames.dtype().size());
+                if frames.width() == frames.stride() {
+                    filled.append(bytes)?;
+                } else {
+                    for row in 0..frames.count() as usize {
+                        let at = row * frames.stride() * size;
+                        filled.append(&bytes[at..at + frames.width() * size])?;
+                    }
+                }
+            }
+            other => {
+                let (expected, got) = ("samples or windows", other.kind());
+                return Err(OpErrorKind::WrongItem { expected, got }.into());
+            }
+        }
+        Ok(Next::Taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_segment::{SigSeg, Stream};
+    use isochrony_time::Rate;
+
+    use super::*;
+    use crate::Segments;
+
+    #[test]
+    fn a_transform_is_made_once_and_windows_are_cut_anew() {
+        let stream = Stream::new("ramp", TimebaseId(0), Rate::new(100, 1).unwrap()).intern();
+        let samples = SigSeg::from_slice(&[1i16; 40], 0, stream).unwrap();
+        let scan = Plan::scan(Segments::new([samples]).unwrap());
+        let mut repeated = Repeated::new(&scan.rewindow(8).unwrap().fft().unwrap());
+        repeated.collect(&[], &RunOptions::default()).unwrap();
+        let ready = repeated.ready.as_ref().unwrap();
+        let remains = ready.remains.as_ref().unwrap().operators.iter();
+        let kept = remains.zip(&ready.graph.nodes);
+        let kept: Vec<_> = kept
+            .map(|(op, node)| (node.op.name(), op.is_some()))
+            .collect();
+        let expected = [
+            ("scan", false),
+            ("rewindow", false),
+            ("fft", true),
+            ("collect", false),
+        ];
+        assert_eq!(kept, expected);
+    }
+}

@@ -1,0 +1,311 @@
+//! A worker's replica of a subgraph: its own operators, with trimming operators where results overlap and a recording operator
+//! at each exit.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use isochrony_store::Reading;
+
+use super::boundary::{ExitEvent, OutputLog, RecordOutput};
+use super::boundary::{TrimOverlap, TrimRange};
+use super::scan_input::{PortionReader, PortionSource};
+use super::split::{ParallelSubgraph, with_plan_node};
+use super::task_output::{ExitOutput, ExitState, Task};
+use crate::engine::pool::Pool;
+use crate::engine::report::Report;
+use crate::engine::{Run, RunOptions};
+use crate::plan::Op;
+use crate::plan::graph::{Edge, Graph, GraphNode};
+use crate::{Bound, Contract, Held, Live, PortType, Reach, RunError};
+
+/// An instance of a subgraph, owned by one worker.
+pub(super) struct Replica {
+    pub(super) run: Run,
+    /// The reader of each recording of the subgraph.
+    pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
+    /// Trimming operators: their range, the edge they trim, and how much around the portion passes.
+    trims: Vec<(TrimRange, Edge, Reach)>,
+    exits: Vec<ExitCollector>,
+    /// For each exit, the last node before it.
+    exit_nodes: Vec<usize>,
+    /// For each exit, whether it was closed when the last task began.
+    exit_closed: Vec<bool>,
+    node_map: NodeMap,
+}
+
+/// How the output of an exit is collected.
+enum ExitCollector {
+    /// Items are recorded as they come.
+    Items(OutputLog),
+    /// The partial result of this node is taken at the end of the task.
+    Reduced(usize),
+}
+
+/// Which node of the replica stands for which node of the plan.
+struct NodeMap {
+    /// For each position in the subgraph, the node of the replica.
+    replica_node: Vec<usize>,
+    /// For each node of the replica, the node of the plan.
+    plan_node: Vec<usize>,
+}
+
+impl Replica {
+    /// `pool`: the buffer pool of a replica that was dropped.
+    pub(super) fn new(
+        subgraph: &ParallelSubgraph,
+        options: &RunOptions<'_>,
+        pool: Option<Pool>,
+    ) -> Result<Self, RunError> {
+        let readers: Vec<Arc<Mutex<PortionReader>>> =
+            subgraph.inputs.iter().map(|_| Arc::default()).collect();
+        let portions = readers.iter().zip(&subgraph.inputs);
+        let portions =
+            portions.map(|(reader, one)| Live::new(PortionSource::new(reader, &one.recording)));
+        let mut builder = ReplicaBuilder::default();
+        builder.add_nodes(subgraph, &portions.collect::<Vec<_>>());
+        builder.add_exits(subgraph);
+        let ReplicaBuilder {
+            graph: nodes,
+            plan_node,
+            replica_node,
+            trims,
+            exits,
+            exit_nodes,
+            ..
+        } = builder;
+        let graph = Graph {
+            outputs: Vec::new(),
+            nodes,
+            called: Vec::new(),
+        };
+        let node_map = NodeMap {
+            replica_node,
+            plan_node,
+        };
+        let run = Run::new(&graph, options);
+        let run = run.map_err(|error| with_plan_node(error, &node_map.plan_node))?;
+        Ok(Self {
+            run: run.with_pool(pool).by_block(subgraph.by_block),
+            readers,
+            trims,
+            exits,
+            exit_closed: vec![false; exit_nodes.len()],
+            exit_nodes,
+            node_map,
+        })
+    }
+
+    /// Runs one task.
+    pub(super) fn run_task(
+        &mut self,
+        subgraph: &ParallelSubgraph,
+        task: &Task,
+        options: &RunOptions<'_>,
+    ) -> Result<(), RunError> {
+        let range = &task.part.range;
+        for (trim_range, edge, reach) in &self.trims {
+            let (_, ratios) = subgraph.output_of(*edge);
+            let start = ratios
+                .map(range.start)
+                .saturating_sub_unsigned(reach.before);
+            let end = ratios.map(range.end).saturating_add_unsigned(reach.after);
+            trim_range.set(start..end);
+        }
+        for (leaves, exit) in self.exits.iter().zip(&subgraph.plan.exits) {
+            if let ExitCollector::Items(log) = leaves {
+                let (_, ratios) = subgraph.output_of(exit.edge);
+                log.begin(ratios.map(range.start));
+            }
+        }
+        self.exit_closed = subgraph
+            .exit_states
+            .iter()
+            .map(ExitState::is_closed)
+            .collect();
+        let closed = self.exit_nodes.iter().zip(&self.exit_closed);
+        let closed = closed.filter(|(_, exit_closed)| **exit_closed);
+        self.run.end(closed.map(|(&node, _)| node));
+        let ran = self.run.task(options);
+        ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
+    }
+
+    /// Takes the output of the task. A failed task has no partial results.
+    pub(super) fn take_outputs(
+        &mut self,
+        subgraph: &ParallelSubgraph,
+        task: &Task,
+        failed: bool,
+    ) -> Vec<ExitOutput> {
+        let end = task.part.range.end;
+        let run = &mut self.run;
+        let exits = self.exits.iter().zip(&subgraph.plan.exits);
+        let exits = exits.map(|(leaves, exit)| {
+            let (_, ratios) = subgraph.output_of(exit.edge);
+            let mut upto = Some(ratios.map(end));
+            let events = match leaves {
+                ExitCollector::Items(log) => {
+                    let end = ratios.map(end);
+                    if failed {
+                        upto = upto.min(log.upto());
+                    }
+                    let mut events = log.take();
+                    for event in &mut events {
+                        // Marks from samples behind the portion belong to the next task.
+                        if let ExitEvent::Upto(upto) = event {
+                            *upto = end.min(*upto);
+                        }
+                    }
+                    events
+                }
+                // A partial result has no indices, so no breaks and no marks.
+                &ExitCollector::Reduced(node) => {
+                    upto = upto.filter(|_| !failed);
+                    let partial = (!failed).then(|| run.partial(node)).flatten();
+                    partial.into_iter().map(ExitEvent::Item).collect()
+                }
+            };
+            ExitOutput { events, upto }
+        });
+        exits.collect()
+    }
+
+    /// The exits downstream of the operator that failed in the last task. Empty if the operator is unknown or all these exits
+    /// were closed before: then the error always counts.
+    pub(super) fn affected_exits(
+        &self,
+        subgraph: &ParallelSubgraph,
+        error: &RunError,
+    ) -> Vec<ExitState> {
+        let RunError::Operator { node, .. } = error else {
+            return Vec::new();
+        };
+        let behind: Vec<usize> = subgraph.exits_after(*node).collect();
+        match behind.iter().all(|&exit| self.exit_closed[exit]) {
+            true => Vec::new(),
+            false => behind
+                .iter()
+                .map(|&exit| subgraph.exit_states[exit].clone())
+                .collect(),
+        }
+    }
+
+    /// How each recording was read.
+    pub(super) fn readings(&self) -> Vec<Option<Reading>> {
+        let readers = self.readers.iter();
+        let readers = readers.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
+        readers.map(|one| one.reading()).collect()
+    }
+
+    /// Reports of its operators, in the order of the subgraph.
+    pub(super) fn report(&self, busy: std::time::Duration) -> Report {
+        let mut report = self.run.report(busy);
+        let at = self.node_map.replica_node.iter();
+        report.operators = at.map(|&node| report.operators[node].clone()).collect();
+        report
+    }
+}
+
+/// Builds the graph of a replica.
+#[derive(Default)]
+struct ReplicaBuilder {
+    graph: Vec<GraphNode>,
+    plan_node: Vec<usize>,
+    replica_node: Vec<usize>,
+    trims: Vec<(TrimRange, Edge, Reach)>,
+    exits: Vec<ExitCollector>,
+    exit_nodes: Vec<usize>,
+    /// For each trim of the subgraph, its node once added.
+    trim_nodes: Vec<Option<usize>>,
+}
+
+impl ReplicaBuilder {
+    fn push(&mut self, plan_node: usize, node: GraphNode) -> usize {
+        self.plan_node.push(plan_node);
+        self.graph.push(node);
+        self.graph.len() - 1
+    }
+
+    /// Appends an operator behind an edge that passes on what it gets.
+    fn append(&mut self, from: Edge, port: PortType, held: impl Held + 'static) -> usize {
+        let plan_node = self.plan_node[from.0];
+        self.push(
+            plan_node,
+            GraphNode {
+                op: Op::Hold(crate::Kept::new(held)),
+                inputs: vec![from],
+                bound: Bound::new([port]).contract(Contract::Sequential),
+            },
+        )
+    }
+
+    /// `portions`: the sources that replace the recordings.
+    fn add_nodes(&mut self, subgraph: &ParallelSubgraph, portions: &[Live]) {
+        self.trim_nodes = vec![None; subgraph.plan.trims.len()];
+        for (position, one) in subgraph.plan.nodes.iter().enumerate() {
+            let mut node = subgraph.node(position).clone();
+            if let Op::Scan { recording, .. } = &mut node.op
+                && let Some(nth) = subgraph.input_of(position)
+            {
+                *recording = portions[nth].clone();
+            }
+            let inputs = one.inputs.iter();
+            let inputs = inputs.map(|&edge| self.source_of(subgraph, edge, Some(position)));
+            node.inputs = inputs.collect();
+            let at = self.push(one.node, node);
+            self.replica_node.push(at);
+        }
+    }
+
+    fn add_exits(&mut self, subgraph: &ParallelSubgraph) {
+        for exit in &subgraph.plan.exits {
+            let leaves = match exit.reduces {
+                true => {
+                    let node = self.replica_node[exit.edge.0];
+                    self.exit_nodes.push(node);
+                    ExitCollector::Reduced(node)
+                }
+                false => {
+                    let (log, from) = (
+                        OutputLog::default(),
+                        self.source_of(subgraph, exit.edge, None),
+                    );
+                    let end = self.append(
+                        from,
+                        subgraph.output_of(exit.edge).0,
+                        RecordOutput(log.clone()),
+                    );
+                    self.exit_nodes.push(end);
+                    ExitCollector::Items(log)
+                }
+            };
+            self.exits.push(leaves);
+        }
+    }
+
+    /// The edge from which a consumer of `edge` reads: the edge itself, or a trimming operator behind it. `consumer` None: the
+    /// exit.
+    fn source_of(
+        &mut self,
+        subgraph: &ParallelSubgraph,
+        edge: Edge,
+        consumer: Option<usize>,
+    ) -> Edge {
+        let own = (self.replica_node[edge.0], edge.1);
+        let trims = subgraph.plan.trims.iter().enumerate();
+        let mut trims = trims.filter(|(_, cut)| cut.edge == edge);
+        let wanted = trims.find(|(_, cut)| match consumer {
+            Some(position) => cut.consumers.contains(&position),
+            None => cut.exit,
+        });
+        let Some((nth, cut)) = wanted else {
+            return own;
+        };
+        if let Some(node) = self.trim_nodes[nth] {
+            return (node, 0);
+        }
+        let range = TrimRange::default();
+        self.trims.push((range.clone(), edge, cut.kept));
+        let node = self.append(own, subgraph.output_of(edge).0, TrimOverlap(range));
+        self.trim_nodes[nth] = Some(node);
+        (node, 0)
+    }
+}

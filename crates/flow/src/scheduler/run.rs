@@ -1,0 +1,145 @@
+//! Runs plans: [`Plan::collect`] and [`Plan::run`] prepare a graph and give it to the workers, or to the engine in this thread.
+
+use super::ParallelExecution;
+use crate::engine::{Remains, Run, RunOptions};
+use crate::operators::Collect;
+use crate::optimiser::optimise;
+use crate::plan::graph::Graph;
+use crate::scheduler;
+use crate::{Gathered, Plan, PlanError, Report, RunError};
+
+pub(crate) fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
+    let mut graph = Graph::of(plans);
+    graph.check_loops()?;
+    for (at, node) in graph.nodes.iter().enumerate() {
+        if let Some(workspace) = node.bound.workspace {
+            workspace.check_against(options.memory, node.op.name(), at)?;
+        }
+    }
+    if let Some(control) = options.control {
+        return Ok(control.begin(&graph, options.optimise)?);
+    }
+    if options.optimise {
+        optimise(&mut graph);
+    }
+    Ok(graph)
+}
+
+/// Runs what was prepared, on as many cores as is asked for and as it can be spread over. `remains`: of a
+/// run of the same graph with the same options, for one that takes place in this thread.
+pub(crate) fn run(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+    remains: Option<Remains>,
+) -> Result<ParallelExecution, RunError> {
+    if options.control.is_some() && options.workers > 1 {
+        let workers = options.workers;
+        return Err(PlanError::ControlNeedsOneWorker { workers }.into());
+    }
+    if let Some(ran) = scheduler::run(graph, options)? {
+        return Ok(ran);
+    }
+    let ran = Run::after(graph, options, remains).and_then(|mut run| {
+        let mut report = run.run(options)?;
+        if options.workers > 1 {
+            report.places = scheduler::placements(graph, options, &[]);
+        }
+        Ok((run, report))
+    });
+    if let Some(control) = options.control {
+        control.end();
+    }
+    let (run, report) = ran?;
+    let sequential = None;
+    Ok(ParallelExecution {
+        run,
+        sequential,
+        report,
+    })
+}
+
+impl Plan {
+    /// Runs the plan and gathers what comes out: samples and windows as an array, rows as a table, a count as a number.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn collect(&self) -> Result<Gathered, RunError> {
+        self.collect_with(&RunOptions::default())
+            .map(|(gathered, _)| gathered)
+    }
+
+    /// The same under stated options, with the report.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(Gathered, Report), RunError> {
+        let (mut gathered, report) = Self::collect_all(std::slice::from_ref(self), options)?;
+        // One plan, one result.
+        Ok((gathered.swap_remove(0), report))
+    }
+
+    /// Runs several plans as one and gathers what comes out of each: what they have in common is read and computed
+    /// once.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn collect_all(
+        plans: &[Self],
+        options: &RunOptions<'_>,
+    ) -> Result<(Vec<Gathered>, Report), RunError> {
+        let sink = |plan: &Self| match plan.port() {
+            crate::PortType::Count => plan.clone(),
+            _ => {
+                let sink = plan.then::<Collect>(serde_json::Map::new());
+                sink.unwrap_or_else(|_| plan.clone())
+            }
+        };
+        let sinks: Vec<Self> = plans.iter().map(sink).collect();
+        let graph = prepared(&sinks, options)?;
+        let ParallelExecution {
+            mut run,
+            sequential,
+            report,
+        } = run(&graph, options, None)?;
+        let graph = sequential.unwrap_or(graph);
+        let mut gathered: Vec<Gathered> = Vec::with_capacity(plans.len());
+        for (at, &(node, _)) in graph.outputs.iter().enumerate() {
+            // Equal plans end in one node, which gives its result once.
+            let same = graph.outputs[..at].iter().position(|&(n, _)| n == node);
+            let result = match same {
+                Some(same) => Some(gathered[same].clone()),
+                None => run.result(node),
+            };
+            gathered.push(result.ok_or_else(|| RunError::NoResult {
+                operator: graph.nodes[node].op.name(),
+                node,
+            })?);
+        }
+        Ok((gathered, report))
+    }
+
+    /// Runs the plan for its effects and drops what comes out.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run(&self) -> Result<Report, RunError> {
+        self.run_with(&RunOptions::default())
+    }
+
+    /// The same under stated options.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run_with(&self, options: &RunOptions<'_>) -> Result<Report, RunError> {
+        Self::run_all(std::slice::from_ref(self), options)
+    }
+
+    /// Runs several plans as one for their effects: what they have in common is read and computed once.
+    ///
+    /// # Errors
+    /// [`RunError`].
+    pub fn run_all(plans: &[Self], options: &RunOptions<'_>) -> Result<Report, RunError> {
+        let graph = prepared(plans, options)?;
+        run(&graph, options, None).map(|ran| ran.report)
+    }
+}

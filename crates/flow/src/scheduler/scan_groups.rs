@@ -1,0 +1,197 @@
+//! Groups scans that are read together, so that their streams can meet in tasks. Pure.
+//!
+//! Scans are grouped if their streams meet at an operator that can run in tasks, by equal indices or in turn. An operator that
+//! holds code of this process does not group scans whose results depend on cuts: one worker runs such operators
+//! sequentially, and must cut the recordings in the same places.
+
+use std::collections::HashMap;
+
+use super::subgraph::{Consumers, SubgraphBuilder, SubgraphNode, SubgraphPlan};
+use crate::engine::RunOptions;
+use crate::plan::Op;
+use crate::plan::graph::Graph;
+
+/// The subgraph plans of all scans.
+pub(super) fn subgraph_plans(graph: &Graph, options: &RunOptions<'_>) -> Vec<SubgraphPlan> {
+    let scans = (0..graph.nodes.len()).filter(|&node| graph.nodes[node].op.recording().is_some());
+    let scans: Vec<usize> = scans.collect();
+    let mut planner = GroupPlanner {
+        graph,
+        options,
+        consumers: consumers(graph),
+        positions: vec![None; graph.nodes.len()],
+        excluded: HashMap::new(),
+    };
+    let mut subgraph_plans = Vec::new();
+    for group in planner.groups(&scans) {
+        let plan = planner.plan(&group);
+        if all_scans_meet(&plan, graph) {
+            subgraph_plans.push(plan);
+            continue;
+        }
+        // The operator where they meet does not fit into memory: plan each scan by itself.
+        for scan in group {
+            let mut alone = planner.plan(&[scan]);
+            let more = plan
+                .reasons
+                .iter()
+                .filter(|why| !alone.reasons.contains(why));
+            let more: Vec<String> = more.cloned().collect();
+            alone.reasons.extend(more);
+            subgraph_plans.push(alone);
+        }
+    }
+    subgraph_plans
+}
+
+fn consumers(graph: &Graph) -> Consumers {
+    let mut consumers = vec![Vec::new(); graph.nodes.len()];
+    for (at, node) in graph.nodes.iter().enumerate() {
+        for &(from, _) in &node.inputs {
+            consumers[from].push(at);
+        }
+    }
+    consumers
+}
+
+/// Whether all scans of a plan meet; where cuts change bits, without operators that hold code of this process.
+fn all_scans_meet(plan: &SubgraphPlan, graph: &Graph) -> bool {
+    let exposes = plan.exposes_cuts(graph);
+    let scans = plan.scans.iter().map(|scan| plan.nodes[scan.position].node);
+    let mut groups = ScanGroups::of(scans);
+    for one in plan.nodes.iter().filter(|one| !exposes || !one.held) {
+        groups.merge(&one.scans);
+    }
+    groups.0.len() <= 1
+}
+
+struct GroupPlanner<'a> {
+    graph: &'a Graph,
+    options: &'a RunOptions<'a>,
+    consumers: Consumers,
+    /// All None between two builds.
+    positions: Vec<Option<usize>>,
+    /// Nodes that cannot run in tasks of all scans together, and why.
+    excluded: HashMap<usize, String>,
+}
+
+impl GroupPlanner<'_> {
+    fn builder<'b>(&'b mut self, scans: &[usize]) -> SubgraphBuilder<'b> {
+        SubgraphBuilder::new(
+            self.graph,
+            &self.consumers,
+            self.options,
+            &mut self.positions,
+            scans,
+            &self.excluded,
+        )
+    }
+
+    fn plan(&mut self, scans: &[usize]) -> SubgraphPlan {
+        self.builder(scans).grow().fit_to_memory()
+    }
+
+    /// What could run in tasks if all scans were read together and memory were unlimited.
+    fn reachable(&mut self, scans: &[usize], without_held: bool) -> Vec<SubgraphNode> {
+        let mut builder = self.builder(scans);
+        builder.without_held = without_held;
+        let SubgraphBuilder {
+            nodes, rejected, ..
+        } = builder.grow();
+        self.excluded = rejected;
+        for one in &nodes {
+            self.positions[one.node] = None;
+        }
+        nodes
+    }
+
+    /// Groups of scans that are read together, ordered by their first scan.
+    fn groups(&mut self, scans: &[usize]) -> Vec<Vec<usize>> {
+        let mut groups = ScanGroups::of(scans.iter().copied());
+        let rereadable = |&scan: &usize| {
+            let recording = self.graph.nodes[scan].op.recording();
+            recording.is_some_and(|recording| recording.0.in_portions())
+        };
+        let several: Vec<usize> = scans.iter().copied().filter(rereadable).collect();
+        if several.len() < 2 {
+            return groups.0;
+        }
+        let nodes = self.reachable(&several, true);
+        for one in &nodes {
+            groups.merge(&one.scans);
+        }
+        let cut_sensitive = nodes.iter().filter(|one| one.exposes_cuts(self.graph));
+        let cut_sensitive: Vec<usize> = cut_sensitive.flat_map(|one| &one.scans).copied().collect();
+        let held = |node: &crate::plan::graph::GraphNode| matches!(node.op, Op::Hold(_));
+        if self.options.workers > 1 && self.graph.nodes.iter().any(held) {
+            for one in self.reachable(&several, false) {
+                let exposes = groups
+                    .members_with(&one.scans)
+                    .any(|scan| cut_sensitive.contains(&scan));
+                match exposes && one.scans.len() > 1 {
+                    false => groups.merge(&one.scans),
+                    true => {
+                        let name = self.graph.nodes[one.node].op.name();
+                        let why = "would bring scans together that show where they are cut, behind what one worker does not do in tasks";
+                        self.excluded.insert(one.node, format!("{name} {why}"));
+                    }
+                }
+            }
+        }
+        groups.0
+    }
+}
+
+/// A partition of the scans (disjoint sets, in order).
+struct ScanGroups(Vec<Vec<usize>>);
+
+impl ScanGroups {
+    fn of(all: impl Iterator<Item = usize>) -> Self {
+        Self(all.map(|one| vec![one]).collect())
+    }
+
+    /// Merges the groups of some scans.
+    fn merge(&mut self, some: &[usize]) {
+        if some.len() < 2 {
+            return;
+        }
+        let has = |group: &Vec<usize>| some.iter().any(|one| group.contains(one));
+        let Some(first) = self.0.iter().position(has) else {
+            return;
+        };
+        let (mut joined, mut others) = (Vec::new(), Vec::new());
+        for group in std::mem::take(&mut self.0) {
+            match has(&group) {
+                true => joined.extend(group),
+                false => others.push(group),
+            }
+        }
+        joined.sort_unstable();
+        others.insert(first, joined);
+        self.0 = others;
+    }
+
+    /// All scans that share a group with one of some.
+    fn members_with(&self, some: &[usize]) -> impl Iterator<Item = usize> {
+        let groups = self.0.iter();
+        let groups = groups.filter(move |group| some.iter().any(|one| group.contains(one)));
+        groups.flatten().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_become_one_where_any_of_theirs_meet() {
+        let mut groups = ScanGroups::of([1, 4, 5, 7, 9].into_iter());
+        groups.merge(&[4, 9]);
+        groups.merge(&[7]);
+        groups.merge(&[1, 7]);
+        assert_eq!(groups.0, [vec![1, 7], vec![4, 9], vec![5]]);
+        assert_eq!(groups.members_with(&[9, 5]).collect::<Vec<_>>(), [4, 9, 5]);
+        groups.merge(&[9, 7]);
+        assert_eq!(groups.0, [vec![1, 4, 7, 9], vec![5]]);
+    }
+}

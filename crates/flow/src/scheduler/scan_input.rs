@@ -1,0 +1,275 @@
+//! Reads the recordings of a subgraph, one portion for each task.
+//!
+//! [`ScanInput`] belongs to the subgraph and opens portions; [`PortionSource`] belongs to one worker and presents one portion
+//! after another as a single recording, so that operators are not made anew for each task.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isochrony_store::Reading;
+
+use super::partition::UpcomingPortions;
+use crate::engine::axis::Axis;
+use crate::plan::Op;
+use crate::plan::graph::Graph;
+use crate::{
+    Break, Clock, Foreseen, Live, OpError, Opens, PortType, Portion, Pulled, Reach, Recording,
+    RunError, Snapshot, Source, Within,
+};
+
+/// A scan of a subgraph and the snapshot that its tasks read.
+pub(super) struct ScanInput {
+    /// The scan's node in the plan.
+    pub(super) node: usize,
+    /// Samples that a task reads around its portion.
+    pub(super) reach: Reach,
+    pub(super) segment: u64,
+    pub(super) recording: Live,
+    pub(super) snapshot: Arc<dyn Snapshot>,
+    /// Reads ahead for all workers; None: each task opens its portion by itself.
+    shared_reader: Option<Arc<dyn Opens>>,
+}
+
+impl ScanInput {
+    /// The time of a sample on its [`Axis`].
+    pub(super) fn time(&self, index: i64) -> f64 {
+        Axis::of(Some(&self.recording.0.port())).time(index)
+    }
+
+    /// None if the recording can only be read once, or, where several are read together, has no indices.
+    pub(super) fn new(
+        graph: &Graph,
+        node: usize,
+        reach: Reach,
+        needs_index: bool,
+    ) -> Result<Option<Self>, RunError> {
+        let Op::Scan {
+            recording,
+            range,
+            segment,
+        } = &graph.nodes[node].op
+        else {
+            return Ok(None);
+        };
+        let snapshot = recording.0.snapshot(range.clone());
+        let snapshot = snapshot.map_err(|error| scan_error(node, error))?;
+        let snapshot = snapshot.filter(|one| !needs_index || one.indexed().is_some());
+        Ok(snapshot.map(|snapshot| Self {
+            node,
+            reach,
+            segment: *segment,
+            recording: recording.clone(),
+            snapshot,
+            shared_reader: None,
+        }))
+    }
+
+    /// Starts read-ahead for `workers` over these portions.
+    pub(super) fn start_read_ahead(
+        &mut self,
+        portions: UpcomingPortions,
+        workers: usize,
+    ) -> Result<(), RunError> {
+        let foreseen = Foreseen {
+            reach: self.reach,
+            segment: self.segment,
+            at_once: workers,
+            portions: Box::new(portions),
+        };
+        let shared_reader = self.snapshot.clone().foresee(foreseen);
+        self.shared_reader = shared_reader.map_err(|error| scan_error(self.node, error))?;
+        Ok(())
+    }
+
+    /// Opens the portion of a task; None if the recording has no samples there.
+    pub(super) fn open(
+        &self,
+        task: u64,
+        portion: Option<&Portion>,
+    ) -> Result<Option<Box<dyn Source>>, OpError> {
+        if let Some(shared_reader) = &self.shared_reader {
+            return shared_reader.open(task, portion);
+        }
+        let open = |portion| self.snapshot.open(portion, self.reach, self.segment);
+        portion.map(open).transpose()
+    }
+}
+
+/// The error of a scan that could not be read.
+fn scan_error(node: usize, error: OpError) -> RunError {
+    RunError::Operator {
+        operator: "scan",
+        node,
+        range: None,
+        time: None,
+        error,
+    }
+}
+
+/// Reads the current portion of one recording for one worker.
+#[derive(Default)]
+pub(super) struct PortionReader {
+    source: Option<Box<dyn Source>>,
+    /// The anchor to announce before the first event, where the portion does not begin inside of a valid range.
+    pending_anchor: Option<i64>,
+    /// An event already pulled and not given yet.
+    lookahead: Option<Pulled>,
+    /// How the last portion that had samples was read.
+    reading: Option<Reading>,
+    /// The portion. Samples read around it only complete its results.
+    range: Range<i64>,
+    /// All that is read begins before this index.
+    upto: i64,
+    /// Samples of the portion that were read.
+    pub(super) samples: u64,
+    begun: bool,
+    finished: bool,
+    /// The final progress mark was given.
+    end_announced: bool,
+}
+
+impl PortionReader {
+    /// Reads the portion of a task.
+    pub(super) fn new(
+        source: Option<Box<dyn Source>>,
+        range: Range<i64>,
+        reach: Reach,
+        read: &Within,
+    ) -> Self {
+        Self {
+            source,
+            pending_anchor: read.anchor,
+            upto: range.end.saturating_add_unsigned(reach.after),
+            range,
+            ..Self::default()
+        }
+    }
+
+    /// How the recording is read.
+    pub(super) fn reading(&self) -> Option<Reading> {
+        let now = self.source.as_ref().and_then(|source| source.reading());
+        now.or_else(|| self.reading.clone())
+    }
+
+    /// Switches to the portion of the next task.
+    pub(super) fn switch_to(&mut self, next: Self) {
+        let reading = self.reading();
+        *self = Self { reading, ..next };
+    }
+
+    /// Closes the source, so that its reader can go to the next task.
+    pub(super) fn close(&mut self) {
+        self.reading = self.reading();
+        self.source = None;
+    }
+
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        if let Some(next) = self.lookahead.take() {
+            return Ok(next);
+        }
+        let mut pulled = Pulled::Back;
+        // A rewind needs no notice, since nothing was given in this task.
+        while matches!(pulled, Pulled::Back) {
+            pulled = match &mut self.source {
+                Some(source) => source.pull()?,
+                None => Pulled::End,
+            };
+        }
+        let Some(anchor) = self.pending_anchor.take() else {
+            return Ok(pulled);
+        };
+        // A range that continues from before the portion announces itself.
+        if matches!(pulled, Pulled::Stretch { why: None, .. }) {
+            return Ok(pulled);
+        }
+        self.lookahead = Some(pulled);
+        Ok(Pulled::Stretch { anchor, why: None })
+    }
+}
+
+/// All portions of a recording that a worker processes, as one source that a replica opens once.
+pub(super) struct PortionSource {
+    reader: Arc<Mutex<PortionReader>>,
+    recording: Live,
+}
+
+impl PortionSource {
+    pub(super) fn new(reader: &Arc<Mutex<PortionReader>>, recording: &Live) -> Self {
+        Self {
+            reader: reader.clone(),
+            recording: recording.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PortionReader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recording for PortionSource {
+    fn port(&self) -> PortType {
+        self.recording.0.port()
+    }
+
+    fn open(&self, _: Option<Range<i64>>, _: u64) -> Result<Box<dyn Source>, OpError> {
+        Ok(Box::new(Self {
+            reader: self.reader.clone(),
+            recording: self.recording.clone(),
+        }))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.recording.clock()
+    }
+}
+
+impl Source for PortionSource {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        let mut reader = self.lock();
+        if reader.finished {
+            // The mark lets a fan-in proceed without waiting for this source.
+            return Ok(match std::mem::replace(&mut reader.end_announced, true) {
+                false => Pulled::Upto(reader.upto),
+                true => Pulled::Idle,
+            });
+        }
+        match reader.pull()? {
+            // A break behind the portion belongs to the next task.
+            Pulled::Stretch { anchor, .. } if reader.begun && anchor >= reader.range.end => {}
+            Pulled::End => {}
+            Pulled::Stretch { anchor, why } => {
+                reader.begun = true;
+                return Ok(Pulled::Stretch { anchor, why });
+            }
+            Pulled::Item(item) => {
+                if let Some((start, next)) = item.extent() {
+                    let start = start.max(reader.range.start);
+                    let end = next.min(reader.range.end);
+                    reader.samples += start.abs_diff(end.max(start));
+                }
+                return Ok(Pulled::Item(item));
+            }
+            other => return Ok(other),
+        }
+        reader.finished = true;
+        // An empty break: operators emit what they buffer and reset, and no samples are reported as dropped. The largest
+        // anchor lets other inputs of a fan-in finish the portion first.
+        let end = reader.range.end;
+        Ok(Pulled::Stretch {
+            anchor: i64::MAX,
+            why: Some(Break::Dropped(end..end)),
+        })
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        self.lock().source.as_ref()?.time_of(index)
+    }
+
+    fn goes_on_to_an_error(&mut self) -> bool {
+        true
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        self.lock().reading()
+    }
+}

@@ -1,0 +1,159 @@
+//! The sequential part of a plan: what is left for the caller's thread, with a source for each exit of a subgraph.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::gather::CombinePartials;
+use super::gather::{ExitQueues, ExitRecording};
+use super::split::ParallelSubgraph;
+use super::task_output::TaskScheduler;
+use crate::plan::Op;
+use crate::plan::graph::{Edge, Graph, GraphNode};
+use crate::{Bound, Live};
+
+/// The part of a plan that the caller's thread executes.
+pub(super) struct SequentialPart {
+    pub(super) graph: Graph,
+    /// For each of its nodes, the node of the plan.
+    pub(super) plan_node: Vec<usize>,
+    /// For each node, the scan of the plan that decides its rank when several sources are equally far.
+    pub(super) source_order: Vec<usize>,
+}
+
+impl SequentialPart {
+    /// Replaces the subgraphs by one scan for each exit, and a combining operator behind it where the exit reduces.
+    pub(super) fn of(
+        graph: &Graph,
+        subgraphs: &[ParallelSubgraph],
+        scheduler: &Arc<TaskScheduler>,
+    ) -> Self {
+        let mut done: Vec<Option<(usize, usize)>> = vec![None; graph.nodes.len()];
+        let mut queues = Vec::new();
+        for (at, subgraph) in subgraphs.iter().enumerate() {
+            for (position, one) in subgraph.plan.nodes.iter().enumerate() {
+                done[one.node] = Some((at, position));
+            }
+            queues.push(ExitQueues::new(scheduler, at, subgraph));
+        }
+        let mut builder = SequentialBuilder::default();
+        for (number, node) in graph.nodes.iter().enumerate() {
+            let Some((at, position)) = done[number] else {
+                let inputs = node.inputs.iter().map(|edge| builder.edges[edge]);
+                let inputs = inputs.collect();
+                builder.push(
+                    number,
+                    0..node.bound.outputs.len().max(1),
+                    GraphNode {
+                        inputs,
+                        ..node.clone()
+                    },
+                );
+                continue;
+            };
+            let subgraph = &subgraphs[at];
+            let exits = subgraph.plan.exits.iter().enumerate();
+            for (nth, exit) in exits.filter(|(_, exit)| exit.edge.0 == position) {
+                // A reducing operator stays, to combine the partial results.
+                let from = match exit.reduces {
+                    true => subgraph.plan.nodes[position].inputs[0],
+                    false => exit.edge,
+                };
+                let (port, _) = subgraph.output_of(from);
+                let read = subgraph.reference_input(from);
+                let gathering = ExitRecording {
+                    queues: queues[at].clone(),
+                    exit: nth,
+                    port,
+                    reads: read.recording.clone(),
+                    snapshot: read.snapshot.clone(),
+                    total: subgraph.total(),
+                    expects: subgraph.expected_count(exit),
+                    is_processed: !gives_all(graph, subgraph.plan.nodes[exit.edge.0].node),
+                };
+                let output = usize::from(exit.edge.1);
+                // Results of several scans are available when the last of them has been asked.
+                let scans = &subgraph.plan.nodes[exit.edge.0].scans;
+                builder
+                    .source_order
+                    .push((builder.nodes.len(), scans.last().copied().unwrap_or(0)));
+                builder.push(
+                    number,
+                    output..output + 1,
+                    GraphNode {
+                        bound: Bound::new([port]),
+                        op: Op::Scan {
+                            recording: Live::new(gathering),
+                            range: None,
+                            segment: read.segment,
+                        },
+                        inputs: Vec::new(),
+                    },
+                );
+                if exit.reduces {
+                    let held = CombinePartials(node.op.clone());
+                    let inputs = vec![(builder.nodes.len() - 1, 0)];
+                    builder.push(
+                        number,
+                        0..node.bound.outputs.len().max(1),
+                        GraphNode {
+                            op: Op::Hold(crate::Kept::new(held)),
+                            inputs,
+                            bound: node.bound.clone(),
+                        },
+                    );
+                }
+            }
+        }
+        let called = builder
+            .plan_node
+            .iter()
+            .map(|&node| (graph.nodes[node].op.name(), node));
+        let called = called.collect();
+        let outputs = graph.outputs.iter().map(|edge| builder.edges[edge]);
+        let mut source_order = builder.plan_node.clone();
+        for &(node, scan) in &builder.source_order {
+            source_order[node] = scan;
+        }
+        Self {
+            source_order,
+            graph: Graph {
+                outputs: outputs.collect(),
+                nodes: builder.nodes,
+                called,
+            },
+            plan_node: builder.plan_node,
+        }
+    }
+}
+
+/// Builds the sequential graph.
+#[derive(Default)]
+struct SequentialBuilder {
+    nodes: Vec<GraphNode>,
+    /// For each node, the node of the plan.
+    plan_node: Vec<usize>,
+    /// Exits, and the scan that decides their rank.
+    source_order: Vec<(usize, usize)>,
+    /// Where each edge of the plan is in this graph.
+    edges: HashMap<Edge, Edge>,
+}
+
+impl SequentialBuilder {
+    /// Adds a node that gives some outputs of a node of the plan.
+    fn push(&mut self, plan_node: usize, outputs: Range<usize>, node: GraphNode) {
+        let at = self.nodes.len();
+        let single = outputs.len() == 1;
+        for output in outputs {
+            let own = if single { 0 } else { output as u16 };
+            self.edges.insert((plan_node, output as u16), (at, own));
+        }
+        self.plan_node.push(plan_node);
+        self.nodes.push(node);
+    }
+}
+
+/// Whether a node scans all of a recording.
+fn gives_all(graph: &Graph, node: usize) -> bool {
+    matches!(graph.nodes[node].op, Op::Scan { range: None, .. })
+}

@@ -1,0 +1,159 @@
+//! Derives from an operator's declaration whether it can run in tasks, and what it needs then. Pure.
+
+use isochrony_time::Ratio;
+
+use crate::engine::RunOptions;
+use crate::plan::Op;
+use crate::plan::graph::GraphNode;
+use crate::plan::held::Spread;
+use crate::{Align, Contract, Needs, PortType, Reach};
+
+/// What an operator needs in order to run in tasks, and what its results are worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TaskContract {
+    /// Neighbouring samples it needs, in indices of its input.
+    pub(super) reach: Reach,
+    /// Output indices per input index.
+    pub(super) ratio: Ratio,
+    /// Whether it also gives results whose neighbourhood is incomplete; these must be trimmed.
+    pub(super) overproduces: bool,
+    /// Bound on the relative difference from one pass.
+    pub(super) rel_err: f64,
+    /// Whether it needs consecutive samples, and not only each sample or window by itself.
+    pub(super) needs_continuity: bool,
+}
+
+impl TaskContract {
+    /// Each result depends on one input sample or window.
+    pub(super) fn stateless() -> Self {
+        Self {
+            reach: Reach::default(),
+            ratio: Ratio::ONE,
+            overproduces: false,
+            rel_err: 0.0,
+            needs_continuity: false,
+        }
+    }
+
+    /// The reach in its input for a reach in its output.
+    pub(super) fn input_reach(&self, given: Reach) -> Reach {
+        // Output index `i` lies at input index `i * down / up`.
+        let of = |given: u64| {
+            let nodes = u128::from(given) * u128::from(self.ratio.down());
+            u64::try_from(nodes.div_ceil(u128::from(self.ratio.up()))).unwrap_or(u64::MAX)
+        };
+        Reach {
+            before: of(given.before).saturating_add(self.reach.before),
+            after: of(given.after).saturating_add(self.reach.after),
+        }
+    }
+}
+
+/// Whether the bits of an operator's combined result depend on where the input is cut.
+pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
+    node.bound.contract == Contract::Reducible { exact: false }
+}
+
+/// Whether an operator gives one partial result per task.
+pub(super) fn reduces(node: &GraphNode) -> bool {
+    matches!(node.bound.contract, Contract::Reducible { .. })
+}
+
+/// Whether an operator gives several streams in turn, so that consecutive items need not be contiguous.
+pub(super) fn interleaves(node: &GraphNode) -> bool {
+    node.bound.align == Align::Time && node.inputs.len() > 1
+}
+
+/// The task contract of an operator with these input types, or why it cannot run in tasks.
+pub(super) fn task_contract(
+    node: &GraphNode,
+    inputs: &[PortType],
+    options: &RunOptions<'_>,
+) -> Result<TaskContract, String> {
+    let held = match &node.op {
+        Op::Hold(kept) => match kept.0.spread(options) {
+            // A single worker only exists for plans whose bits depend on cuts; it does not call process code.
+            Spread::Workers(_) if options.workers < 2 => return Err("is called here".into()),
+            Spread::Workers(_) => true,
+            Spread::Caller(why) => return Err(why),
+        },
+        _ => false,
+    };
+    if node.bound.needs == Needs::Interpreter && !held {
+        return Err("needs the Python interpreter".into());
+    }
+    declared_contract(node, inputs).map_err(str::to_owned)
+}
+
+/// The task contract that follows from an operator's declaration alone.
+fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContract, &'static str> {
+    let bound = &node.bound;
+    let ratio = bound.ratio.map(|(up, down)| Ratio::new(up, down));
+    let Ok(ratio) = ratio.unwrap_or(Ok(Ratio::ONE)) else {
+        return Err("gives other indices than it takes");
+    };
+    match (bound.align, bound.contract) {
+        (Align::Single, _) => {}
+        // Items that meet lie in the same task.
+        (Align::Window | Align::Time, Contract::Stateless) if ratio.is_one() => {
+            return Ok(TaskContract::stateless());
+        }
+        (Align::Window | Align::Time, _) => return Err("remembers what met before"),
+        (Align::Control, _) => {
+            return Err("takes ranges, which may ask for samples of other tasks");
+        }
+        (Align::Loop { .. } | Align::Arrival, _) => return Err("is part of a loop"),
+        (Align::Civil | Align::Resampled, _) => {
+            return Err(
+                "lets streams meet by civil time, at which tasks of different clocks are not cut",
+            );
+        }
+        (Align::Begin, _) => {
+            return Err("takes several inputs, whose items need not lie in one task");
+        }
+    }
+    let (&[input], [output, others @ ..]) = (inputs, &bound.outputs[..]) else {
+        return Err("takes several inputs");
+    };
+    // Samples per unit of reach: 1 for samples, the hop for windows.
+    let every = match (input, output) {
+        (PortType::Samples { .. }, PortType::Samples { .. }) => 1,
+        (PortType::Frames { hop, .. }, PortType::Frames { hop: given, .. }) if hop == *given => hop,
+        _ => 0,
+    };
+    let around = |before: u64, after: u64, rel_err: f64| {
+        if every == 0 || !others.is_empty() {
+            return Err("needs what is around of what has no samples or windows");
+        }
+        let of = |count: u64| count.saturating_mul(every);
+        let reach = Reach {
+            before: of(before),
+            after: of(after).max(bound.delay.max(0).unsigned_abs()),
+        };
+        Ok(TaskContract {
+            reach,
+            ratio,
+            rel_err,
+            overproduces: true,
+            needs_continuity: true,
+        })
+    };
+    match bound.contract {
+        Contract::Reducible { .. } => Ok(TaskContract::stateless()),
+        Contract::Stateless if bound.delay != 0 || !ratio.is_one() => {
+            Err("gives other indices than it takes")
+        }
+        Contract::Stateless => Ok(TaskContract::stateless()),
+        Contract::Overlap { before, after } => around(before, after, 0.0),
+        Contract::Lookahead { after } => Ok(TaskContract {
+            reach: Reach { before: 0, after },
+            needs_continuity: true,
+            ..TaskContract::stateless()
+        }),
+        // Its lookahead is its delay, which `around` includes.
+        Contract::Settling { before, rel_err } => around(before, 0, rel_err),
+        Contract::Sequential => {
+            Err((bound.sequential_because).unwrap_or("remembers what came before"))
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The results of tasks, and the scheduler instantiated for plans.
+//!
+//! [`reorder`](super::reorder) decides the order and knows nothing of plans; this file says what it carries.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::boundary::ExitEvent;
+use super::partition::{RecordingPartitioner, TaskInput};
+use super::reorder::ReorderScheduler;
+use super::task_queue::{self, TaskResult};
+use crate::RunError;
+use crate::engine::budget::Room;
+
+/// Tasks in flight or buffered, per worker.
+pub(super) const TASKS_PER_WORKER: usize = 3;
+
+/// A task of a plan: a portion of the recordings of a subgraph.
+pub(super) type Task = task_queue::Task<TaskInput>;
+
+/// The scheduler of a plan's tasks.
+pub(super) type TaskScheduler = ReorderScheduler<RecordingPartitioner, TaskOutput>;
+
+/// The next result of a subgraph.
+pub(super) type NextOutput = task_queue::NextResult<TaskOutput>;
+
+impl Room for TaskScheduler {
+    fn make(&self) {
+        self.reclaim_memory();
+    }
+
+    fn go_on(&self) {
+        self.resume();
+    }
+}
+
+/// Whether an exit is open, shared by the consumer and all workers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ExitState(Arc<AtomicBool>);
+
+impl ExitState {
+    /// Closes the exit: its consumers have ended, as behind a `limit`.
+    pub(super) fn close(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The result of a task.
+#[derive(Debug)]
+pub(super) struct TaskOutput {
+    /// The items of each exit.
+    pub(super) exits: Vec<ExitOutput>,
+    /// The indices of the task's portion, and how many samples were read in it.
+    pub(super) range: Range<i64>,
+    pub(super) samples: u64,
+    /// Whether the task failed after giving this output.
+    pub(super) failed: bool,
+    failure: Option<TaskFailure>,
+    bytes: u64,
+}
+
+/// The error of a task.
+#[derive(Debug)]
+pub(super) struct TaskFailure {
+    pub(super) error: Box<RunError>,
+    /// Time, on the axis of the recording, of the block that failed. Orders errors of several tasks.
+    pub(super) time: f64,
+    /// Exits downstream of the failed operator. If all are closed the error is irrelevant; if empty it always counts.
+    exits: Vec<ExitState>,
+}
+
+impl TaskFailure {
+    pub(super) fn new(error: RunError, time: f64, exits: Vec<ExitState>) -> Self {
+        let error = Box::new(error);
+        Self { error, time, exits }
+    }
+}
+
+/// The items that a task gave at one exit.
+#[derive(Debug, Default)]
+pub(super) struct ExitOutput {
+    pub(super) events: Vec<ExitEvent>,
+    /// Progress mark: nothing that begins before this index follows.
+    pub(super) upto: Option<i64>,
+}
+
+impl TaskOutput {
+    pub(super) fn new(exits: Vec<ExitOutput>, samples: u64, failure: Option<TaskFailure>) -> Self {
+        let events = exits.iter().flat_map(|exit| &exit.events);
+        let bytes = events.map(|event| match event {
+            ExitEvent::Item(item) => item.bytes(),
+            ExitEvent::Stretch { .. } | ExitEvent::Upto(_) => 0,
+        });
+        Self {
+            bytes: bytes.sum(),
+            exits,
+            range: 0..0,
+            samples,
+            failed: failure.is_some(),
+            failure,
+        }
+    }
+}
+
+impl TaskOutput {
+    pub(super) fn with_input(mut self, portion: &TaskInput) -> Self {
+        self.range = portion.range.clone();
+        self
+    }
+}
+
+impl TaskResult for TaskOutput {
+    type Error = TaskFailure;
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    fn is_relevant(failure: &TaskFailure) -> bool {
+        failure.exits.is_empty() || !failure.exits.iter().all(ExitState::is_closed)
+    }
+
+    fn take_error(&mut self) -> Option<TaskFailure> {
+        self.failure.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::time::Duration;
+
+    use super::super::reorder::Registration;
+    use super::*;
+    use crate::{OpErrorKind, Portion, Snapshot, Source};
+
+    /// So many portions of ten samples.
+    struct Tens(i64);
+
+    impl Snapshot for Tens {
+        fn portion_after(&self, last: Option<&Portion>, _: u64, _: u64) -> Option<Portion> {
+            let start = last.map_or(0, |last| last.range.end);
+            (start < 10 * self.0).then(|| Portion {
+                range: start..start + 10,
+                before: None,
+                part: 0,
+            })
+        }
+
+        fn open(
+            &self,
+            _: &Portion,
+            _: crate::Reach,
+            _: u64,
+        ) -> Result<Box<dyn Source>, crate::OpError> {
+            Err(OpErrorKind::Interrupted.into())
+        }
+
+        fn total(&self) -> u64 {
+            10 * self.0.unsigned_abs()
+        }
+    }
+
+    fn next_task(scheduler: &TaskScheduler) -> Option<Task> {
+        scheduler.next_task(&mut Registration::default(), || ())
+    }
+
+    fn task_output(upto: i64, error: Option<RunError>) -> TaskOutput {
+        let (events, upto) = (Vec::new(), Some(upto));
+        let failure = error.map(|error| TaskFailure::new(error, 0.0, Vec::new()));
+        TaskOutput::new(vec![ExitOutput { events, upto }], 10, failure)
+    }
+
+    #[test]
+    fn when_a_worker_is_lost_nobody_waits_for_what_it_had() {
+        let scheduler = scheduler(&[5], 2);
+        let tasks: Vec<Task> = (0..2).map_while(|_| next_task(&scheduler)).collect();
+        scheduler.complete(&tasks[0], task_output(10, None));
+        scheduler.report_lost_worker();
+        assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
+        assert!(matches!(scheduler.next_result(0), NextOutput::Failed(None)));
+    }
+
+    fn scheduler(subgraphs: &[i64], workers: usize) -> TaskScheduler {
+        within(subgraphs, workers, 1 << 20)
+    }
+
+    fn within(subgraphs: &[i64], workers: usize, memory: u64) -> TaskScheduler {
+        let partitioner = |&portions: &i64| RecordingPartitioner {
+            reads: vec![(Arc::new(Tens(portions)) as Arc<dyn Snapshot>, 1)],
+            samples: 10,
+            bytes: 0,
+        };
+        let partitioners = subgraphs.iter().map(partitioner).collect();
+        TaskScheduler::new(partitioners, TASKS_PER_WORKER * workers, memory)
+    }
+
+    #[test]
+    fn any_workers_in_any_order_give_parcels_in_order_and_few_at_once() {
+        const PORTIONS: i64 = 400;
+        let scheduler = scheduler(&[PORTIONS, 0, 7], 3);
+        let most = AtomicU64::new(0);
+        let in_flight = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for worker in 0..3u64 {
+                let (scheduler, most, in_flight) = (&scheduler, &most, &in_flight);
+                scope.spawn(move || {
+                    let (mut chance, mut registration) = (worker + 1, Registration::default());
+                    while let Some(task) = scheduler.next_task(&mut registration, || ()) {
+                        most.fetch_max(
+                            in_flight.fetch_add(1, Ordering::SeqCst) + 1,
+                            Ordering::SeqCst,
+                        );
+                        chance = chance
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1);
+                        if chance >> 62 == 0 {
+                            std::thread::sleep(Duration::from_micros(chance >> 54));
+                        }
+                        scheduler.complete(&task, task_output(task.part.range.end, None));
+                    }
+                });
+            }
+            let read = |subgraph: usize| {
+                let mut upto = 0;
+                loop {
+                    match scheduler.next_result(subgraph) {
+                        NextOutput::Ready(task_output) => {
+                            in_flight.fetch_sub(1, Ordering::SeqCst);
+                            assert_eq!(task_output.exits[0].upto, Some(upto + 10));
+                            upto += 10;
+                        }
+                        NextOutput::Pending => {}
+                        NextOutput::End => return upto,
+                        NextOutput::Failed(_) => panic!("nothing failed"),
+                    }
+                }
+            };
+            assert_eq!(read(2), 70);
+            assert_eq!(read(0), 10 * PORTIONS);
+            assert_eq!(read(1), 0);
+        });
+        assert!(most.load(Ordering::SeqCst) <= 2 * 9 + 1);
+    }
+
+    #[test]
+    fn who_waits_for_work_is_let_go_when_nobody_wants_more() {
+        let scheduler = scheduler(&[1000], 1);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let (mut count, mut registration) = (0, Registration::default());
+                while scheduler.next_task(&mut registration, || ()).is_some() {
+                    count += 1;
+                }
+                count
+            });
+            std::thread::sleep(Duration::from_millis(20));
+            scheduler.stop();
+            assert!(waiting.join().unwrap() <= 3);
+        });
+    }
+
+    #[test]
+    fn the_error_that_would_have_been_met_first_is_the_one_that_counts() {
+        let scheduler = scheduler(&[3], 2);
+        let tasks: Vec<Task> = (0..3).map_while(|_| next_task(&scheduler)).collect();
+        let error = |items| Some(RunError::Interrupted { items });
+        scheduler.complete(&tasks[2], task_output(30, error(2)));
+        scheduler.complete(&tasks[1], task_output(20, error(1)));
+        assert!(matches!(scheduler.next_result(0), NextOutput::Pending));
+        scheduler.complete(&tasks[0], task_output(10, None));
+        // What came before the error comes first.
+        assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
+        assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
+        let NextOutput::Failed(Some(failure)) = scheduler.next_result(0) else {
+            panic!("nothing failed");
+        };
+        assert!(matches!(*failure.error, RunError::Interrupted { items: 1 }));
+    }
+
+    #[test]
+    fn who_has_no_memory_beside_what_a_later_task_failed_with_is_not_tried_for_ever() {
+        let scheduler = scheduler(&[3], 2);
+        let mut registration = Registration::default();
+        let mut take = || scheduler.next_task(&mut registration, || ()).unwrap();
+        let (first, second) = (take(), take());
+        let failed = task_output(20, Some(RunError::Interrupted { items: 1 }));
+        let bytes = 100;
+        scheduler.complete(&second, TaskOutput { bytes, ..failed });
+        assert!(scheduler.retry_later(&first));
+        let mut tries = 0;
+        loop {
+            assert!(matches!(scheduler.next_result(0), NextOutput::Pending));
+            let again = take();
+            assert_eq!((again.number, again.alone), (0, true));
+            tries += 1;
+            if !scheduler.retry_later(&again) {
+                break;
+            }
+        }
+        assert_eq!(tries, 3);
+    }
+
+    #[test]
+    fn when_much_waits_only_what_is_wanted_next_is_handed_out() {
+        let scheduler = within(&[10], 4, 0);
+        let first = next_task(&scheduler).unwrap();
+        scheduler.complete(&first, task_output(10, None));
+        assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
+        assert_eq!(next_task(&scheduler).unwrap().number, 1);
+    }
+}

@@ -1,0 +1,269 @@
+//! A worker thread: runs its own replica of every subgraph on one task after another.
+//!
+//! Operators are made once per worker and subgraph, not once per task. A break behind each portion makes them emit what they
+//! buffer and reset, so that the next task finds them as new. Memory of one task is reused by the next.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use isochrony_store::Reading;
+
+use super::reorder::Registration;
+use super::replica::Replica;
+use super::scan_input::PortionReader;
+use super::split::ParallelSubgraph;
+use super::task_output::{Task, TaskFailure, TaskOutput, TaskScheduler};
+use crate::engine::pool::Pool;
+use crate::engine::report::{OperatorReport, TaskReport, WorkerReport};
+use crate::engine::{RunOptions, panicked};
+use crate::{OpError, OpErrorKind, RunError};
+
+/// What a worker did, for the report.
+pub(super) struct WorkerResult {
+    number: usize,
+    busy: Duration,
+    samples: u64,
+    /// Keyed by subgraph and task number.
+    pub(super) tasks: Vec<((usize, u64), TaskReport)>,
+    count: u64,
+    /// For each subgraph, the reports of its operators.
+    pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
+    /// For each subgraph, how each of its recordings was read.
+    pub(super) reads: Vec<Vec<Option<Reading>>>,
+}
+
+impl WorkerResult {
+    pub(super) fn summary(&self) -> WorkerReport {
+        WorkerReport {
+            number: self.number,
+            tasks: self.count,
+            samples: self.samples,
+            busy: self.busy,
+        }
+    }
+}
+
+pub(super) struct Worker<'a> {
+    number: usize,
+    subgraphs: &'a [ParallelSubgraph],
+    options: &'a RunOptions<'a>,
+    replicas: Vec<Option<Replica>>,
+    /// For each subgraph, the buffer pool of a dropped replica, for its successor.
+    pools: Vec<Option<Pool>>,
+    /// For each subgraph, the reports of operators of dropped replicas.
+    earlier: Vec<Option<Vec<OperatorReport>>>,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(
+        number: usize,
+        subgraphs: &'a [ParallelSubgraph],
+        options: &'a RunOptions<'a>,
+    ) -> Self {
+        Self {
+            number,
+            subgraphs,
+            options,
+            replicas: subgraphs.iter().map(|_| None).collect(),
+            pools: subgraphs.iter().map(|_| None).collect(),
+            earlier: vec![None; subgraphs.len()],
+        }
+    }
+
+    /// Processes tasks until there are no more.
+    pub(super) fn work(mut self, scheduler: &TaskScheduler) -> WorkerResult {
+        let loss_guard = LossGuard(scheduler);
+        let mut registration = Registration::default();
+        let mut done = WorkerResult {
+            number: self.number,
+            busy: Duration::ZERO,
+            samples: 0,
+            tasks: Vec::new(),
+            count: 0,
+            operators: Vec::new(),
+            reads: Vec::new(),
+        };
+        while let Some(task) = scheduler.next_task(&mut registration, || self.release_memory()) {
+            let begun = Instant::now();
+            let ran = catch_unwind(AssertUnwindSafe(|| self.run_task(&task)));
+            let ran = ran.unwrap_or_else(|panic| Err(self.scan_error(&task, 0, panicked(&*panic))));
+            if ran.as_ref().is_err_and(is_short_of_memory) && scheduler.retry_later(&task) {
+                done.busy += begun.elapsed();
+                self.drop_replica(task.subgraph);
+                continue;
+            }
+            let output = self.task_output(&task, ran.err());
+            let elapsed = begun.elapsed();
+            done.busy += elapsed;
+            done.count += 1;
+            let report = TaskReport {
+                range: task.part.range.clone(),
+                worker: self.number,
+                elapsed,
+            };
+            done.tasks.push(((task.subgraph, task.number), report));
+            scheduler.complete(&task, output);
+        }
+        std::mem::forget(loss_guard);
+        for ((replica, earlier), subgraph) in
+            self.replicas.iter().zip(self.earlier).zip(self.subgraphs)
+        {
+            let mut report = replica.as_ref().map(|replica| replica.report(done.busy));
+            if let (Some(report), Some(earlier)) = (&mut report, &earlier) {
+                let both = report.operators.iter_mut().zip(earlier);
+                both.for_each(|(one, earlier)| one.add(earlier));
+            }
+            done.samples += report
+                .iter()
+                // Scans are the first operators of a subgraph.
+                .flat_map(|report| report.operators.iter().take(subgraph.inputs.len()))
+                .map(|scan| scan.samples)
+                .sum::<u64>();
+            done.reads
+                .push(replica.as_ref().map_or_else(Vec::new, Replica::readings));
+            done.operators
+                .push(report.map(|report| report.operators).or(earlier));
+        }
+        // The consumer may wait for this memory: free it before unregistering.
+        (self.replicas, self.pools) = (Vec::new(), Vec::new());
+        scheduler.unregister(&registration);
+        done
+    }
+
+    /// Frees memory that no task needs.
+    fn release_memory(&mut self) {
+        for subgraph in 0..self.replicas.len() {
+            match &mut self.replicas[subgraph] {
+                // Buffers inside of operators are freed with the operators.
+                Some(replica) if replica.run.holds() => self.drop_replica(subgraph),
+                Some(replica) => replica.run.tidy(),
+                None => {}
+            }
+        }
+        for pool in self.pools.iter_mut().flatten() {
+            pool.shrink(0);
+        }
+    }
+
+    /// Drops a replica whose operators failed or buffer memory; its report and pool are kept.
+    fn drop_replica(&mut self, subgraph: usize) {
+        let Some(replica) = self.replicas[subgraph].take() else {
+            return;
+        };
+        let did = replica.report(Duration::ZERO).operators;
+        match &mut self.earlier[subgraph] {
+            Some(earlier) => earlier.iter_mut().zip(&did).for_each(|(a, b)| a.add(b)),
+            none => *none = Some(did),
+        }
+        let mut pool = replica.run.into_pool();
+        pool.shrink(0);
+        self.pools[subgraph] = Some(pool);
+    }
+
+    fn scan_error(&self, task: &Task, recording: usize, error: OpError) -> RunError {
+        let read = &self.subgraphs[task.subgraph].inputs[recording];
+        let start = task.part.range.start;
+        RunError::Operator {
+            operator: "scan",
+            node: read.node,
+            time: read.snapshot.time_of(start),
+            range: Some(task.part.range.clone()),
+            error,
+        }
+    }
+
+    /// The output of a task, whole or up to an error. A replica that failed is not used again.
+    fn task_output(&mut self, task: &Task, error: Option<RunError>) -> TaskOutput {
+        let subgraph = &self.subgraphs[task.subgraph];
+        let slot = &mut self.replicas[task.subgraph];
+        let (exits, samples) = slot.as_mut().map_or((Vec::new(), 0), |replica| {
+            let exits = replica.take_outputs(subgraph, task, error.is_some());
+            let readers = replica.readers.iter();
+            let readers = readers.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
+            (exits, readers.map(|one| one.samples).sum())
+        });
+        let failure = error.map(|error| {
+            let exits_affected = slot
+                .as_ref()
+                .map(|replica| replica.affected_exits(subgraph, &error));
+            let time = subgraph.failure_time(&error);
+            let time = time.unwrap_or_else(|| subgraph.inputs[0].time(task.part.range.start));
+            TaskFailure::new(error, time, exits_affected.unwrap_or_default())
+        });
+        if failure.is_some() {
+            self.drop_replica(task.subgraph);
+        }
+        TaskOutput::new(exits, samples, failure).with_input(&task.part)
+    }
+
+    fn run_task(&mut self, task: &Task) -> Result<(), RunError> {
+        let subgraph = &self.subgraphs[task.subgraph];
+        if let Some(replica) = &self.replicas[task.subgraph] {
+            let done = replica.readers.iter();
+            done.for_each(|one| one.lock().unwrap_or_else(PoisonError::into_inner).close());
+        }
+        let read = subgraph.inputs.iter().zip(&task.part.reads).enumerate();
+        let readers = read.map(|(at, (recording, read))| {
+            let portion = read.portion.as_ref();
+            let source = recording.open(task.number, portion);
+            let source = source.map_err(|error| self.scan_error(task, at, error))?;
+            let range = portion.map_or(&task.part.range, |portion| &portion.range);
+            Ok(PortionReader::new(
+                source,
+                range.clone(),
+                recording.reach,
+                read,
+            ))
+        });
+        let readers: Vec<PortionReader> = readers.collect::<Result<_, RunError>>()?;
+        let replica = match &mut self.replicas[task.subgraph] {
+            Some(replica) => replica,
+            none => {
+                let pool = self.pools[task.subgraph].take();
+                none.insert(Replica::new(subgraph, self.options, pool)?)
+            }
+        };
+        for (own, reader) in replica.readers.iter().zip(readers) {
+            let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+            own.switch_to(reader);
+        }
+        replica.run_task(subgraph, task, self.options)
+    }
+}
+
+/// Whether a task was refused memory.
+fn is_short_of_memory(error: &RunError) -> bool {
+    let RunError::Operator { error, .. } = error else {
+        return false;
+    };
+    matches!(
+        error.kind(),
+        OpErrorKind::MemoryCap { .. } | OpErrorKind::FanInStarved { .. }
+    )
+}
+
+/// Reports the worker as lost when dropped, unless it was forgotten at the regular end.
+struct LossGuard<'a>(&'a TaskScheduler);
+
+impl Drop for LossGuard<'_> {
+    fn drop(&mut self) {
+        self.0.report_lost_worker();
+    }
+}
+
+/// Pins the thread to one of the cores that the process may use. Does nothing where the system refuses.
+pub(super) fn pin(number: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&core| allowed.is_set(core))
+        .collect();
+    if let Some(&core) = cores.get(number % cores.len().max(1)) {
+        let mut one = CpuSet::new();
+        one.set(core);
+        let _ = sched_setaffinity(None, &one);
+    }
+}

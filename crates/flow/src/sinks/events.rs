@@ -1,0 +1,351 @@
+//! What flows as events of a stored signal.
+
+use std::collections::HashSet;
+use std::slice::from_ref;
+use std::sync::Arc;
+
+use isochrony_expr::{Expr, Shape};
+use isochrony_segment::{Bool8, Complex32, Complex64, DType};
+use isochrony_store::{SignalWriter, Store};
+use isochrony_time::{Ratio, Round, Time, TimebaseId};
+use serde_json::{Map, Value, json};
+
+use super::store_location::{Place, failed};
+use crate::operators::{Compiled, wrong_input};
+use crate::{
+    Break, Clock, Frames, Item, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target,
+    Writer,
+};
+
+/// Bytes that an event takes in the log, about.
+const EVENT_BYTES: u64 = 100;
+
+/// An event in a signal for every window or range that comes.
+///
+/// Its range is that of the window. Where the signal is not the one that the plan reads, it is found by civil time. Fields
+/// are values that all events have, and expressions that give one value a window. What the signal has already, the same
+/// kind with the same range and fields, is not added again: a plan that runs twice says nothing twice.
+#[derive(Debug, Clone)]
+pub struct ToEvents {
+    place: Place,
+    kind: String,
+    values: Map<String, Value>,
+    computed: Vec<(String, Expr)>,
+}
+
+impl ToEvents {
+    /// The name under which plans save it.
+    pub const NAME: &'static str = "annotate";
+
+    /// Events of a kind in a signal.
+    pub fn new(place: Place, kind: impl Into<String>) -> Self {
+        Self {
+            place,
+            kind: kind.into(),
+            values: Map::new(),
+            computed: Vec::new(),
+        }
+    }
+
+    /// Adds a field that all events have alike.
+    #[must_use]
+    pub fn value(mut self, name: impl Into<String>, value: Value) -> Self {
+        self.values.insert(name.into(), value);
+        self
+    }
+
+    /// Adds a field that is computed of each window.
+    #[must_use]
+    pub fn computed(mut self, name: impl Into<String>, expression: Expr) -> Self {
+        self.computed.push((name.into(), expression));
+        self
+    }
+
+    /// The target that a saved plan names, in the store that it names or in another one.
+    ///
+    /// # Errors
+    /// [`PlanError::Unreadable`].
+    pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Kept, PlanError> {
+        let unreadable = |why: String| PlanError::Unreadable { why };
+        let kind = saved.get("kind").and_then(Value::as_str);
+        let kind = kind.ok_or_else(|| unreadable("an annotation has no kind".into()))?;
+        let mut target = Self::new(Place::resolve(saved, store)?, kind);
+        if let Some(Value::Object(values)) = saved.get("values") {
+            target.values = values.clone();
+        }
+        if let Some(Value::Object(computed)) = saved.get("computed") {
+            for (name, expression) in computed {
+                let expression = serde_json::from_value(expression.clone());
+                let expression =
+                    expression.map_err(|why| unreadable(format!("field {name:?}: {why}")))?;
+                target.computed.push((name.clone(), expression));
+            }
+        }
+        Ok(Kept::new(crate::Keep::new(target)))
+    }
+
+    /// The expressions, compiled for what flows through a port.
+    fn compile(&self, port: &PortType) -> Result<Vec<Field>, PlanError> {
+        let mut fields = Vec::with_capacity(self.computed.len());
+        for (name, expression) in &self.computed {
+            let mut compiled = Compiled::default();
+            let program = compiled.bind(Self::NAME, Some(expression), from_ref(port))?;
+            if program.output().shape == Shape::Sample {
+                return Err(PlanError::Predicate {
+                    expression: format!("{name}={expression}, which has one value a sample"),
+                    mend: "reduce it to one value a window, as with .max()",
+                });
+            }
+            fields.push(Field {
+                name: name.clone(),
+                compiled,
+                dtype: program.output().dtype,
+                results: Vec::new(),
+            });
+        }
+        Ok(fields)
+    }
+}
+
+impl Target for ToEvents {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn label(&self) -> String {
+        let mut text = format!("annotate({}, {:?}", self.place.signal(), self.kind);
+        for (name, value) in &self.values {
+            text += &format!(", {name}={value}");
+        }
+        for (name, expression) in &self.computed {
+            text += &format!(", {name}={expression}");
+        }
+        text + ")"
+    }
+
+    fn accepts(&self, port: &PortType) -> Result<(), PlanError> {
+        match port {
+            PortType::Frames { .. } => self.compile(port).map(drop),
+            PortType::Ranges { .. } if self.computed.is_empty() => Ok(()),
+            PortType::Ranges { .. } => Err(wrong_input(
+                Self::NAME,
+                "windows for fields that are computed",
+                port,
+                "put it before ranges(...), or give values",
+            )),
+            _ => Err(wrong_input(
+                Self::NAME,
+                "windows or ranges",
+                port,
+                "put rewindow(...) before it",
+            )),
+        }
+    }
+
+    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+        let fields = match port {
+            PortType::Frames { .. } => self
+                .compile(port)
+                .map_err(|error| OpErrorKind::Failed(error.into()))?,
+            _ => Vec::new(),
+        };
+        let store = self.place.open()?;
+        let writer = store.writer(self.place.signal()).map_err(failed)?;
+        let saved = reads.and_then(Live::saved);
+        let same = saved.is_some_and(|saved| self.place.is_read_by(&saved));
+        let ratio = port
+            .stream()
+            .map_or(Ratio::ONE, |stream| stream.timebase.origin().1);
+        let signal = writer.signal().map_err(failed)?;
+        let known = signal.events().filter(|event| event.kind == self.kind);
+        let known = known.map(|event| (event.start, event.end, event.fields.clone()));
+        Ok(Box::new(EventsOut {
+            store,
+            writer,
+            kind: self.kind.clone(),
+            values: self.values.clone(),
+            fields,
+            clock: reads.and_then(Live::clock),
+            same,
+            ratio,
+            known: known.collect(),
+        }))
+    }
+
+    fn saved(&self) -> Result<Map<String, Value>, PlanError> {
+        let mut saved = self.place.saved();
+        saved.insert("kind".into(), json!(self.kind));
+        saved.insert("values".into(), json!(self.values));
+        let computed = self.computed.iter().cloned();
+        let computed: Map<String, Value> = computed
+            .map(|(name, expression)| (name, json!(expression)))
+            .collect();
+        saved.insert("computed".into(), json!(computed));
+        Ok(saved)
+    }
+}
+
+/// A field that is computed.
+struct Field {
+    name: String,
+    compiled: Compiled,
+    dtype: DType,
+    results: Vec<u8>,
+}
+
+/// What one run writes.
+struct EventsOut {
+    store: Arc<Store>,
+    writer: SignalWriter,
+    kind: String,
+    values: Map<String, Value>,
+    fields: Vec<Field>,
+    /// Of the recording; not asked where that is the signal itself.
+    clock: Option<Arc<dyn Clock>>,
+    same: bool,
+    /// How indices that come lie on the recording's.
+    ratio: Ratio,
+    /// Ranges and fields of the signal's events of this kind.
+    known: HashSet<(i64, i64, String)>,
+}
+
+impl EventsOut {
+    fn add(&mut self, start: i64, end: i64, fields: &Map<String, Value>) -> Result<(), OpError> {
+        let (start, end) = self.recorded(start, end);
+        let (start, end) = if self.same {
+            (start, end)
+        } else {
+            let (first, last) = (self.index(start)?, self.index(end - 1)?);
+            (first, last.saturating_add(1).max(first))
+        };
+        // A range that was widened may reach beyond the signal.
+        let signal = self.writer.signal().map_err(failed)?;
+        let (first, last) = (signal.start_index(), signal.end_index());
+        let range = start.clamp(first, last)..end.clamp(first, last);
+        let text = Value::Object(fields.clone()).to_string();
+        if !self.known.insert((range.start, range.end, text)) {
+            return Ok(());
+        }
+        self.writer
+            .add_event(&self.kind, range, fields)
+            .map(drop)
+            .map_err(failed)
+    }
+
+    /// The recording's samples that a range lies on: resampled, it begins and ends between them.
+    fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
+        if self.ratio.is_one() {
+            return (start, end);
+        }
+        let place = |index: i64| self.ratio.place(index).unwrap_or((i64::MAX, 0));
+        let ((start, _), (last, part)) = (place(start), place(end));
+        (start, last.saturating_add(i64::from(part > 0)))
+    }
+
+    /// The signal's index at the time of an index of the recording.
+    fn index(&self, index: i64) -> Result<i64, OpError> {
+        let stamp = self.clock.as_ref().and_then(|clock| clock.stamp(index));
+        let Some(stamp) = stamp else {
+            let signal = self.writer.signal().map_err(failed)?;
+            return Err(OpErrorKind::Failed(
+                format!(
+                    "index {index} has no civil time by which to find it in {:?}; annotate the signal that is read",
+                    signal.name()
+                )
+                .into(),
+            )
+            .into());
+        };
+        let signal = self.writer.signal().map_err(failed)?;
+        let time = Time::new(stamp.civil, TimebaseId::CIVIL);
+        let found = signal
+            .index_of(&time, Round::Nearest, None)
+            .map_err(failed)?;
+        Ok(found.index)
+    }
+
+    fn frames(&mut self, frames: &Frames) -> Result<(), OpError> {
+        let count = frames.count() as usize;
+        for field in &mut self.fields {
+            field.results.resize(count * field.dtype.size(), 0);
+            field.compiled.run(frames, &mut field.results)?;
+        }
+        for k in 0..count {
+            let mut fields = self.values.clone();
+            for field in &self.fields {
+                let size = field.dtype.size();
+                let value = number(field.dtype, &field.results[k * size..][..size]);
+                fields.insert(field.name.clone(), value);
+            }
+            let start = frames.window_start(k as u64);
+            self.add(
+                start,
+                start.saturating_add_unsigned(frames.window()),
+                &fields,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// A value as JSON, which knows no NaN and no complex numbers: null, and two numbers.
+fn number(dtype: DType, bytes: &[u8]) -> Value {
+    macro_rules! read {
+        ($type:ty) => {
+            bytemuck::pod_read_unaligned::<$type>(bytes)
+        };
+    }
+    match dtype {
+        DType::Bool => json!(bool::from(read!(Bool8))),
+        DType::C64 => {
+            let value = read!(Complex32);
+            json!([value.re, value.im])
+        }
+        DType::C128 => {
+            let value = read!(Complex64);
+            json!([value.re, value.im])
+        }
+        DType::I64 => json!(read!(i64)),
+        DType::F32 => json!(read!(f32)),
+        DType::F64 => json!(read!(f64)),
+        DType::I8 => json!(read!(i8)),
+        DType::I16 => json!(read!(i16)),
+        DType::I32 => json!(read!(i32)),
+        DType::U8 => json!(read!(u8)),
+        DType::U16 => json!(read!(u16)),
+    }
+}
+
+impl Writer for EventsOut {
+    fn write(&mut self, item: &Item) -> Result<u64, OpError> {
+        match item {
+            Item::Frames(frames) => {
+                self.frames(frames)?;
+                Ok(frames.count() * EVENT_BYTES)
+            }
+            Item::Ranges(ranges) => {
+                let values = self.values.clone();
+                for range in &ranges.ranges {
+                    self.add(range.start, range.end, &values)?;
+                }
+                Ok(ranges.ranges.len() as u64 * EVENT_BYTES)
+            }
+            other => Err(OpErrorKind::WrongItem {
+                expected: "frames or ranges",
+                got: other.kind(),
+            }
+            .into()),
+        }
+    }
+
+    fn on_break(&mut self, _: &Break) -> Result<(), OpError> {
+        self.fields
+            .iter_mut()
+            .for_each(|field| field.compiled.reset());
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), OpError> {
+        self.store.commit(true).map(drop).map_err(failed)
+    }
+}

@@ -1,0 +1,226 @@
+//! What flows as record batches of Arrow, for files of columns.
+//!
+//! - rows: as they are;
+//! - samples: `index`, `time` where the recording knows civil time, and a column called as the signal is, by the last part
+//!   of its name;
+//! - windows: `start`, `end`, `time`, and `value`, or `values`, a list, where a window has several;
+//! - ranges: `start`, `end`, `time`.
+//!
+//! Times are timestamps in ns, UTC. The schema's metadata says what was recorded: `isochrony.signal`, `isochrony.rate`
+//! (exact, in Hz), `isochrony.timebase`, `isochrony.unit`, and where stored samples are counts, `isochrony.scale` and
+//! `isochrony.offset` that make values of them. A column's metadata has its `unit`, as tables of rows do.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::MutableBuffer;
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use isochrony_segment::{SigSeg, Stream};
+
+use crate::operators::wrong_input;
+use crate::plan::rows::columns::{column, lists};
+use crate::plan::rows::{END, START, TIME, integer, times};
+use crate::{Clock, Fields, Frames, Item, OpError, OpErrorKind, PlanError, PortType};
+
+/// Indices of samples, where they are no rows.
+const INDEX: &str = "index";
+
+/// Makes record batches of what flows through a port.
+pub struct Batches {
+    schema: SchemaRef,
+    port: PortType,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl Batches {
+    /// Whether what flows through a port has columns.
+    ///
+    /// # Errors
+    /// [`PlanError::InputType`] of a count, which is one number.
+    pub fn accepts(operator: &'static str, port: &PortType) -> Result<(), PlanError> {
+        match port {
+            PortType::Count => Err(wrong_input(
+                operator,
+                "samples, windows, ranges or rows",
+                port,
+                "collect() gives a count",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// For what flows through a port; `clock` is that of the recording whose indices it has.
+    #[must_use]
+    pub fn new(port: &PortType, clock: Option<Arc<dyn Clock>>) -> Self {
+        let stream = port.stream();
+        let whole = |name: &str| Field::new(name, DataType::Int64, false);
+        let time = clock
+            .as_ref()
+            .map(|_| Field::new(TIME, Fields::civil(), true));
+        let unit = |field: Field| match stream.map(|stream| stream.calibration.unit()) {
+            Some(unit) if !unit.is_empty() && !counts(port, stream) => {
+                field.with_metadata(HashMap::from([("unit".to_owned(), unit.to_owned())]))
+            }
+            _ => field,
+        };
+        let mut fields: Vec<Field> = Vec::new();
+        match *port {
+            PortType::Samples { dtype, .. } => {
+                fields.push(whole(INDEX));
+                fields.extend(time);
+                let name = stream.map_or("", |stream| &*stream.name);
+                let name = match name.rsplit('/').next().unwrap_or_default() {
+                    "" | INDEX | TIME => "value",
+                    name => name,
+                };
+                fields.push(unit(Field::new(name, Fields::arrow_type(dtype), false)));
+            }
+            PortType::Frames { dtype, width, .. } => {
+                fields.extend([whole(START), whole(END)]);
+                fields.extend(time);
+                let value = Fields::arrow_type(dtype);
+                let field = match i32::try_from(width).unwrap_or(i32::MAX) {
+                    1 => Field::new("value", value, false),
+                    width => {
+                        let item = Arc::new(Field::new("item", value, false));
+                        Field::new("values", DataType::FixedSizeList(item, width), false)
+                    }
+                };
+                fields.push(unit(field));
+            }
+            PortType::Ranges { .. } => {
+                fields.extend([whole(START), whole(END)]);
+                fields.extend(time);
+            }
+            PortType::Rows { fields: rows, .. } => {
+                let known = rows.schema().fields().iter();
+                fields.extend(known.map(|field| field.as_ref().clone()));
+            }
+            PortType::Count => {}
+        }
+        let metadata = stream.map_or_else(HashMap::new, |stream| metadata(port, stream));
+        Self {
+            schema: Arc::new(Schema::new_with_metadata(fields, metadata)),
+            port: *port,
+            clock,
+        }
+    }
+
+    /// The columns, and what they are of.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// An item as a batch; None if there is nothing in it.
+    ///
+    /// # Errors
+    /// A time that cannot be said in ns since 1970.
+    pub fn batch(&self, item: &Item) -> Result<Option<RecordBatch>, OpError> {
+        let columns = match item {
+            Item::Rows(rows) => rows.batch().columns().to_vec(),
+            Item::Samples(samples) => self.samples(samples)?,
+            Item::Frames(frames) => self.frames(frames)?,
+            Item::Ranges(ranges) => {
+                let starts: Vec<i64> = ranges.ranges.iter().map(|range| range.start).collect();
+                let ends = ranges.ranges.iter().map(|range| range.end).collect();
+                self.indices(starts, Some(ends))?
+            }
+            Item::Partial(_) | Item::Taken => Vec::new(),
+        };
+        if columns.first().is_none_or(|column| column.is_empty()) {
+            return Ok(None);
+        }
+        let batch = RecordBatch::try_new(self.schema.clone(), columns);
+        Ok(Some(batch.map_err(OpErrorKind::from)?))
+    }
+
+    /// The columns of indices and times.
+    fn indices(&self, starts: Vec<i64>, ends: Option<Vec<i64>>) -> Result<Vec<ArrayRef>, OpError> {
+        let times = self.clock.as_deref().map(|clock| times(clock, &starts));
+        let mut columns = vec![integer(starts)];
+        columns.extend(ends.map(integer));
+        if let Some(times) = times {
+            columns.push(Arc::new(times?));
+        }
+        Ok(columns)
+    }
+
+    fn samples(&self, samples: &SigSeg) -> Result<Vec<ArrayRef>, OpError> {
+        let mut columns = self.indices(samples.range().collect(), None)?;
+        let mut values =
+            MutableBuffer::with_capacity(samples.len() as usize * samples.dtype().size());
+        for buffer in samples.buffers() {
+            values.extend_from_slice(buffer.bytes());
+        }
+        columns.push(column(samples.dtype(), values, None).map_err(OpErrorKind::from)?);
+        Ok(columns)
+    }
+
+    fn frames(&self, frames: &Frames) -> Result<Vec<ArrayRef>, OpError> {
+        let starts: Vec<i64> = (0..frames.count())
+            .map(|k| frames.window_start(k))
+            .collect();
+        let end = |start: &i64| start.saturating_add_unsigned(frames.window());
+        let ends = starts.iter().map(end).collect();
+        let mut columns = self.indices(starts, Some(ends))?;
+        let PortType::Frames { dtype, width, .. } = self.port else {
+            return Err(wrong());
+        };
+        if (frames.dtype(), frames.width()) != (dtype, width) {
+            // A last window that is shorter than the others has no place in a column.
+            return Err(wrong());
+        }
+        let (row, stride) = (width * dtype.size(), frames.stride() * dtype.size());
+        let mut values = MutableBuffer::with_capacity(frames.count() as usize * row);
+        let bytes = frames.buffer().bytes();
+        if row == stride {
+            values.extend_from_slice(bytes);
+        } else {
+            for at in (0..frames.count() as usize).map(|k| k * stride) {
+                values.extend_from_slice(&bytes[at..at + row]);
+            }
+        }
+        let made = match i32::try_from(width) {
+            Ok(1) => column(dtype, values, None),
+            width => lists(dtype, width.unwrap_or(i32::MAX), values),
+        };
+        columns.push(made.map_err(OpErrorKind::from)?);
+        Ok(columns)
+    }
+}
+
+fn wrong() -> OpError {
+    OpErrorKind::WrongItem {
+        expected: "windows of equal length (rewindow with tail=\"drop\")",
+        got: "others",
+    }
+    .into()
+}
+
+/// Whether what flows are counts of which a calibration makes values.
+fn counts(port: &PortType, stream: Option<&Stream>) -> bool {
+    let stored = matches!(port, PortType::Samples { .. } | PortType::Frames { .. });
+    stored && stream.is_some_and(|stream| !stream.calibration.is_identity())
+}
+
+fn metadata(port: &PortType, stream: &Stream) -> HashMap<String, String> {
+    let mut all = vec![
+        ("signal", stream.name.to_string()),
+        ("rate", stream.rate.to_string()),
+        ("timebase", stream.timebase.0.to_string()),
+        ("unit", stream.calibration.unit().to_owned()),
+    ];
+    if counts(port, Some(stream)) {
+        all.push(("scale", stream.calibration.scale().to_string()));
+        all.push(("offset", stream.calibration.offset().to_string()));
+    }
+    if let PortType::Frames { window, hop, .. } = port {
+        all.push(("window", window.to_string()));
+        all.push(("hop", hop.to_string()));
+    }
+    let all = all.into_iter().filter(|(_, value)| !value.is_empty());
+    all.map(|(key, value)| (format!("isochrony.{key}"), value))
+        .collect()
+}

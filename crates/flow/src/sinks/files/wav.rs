@@ -1,0 +1,183 @@
+//! Samples as WAV files.
+//!
+//! WAV has neither gaps nor times. A gap is therefore an error, unless it was said what to make of it: zeros, as many as
+//! indices are missing, or a file for every gap-free stretch. A clock step ends a file, or is an error; silence of an
+//! unknown length is nothing to write. What cannot be held, a sample beyond full scale or a rate that is no whole number
+//! of Hz, is an error and never clipped or rounded.
+
+use std::path::{Path, PathBuf};
+
+use isochrony_segment::DType;
+use serde_json::{Map, Value, json};
+
+use super::wav_format::{Header, WavFormat};
+use super::wav_out::WavOut;
+use crate::operators::wrong_input;
+use crate::{Keep, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target, Writer};
+
+/// What becomes of a gap.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WavGaps {
+    /// It ends the run.
+    #[default]
+    Error,
+    /// Zeros, as many as indices are missing.
+    Zeros,
+    /// Every gap-free stretch has a file of its own.
+    Split,
+}
+
+impl WavGaps {
+    /// All of them, by name.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("error", Self::Error),
+        ("zeros", Self::Zeros),
+        ("split", Self::Split),
+    ];
+}
+
+/// Samples kept in a WAV file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToWav {
+    pub(super) path: PathBuf,
+    /// None: the one that holds all values of the dtype.
+    format: Option<WavFormat>,
+    pub(super) gaps: WavGaps,
+    pub(super) keep_partial: bool,
+}
+
+impl ToWav {
+    /// The name under which plans save it.
+    pub const NAME: &'static str = "sink_wav";
+
+    /// To a file. `format`: None for the one that holds all values of the dtype. `keep_partial`: a run that fails leaves
+    /// what it wrote, under a name that says `partial`.
+    pub fn new(
+        path: impl AsRef<Path>,
+        format: Option<WavFormat>,
+        gaps: WavGaps,
+        keep_partial: bool,
+    ) -> Self {
+        let path = path.as_ref();
+        Self {
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            format,
+            gaps,
+            keep_partial,
+        }
+    }
+
+    /// The target that a saved plan names.
+    ///
+    /// # Errors
+    /// [`PlanError::Unreadable`].
+    pub fn resolve(saved: &Map<String, Value>) -> Result<Kept, PlanError> {
+        let unreadable = |why: &str| PlanError::Unreadable { why: why.into() };
+        let text = |key: &str| saved.get(key).and_then(Value::as_str);
+        let path = text("path").ok_or_else(|| unreadable("sink_wav has no path"))?;
+        let format = match text("format") {
+            None => None,
+            Some(name) => {
+                let named = WavFormat::ALL.iter().find(|(known, _)| *known == name);
+                Some(
+                    named
+                        .ok_or_else(|| unreadable("sink_wav has an unknown format"))?
+                        .1,
+                )
+            }
+        };
+        let gaps = text("gaps").unwrap_or("error");
+        let gaps = WavGaps::ALL.iter().find(|(name, _)| *name == gaps);
+        let gaps = gaps
+            .ok_or_else(|| unreadable("sink_wav has an unknown gaps="))?
+            .1;
+        let keep_partial = saved.get("keep_partial") == Some(&Value::Bool(true));
+        let target = Self::new(path, format, gaps, keep_partial);
+        Ok(Kept::new(Keep::new(target)))
+    }
+}
+
+/// Channels, where what flows through a port is sound.
+fn channels(port: &PortType) -> Option<u16> {
+    match *port {
+        PortType::Samples { .. } => Some(1),
+        PortType::Frames {
+            window: 1,
+            hop: 1,
+            width,
+            ..
+        } => u16::try_from(width).ok(),
+        _ => None,
+    }
+}
+
+impl Target for ToWav {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn label(&self) -> String {
+        let format = self
+            .format
+            .map(|format| format!(", format={:?}", format.name()));
+        let gaps = WavGaps::ALL.iter().find(|(_, gaps)| *gaps == self.gaps);
+        let gaps = gaps.filter(|(_, gaps)| *gaps != WavGaps::Error);
+        let gaps = gaps.map(|(name, _)| format!(", gaps={name:?}"));
+        format!(
+            "sink_wav({}{}{})",
+            self.path.display(),
+            format.unwrap_or_default(),
+            gaps.unwrap_or_default()
+        )
+    }
+
+    fn accepts(&self, port: &PortType) -> Result<(), PlanError> {
+        let wrong = |mend| Err(wrong_input(Self::NAME, "real samples", port, mend));
+        let (Some(_), Some(dtype), Some(stream)) = (channels(port), port.dtype(), port.stream())
+        else {
+            return wrong("put it before rewindow(...)");
+        };
+        let none = matches!(dtype, DType::I64 | DType::Bool | DType::C64 | DType::C128);
+        if none {
+            return wrong("convert them, as with map(lambda s: s.astype(\"f4\"))");
+        }
+        if stream.rate.den() != 1 || u32::try_from(stream.rate.num()).is_err() {
+            return wrong("WAV has whole rates in Hz only: resample, or write another format");
+        }
+        Ok(())
+    }
+
+    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+        let wrong = || OpErrorKind::WrongItem {
+            expected: "samples",
+            got: port.kind(),
+        };
+        let channels = channels(port).ok_or_else(wrong)?;
+        let (dtype, stream) = port.dtype().zip(port.stream()).ok_or_else(wrong)?;
+        let format = self
+            .format
+            .or_else(|| WavFormat::of(dtype))
+            .ok_or_else(wrong)?;
+        let header = Header {
+            format,
+            channels,
+            rate: stream.rate.num() as u32,
+            name: stream.name.to_string(),
+            begins: None,
+        };
+        let clock = reads.and_then(|recording| recording.clock_of(stream));
+        Ok(Box::new(WavOut::open(self.clone(), dtype, header, clock)?))
+    }
+
+    fn saved(&self) -> Result<Map<String, Value>, PlanError> {
+        let gaps = WavGaps::ALL.iter().find(|(_, gaps)| *gaps == self.gaps);
+        let saved = json!({
+            "path": self.path.to_string_lossy(),
+            "format": self.format.map(WavFormat::name),
+            "gaps": gaps.map_or("error", |(name, _)| name),
+            "keep_partial": self.keep_partial,
+        });
+        Ok(saved.as_object().cloned().unwrap_or_default())
+    }
+}

@@ -1,0 +1,234 @@
+//! What flows as a signal of a store.
+//!
+//! Samples, and windows that are samples still, keep their rate. Windows of one computed value become a signal with one
+//! sample every hop. What a filter removed leaves a gap there, as a gap does: a signal has no other way to say that
+//! there is nothing at a time.
+//!
+//! [`out`] says what becomes of gaps, clock steps and times.
+
+mod out;
+
+use isochrony_segment::Calibration;
+use isochrony_store::{CreateOptions, Signal, Store};
+use isochrony_time::Rate;
+use serde_json::{Map, Value, json};
+
+use super::store_location::{Place, failed};
+use crate::operators::wrong_input;
+use crate::{Cause, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target, Writer};
+use out::{CopySource, SignalOut};
+
+/// What happens where the signal exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfExists {
+    /// The run fails and changes nothing.
+    Refuse,
+    /// It is removed with the first commit, and made anew.
+    Overwrite,
+    /// Samples are added to it: those of the same dtype and rate.
+    Append,
+}
+
+impl IfExists {
+    const ALL: [(&'static str, Self); 3] = [
+        ("refuse", Self::Refuse),
+        ("overwrite", Self::Overwrite),
+        ("append", Self::Append),
+    ];
+}
+
+/// A signal of a store as a target.
+///
+/// ```no_run
+/// use isochrony_flow::{IfExists, Place, Plan, Stored, ToSignal};
+/// use isochrony_store::{Mode, Store};
+///
+/// let store = Store::open("water.iso", Mode::ReadWrite)?;
+/// let windows = Plan::scan(Stored::new(store.path(), store.signal("stn_10/pressure")?)).rewindow(2000)?;
+/// let mean = windows.map(&isochrony_expr::Expr::input().mean())?;
+/// mean.keep(ToSignal::new(Place::new(&store, "stn_10/mean"), IfExists::Refuse))?.run()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct ToSignal {
+    place: Place,
+    if_exists: IfExists,
+}
+
+impl ToSignal {
+    /// The name under which plans save it.
+    pub const NAME: &'static str = "sink";
+
+    /// A signal there.
+    #[must_use]
+    pub fn new(place: Place, if_exists: IfExists) -> Self {
+        Self { place, if_exists }
+    }
+
+    /// The target that a saved plan names, in the store that it names or in another one.
+    ///
+    /// # Errors
+    /// [`PlanError::Unreadable`].
+    pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Kept, PlanError> {
+        let word = saved.get("if_exists").and_then(Value::as_str);
+        let word = word.unwrap_or("refuse");
+        let known = IfExists::ALL.iter().find(|(name, _)| *name == word);
+        let Some(&(_, if_exists)) = known else {
+            return Err(PlanError::Unreadable {
+                why: format!("if_exists is {word:?}, not one of refuse, overwrite, append"),
+            });
+        };
+        let place = Place::resolve(saved, store)?;
+        Ok(Kept::new(crate::Keep::new(Self::new(place, if_exists))))
+    }
+}
+
+/// How windows become samples: source indices from one sample to the next, and samples that each window gives.
+fn shape(port: &PortType) -> Option<(u64, usize)> {
+    match *port {
+        PortType::Samples { .. } => Some((1, 1)),
+        PortType::Frames { hop, width: 1, .. } => Some((hop, 1)),
+        PortType::Frames {
+            window, hop, width, ..
+        } if width as u64 == window && hop >= window => Some((1, width)),
+        _ => None,
+    }
+}
+
+impl Target for ToSignal {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn label(&self) -> String {
+        let how = match self.if_exists {
+            IfExists::Refuse => "",
+            IfExists::Overwrite => ", overwrite=True",
+            IfExists::Append => ", append=True",
+        };
+        format!("sink({}{how})", self.place.signal())
+    }
+
+    fn accepts(&self, port: &PortType) -> Result<(), PlanError> {
+        let mend =
+            "give one value a window, as map(lambda s: s.mean()), or windows without overlap";
+        match shape(port) {
+            Some(_) => Ok(()),
+            None => Err(wrong_input(Self::NAME, "samples", port, mend)),
+        }
+    }
+
+    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+        let (Some((step, per_window)), Some(dtype), Some(stream)) =
+            (shape(port), port.dtype(), port.stream())
+        else {
+            let kind = port.kind();
+            return Err(OpErrorKind::WrongItem {
+                expected: "samples",
+                got: kind,
+            }
+            .into());
+        };
+        let is_samples = matches!(port, PortType::Samples { .. });
+        let rate = over(stream.rate, step)?;
+        let store = self.place.open()?;
+        let name = self.place.signal();
+        let exists = store.contains(name).map_err(failed)?;
+        // That of a stored signal is in the stream; its attributes stay with it.
+        let feed = reads.filter(|reads| reads.0.stored().is_none());
+        let described = feed.and_then(Live::description);
+        let appends = exists && self.if_exists == IfExists::Append;
+        let writer = if appends {
+            let signal = store.signal(name).map_err(failed)?;
+            if signal.dtype() != dtype || signal.rate() != rate {
+                return Err(refused(format!(
+                    "{name:?} has {} at {} Hz and cannot take {dtype} at {rate} Hz; choose another name",
+                    signal.dtype(),
+                    signal.rate()
+                )));
+            }
+            if let Some(described) = &described {
+                check_calibration(&signal, &described.calibration)?;
+            }
+            store.writer(name).map_err(failed)?
+        } else {
+            let mut options = CreateOptions::new(dtype, rate);
+            let calibration = match &described {
+                Some(described) => &described.calibration,
+                None => &stream.calibration,
+            };
+            options.unit = calibration.unit().into();
+            if !calibration.is_identity() {
+                options.calibration = Some((calibration.scale(), calibration.offset()));
+            }
+            if let Some(described) = &described {
+                options.attributes = described.attributes.clone();
+            }
+            options.overwrite = self.if_exists == IfExists::Overwrite;
+            store.create(name, &options).map_err(failed)?
+        };
+        let clock = reads.and_then(|recording| recording.clock_of(stream));
+        let copied = CopySource {
+            // What operators made of samples has edges, which are no gaps.
+            reads: reads
+                .filter(|reads| is_samples && reads.0.gives_own_samples())
+                .cloned(),
+            is_feed: feed.is_some(),
+            awaits_description: feed.is_some() && described.is_none() && !appends,
+        };
+        let out = SignalOut::new(store, writer, (step, per_window), clock, copied)?;
+        Ok(Box::new(out))
+    }
+
+    fn saved(&self) -> Result<Map<String, Value>, PlanError> {
+        let mut saved = self.place.saved();
+        let word = IfExists::ALL
+            .iter()
+            .find(|(_, how)| *how == self.if_exists)
+            .map_or("refuse", |(word, _)| word);
+        saved.insert("if_exists".into(), json!(word));
+        Ok(saved)
+    }
+
+    fn writes(&self, recording: &Map<String, Value>) -> bool {
+        self.place.is_read_by(recording)
+    }
+}
+
+/// Refuses samples of a stated calibration to a signal that has another one.
+pub(super) fn check_calibration(signal: &Signal, stated: &Calibration) -> Result<(), OpError> {
+    let unstated = Calibration::default();
+    let own = signal.calibration();
+    if own == stated || *own == unstated || *stated == unstated {
+        return Ok(());
+    }
+    let words = |one: &Calibration| match (one.is_identity(), one.unit()) {
+        (true, unit) => format!("unit {unit:?}"),
+        (false, unit) => format!(
+            "unit {unit:?}, scale {} and offset {}",
+            one.scale(),
+            one.offset()
+        ),
+    };
+    Err(refused(format!(
+        "{:?} has {}, and the samples that come have {}; choose another name",
+        signal.name(),
+        words(own),
+        words(stated)
+    )))
+}
+
+/// A rate over a number of samples.
+fn over(rate: Rate, step: u64) -> Result<Rate, OpError> {
+    let den = rate.den().checked_mul(step);
+    let made = den.and_then(|den| Rate::new(rate.num(), den).ok());
+    made.ok_or_else(|| {
+        refused(format!(
+            "{rate} Hz over {step} samples is no rate that a signal can have; make the hop shorter"
+        ))
+    })
+}
+
+fn refused(why: String) -> OpError {
+    OpErrorKind::Failed(Cause::from(why)).into()
+}

@@ -1,0 +1,322 @@
+//! What one run writes: where samples go in the new signal, and their times.
+//!
+//! *Gaps* take as many samples of the new signal as fit their length on the index axis, at least one; where the
+//! recording's clock says that the gap lasted something else, as one does whose length is address space only, it takes
+//! what its duration says. *Clock steps* begin a run. *Time*: the first sample of every stretch is stamped with the
+//! recording's civil time. Where the gap before it lasts no whole number of new samples, as where windows are counted
+//! anew behind a gap, the new signal's line begins anew there. One sample a minute is stamped, too, at fixed numbers of
+//! samples from there, so that the new signal follows the recording's clock and nothing depends on how items were cut.
+//!
+//! A *copy*, of a recording's own samples, also has the gaps at its ends and before clock steps.
+
+use std::sync::Arc;
+
+use isochrony_store::{SignalWriter, Store};
+use isochrony_time::{Fixed, Placement, Rate, Stamp};
+
+use super::check_calibration;
+use crate::sinks::store_location::failed;
+use crate::{Break, Clock, Frames, Item, Live, OpError, OpErrorKind, OuterGaps, Writer};
+
+/// What one run writes.
+pub(super) struct SignalOut {
+    store: Arc<Store>,
+    writer: SignalWriter,
+    rate: Rate,
+    /// Source indices from one sample to the next.
+    step: i64,
+    /// Samples that each window gives.
+    per_window: usize,
+    size: usize,
+    clock: Option<Arc<dyn Clock>>,
+    /// Samples from one stamp to the next, and since the last one.
+    stamp_every: u64,
+    since_stamp: u64,
+    /// Source index that would continue what was written.
+    expected: Option<i64>,
+    /// Civil time at which the samples end to which a run adds.
+    ends: Option<Fixed>,
+    /// Samples of the longest gap whose length on the axis is its duration, and what a longer one takes there.
+    max_gap: f64,
+    long_gap: i64,
+    /// The clock was set since.
+    new_run: bool,
+    copied: CopySource,
+    /// Another sender may have begun, or the sender may have described its samples since the last check.
+    is_unchecked: bool,
+    /// The signal has no samples and no gaps yet.
+    is_empty: bool,
+}
+
+/// The recording that samples come from.
+pub(super) struct CopySource {
+    /// None where windows come.
+    pub(super) reads: Option<Live>,
+    /// Its samples come from senders, which may describe them at any time.
+    pub(super) is_feed: bool,
+    /// A description that its sender gives later is that of the new signal.
+    pub(super) awaits_description: bool,
+}
+
+/// A gap of the new signal.
+struct Nothing {
+    samples: i64,
+    /// It lasts something else than so many samples: what follows has a line of its own.
+    restarts: bool,
+}
+
+impl SignalOut {
+    /// Writes to the end of a signal. `shape`: source indices from one sample to the next, and samples that each window
+    /// gives.
+    pub(super) fn new(
+        store: Arc<Store>,
+        writer: SignalWriter,
+        (step, per_window): (u64, usize),
+        clock: Option<Arc<dyn Clock>>,
+        copied: CopySource,
+    ) -> Result<Self, OpError> {
+        let signal = writer.signal().map_err(failed)?;
+        let end = signal.end_index();
+        let ends = (end > 0).then(|| signal.time_of(end).ok()).flatten();
+        let (rate, meta) = (signal.rate(), &signal.state().meta);
+        Ok(Self {
+            max_gap: meta.clock.max_gap_ns as f64 * rate.to_f64() / 1e9,
+            long_gap: meta.chunk_samples.cast_signed(),
+            size: signal.dtype().size(),
+            store,
+            writer,
+            rate,
+            step: step.cast_signed(),
+            per_window,
+            clock,
+            stamp_every: ((rate.to_f64() * 60.0) as u64).clamp(1, 1 << 24),
+            since_stamp: 0,
+            expected: None,
+            ends: ends.map(|time| time.value),
+            new_run: false,
+            copied,
+            is_unchecked: true,
+            is_empty: end == 0,
+        })
+    }
+
+    fn stamp(&self, index: i64) -> Option<Stamp> {
+        self.clock.as_ref()?.stamp(index)
+    }
+
+    /// Samples that follow one another, the first at a source index.
+    fn piece(&mut self, start: i64, mut bytes: &[u8]) -> Result<(), OpError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let count = (bytes.len() / self.size) as u64;
+        let mut gap = self.enter(start, count)?;
+        self.expected =
+            Some(start.saturating_add_unsigned(count.saturating_mul(self.step.unsigned_abs())));
+        let mut at = start;
+        while !bytes.is_empty() {
+            let left = self.stamp_every - self.since_stamp;
+            let take = left.min((bytes.len() / self.size) as u64);
+            let (now, rest) = bytes.split_at(take as usize * self.size);
+            let stamp = (self.since_stamp == 0).then(|| self.stamp(at)).flatten();
+            let restarts = gap.take_if(|gap| gap.restarts);
+            if let Some(gap) = gap.take() {
+                self.writer.append_gap(gap.samples).map_err(failed)?;
+            }
+            match (stamp, restarts) {
+                (Some(stamp), Some(gap)) => {
+                    (self.writer).append_bytes_behind_gap(now, gap.samples, &stamp)
+                }
+                (Some(stamp), None) => self.writer.append_bytes_at(now, &stamp, None),
+                (None, _) => self.writer.append_bytes(now),
+            }
+            .map_err(failed)?;
+            at = at.saturating_add_unsigned(take.saturating_mul(self.step.unsigned_abs()));
+            self.since_stamp = (self.since_stamp + take) % self.stamp_every;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Before samples at a source index: begins a run, or says what gap lies before them.
+    fn enter(&mut self, start: i64, count: u64) -> Result<Option<Nothing>, OpError> {
+        let Some(expected) = self.expected else {
+            let before = self.gaps().map_or(0, |gaps| gaps.until(start));
+            self.append_gap(if self.is_empty { before } else { 0 })?;
+            return self.go_on(start, count);
+        };
+        let gap = if self.new_run || start < expected {
+            self.new_run = false;
+            if self.copied.reads.is_some() {
+                self.append_gap(start.saturating_sub(expected).max(0).unsigned_abs())?;
+            }
+            self.writer.begin_run().map_err(failed)?;
+            None
+        } else if expected < start {
+            Some(self.gap(expected, start))
+        } else {
+            return Ok(None);
+        };
+        self.since_stamp = 0;
+        Ok(gap)
+    }
+
+    /// Before the first samples of a run that adds to a signal. What its clock takes for samples that follow on may be
+    /// those of another phase, as windows are that were counted from elsewhere: off by parts of a sample, but by whole
+    /// source samples.
+    fn go_on(&mut self, start: i64, count: u64) -> Result<Option<Nothing>, OpError> {
+        self.new_run = false;
+        let ends = self.ends.take().filter(|_| self.step > 1);
+        let Some((stamp, ends)) = self.stamp(start).zip(ends) else {
+            return Ok(None);
+        };
+        let count = count.cast_signed();
+        let meant = self.writer.placement(count, &stamp, None).map_err(failed)?;
+        let off = self.samples_between(ends, stamp.civil).unwrap_or(0.0);
+        if meant != Placement::Contiguous || off.abs() * self.step as f64 <= 0.5 {
+            return Ok(None);
+        }
+        if off > 0.0 {
+            return Ok(Some(Nothing {
+                samples: (off.round() as i64).max(1),
+                restarts: true,
+            }));
+        }
+        self.writer.begin_run().map_err(failed)?;
+        Ok(None)
+    }
+
+    /// Refuses samples whose sender states another calibration than the signal has. Looks after each break, behind which
+    /// another sender may have begun, and after each commit.
+    fn check_description(&mut self) -> Result<(), OpError> {
+        let is_due = std::mem::take(&mut self.is_unchecked);
+        if !is_due || !self.copied.is_feed || self.copied.awaits_description {
+            return Ok(());
+        }
+        let described = self.copied.reads.as_ref().and_then(Live::description);
+        described.map_or(Ok(()), |described| {
+            let signal = self.writer.signal().map_err(failed)?;
+            check_calibration(&signal, &described.calibration)
+        })
+    }
+
+    /// Gaps at the ends of the recording, of which this is a copy.
+    fn gaps(&self) -> Option<OuterGaps> {
+        self.copied.reads.as_ref().map(Live::outer_gaps)
+    }
+
+    /// Appends a gap, unless it is empty.
+    fn append_gap(&mut self, samples: u64) -> Result<(), OpError> {
+        if samples > 0 {
+            let samples = i64::try_from(samples).unwrap_or(i64::MAX);
+            self.writer.append_gap(samples).map_err(failed)?;
+            self.is_empty = false;
+        }
+        Ok(())
+    }
+
+    /// Samples of the new signal from one time to another.
+    fn samples_between(&self, from: Fixed, to: Fixed) -> Option<f64> {
+        Some(to.checked_sub(from)?.to_f64() * self.rate.to_f64() / 1e9)
+    }
+
+    /// What lies between two source indices.
+    fn gap(&self, from: i64, to: i64) -> Nothing {
+        let by_axis = ((to.saturating_sub(from) + self.step / 2) / self.step).max(1);
+        let times = self.stamp(from).zip(self.stamp(to));
+        let lasted = times.and_then(|(from, to)| self.samples_between(from.civil, to.civil));
+        let Some(lasted) = lasted else {
+            return Nothing {
+                samples: by_axis,
+                restarts: false,
+            };
+        };
+        // A few samples off is the clock's own; more is a gap whose length on the axis is no duration.
+        let samples = if (lasted - by_axis as f64).abs() <= 2.5 || lasted <= 0.0 {
+            by_axis
+        } else if lasted <= self.max_gap {
+            (lasted.round() as i64).max(1)
+        } else {
+            self.long_gap
+        };
+        Nothing {
+            samples,
+            restarts: (lasted - samples as f64).abs() > 0.01,
+        }
+    }
+
+    /// Windows of samples that do not overlap, or of one value each.
+    fn frames(&mut self, frames: &Frames) -> Result<(), OpError> {
+        let row = frames.width() * self.size;
+        let stride = frames.stride() * self.size;
+        let bytes = frames.buffer().bytes();
+        let together = match self.per_window {
+            1 => true,
+            _ => frames.hop() == frames.window(),
+        };
+        if together && row == stride {
+            return self.piece(frames.start(), bytes);
+        }
+        for k in 0..frames.count() {
+            let at = k as usize * stride;
+            self.piece(frames.window_start(k), &bytes[at..at + row])?;
+        }
+        Ok(())
+    }
+}
+
+impl Writer for SignalOut {
+    fn write(&mut self, item: &Item) -> Result<u64, OpError> {
+        self.check_description()?;
+        match item {
+            Item::Samples(samples) => {
+                let mut at = samples.start();
+                for buffer in samples.buffers() {
+                    self.piece(at, buffer.bytes())?;
+                    at = at.saturating_add_unsigned((buffer.len() / self.size) as u64);
+                }
+                Ok(samples.len() * self.size as u64)
+            }
+            Item::Frames(frames) => {
+                self.frames(frames)?;
+                Ok(frames.count() * (frames.width() * self.size) as u64)
+            }
+            other => Err(OpErrorKind::WrongItem {
+                expected: "samples or frames",
+                got: other.kind(),
+            }
+            .into()),
+        }
+    }
+
+    fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
+        self.is_unchecked = true;
+        self.new_run |= matches!(why, Break::Clock { .. });
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), OpError> {
+        let reads = self.copied.reads.as_ref();
+        let awaited = reads.filter(|_| self.copied.awaits_description);
+        if let Some(described) = awaited.and_then(Live::description) {
+            self.copied.awaits_description = false;
+            let calibration = &described.calibration;
+            let scale =
+                (!calibration.is_identity()).then(|| (calibration.scale(), calibration.offset()));
+            let set = self.writer.set_calibration(calibration.unit(), scale);
+            set.map_err(failed)?;
+            let set = self.writer.set_attributes(&described.attributes);
+            set.map_err(failed)?;
+        }
+        self.is_unchecked = true;
+        self.store.commit(true).map(drop).map_err(failed)
+    }
+
+    fn finish(&mut self) -> Result<(), OpError> {
+        if self.expected.is_some() || self.is_empty {
+            let behind = self.gaps().map_or(0, |gaps| gaps.from(self.expected));
+            self.append_gap(behind)?;
+        }
+        self.commit()
+    }
+}

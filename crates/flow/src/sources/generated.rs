@@ -1,0 +1,219 @@
+//! Samples that code makes: an iterator as a recording.
+//!
+//! A pass calls `begin` and then takes segments from what that gives, until there are none. Where a segment begins
+//! tells what lies before it: at the end of the one before it continues, further on there is a gap, further back is an
+//! error. Segments longer than asked for are cut, by reference.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use isochrony_segment::{DType, SigSeg, StreamId};
+use isochrony_time::{Fixed, Rate, Stamp};
+use serde_json::{Map, Value};
+
+use super::segment_cutter::Cut;
+use crate::{Cause, Clock, Needs, OpError, OpErrorKind, PortType, Pulled, Recording, Source};
+
+/// One pass: the next segment, or none at the end.
+pub type Made = Box<dyn FnMut() -> Result<Option<SigSeg>, OpError> + Send>;
+/// Begins a pass.
+pub type Begin = Arc<dyn Fn() -> Result<Made, OpError> + Send + Sync>;
+
+/// Samples that code makes.
+///
+/// ```
+/// use isochrony_flow::{Generated, Plan};
+/// use isochrony_segment::{DType, SigSeg, Stream};
+/// use isochrony_time::{Rate, TimebaseId};
+///
+/// let stream = Stream::new("ramp", TimebaseId(0), Rate::new(100, 1)?).intern();
+/// let ramp = Generated::new(DType::I32, stream, move || {
+///     let mut starts = (0..1000).step_by(10);
+///     Ok(Box::new(move || {
+///         let segment = starts.next().map(|start| {
+///             let samples: Vec<i32> = (start..start + 10).collect();
+///             SigSeg::from_slice(&samples, start.into(), stream)
+///         });
+///         Ok(segment.transpose()?)
+///     }))
+/// });
+/// assert_eq!(Plan::scan(ramp).rewindow(30)?.count()?.collect()?.count(), Some(33));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Generated {
+    dtype: DType,
+    stream: StreamId,
+    begin: Begin,
+    clock: Option<Arc<Nominal>>,
+    saved: Option<Map<String, Value>>,
+    needs: Needs,
+}
+
+impl Generated {
+    /// Segments of a dtype and stream; `begin` is called for each run.
+    pub fn new(
+        dtype: DType,
+        stream: StreamId,
+        begin: impl Fn() -> Result<Made, OpError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            dtype,
+            stream,
+            begin: Arc::new(begin),
+            clock: None,
+            saved: None,
+            needs: Needs::Cpu,
+        }
+    }
+
+    /// States the civil time of index 0, in nanoseconds; the rest follows at the stream's rate.
+    #[must_use]
+    pub fn starting(mut self, start: Fixed) -> Self {
+        let rate = self.stream.get().rate;
+        self.clock = Some(Arc::new(Nominal { start, rate }));
+        self
+    }
+
+    /// States how a saved plan names it.
+    #[must_use]
+    pub fn saved_as(mut self, saved: Map<String, Value>) -> Self {
+        self.saved = Some(saved);
+        self
+    }
+
+    /// It occupies the Python interpreter.
+    #[must_use]
+    pub fn in_interpreter(mut self) -> Self {
+        self.needs = Needs::Interpreter;
+        self
+    }
+}
+
+/// A clock of one stated start and rate.
+#[derive(Debug, Clone, Copy)]
+struct Nominal {
+    start: Fixed,
+    rate: Rate,
+}
+
+impl Clock for Nominal {
+    fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
+        for (out, &index) in out.iter_mut().zip(indices) {
+            let time = self.stamp(index).and_then(|stamp| stamp.civil.round_i64());
+            *out = time.unwrap_or(i64::MIN);
+        }
+        Ok(())
+    }
+
+    fn stamp(&self, index: i64) -> Option<Stamp> {
+        let since = self.rate.duration_ns(index).ok()?;
+        Some(Stamp::new(self.start.checked_add(since)?, Fixed::ZERO))
+    }
+}
+
+impl Recording for Generated {
+    fn port(&self) -> PortType {
+        PortType::Samples {
+            dtype: self.dtype,
+            stream: self.stream,
+        }
+    }
+
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        Ok(Box::new(Pass {
+            made: (self.begin)()?,
+            dtype: self.dtype,
+            stream: self.stream,
+            range: range.unwrap_or(i64::MIN..i64::MAX),
+            cut: Cut::new(segment),
+            end: None,
+            anchor: 0,
+            clock: self.clock(),
+        }))
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        self.saved.clone()
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        let clock = self.clock.clone()?;
+        Some(clock)
+    }
+
+    fn needs(&self) -> Needs {
+        self.needs
+    }
+}
+
+struct Pass {
+    made: Made,
+    dtype: DType,
+    stream: StreamId,
+    range: Range<i64>,
+    cut: Cut,
+    /// End of what was made.
+    end: Option<i64>,
+    anchor: i64,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+fn refused(why: String) -> OpError {
+    OpErrorKind::Failed(Cause::from(why)).into()
+}
+
+impl Pass {
+    /// The next segment's part in the range; what to announce before it.
+    fn enter(&mut self) -> Result<Option<Pulled>, OpError> {
+        loop {
+            let Some(made) = (self.made)()?.filter(|made| made.start() < self.range.end) else {
+                return Ok(Some(Pulled::End));
+            };
+            if made.dtype() != self.dtype || made.stream_id() != self.stream {
+                return Err(refused(format!(
+                    "got {} of {} where {} of {} was promised; make segments of one dtype and stream",
+                    made.dtype(),
+                    made.stream().name,
+                    self.dtype,
+                    self.stream.get().name
+                )));
+            }
+            let end = self.end.replace(made.end());
+            if end.is_some_and(|end| made.start() < end) {
+                return Err(refused(format!(
+                    "samples from index {} follow on those up to {}; indices must not go back",
+                    made.start(),
+                    end.unwrap_or_default()
+                )));
+            }
+            if end != Some(made.start()) {
+                self.anchor = made.start();
+            }
+            let (from, to) = (
+                made.start().max(self.range.start),
+                made.end().min(self.range.end),
+            );
+            if from >= to {
+                continue;
+            }
+            return Ok(self.cut.enter(made.subseg(from..to)?, self.anchor));
+        }
+    }
+}
+
+impl Source for Pass {
+    fn pull(&mut self) -> Result<Pulled, OpError> {
+        if self.cut.is_empty()
+            && let Some(first) = self.enter()?
+        {
+            return Ok(first);
+        }
+        Ok(self.cut.pull()?.unwrap_or(Pulled::End))
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let stamp = self.clock.as_ref()?.stamp(index)?;
+        Some(isochrony_time::civil::format(stamp.civil))
+    }
+}

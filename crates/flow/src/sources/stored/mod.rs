@@ -1,0 +1,398 @@
+//! Stored signals as recordings.
+//!
+//! A [`Stored`] names a signal of a store and, where not all of it is wanted, ranges of its indices in the order in
+//! which they are read: those of a selection by civil time need not be in index order. A pass reads the signal as it
+//! is when the run begins, also what was appended after the plan was written.
+//!
+//! A pass walks *parts*, the ranges' shares of one run each, and in each the *stretches* between gaps. Runs and gaps
+//! are looked up as they are reached, O(log n) each, so a signal with a million gaps costs no list of a million
+//! stretches. Samples are read in pieces of some MiB, of which segments are cut; a stretch never crosses a gap or a
+//! clock step, and its anchor is the first sample after the last of them, whatever range is read (rule R6).
+
+mod clock;
+mod pass;
+mod portions;
+mod readahead;
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use isochrony_segment::StreamId;
+use isochrony_store::machine::{choose, estimate};
+use isochrony_store::{Mode, Signal, SignalReader, Store, StoreError, Strategy, Stretch};
+use serde_json::{Map, Value, json};
+
+use super::segment_cutter::Cut;
+use crate::{
+    Cause, Clock, Live, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording,
+    SignalDescription, Snapshot, Source,
+};
+use clock::{StoredClock, differ};
+use pass::{Before, Pass};
+use portions::StoredPortions;
+
+/// A signal of a store, or ranges of it, that can be scanned.
+///
+/// ```no_run
+/// use isochrony_flow::{Plan, Stored};
+/// use isochrony_store::{Mode, Store};
+///
+/// let store = Store::open("water.iso", Mode::Read)?;
+/// let signal = Stored::new(store.path(), store.signal("stn_10/pressure")?);
+/// let windows = Plan::scan(signal).rewindow(4096)?.count()?.collect()?;
+/// println!("{:?}", windows.count());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Stored {
+    store: PathBuf,
+    signal: Signal,
+    /// Index ranges in the order of reading; None: all, also what is appended later.
+    ranges: Option<Vec<Range<i64>>>,
+    /// None of a signal without civil time.
+    clock: Option<Arc<StoredClock>>,
+    /// The signal whose clock it is, where that is another.
+    clocked_by: Option<Signal>,
+    /// How it is to be read; None: as is best.
+    io: Option<Strategy>,
+}
+
+impl Stored {
+    /// A signal of the store at a path, which is what saved plans name it by.
+    pub fn new(store: impl AsRef<Path>, signal: Signal) -> Self {
+        let timed = !signal.state().fit.is_empty();
+        Self {
+            clock: timed.then(|| Arc::new(StoredClock(RwLock::new(signal.clone())))),
+            store: store.as_ref().to_owned(),
+            signal,
+            ranges: None,
+            clocked_by: None,
+            io: None,
+        }
+    }
+
+    /// The same samples, read by a stated [`Strategy`] instead of what is held to be best.
+    #[must_use]
+    pub fn io(mut self, strategy: Strategy) -> Self {
+        self.io = Some(strategy);
+        self
+    }
+
+    /// The same samples on the timebase of another signal: the two were sampled by one clock, so that equal indices are
+    /// equal times, as channels of one converter are. They can meet index by index then.
+    ///
+    /// # Errors
+    /// [`PlanError::OtherClock`]: their rates differ, or their civil times at the ends of what both have, by half a
+    /// sample or more. Where one of them has no civil time, the caller is believed.
+    pub fn with_clock_of(mut self, other: &Signal) -> Result<Self, PlanError> {
+        if let Some(why) = differ(&self.signal, other) {
+            return Err(PlanError::OtherClock {
+                signal: self.signal.name().into(),
+                other: other.name().into(),
+                why,
+            });
+        }
+        let timed = [other, &self.signal].map(|signal| !signal.state().fit.is_empty());
+        self.clock = match timed {
+            [true, _] => Some(Arc::new(StoredClock(RwLock::new(other.clone())))),
+            _ => self.clock,
+        };
+        self.clocked_by = Some(other.clone());
+        Ok(self)
+    }
+
+    /// The stream of what is read.
+    fn stream(&self) -> StreamId {
+        let Some(other) = &self.clocked_by else {
+            return self.signal.stream();
+        };
+        let mut stream = self.signal.stream().get().clone();
+        stream.timebase = other.timebase();
+        stream.intern()
+    }
+
+    /// The same signal, but only these indices, in this order.
+    #[must_use]
+    pub fn ranges(mut self, ranges: impl IntoIterator<Item = Range<i64>>) -> Self {
+        self.ranges = Some(ranges.into_iter().collect());
+        self
+    }
+
+    /// What a selection selects.
+    pub fn selection(store: impl AsRef<Path>, selection: &isochrony_store::Selection) -> Self {
+        let stored = Self::new(store, selection.signal().clone());
+        match selection.index_range() {
+            Some(range) => stored.ranges([range]),
+            None => stored.ranges(selection.parts().iter().map(|part| part.range.clone())),
+        }
+    }
+
+    /// A pass over indices of the signal as a handle shows it, which goes on from where another pass ended.
+    ///
+    /// `before`: end and run of the last samples of that pass, so that what lies between is announced; None: there was
+    /// none. Ranges of this recording do not count here.
+    ///
+    /// # Errors
+    /// Indices outside the signal.
+    pub fn resume(
+        &self,
+        signal: Signal,
+        range: Range<i64>,
+        before: Option<(i64, u32)>,
+        segment: u64,
+    ) -> Result<Box<dyn Source>, OpError> {
+        let parts = signal.select(range).map_err(failed)?.parts().to_vec();
+        self.read_as(&signal)?;
+        Ok(Box::new(self.pass_over(signal, parts, before, segment)?))
+    }
+
+    /// From now on times are looked up in the signal as a handle shows it.
+    fn read_as(&self, signal: &Signal) -> Result<(), OpError> {
+        if let Some(clock) = &self.clock {
+            let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);
+            match &self.clocked_by {
+                None => *newest = signal.clone(),
+                Some(_) => {
+                    newest.refresh().map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The signal as it is now, and the parts of it that are asked for, in the order of reading.
+    fn now(&self, range: Option<Range<i64>>) -> Result<(Signal, Vec<Stretch>), OpError> {
+        let mut signal = self.signal.clone();
+        signal.refresh().map_err(failed)?;
+        let parts = self.parts(&signal, range).map_err(failed)?;
+        self.read_as(&signal)?;
+        Ok((signal, parts))
+    }
+
+    /// A pass over parts of the signal as a handle shows it.
+    pub(crate) fn pass_over(
+        &self,
+        signal: Signal,
+        parts: Vec<Stretch>,
+        before: Before,
+        segment: u64,
+    ) -> Result<Pass, OpError> {
+        let (strategy, piece) = self.pieces(&signal, &parts, segment);
+        let reader = SignalReader::new(&signal, &parts, piece, strategy).map_err(failed)?;
+        Ok(self.pass_by(reader, signal, parts, before, segment))
+    }
+
+    /// The same by a reader.
+    pub(crate) fn pass_by(
+        &self,
+        reader: SignalReader,
+        signal: Signal,
+        parts: Vec<Stretch>,
+        before: Before,
+        segment: u64,
+    ) -> Pass {
+        Pass {
+            at: parts.first().map_or(0, |part| part.range.start),
+            reader,
+            cut: Cut::new(segment),
+            stream: self.stream(),
+            signal,
+            parts,
+            part: 0,
+            stretch: 0..0,
+            before,
+            begins: None,
+            tells_all: false,
+        }
+    }
+
+    /// How parts of the signal are read, and in pieces of how many samples.
+    pub(crate) fn pieces(
+        &self,
+        signal: &Signal,
+        parts: &[Stretch],
+        segment: u64,
+    ) -> (Strategy, i64) {
+        let strategy = (self.io).unwrap_or_else(|| choose(signal, parts));
+        let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
+        // Whole segments, so that where they are cut does not depend on how they are read.
+        let segment = Cut::new(segment).segment();
+        let piece = (wanted / segment).max(1).saturating_mul(segment);
+        (strategy, piece)
+    }
+
+    /// The recording that a saved plan names, in the store that it names or in another one.
+    ///
+    /// # Errors
+    /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
+    pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Live, PlanError> {
+        let text = |key: &str| match saved.get(key) {
+            Some(Value::String(text)) => Ok(text.as_str()),
+            _ => Err(PlanError::Unreadable {
+                why: format!("a scan does not name its {key}"),
+            }),
+        };
+        let name = text("signal")?;
+        let no_recording = |why: StoreError| PlanError::recording(name, &why);
+        let ranges = saved.get("ranges").cloned().unwrap_or(Value::Null);
+        let ranges: Option<Vec<[i64; 2]>> =
+            serde_json::from_value(ranges).map_err(|why| PlanError::Unreadable {
+                why: format!("ranges of {name}: {why}"),
+            })?;
+        let opened;
+        let store = match store {
+            Some(store) => store,
+            None => {
+                opened = Store::open(text("store")?, Mode::Read).map_err(no_recording)?;
+                &opened
+            }
+        };
+        let mut stored = Self::new(store.path(), store.signal(name).map_err(no_recording)?);
+        if let Some(Value::String(other)) = saved.get("clock") {
+            stored = stored.with_clock_of(&store.signal(other).map_err(no_recording)?)?;
+        }
+        if let Some(io) = saved.get("io") {
+            let name = io.as_str().unwrap_or_default();
+            let strategy = Strategy::parse(name).map_err(|why| PlanError::Unreadable {
+                why: format!("\"io\" of {}: {why}", stored.signal.name()),
+            })?;
+            stored = stored.io(strategy);
+        }
+        Ok(Live::new(match ranges {
+            Some(ranges) => stored.ranges(ranges.into_iter().map(|[a, b]| a..b)),
+            None => stored,
+        }))
+    }
+}
+
+impl Stored {
+    /// The shares of runs that a scan of a signal, within a range, reads.
+    fn parts(
+        &self,
+        signal: &Signal,
+        range: Option<Range<i64>>,
+    ) -> Result<Vec<Stretch>, StoreError> {
+        let whole = signal.start_index()..signal.end_index();
+        let within = range.unwrap_or(whole.clone());
+        let mut parts = Vec::new();
+        for asked in self.ranges.as_deref().unwrap_or(&[whole]) {
+            for part in signal.select(asked.clone())?.parts() {
+                let range = part.range.start.max(within.start)..part.range.end.min(within.end);
+                if !range.is_empty() {
+                    parts.push(Stretch {
+                        run: part.run,
+                        range,
+                    });
+                }
+            }
+        }
+        Ok(parts)
+    }
+}
+
+impl Recording for Stored {
+    fn port(&self) -> PortType {
+        PortType::Samples {
+            dtype: self.signal.dtype(),
+            stream: self.stream(),
+        }
+    }
+
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        let (signal, parts) = self.now(range)?;
+        Ok(Box::new(self.pass_over(signal, parts, None, segment)?))
+    }
+
+    fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
+        let (signal, parts) = self.now(range)?;
+        // Chosen for all of it, not for each portion.
+        let strategy = (self.io).unwrap_or_else(|| choose(&signal, &parts));
+        let stored = self.clone().io(strategy);
+        Ok(Some(StoredPortions::new(stored, signal, parts)))
+    }
+
+    fn in_portions(&self) -> bool {
+        true
+    }
+
+    fn within(&self) -> Option<Range<i64>> {
+        let Some(ranges) = self.ranges.as_deref() else {
+            // It may grow.
+            return Some(self.signal.start_index()..i64::MAX);
+        };
+        let starts = ranges.iter().map(|range| range.start);
+        let ends = ranges.iter().map(|range| range.end);
+        // Of no range no samples.
+        Some(starts.min().unwrap_or(0)..ends.max().unwrap_or(0))
+    }
+
+    fn leaves_out(&self) -> bool {
+        self.ranges.as_ref().is_some_and(|ranges| ranges.len() > 1)
+    }
+
+    fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
+        let mut signal = self.signal.clone();
+        let _ = signal.refresh();
+        let parts = self.parts(&signal, range).ok()?;
+        let estimate = estimate(&signal, &parts);
+        let strategy = (self.io).unwrap_or_else(|| estimate.choice());
+        let reading = signal.foresee_reading(&parts, strategy);
+        Some(format!(
+            "{reading}\n  {}",
+            estimate.to_string().replace('\n', "\n  ")
+        ))
+    }
+
+    fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
+        Some((&self.signal, self.ranges.as_deref()))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        let clock = self.clock.clone()?;
+        Some(clock)
+    }
+
+    fn description(&self) -> Option<SignalDescription> {
+        Some(SignalDescription::of(&self.signal))
+    }
+
+    fn outer_gaps(&self) -> OuterGaps {
+        let mut signal = self.signal.clone();
+        // What cannot be looked up anew is as it was.
+        let _ = signal.refresh();
+        match self.ranges.as_deref() {
+            None => OuterGaps::within(&signal, 0..signal.end_index()),
+            Some([range]) => OuterGaps::within(&signal, range.clone()),
+            Some(_) => OuterGaps::default(),
+        }
+    }
+
+    fn knows_all_times(&self) -> bool {
+        true
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        let mut saved = Map::new();
+        saved.insert("store".into(), json!(self.store.to_str()?));
+        saved.insert("signal".into(), json!(self.signal.name()));
+        if let Some(other) = &self.clocked_by {
+            saved.insert("clock".into(), json!(other.name()));
+        }
+        if let Some(io) = self.io {
+            saved.insert("io".into(), json!(io.name()));
+        }
+        if let Some(ranges) = &self.ranges {
+            let ranges: Vec<_> = ranges
+                .iter()
+                .map(|range| [range.start, range.end])
+                .collect();
+            saved.insert("ranges".into(), json!(ranges));
+        }
+        Some(saved)
+    }
+}
+
+pub(crate) fn failed(error: StoreError) -> OpError {
+    OpErrorKind::Failed(Cause::from(error)).into()
+}

@@ -1,0 +1,238 @@
+//! Stored signals in portions: see [`Snapshot`].
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use isochrony_store::{Readers, Signal, SignalReader, StoreError, Stretch, Tasks};
+use isochrony_time::civil;
+
+use super::pass::{Before, Pass, first_of_stretch, samples_in};
+use super::readahead::StoredAhead;
+use crate::sources::snapshot::on_grain;
+use crate::{Foreseen, Indexed, OpError, Opens, Portion, Reach, Snapshot, Source, Stored, Within};
+
+/// A stored signal as it was when a run began.
+pub(crate) struct StoredPortions {
+    stored: Stored,
+    signal: Signal,
+    parts: Vec<Stretch>,
+}
+
+impl StoredPortions {
+    pub(crate) fn new(stored: Stored, signal: Signal, asked: Vec<Stretch>) -> Arc<Self> {
+        // What touches inside a run is read as one, as one pass does.
+        let mut parts: Vec<Stretch> = Vec::new();
+        for part in asked {
+            match parts.last_mut() {
+                Some(last) if last.run == part.run && last.range.end == part.range.start => {
+                    last.range.end = part.range.end;
+                }
+                _ => parts.push(part),
+            }
+        }
+        Arc::new(Self {
+            stored,
+            signal,
+            parts,
+        })
+    }
+
+    /// An index, or the first sample behind it if it lies in a gap.
+    fn first_sample(&self, mut index: i64) -> i64 {
+        while let Some(gap) = self.signal.gaps().at(index) {
+            index = gap.end();
+        }
+        index
+    }
+
+    /// An index, or the end of the last samples before it if it lies behind or in a gap.
+    fn samples_end(&self, mut index: i64) -> i64 {
+        while let Some(gap) = self.signal.gaps().at(index - 1) {
+            index = gap.start;
+        }
+        index
+    }
+
+    /// The end of the last samples before an index, and their part; for parts in the order of indices.
+    fn last_before(&self, index: i64) -> Option<(i64, &Stretch)> {
+        let begun = self.parts.partition_point(|part| part.range.start < index);
+        let begun = self.parts[..begun].iter().rev();
+        let mut ends = begun.map(|part| (self.samples_end(index.min(part.range.end)), part));
+        ends.find(|(end, part)| *end > part.range.start)
+    }
+
+    /// The part that an index lies in.
+    fn part_of(&self, index: i64) -> Option<(usize, &Stretch)> {
+        let at = self.parts.partition_point(|part| part.range.end <= index);
+        let part = self.parts.get(at)?;
+        (part.range.start <= index).then_some((at, part))
+    }
+
+    /// The stretch around a sample of a part.
+    fn stretch(&self, index: i64, part: &Stretch) -> Range<i64> {
+        let gaps = self.signal.gaps();
+        let last = gaps.overlapping(0..index).end.checked_sub(1);
+        let before = last.and_then(|position| gaps.get(position));
+        let behind = gaps.first_within(index..part.range.end);
+        let start = before.map_or(part.range.start, |gap| gap.end().max(part.range.start));
+        start..behind.map_or(part.range.end, |gap| gap.start)
+    }
+}
+
+impl StoredPortions {
+    /// What is read for a portion, and end and run of what lies before that.
+    pub(crate) fn around(&self, portion: &Portion, reach: Reach) -> (Vec<Stretch>, Before) {
+        let part = &self.parts[portion.part];
+        let Range { start, end } = portion.range;
+        let end = end.saturating_add_unsigned(reach.after).min(part.range.end);
+        let mut before = portion.before;
+        let mut from = start;
+        // The samples before the portion belong to it as far as they go on in it.
+        let goes_on = start > part.range.start && self.first_sample(start) == start;
+        if goes_on && before == Some((start, part.run)) {
+            let stretch = self.stretch(start, part);
+            from = start
+                .saturating_sub_unsigned(reach.before)
+                .max(stretch.start);
+            before = Some((from, part.run));
+        }
+        let range = from..end;
+        let run = part.run;
+        (vec![Stretch { run, range }], before)
+    }
+
+    /// The readers of tasks of it.
+    pub(crate) fn readers(
+        &self,
+        segment: u64,
+        at_once: usize,
+        tasks: Tasks,
+    ) -> Result<Arc<Readers>, StoreError> {
+        let (strategy, piece) = self.stored.pieces(&self.signal, &self.parts, segment);
+        Readers::new(&self.signal, &self.parts, piece, strategy, at_once, tasks)
+    }
+
+    /// A pass over parts of it by a reader.
+    pub(crate) fn pass(
+        &self,
+        reader: SignalReader,
+        parts: Vec<Stretch>,
+        before: Before,
+        segment: u64,
+    ) -> Pass {
+        let pass = self
+            .stored
+            .pass_by(reader, self.signal.clone(), parts, before, segment);
+        pass.telling_all()
+    }
+}
+
+impl Indexed for StoredPortions {
+    fn sample_from(&self, index: i64) -> Option<i64> {
+        let behind = self.parts.partition_point(|part| part.range.end <= index);
+        let parts = self.parts[behind..].iter();
+        let mut firsts = parts.map(|part| (self.first_sample(index.max(part.range.start)), part));
+        let (first, _) = firsts.find(|(first, part)| *first < part.range.end)?;
+        Some(first)
+    }
+
+    fn part_behind(&self, index: i64) -> Option<i64> {
+        let next = self.parts.partition_point(|part| part.range.start <= index);
+        Some(self.parts.get(next)?.range.start)
+    }
+
+    fn on_grain(&self, index: i64, grain: u64) -> i64 {
+        let in_gap = self.first_sample(index) != index || self.samples_end(index) != index;
+        match self.part_of(index) {
+            Some((_, part)) if !in_gap && part.range.start < index => {
+                let stretch = self.stretch(index, part);
+                on_grain(index, stretch.start, stretch.end, grain)
+            }
+            _ => index,
+        }
+    }
+
+    fn within(&self, range: &Range<i64>) -> Within {
+        let last = self.last_before(range.start);
+        let first = self.sample_from(range.start);
+        let anchor = match (last, first) {
+            (Some((end, part)), _) => Some(first_of_stretch(&self.signal, end - 1, part.run)),
+            (None, Some(first)) => {
+                let part = self.part_of(first);
+                part.map(|(_, part)| first_of_stretch(&self.signal, first, part.run))
+            }
+            (None, None) => None,
+        };
+        let own = first.filter(|&first| first < range.end);
+        let portion = own.and_then(|first| {
+            let (at, part) = self.part_of(first)?;
+            Some(Portion {
+                range: range.start.max(part.range.start)..range.end.min(part.range.end),
+                before: last.map(|(end, part)| (end, part.run)),
+                part: at,
+            })
+        });
+        Within { portion, anchor }
+    }
+}
+
+impl Snapshot for StoredPortions {
+    fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion> {
+        let mut at = last.map_or(0, |last| last.part);
+        let mut from = last.map(|last| last.range.end);
+        // Portions end behind a sample, so this is the end of the samples before.
+        let before = last.map(|last| (last.range.end, self.parts[last.part].run));
+        loop {
+            let part = self.parts.get(at)?;
+            let from = from.take().unwrap_or(part.range.start);
+            let first = self.first_sample(from);
+            if first >= part.range.end {
+                at += 1;
+                continue;
+            }
+            let wanted = first.saturating_add_unsigned(samples.max(1));
+            let mut end = self.samples_end(wanted.min(part.range.end)).max(first + 1);
+            if end == wanted {
+                let stretch = self.stretch(end - 1, part);
+                end = on_grain(end, stretch.start, stretch.end, grain);
+            }
+            return Some(Portion {
+                range: from..end,
+                before,
+                part: at,
+            });
+        }
+    }
+
+    fn open(
+        &self,
+        portion: &Portion,
+        reach: Reach,
+        segment: u64,
+    ) -> Result<Box<dyn Source>, OpError> {
+        let (parts, before) = self.around(portion, reach);
+        let pass = self
+            .stored
+            .pass_over(self.signal.clone(), parts, before, segment)?;
+        Ok(Box::new(pass.telling_all()))
+    }
+
+    fn foresee(self: Arc<Self>, tasks: Foreseen) -> Result<Option<Arc<dyn Opens>>, OpError> {
+        Ok(Some(Arc::new(StoredAhead::new(self, tasks)?)))
+    }
+
+    fn total(&self) -> u64 {
+        samples_in(&self.signal, &self.parts)
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let time = self.signal.time_of(index).ok()?;
+        Some(civil::format(time.value))
+    }
+
+    fn indexed(&self) -> Option<&dyn Indexed> {
+        let pairs = self.parts.windows(2);
+        let rises = |pair: &[Stretch]| pair[0].range.end <= pair[1].range.start;
+        pairs.into_iter().all(rises).then_some(self)
+    }
+}
