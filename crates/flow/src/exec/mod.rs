@@ -19,11 +19,9 @@ mod remains;
 mod reporting;
 pub(crate) mod shared;
 pub(crate) mod slot;
-mod ticks;
 mod turns;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use axis::Axis;
@@ -40,7 +38,7 @@ use turns::end_unwanted;
 
 pub(crate) use remains::Remains;
 
-pub use options::{MEMORY, Progress, RunOptions, TASK, Watch};
+pub use options::{MEMORY, RunOptions, TASK};
 
 use crate::control::{Change, Control};
 use crate::report::Report;
@@ -84,8 +82,7 @@ impl Run {
         let begun = Instant::now();
         if let Some(progress) = options.progress {
             let totals = self.feeds.iter().map(|feed| feed.source.total());
-            let total = totals.sum::<Option<u64>>().unwrap_or(0);
-            progress.total.store(total, Ordering::Relaxed);
+            progress.set_total(totals.sum());
         }
         for feed in &mut self.feeds {
             feed.source.wakes(&std::thread::current());
@@ -305,7 +302,7 @@ impl Run {
                 Some(given) => given - std::mem::replace(&mut feed.counted, given),
                 None => burst.samples,
             };
-            progress.done.fetch_add(samples, Ordering::Relaxed);
+            progress.advance(samples);
         }
         let progress = (feed.upto > i64::MIN).then_some(Mark::Progress(feed.upto));
         let end = feed.ended.then_some(Mark::End);
