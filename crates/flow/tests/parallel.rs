@@ -7,14 +7,14 @@ mod fail;
 mod gapped;
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Contract, Control, Held, Inputs, Item, Kept, Live, Next, OpError, Operator, Out, Plan,
-    PlanError, Port, PortType, Progress, RunOptions, Stat, json, operator,
+    Bound, Contract, Control, Held, Inputs, Interrupt, Item, Kept, Live, Next, OpError, Operator,
+    Out, Plan, PlanError, Port, PortType, Progress, RunOptions, Stat, json, operator,
 };
 
 use gapped::{SAMPLES, named, options, recording, windows};
@@ -98,7 +98,7 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
         assert!(task.worker < 3);
     }
     assert_eq!((upto, covered), (SAMPLES, SAMPLES - 1001));
-    let done: u64 = report.workers.iter().map(|one| one.tasks).sum();
+    let done: u64 = report.workers.iter().map(|one| one.work.items).sum();
     assert_eq!((report.workers.len(), done), (3, report.tasks.len() as u64));
     assert!(report.to_string().contains("worker 0"), "{report}");
     assert!(alone.workers.is_empty() && alone.tasks.is_empty());
@@ -191,7 +191,7 @@ fn who_wants_no_more_ends_the_workers() {
 
 #[test]
 fn an_interrupt_stops_all_of_them() {
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = Interrupt::default();
     let mut options = options(3);
     options.interrupt = Some(&stop);
     let (done, ahead) = (Arc::default(), Arc::default());
@@ -203,7 +203,7 @@ fn an_interrupt_stops_all_of_them() {
             while done.load(Ordering::SeqCst) < 1000 {
                 std::thread::yield_now();
             }
-            stop.store(true, Ordering::SeqCst);
+            stop.request();
         });
         let error = plan.collect_with(&options).unwrap_err();
         assert_eq!(error.code(), "interrupted");
@@ -311,7 +311,7 @@ fn progress_ends_at_all_samples_and_counts_none_twice() {
     plan.map(&s.max()).unwrap().run_with(&options).unwrap();
     assert_eq!(
         (progress.done(), progress.total()),
-        (SAMPLES as u64 - 1001, SAMPLES as u64 - 1001)
+        (SAMPLES as u64 - 1001, Some(SAMPLES as u64 - 1001))
     );
 }
 

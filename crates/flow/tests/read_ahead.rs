@@ -1,11 +1,10 @@
 //! Tasks of stored signals whose readers go on from one to the next: the same results by every strategy, also where runs end
 //! early or tasks are done again.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Live, Plan, RunOptions, Stat, Stored, Watch, json};
+use isochrony_flow::{Interrupt, Live, Plan, RunOptions, Stat, Stored, Watch, json};
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Store, Strategy};
 use isochrony_time::Rate;
@@ -138,10 +137,15 @@ fn runs_that_end_early_give_what_came_before_or_say_that_they_were_interrupted()
         }
         // Stopped from outside, at the beginning and on the way.
         for looks in [0, 1] {
-            let stop = Arc::new(AtomicBool::new(looks == 0));
+            let stop = Interrupt::default();
+            if looks == 0 {
+                stop.request();
+            }
             let (flag, seen) = (stop.clone(), AtomicBool::new(false));
             let watch = Watch::new(move || {
-                flag.fetch_or(seen.swap(true, Ordering::Relaxed), Ordering::Relaxed);
+                if seen.swap(true, Ordering::Relaxed) {
+                    flag.request();
+                }
                 true
             });
             let mut options = options(2);

@@ -4,11 +4,12 @@
 mod made;
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Catalog, Gathered, Item, Plan, Repeated, RunError, RunOptions, SEGMENT};
+use isochrony_flow::{
+    Catalog, Gathered, Interrupt, Item, Plan, Repeated, RunError, RunOptions, SEGMENT,
+};
 use isochrony_segment::BufferMut;
 use isochrony_time::TimebaseId;
 use proptest::prelude::*;
@@ -108,7 +109,8 @@ fn a_run_that_failed_leaves_nothing_for_the_next() {
     let mut repeated = Repeated::new(&plan);
     let mut options = RunOptions::default();
     let first = repeated.collect(&[(timebase, 0..100)], &options).unwrap().0;
-    let stop = Arc::new(AtomicBool::new(true));
+    let stop = Interrupt::default();
+    stop.request();
     options.interrupt = Some(&stop);
     let ended = repeated.collect(&[(timebase, 0..100)], &options);
     assert!(

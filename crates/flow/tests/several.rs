@@ -310,7 +310,7 @@ fn a_report_counts_what_was_read_of_each_scan_and_lists_tasks_by_their_indices()
         .collect();
     // What both have is given to the map by each of its inputs.
     assert_eq!(samples[..2], [3000, 3500]);
-    assert_eq!((progress.done(), progress.total()), (6500, 6500));
+    assert_eq!((progress.done(), progress.total()), (6500, Some(6500)));
     let (first, last) = (report.tasks.first().unwrap(), report.tasks.last().unwrap());
     assert_eq!((first.range.start, last.range.end), (0, 4000));
     assert!(

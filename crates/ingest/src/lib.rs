@@ -19,12 +19,11 @@ mod raw;
 mod session;
 mod stamp;
 
-pub use discover::{
-    Cancel, Catalogue, DiscoverOptions, Found, Problem, Problems, Symlinks, discover,
-};
+pub use discover::{Catalogue, DiscoverOptions, Found, Problem, Problems, Symlinks, discover};
 pub use error::IngestError;
+pub use isochrony_runtime::{Interrupt, Progress};
 pub use layout::{Layout, Match, Preset};
-pub use progress::{OnProgress, Progress};
+pub use progress::{ImportProgress, OnProgress};
 pub use raw::{Follow, RawOptions, import_raw};
 pub use session::{Block, Session, SessionOptions, SignalSummary, Spec, Summary};
 pub use stamp::CivilStamp;

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::{Recorder, SECOND};
-use isochrony_ingest::{Progress, RawOptions, import_raw};
+use isochrony_ingest::{ImportProgress, RawOptions, import_raw};
 use isochrony_store::{Mode, Signal, Store};
 
 const FOLDER: &str = "ISOCHRONY_RESUME_TEST";
@@ -33,7 +33,7 @@ fn child_that_is_killed() {
     };
     let folder = Path::new(&folder);
     let store = Store::open(folder.join("killed.iso"), Mode::Append).unwrap();
-    let mut tell = |progress: &Progress| println!("at {}", progress.done_files);
+    let mut tell = |progress: &ImportProgress| println!("at {}", progress.files.done());
     println!("begin");
     import_raw(&store, &folder.join("src"), &options(), Some(&mut tell)).unwrap();
     store.close().unwrap();

@@ -282,10 +282,8 @@ fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
     let Address::Udp(port) = listener.address() else {
         panic!()
     };
-    let (stop, flooding) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicBool::new(true)),
-    );
+    let stop = isochrony_flow::Interrupt::default();
+    let flooding = Arc::new(AtomicBool::new(true));
     let on = flooding.clone();
     let flood = std::thread::spawn(move || {
         let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -296,7 +294,7 @@ fn a_flood_of_what_is_no_frame_does_not_keep_a_run_from_being_stopped() {
     let stopping = stop.clone();
     let stopper = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
-        stopping.store(true, Ordering::Relaxed);
+        stopping.request();
         std::time::Instant::now()
     });
     let mut options = isochrony_flow::RunOptions::default();

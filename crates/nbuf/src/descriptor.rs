@@ -5,10 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
+use isochrony_runtime::POLL_INTERVAL;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-/// Between two looks at whether the run is stopped, in nanoseconds.
-const LOOK_EVERY: i64 = 50_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -52,7 +50,11 @@ fn ready(files: &[BorrowedFd<'_>], what: PollFlags, wait: bool) -> io::Result<Ve
         .collect();
     let moment = Timespec {
         tv_sec: 0,
-        tv_nsec: if wait { LOOK_EVERY } else { 0 },
+        tv_nsec: if wait {
+            i64::from(POLL_INTERVAL.subsec_nanos())
+        } else {
+            0
+        },
     };
     match poll(&mut asked, Some(&moment)) {
         // Hung up, invalid or failed: reading or writing says so at once.

@@ -50,18 +50,20 @@ mod reading;
 mod report;
 mod run;
 mod sizes;
-mod sync;
 mod turns;
 mod worker;
 mod writing;
 
+use isochrony_runtime::sync;
+
 pub use error::{Cause, Failure, Located, NbufError, Stopped};
 pub use framing::{Framing, Prefix, Records};
 pub use input::Input;
+pub use isochrony_runtime::{Progress, WorkerReport};
 pub use native::Native;
 pub use options::{Merge, Options, Order};
 pub use out::Out;
 pub use output::Output;
 pub use process::{Block, Copy, PerRecord, Process};
-pub use report::{InputReport, OutputReport, Progress, Report, State, States, Visit, WorkerReport};
+pub use report::{InputReport, OutputReport, Report, State, States, StreamWorkerReport, Visit};
 pub use run::{check, run};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use isochrony_runtime::WorkerReport;
+
 /// Seconds of a worker in the states of the paper's figure 7.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct States {
@@ -32,14 +34,26 @@ impl States {
             write: self.write + other.write,
         }
     }
+
+    /// Time in which it worked.
+    #[must_use]
+    pub fn busy(&self) -> Duration {
+        self.read + self.execute + self.write
+    }
+
+    /// Time in which it waited.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.read_wait + self.execute_wait + self.write_wait
+    }
 }
 
 /// What one worker did.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct WorkerReport {
-    /// Buffers that it carried from reading to writing.
-    pub buffers: u64,
-    /// Bytes in them.
+pub struct StreamWorkerReport {
+    /// Buffers that it carried from reading to writing, and the sums of its states.
+    pub work: WorkerReport,
+    /// Bytes in the buffers.
     pub bytes: u64,
     /// Where its time went.
     pub states: States,
@@ -117,7 +131,7 @@ pub struct Report {
     /// Each output.
     pub outputs: Vec<OutputReport>,
     /// Each worker.
-    pub workers: Vec<WorkerReport>,
+    pub workers: Vec<StreamWorkerReport>,
 }
 
 impl Report {
@@ -127,16 +141,4 @@ impl Report {
         let workers = self.workers.iter();
         workers.fold(States::default(), |all, one| all.plus(&one.states))
     }
-}
-
-/// How far a run is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Progress {
-    /// Bytes that were processed.
-    pub bytes: u64,
-    /// Of how many, if that is known.
-    pub total: Option<u64>,
-    /// Bytes that were written to all outputs.
-    pub written: u64,
 }

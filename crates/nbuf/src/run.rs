@@ -4,9 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+use isochrony_runtime::{Progress, WaitGroup};
 
 use crate::error::{Failure, Located, NbufError, Panicked};
 use crate::input::Input;
@@ -14,19 +15,16 @@ use crate::options::Options;
 use crate::output::Output;
 use crate::process::Process;
 use crate::reading::Reading;
-use crate::report::{Progress, Report};
+use crate::report::Report;
 use crate::sizes::{Needs, Sizes, sizes};
 use crate::turns::Gate;
 use crate::worker::{Crew, Left};
 use crate::writing::Writing;
 
-/// Between two calls of who watches.
-const WATCH_EVERY: Duration = Duration::from_millis(50);
-
 /// Reads, processes and writes until the inputs end.
 ///
-/// Without inputs or outputs, there is nothing to read, or output is off. `watch` is called in this thread about twenty
-/// times a second and once at the end; if it gives false, the run is interrupted: at once, or where somebody else's
+/// Without inputs or outputs, there is nothing to read, or output is off. `watch` is called in this thread every
+/// [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and once at the end, with the bytes processed; if it gives false, the run is interrupted: at once, or where somebody else's
 /// `Read` or `Write` waits, when that returns.
 ///
 /// # Errors
@@ -53,7 +51,8 @@ pub fn run<P: Process>(
     let gate = || Gate::new(sizes.workers);
     let outputs_count = outputs.len();
     let reading = Reading::new(inputs, options, sizes);
-    let total = reading.size();
+    let progress = Progress::default();
+    progress.set_total(reading.size());
     let crew = Crew {
         process,
         framing: &options.framing,
@@ -66,24 +65,24 @@ pub fn run<P: Process>(
         outputs: outputs_count,
         trace: options.trace,
         begun,
-        bytes: AtomicU64::new(0),
+        progress,
         records: AtomicU64::new(0),
     };
-    let left = staff(&crew, sizes.workers, total, watch);
+    let left = staff(&crew, sizes.workers, watch);
     let mut error = crew.writing.halt.take();
     if error.is_none() {
         error = finish(&crew).err();
     }
     let mut report = Report {
         complete: error.is_none(),
-        bytes: crew.bytes.load(Ordering::Relaxed),
+        bytes: crew.progress.done(),
         records: crew.records.load(Ordering::Relaxed),
         buffer_bytes: sizes.fill,
         outputs: crew.writing.reports(),
         ..Report::default()
     };
     for (worker, peak) in left {
-        report.buffers += worker.buffers;
+        report.buffers += worker.work.items;
         report.peak_bytes += (peak + process.worker_bytes(sizes.capacity)) as u64;
         report.workers.push(worker);
     }
@@ -159,23 +158,21 @@ fn find_sizes<P: Process>(
 fn staff<P: Process>(
     crew: &Crew<'_, P>,
     workers: usize,
-    total: Option<u64>,
     watch: &mut dyn FnMut(&Progress) -> bool,
 ) -> Vec<Left> {
-    let progress = || Progress {
-        bytes: crew.bytes.load(Ordering::Relaxed),
-        total,
-        written: crew.writing.written(),
+    let mut poll = || {
+        if !watch(&crew.progress) {
+            crew.stop(0, NbufError::Interrupted);
+        }
     };
     thread::scope(|scope| {
-        let (done, all_done) = channel::<()>();
+        let group = WaitGroup::new();
         let mut threads = Vec::with_capacity(workers);
         for worker in 0..workers {
-            let done = done.clone();
+            let token = group.token();
             let named = thread::Builder::new().name(format!("nbuf-{worker}"));
             let started = named.spawn_scoped(scope, move || {
-                // Dropped at the end, which wakes the watcher when the last does.
-                let _done = done;
+                let _token = token;
                 let worked = catch_unwind(AssertUnwindSafe(|| crew.work()));
                 worked.unwrap_or_else(|panic| crew.lost(&*panic))
             });
@@ -187,15 +184,8 @@ fn staff<P: Process>(
                 }
             }
         }
-        drop(done);
-        while all_done.recv_timeout(WATCH_EVERY) == Err(RecvTimeoutError::Timeout) {
-            if !watch(&progress()) {
-                crew.stop(0, NbufError::Interrupted);
-            }
-        }
-        if !watch(&progress()) {
-            crew.stop(0, NbufError::Interrupted);
-        }
+        group.wait(&mut poll);
+        poll();
         let left = threads.into_iter().map(|thread| {
             let joined = thread.join();
             joined.unwrap_or_else(|panic| crew.lost(&*panic))
@@ -225,7 +215,7 @@ fn finish<P: Process>(crew: &Crew<'_, P>) -> Result<(), NbufError> {
     };
     let (offset, length, why) = match why.downcast::<Located>() {
         Ok(located) => (located.offset, located.length, located.why),
-        Err(why) => (crew.bytes.load(Ordering::Relaxed), 0, why),
+        Err(why) => (crew.progress.done(), 0, why),
     };
     Err(NbufError::Process {
         offset,

@@ -16,13 +16,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::Progress;
+
 use crate::error::{Cause, Located, NbufError, Panicked, Stopped};
 use crate::feed::ensure;
 use crate::framing::Framing;
 use crate::out::{Out, Place, Staged};
 use crate::process::{Block, Process};
 use crate::reading::{Claim, Found, Next, Reading, read_there};
-use crate::report::{State, Visit, WorkerReport};
+use crate::report::{State, StreamWorkerReport, Visit};
 use crate::turns::Gate;
 use crate::writing::Writing;
 
@@ -40,7 +42,8 @@ pub(crate) struct Crew<'r, P> {
     pub(crate) outputs: usize,
     pub(crate) trace: usize,
     pub(crate) begun: Instant,
-    pub(crate) bytes: AtomicU64,
+    /// Bytes processed.
+    pub(crate) progress: Progress,
     pub(crate) records: AtomicU64,
 }
 
@@ -49,13 +52,13 @@ struct Worker<W> {
     scratch: W,
     buffer: Vec<u8>,
     staged: Staged,
-    report: WorkerReport,
+    report: StreamWorkerReport,
     /// Most bytes that it held.
     peak: usize,
 }
 
 /// What a worker leaves behind: what it did, and the most bytes that it held.
-pub(crate) type Left = (WorkerReport, usize);
+pub(crate) type Left = (StreamWorkerReport, usize);
 
 impl<P: Process> Crew<'_, P> {
     /// Ends the run behind a buffer, at which something went wrong: what comes before it is finished, and of the buffer
@@ -90,10 +93,12 @@ impl<P: Process> Crew<'_, P> {
             scratch,
             buffer: Vec::new(),
             staged: Staged::new(self.outputs, self.staged),
-            report: WorkerReport::default(),
+            report: StreamWorkerReport::default(),
             peak: 0,
         };
         while self.carry(&mut worker).is_ok() {}
+        let report = &mut worker.report;
+        (report.work.busy, report.work.waited) = (report.states.busy(), report.states.waited());
         (worker.report, worker.peak)
     }
 
@@ -146,9 +151,9 @@ impl<P: Process> Crew<'_, P> {
         drop(out);
         *peak = (*peak).max(buffer.capacity() + staged.held());
         done?;
-        report.buffers += 1;
+        report.work.items += 1;
         report.bytes += bytes.len() as u64;
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.progress.advance(bytes.len() as u64);
         self.records
             .fetch_add(self.framing.count(bytes), Ordering::Relaxed);
         Ok(())
@@ -226,7 +231,7 @@ impl<P: Process> Crew<'_, P> {
         block: &Block<'_>,
         scratch: &mut P::Worker,
         out: &mut Out<'_>,
-        report: &mut WorkerReport,
+        report: &mut StreamWorkerReport,
     ) -> Result<(), Stopped> {
         let mut clock = Clock::new();
         let turn = match &self.execute {
@@ -303,7 +308,7 @@ impl<P: Process> Crew<'_, P> {
         Err(Stopped)
     }
 
-    fn visit(&self, report: &mut WorkerReport, buffer: u64, state: State, start: Duration) {
+    fn visit(&self, report: &mut StreamWorkerReport, buffer: u64, state: State, start: Duration) {
         if report.trace.len() < self.trace {
             let end = self.begun.elapsed();
             report.trace.push(Visit {

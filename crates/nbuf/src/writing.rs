@@ -83,14 +83,6 @@ impl<'r> Writing<'r> {
         }
     }
 
-    /// Bytes written to all outputs.
-    pub(crate) fn written(&self) -> u64 {
-        let written = self.sinks.iter();
-        written
-            .map(|sink| sink.written.load(Ordering::Relaxed))
-            .sum()
-    }
-
     /// Stops the outputs for a buffer and all behind it.
     pub(crate) fn stop(&self, number: u64, error: NbufError) {
         self.stop_from(number, error, number);

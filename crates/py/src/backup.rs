@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::Progress;
 use isochrony_store::BackupReport;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -59,7 +60,8 @@ pub(crate) fn run<'py>(
         let raised = &mut raised;
         let work = move || {
             let mut told = Instant::now();
-            let mut tell = |done: u64, total: u64| {
+            let mut tell = |now: &Progress| {
+                let (done, total) = (now.done(), now.total().unwrap_or(0));
                 let Some(progress) = progress else { return };
                 if raised.is_some() || (done < total && told.elapsed() < TELL_EVERY) {
                     return;

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::Interrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -163,7 +164,7 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
 
 /// A run that the end of the interpreter stops.
 pub(crate) struct Run {
-    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) stop: Interrupt,
     /// The thread that waits for it, and Python's number of that.
     thread: ThreadId,
     python_thread: u64,
@@ -176,7 +177,7 @@ impl Run {
     pub(crate) fn begin(py: Python<'_>, has_workers: bool) -> PyResult<Arc<Self>> {
         let python_thread = py.import("_thread")?.call_method0("get_ident")?;
         let run = Arc::new(Self {
-            stop: Arc::default(),
+            stop: Interrupt::default(),
             thread: thread::current().id(),
             python_thread: python_thread.extract()?,
             has_workers,
@@ -220,7 +221,7 @@ pub(crate) fn close(py: Python<'_>) {
     let _ = CLOSER.set(thread::current().id());
     CLOSED.store(true, Ordering::SeqCst);
     for run in Run::all() {
-        run.stop.store(true, Ordering::Relaxed);
+        run.stop.request();
     }
     let begun = Instant::now();
     let mut interrupted = false;

@@ -1,28 +1,22 @@
-//! Ctrl-C inside one long call.
+//! Ctrl-C during one long call.
 //!
-//! A signal's Python handler runs only where the interpreter looks for it, which a call into Rust does not. Long work
-//! of stores therefore runs in a thread of its own while the calling one looks ten times a second or more; plans look
-//! themselves (`plan::running`). The worker never takes the interpreter's lock, so the two cannot wait for one another
-//! whatever locks of the store it holds.
+//! A signal's Python handler runs only where the interpreter checks for it, which a call into Rust does not. So long work on
+//! stores runs in a thread of its own while the calling thread checks every [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL);
+//! plans check themselves (`plan::running`). The worker never takes the interpreter's lock, so the two cannot wait for each
+//! other, whatever locks of the store it holds.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
 
+use isochrony_runtime::{Interrupt, WaitGroup};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
 
-/// Between two looks at Ctrl-C.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// Work on fewer bytes than this takes milliseconds, to which a thread would add some tens of microseconds.
+/// Work on fewer bytes than this takes milliseconds, to which a thread would add tens of microseconds.
 const LARGE: u64 = 8 << 20;
 
-/// Does `work` on about `bytes` of samples, detached from the interpreter. What a signal handler raises meanwhile ends
-/// it: at once, or if it was past its last look with the work done.
+/// Does `work` on about `bytes` of samples, detached from the interpreter. What a signal handler raises meanwhile ends it: at
+/// once, or with the work done if that was past its last check.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     bytes: u64,
@@ -31,37 +25,37 @@ pub(crate) fn interruptible<T: Send>(
     if bytes < LARGE {
         return crate::interpreter::detach(py, work);
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
-    watched(py, &stop, move || {
-        isochrony_store::interrupt::stoppable(&stopped, work)
+    let interrupt = Interrupt::default();
+    let own = interrupt.clone();
+    run_and_check_signals(py, &interrupt, move || {
+        isochrony_store::interrupt::stoppable(&own, work)
     })
 }
 
-/// Does `work` in a thread of its own, detached from the interpreter, while this one looks for signals. What a handler
-/// raises sets `stop`, which the work has to look at itself, and is returned once the work has ended.
-fn watched<T: Send>(
+/// Does `work` in a thread of its own while this one checks for signals. What a handler raises requests the interrupt, which
+/// the work has to check, and is returned once the work has ended.
+fn run_and_check_signals<T: Send>(
     py: Python<'_>,
-    stop: &AtomicBool,
+    interrupt: &Interrupt,
     work: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
     crate::interpreter::detach(py, || {
-        let (done, finished) = channel::<()>();
+        let group = WaitGroup::new();
         thread::scope(|scope| {
+            let token = group.token();
             let worker = scope.spawn(move || {
-                // Dropped at the end, also of a panic, which wakes the other side.
-                let _done = done;
+                let _token = token;
                 work()
             });
             let mut raised = None;
-            while finished.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            group.wait(|| {
                 if raised.is_none()
                     && let Err(error) = crate::interpreter::attach(|py| py.check_signals())
                 {
-                    stop.store(true, Ordering::Relaxed);
+                    interrupt.request();
                     raised = Some(error);
                 }
-            }
+            });
             match (worker.join(), raised) {
                 (Ok(_), Some(error)) => Err(error.into()),
                 (Ok(outcome), None) => outcome,

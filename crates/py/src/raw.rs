@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
-use isochrony_ingest::{Follow, Preset, Progress, RawOptions, Summary};
+use isochrony_ingest::{Follow, ImportProgress, Preset, RawOptions, Summary};
+use isochrony_runtime::POLL_INTERVAL;
 use isochrony_segment::DType;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -123,9 +123,6 @@ fn raw_options(
     Ok(options)
 }
 
-/// Between two looks at Ctrl-C.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
 impl Store {
     /// Imports in a thread of its own, while this one tells progress and looks for Ctrl-C, which ends the import after
     /// the file at hand. Gives the summary, and what Python raised meanwhile.
@@ -135,19 +132,25 @@ impl Store {
         options: &RawOptions,
         progress: Option<Py<PyAny>>,
     ) -> Result<(Summary, Option<PyErr>)> {
-        let (tell, told) = channel::<Progress>();
+        let (tell, told) = channel::<[u64; 4]>();
         let store = &self.shared.store;
         std::thread::scope(|scope| {
             let worker = scope.spawn(move || {
                 // Nobody listens any more only if the other side is unwinding.
-                let mut on = |progress: &Progress| {
-                    let _ = tell.send(*progress);
+                let mut on = |now: &ImportProgress| {
+                    let [bytes, files] = [&now.bytes, &now.files];
+                    let _ = tell.send([
+                        bytes.done(),
+                        bytes.total().unwrap_or(0),
+                        files.done(),
+                        files.total().unwrap_or(0),
+                    ]);
                 };
                 isochrony_ingest::import_raw(store, src, options, Some(&mut on))
             });
             let mut raised = None;
             loop {
-                let news = match told.recv_timeout(LOOK_EVERY) {
+                let news = match told.recv_timeout(POLL_INTERVAL) {
                     Ok(news) => Some(news),
                     Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => break,
@@ -158,15 +161,13 @@ impl Store {
                 let looked = crate::interpreter::attach(|py| {
                     py.check_signals()?;
                     if let (Some(progress), Some(news)) = (&progress, news) {
-                        let bytes = (news.done_bytes, news.total_bytes);
-                        progress
-                            .call1(py, (bytes.0, bytes.1, news.done_files, news.total_files))?;
+                        progress.call1(py, <(_, _, _, _)>::from(news))?;
                     }
                     Ok(())
                 });
                 if let Err(error) = looked {
                     raised = Some(error);
-                    options.cancel.cancel();
+                    options.interrupt.request();
                 }
             }
             match worker.join() {

@@ -5,60 +5,57 @@
 //! inside one. The flag belongs to the thread and not to each function's arguments, because every layer between the
 //! caller and the loop over samples would have to pass it on.
 
+use isochrony_runtime::Interrupt;
 use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::StoreError;
 
 thread_local! {
-    static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+    static INTERRUPT: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
 }
 
 /// Bytes of samples between two looks: a few milliseconds of work.
 pub(crate) const PIECE: i64 = 4 << 20;
 
 /// Puts the flag back that was there before, also when the work panics.
-struct Restore(Option<Arc<AtomicBool>>);
+struct Restore(Option<Interrupt>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
         let before = self.0.take();
-        STOP.with(|stop| *stop.borrow_mut() = before);
+        INTERRUPT.with(|interrupt| *interrupt.borrow_mut() = before);
     }
 }
 
-/// Does `work`, which ends soon with [`StoreError::Interrupted`] once `stop` is true.
+/// Does `work`, which ends soon with [`StoreError::Interrupted`] once `interrupt` is requested.
 ///
 /// Appending, backfilling, values and counts of a selection, gathering, sealing, unsealing and verifying look at the
 /// flag. A change that ends so has changed nothing; one that was past its last look is done as a whole.
 ///
 /// ```
-/// use std::sync::{Arc, atomic::AtomicBool};
-/// let stop = Arc::new(AtomicBool::new(false));
-/// assert_eq!(isochrony_store::interrupt::stoppable(&stop, || 1 + 1), 2);
+/// let interrupt = isochrony_runtime::Interrupt::default();
+/// assert_eq!(isochrony_store::interrupt::stoppable(&interrupt, || 1 + 1), 2);
 /// ```
-pub fn stoppable<T>(stop: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> T {
-    let before = STOP.with(|own| own.borrow_mut().replace(Arc::clone(stop)));
+pub fn stoppable<T>(interrupt: &Interrupt, work: impl FnOnce() -> T) -> T {
+    let before = INTERRUPT.with(|own| own.borrow_mut().replace(interrupt.clone()));
     let _restore = Restore(before);
     work()
 }
 
 /// Asks the work of this thread to stop, as a function can that the work calls; nothing outside of [`stoppable`].
 pub fn stop() {
-    STOP.with(|stop| {
-        if let Some(stop) = &*stop.borrow() {
-            stop.store(true, Ordering::Relaxed);
+    INTERRUPT.with(|interrupt| {
+        if let Some(interrupt) = &*interrupt.borrow() {
+            interrupt.request();
         }
     });
 }
 
 /// Whether the work of this thread was asked to stop.
 pub(crate) fn look(action: &'static str) -> Result<(), StoreError> {
-    let asked = STOP.with(|stop| {
-        let stop = stop.borrow();
-        stop.as_ref()
-            .is_some_and(|stop| stop.load(Ordering::Relaxed))
+    let asked = INTERRUPT.with(|interrupt| {
+        let interrupt = interrupt.borrow();
+        interrupt.as_ref().is_some_and(Interrupt::is_requested)
     });
     if asked {
         return Err(StoreError::Interrupted { action });
@@ -72,7 +69,8 @@ mod tests {
 
     #[test]
     fn looks_see_the_innermost_flag_and_only_inside() {
-        let (asked, other) = (Arc::new(AtomicBool::new(true)), Arc::default());
+        let (asked, other) = (Interrupt::default(), Interrupt::default());
+        asked.request();
         stoppable(&asked, || {
             assert_eq!(look("read").unwrap_err().code(), "interrupted");
             stoppable(&other, || assert!(look("read").is_ok()));
@@ -85,7 +83,7 @@ mod tests {
     fn work_can_be_stopped_from_within() {
         stop();
         assert!(look("read").is_ok());
-        stoppable(&Arc::default(), || {
+        stoppable(&Interrupt::default(), || {
             stop();
             assert!(look("read").is_err());
         });
@@ -93,7 +91,8 @@ mod tests {
 
     #[test]
     fn a_panic_takes_the_flag_along() {
-        let asked = Arc::new(AtomicBool::new(true));
+        let asked = Interrupt::default();
+        asked.request();
         let outcome = std::panic::catch_unwind(|| stoppable(&asked, || panic!("as a test")));
         assert!(outcome.is_err() && look("read").is_ok());
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use isochrony_runtime::Interrupt;
 use isochrony_segment::DType;
 use isochrony_store::{
     BackupReport, Codec, CreateOptions, Mode, Store, StoreError, VerifyOptions, backup, verify,
@@ -53,9 +54,12 @@ fn store_at(path: &Path) -> Store {
 }
 
 fn copy(from: &Path, to: &Path) -> BackupReport {
-    let mut last = (0, 0);
-    let report = backup(from, to, &mut |done, total| last = (done, total)).expect("backed up");
-    assert_eq!(last.0, last.1, "the progress ends with all of it");
+    let mut last = (0, Some(0));
+    let report = backup(from, to, &mut |progress| {
+        last = (progress.done(), progress.total());
+    });
+    let report = report.expect("backed up");
+    assert_eq!(Some(last.0), last.1, "the progress ends with all of it");
     assert_eq!(report.failed, []);
     assert_eq!(verify(to, &DEEP).expect("verified").findings, []);
     report
@@ -198,7 +202,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 fn refused(from: &Path, to: &Path, word: &str) {
-    let error = backup(from, to, &mut |_, _| ()).expect_err("refused");
+    let error = backup(from, to, &mut |_| ()).expect_err("refused");
     assert_eq!(error.code(), "not_a_backup", "{error}");
     assert!(error.to_string().contains(word), "{error}");
 }
@@ -236,12 +240,12 @@ fn an_interrupted_backup_does_not_open_and_the_next_one_finishes_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, to) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
     store_at(&path).close().expect("closed");
-    let stop = std::sync::Arc::new(AtomicBool::new(false));
-    let error = isochrony_store::interrupt::stoppable(&stop, || {
-        backup(&path, &to, &mut |done, total| {
+    let interrupt = Interrupt::default();
+    let error = isochrony_store::interrupt::stoppable(&interrupt, || {
+        backup(&path, &to, &mut |progress| {
             // Once the first signal was committed.
-            if done > total * 9 / 10 {
-                stop.store(true, Ordering::Relaxed);
+            if progress.done() > progress.total().expect("known") * 9 / 10 {
+                interrupt.request();
             }
         })
     });
@@ -272,10 +276,12 @@ fn an_interrupted_update_leaves_the_backup_as_it_was() {
         .append(&ramp(2_000_000, 5))
         .expect("appended");
     store.commit(true).expect("committed");
-    let stop = std::sync::Arc::new(AtomicBool::new(false));
-    let error = isochrony_store::interrupt::stoppable(&stop, || {
-        backup(&path, &to, &mut |done, _| {
-            stop.store(done > 500_000, Ordering::Relaxed)
+    let interrupt = Interrupt::default();
+    let error = isochrony_store::interrupt::stoppable(&interrupt, || {
+        backup(&path, &to, &mut |progress| {
+            if progress.done() > 500_000 {
+                interrupt.request();
+            }
         })
     });
     assert_eq!(error.expect_err("stopped").code(), "interrupted");
@@ -312,7 +318,7 @@ fn damage_of_the_source_does_not_reach_the_backup() {
     // Behind what the backup holds.
     let at = 4096 + 2 * (3_300_000 + 1000 + 50_000);
     std::os::unix::fs::FileExt::write_all_at(&file, &[0xAA; 8], at).expect("written");
-    let report = backup(&path, &to, &mut |_, _| ()).expect("backed up");
+    let report = backup(&path, &to, &mut |_| ()).expect("backed up");
     let [(name, why)] = report.failed.as_slice() else {
         panic!("{report:?}")
     };

@@ -76,8 +76,8 @@ impl Fixture {
     /// Backs up; `during` is called between chunks, with how many calls there were. Gives how often the copy began, too.
     fn backup(&self, mut during: impl FnMut(usize)) -> (BackupReport, usize) {
         let (mut calls, mut begun) = (0, 0);
-        let report = backup(&self.path, &self.copy, &mut |done, _| {
-            begun += usize::from(done == 0);
+        let report = backup(&self.path, &self.copy, &mut |progress| {
+            begun += usize::from(progress.done() == 0);
             calls += 1;
             during(calls);
         });

@@ -97,10 +97,12 @@ fn a_calibration_that_makes_no_sense_is_refused_before_anything_is_written() {
 #[test]
 fn a_calibration_can_be_stopped_and_cleans_up() {
     let folder = tempfile::tempdir().unwrap();
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let stopped = isochrony_store::interrupt::stoppable(&stop, || {
+    let interrupt = isochrony_runtime::Interrupt::default();
+    let stopped = isochrony_store::interrupt::stoppable(&interrupt, || {
         calibrate(&wanted(folder.path()), |done, _| {
-            stop.store(done == 3, std::sync::atomic::Ordering::Relaxed);
+            if done == 3 {
+                interrupt.request();
+            }
         })
     });
     assert_eq!(stopped.unwrap_err().code(), "interrupted");

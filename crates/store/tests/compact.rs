@@ -347,7 +347,7 @@ fn a_short_signal_is_backed_up() {
     store.commit(true).unwrap();
     let copied = folder.path().join("b.iso");
     for more in 0..2 {
-        store.backup(&copied, &mut |_, _| ()).unwrap();
+        store.backup(&copied, &mut |_| ()).unwrap();
         let copy = Store::open(&copied, Mode::Read).unwrap();
         assert_eq!(contents(&copy), contents(&store));
         drop(copy);

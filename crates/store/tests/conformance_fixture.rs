@@ -237,7 +237,7 @@ fn stores_in_which_every_table_is_an_array_are_read_and_written() {
         assert_eq!(short_now.end_index(), short + 13);
         // A backup is a store of today.
         let copied = folder.path().join("copy.iso");
-        store.backup(&copied, &mut |_, _| ()).expect("backed up");
+        store.backup(&copied, &mut |_| ()).expect("backed up");
         let backup = Store::open(&copied, Mode::Read).expect("opens");
         for signal in ["net/flat", "net/short", "net/sealed"] {
             assert_eq!(samples_of(&backup, signal), samples_of(&store, signal));

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
+use isochrony_runtime::MemoryBudget;
 use isochrony_segment::{Buffer, BufferMut, SegmentError};
 use isochrony_store::Blocks;
 
-/// Most bytes of idle blocks that the pool keeps, and most bytes of blocks that it waits for.
-const MAX_IDLE_BYTES: usize = 64 << 20;
+/// Bytes of idle blocks that the pool keeps, and of blocks that it waits for.
+const MAX_IDLE_BYTES: u64 = 64 << 20;
 
 /// Number of blocks in use elsewhere that are checked whenever a block is taken.
 const REFERENCED_BLOCKS_CHECKED: usize = 4;
@@ -18,20 +19,30 @@ pub struct BlockPool {
     blocks: Mutex<PooledBlocks>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct PooledBlocks {
     idle_by_len: HashMap<usize, Vec<Buffer>>,
-    idle_bytes: usize,
+    idle_memory: MemoryBudget,
     /// Blocks that were given back while something still refers to them. They become idle when nothing does: the allocator
     /// would not reuse their memory.
     referenced: VecDeque<Buffer>,
-    referenced_bytes: usize,
+    referenced_memory: MemoryBudget,
+}
+
+impl Default for PooledBlocks {
+    fn default() -> Self {
+        Self {
+            idle_by_len: HashMap::new(),
+            idle_memory: MemoryBudget::new(MAX_IDLE_BYTES),
+            referenced: VecDeque::new(),
+            referenced_memory: MemoryBudget::new(MAX_IDLE_BYTES),
+        }
+    }
 }
 
 impl PooledBlocks {
     fn add(&mut self, block: Buffer) {
-        if self.idle_bytes + block.len() <= MAX_IDLE_BYTES {
-            self.idle_bytes += block.len();
+        if self.idle_memory.try_grow(block.len() as u64) {
             let idle = self.idle_by_len.entry(block.len()).or_default();
             idle.push(block);
         }
@@ -44,14 +55,14 @@ impl PooledBlocks {
                 break;
             };
             if block.get_mut().is_some() {
-                self.referenced_bytes -= block.len();
+                self.referenced_memory.shrink(block.len() as u64);
                 self.add(block);
             } else {
                 self.referenced.push_back(block);
             }
         }
         let block = self.idle_by_len.get_mut(&len).and_then(Vec::pop)?;
-        self.idle_bytes -= len;
+        self.idle_memory.shrink(len as u64);
         Some(block)
     }
 }
@@ -118,13 +129,13 @@ impl BlockPool {
             blocks.add(block);
             return;
         }
-        blocks.referenced_bytes += block.len();
-        blocks.referenced.push_back(block);
-        while blocks.referenced_bytes > MAX_IDLE_BYTES
-            && let Some(oldest) = blocks.referenced.pop_front()
-        {
-            blocks.referenced_bytes -= oldest.len();
+        while !blocks.referenced_memory.try_grow(block.len() as u64) {
+            let Some(oldest) = blocks.referenced.pop_front() else {
+                return;
+            };
+            blocks.referenced_memory.shrink(oldest.len() as u64);
         }
+        blocks.referenced.push_back(block);
     }
 }
 
@@ -161,10 +172,11 @@ mod tests {
         assert_eq!(copy.bytes(), [9; 3000]);
         pool.give(copy);
         assert_eq!(pool.take_zeroed(3000).unwrap().bytes(), [0; 3000]);
-        let large = [(); 3].map(|()| pool.take(MAX_IDLE_BYTES / 2).unwrap());
+        let half = MAX_IDLE_BYTES as usize / 2;
+        let large = [(); 3].map(|()| pool.take(half).unwrap());
         large.into_iter().for_each(|block| pool.give(block));
         let blocks = pool.blocks.lock().unwrap();
-        assert_eq!(blocks.idle_bytes, MAX_IDLE_BYTES);
-        assert_eq!(blocks.idle_by_len[&(MAX_IDLE_BYTES / 2)].len(), 2);
+        assert_eq!(blocks.idle_memory.reserved(), MAX_IDLE_BYTES);
+        assert_eq!(blocks.idle_by_len[&half].len(), 2);
     }
 }

@@ -1,8 +1,8 @@
 //! What a tasklet's function works with: its inputs, memory for its outputs, and the samples that it writes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use isochrony_runtime::Interrupt;
 use isochrony_segment::{Buffer, DType, Sample};
 use isochrony_store::{Lease, Selection};
 
@@ -35,7 +35,7 @@ pub struct TaskletContext<'a> {
     inputs: &'a [SignalRange],
     outputs: &'a [SignalRange],
     worker: usize,
-    stop: &'a Arc<AtomicBool>,
+    interrupt: &'a Interrupt,
     pool: &'a Arc<BlockPool>,
     is_journaled: bool,
     /// Of each output the offsets and samples that were written.
@@ -58,7 +58,7 @@ impl<'a> TaskletContext<'a> {
         name: &'a str,
         (inputs, outputs): (&'a [SignalRange], &'a [SignalRange]),
         worker: usize,
-        stop: &'a Arc<AtomicBool>,
+        interrupt: &'a Interrupt,
         pool: &'a Arc<BlockPool>,
         is_journaled: bool,
     ) -> Self {
@@ -68,7 +68,7 @@ impl<'a> TaskletContext<'a> {
             inputs,
             outputs,
             worker,
-            stop,
+            interrupt,
             pool,
             is_journaled,
             staged: outputs.iter().map(|_| Vec::new()).collect(),
@@ -106,16 +106,10 @@ impl<'a> TaskletContext<'a> {
         self.worker
     }
 
-    /// Becomes true when the execution should end. A long function should then return any error.
+    /// Requested when the execution should end. A long function should then return any error.
     #[must_use]
-    pub fn stop(&self) -> &Arc<AtomicBool> {
-        self.stop
-    }
-
-    /// Whether the execution should end.
-    #[must_use]
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+    pub fn interrupt(&self) -> &Interrupt {
+        self.interrupt
     }
 
     /// The samples of an input. Samples that were read stay valid while something refers to them. A selection of scratch can

@@ -29,17 +29,19 @@ mod shared_scheduler;
 mod shared_signal;
 mod signal_range;
 mod store_runner;
-mod sync;
 mod tasklet;
 mod worker_pool;
+
+use isochrony_runtime::sync;
 
 pub use block_pool::BlockPool;
 pub use context::{OutputBytes, TaskletContext};
 pub use error::{Cause, TaskletError};
 pub use executor::Executor;
 pub use graph::{DependencyGraph, InputSpec, SignalExtent, SignalSpec, TaskletSpec};
+pub use isochrony_runtime::{Interrupt, Progress, WorkerReport};
 pub use options::ExecutorOptions;
-pub use progress::{TaskletProgress, TaskletTiming, TaskletWorkerReport};
+pub use progress::{TaskletProgress, TaskletTiming};
 pub use report::{ExecutionFailure, TaskletReport, TaskletsReport};
 pub use scheduler::{Assignment, TaskletScheduler, TaskletState};
 pub use serial_order::{OrderPolicy, OrderReason, SerialOrder};

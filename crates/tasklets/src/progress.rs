@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
+use isochrony_runtime::Progress;
+
 /// How far an execution has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug)]
 pub struct TaskletProgress {
     /// Finished tasklets, including those kept from a previous execution.
-    pub tasklets: usize,
-    /// All tasklets.
-    pub total_tasklets: usize,
-    /// Bytes that finished tasklets of this execution read and wrote.
-    pub bytes: u64,
-    /// Bytes that all tasklets of this execution read and write.
-    pub total_bytes: u64,
+    pub tasklets: Progress,
+    /// Bytes that tasklets of this execution read and write.
+    pub bytes: Progress,
 }
 
 /// When a tasklet ran, relative to the start of the execution, and on which worker.
@@ -26,15 +24,4 @@ pub struct TaskletTiming {
     pub start: Duration,
     /// When it ended.
     pub end: Duration,
-}
-
-/// What a worker did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TaskletWorkerReport {
-    /// Number of tasklets that it ran.
-    pub tasklets: usize,
-    /// Time in which it ran them.
-    pub busy: Duration,
-    /// Time in which it waited because no tasklet could start.
-    pub waited: Duration,
 }

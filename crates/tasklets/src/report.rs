@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use isochrony_runtime::WorkerReport;
 use serde_json::Value;
 
 use crate::error::{Cause, TaskletError};
 use crate::options::ExecutorOptions;
-use crate::progress::{TaskletTiming, TaskletWorkerReport};
+use crate::progress::TaskletTiming;
 use crate::schedule::Schedule;
 use crate::scheduler::TaskletState;
 use crate::tasklet::ReturnValue;
@@ -48,7 +49,7 @@ pub struct TaskletsReport {
     /// A report for each tasklet, in the order in which they were added.
     pub tasklets: Vec<TaskletReport>,
     /// A report for each worker.
-    pub workers: Vec<TaskletWorkerReport>,
+    pub workers: Vec<WorkerReport>,
     /// Largest number of bytes of scratch that were in use at once.
     pub peak_scratch: u64,
     /// Bytes that were read ahead.

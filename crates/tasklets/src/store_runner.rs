@@ -8,9 +8,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use isochrony_runtime::{Interrupt, MemoryBudget};
 use isochrony_store::{Blocks, Scratch, SignalWriter, StoreError};
 
 use crate::block_pool::BlockPool;
@@ -27,10 +27,10 @@ use crate::tasklet::{ReturnValue, Tasklet};
 pub(crate) struct StoreRunner<'a> {
     tasklets: &'a [Tasklet],
     schedule: &'a Schedule,
-    stop: Arc<AtomicBool>,
+    interrupt: Interrupt,
     pool: Arc<BlockPool>,
-    /// Bytes of scratch that may still be kept in memory.
-    free_scratch_memory: AtomicU64,
+    /// For scratch that is kept in memory.
+    scratch_memory: MemoryBudget,
     /// Held shared while the outputs of a tasklet become visible, exclusively while stores commit.
     commit_lock: RwLock<()>,
     journal: Option<Mutex<Journal>>,
@@ -58,9 +58,9 @@ impl<'a> StoreRunner<'a> {
         Self {
             tasklets,
             schedule,
-            stop: Arc::default(),
+            interrupt: Interrupt::default(),
             pool,
-            free_scratch_memory: AtomicU64::new(scratch_memory),
+            scratch_memory: MemoryBudget::new(scratch_memory),
             commit_lock: RwLock::new(()),
             journal: journal.map(Mutex::new),
             return_values: Mutex::new(HashMap::new()),
@@ -120,7 +120,7 @@ impl<'a> StoreRunner<'a> {
     ) -> Result<(), Cause> {
         let bytes = staged.bytes().len() as u64;
         if let SignalHandle::Scratch(scratch) = &output.handle
-            && self.reserve_scratch_memory(bytes)
+            && self.scratch_memory.try_grow(bytes)
         {
             let held = match staged {
                 StagedBytes::Block(block, true) => scratch.hold(start, &block).map_err(Cause::from),
@@ -132,20 +132,13 @@ impl<'a> StoreRunner<'a> {
                     }),
             };
             if held.is_err() {
-                self.free_scratch_memory.fetch_add(bytes, Ordering::Relaxed);
+                self.scratch_memory.shrink(bytes);
             }
             return held;
         }
         writer.fill_bytes(start, staged.bytes())?;
         self.recycle(staged);
         Ok(())
-    }
-
-    fn reserve_scratch_memory(&self, bytes: u64) -> bool {
-        let subtract = |free: u64| free.checked_sub(bytes);
-        self.free_scratch_memory
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract)
-            .is_ok()
     }
 
     /// Gives a block back to the pool after its samples were copied.
@@ -158,8 +151,7 @@ impl<'a> StoreRunner<'a> {
     /// Frees the memory or the file blocks of a range of scratch.
     fn free_scratch(&self, scratch: &Scratch, range: Range<i64>) -> Result<(), StoreError> {
         for block in scratch.take_back(range)?.1 {
-            let bytes = block.len() as u64;
-            self.free_scratch_memory.fetch_add(bytes, Ordering::Relaxed);
+            self.scratch_memory.shrink(block.len() as u64);
             self.pool.give(block);
         }
         Ok(())
@@ -215,12 +207,13 @@ impl TaskletRunner for StoreRunner<'_> {
             &tasklet.name,
             (&tasklet.inputs, &tasklet.outputs),
             worker,
-            &self.stop,
+            &self.interrupt,
             &self.pool,
             self.journal.is_some(),
         );
-        let value =
-            isochrony_store::interrupt::stoppable(&self.stop, || (tasklet.function)(&mut context))?;
+        let value = isochrony_store::interrupt::stoppable(&self.interrupt, || {
+            (tasklet.function)(&mut context)
+        })?;
         self.publish(tasklet, context)?;
         self.lock_return_values().insert(number, value);
         Ok(())
@@ -306,11 +299,11 @@ impl TaskletRunner for StoreRunner<'_> {
     }
 
     fn interrupt(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.interrupt.request();
     }
 
     fn is_interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.interrupt.is_requested()
     }
 
     fn has_commits(&self) -> bool {

@@ -15,22 +15,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::{POLL_INTERVAL, PollTimer, Progress, WorkerReport};
+
 use crate::error::{Cause, TaskletError};
 use crate::options::{ExecutorOptions, ThreadWrapper};
-use crate::progress::{TaskletProgress, TaskletTiming, TaskletWorkerReport};
+use crate::progress::{TaskletProgress, TaskletTiming};
 use crate::runner::TaskletRunner;
 use crate::scheduler::TaskletScheduler;
 use crate::shared_scheduler::{SharedScheduler, SharedState};
 use crate::sync::{Condvar, Mutex, PoisonError};
 
-/// How often the calling thread reports progress.
-const POLL_INTERVAL: Duration = Duration::from_millis(25);
-
 /// What an execution did.
 pub(crate) struct PoolOutcome {
     pub(crate) scheduler: TaskletScheduler,
     pub(crate) timings: Vec<TaskletTiming>,
-    pub(crate) workers: Vec<TaskletWorkerReport>,
+    pub(crate) workers: Vec<WorkerReport>,
     pub(crate) failures: Vec<(usize, Cause)>,
     pub(crate) prefetched: u64,
     pub(crate) interrupted: bool,
@@ -43,11 +42,10 @@ pub(crate) struct PoolOutcome {
 #[derive(Default)]
 pub(crate) struct PoolState {
     timings: Vec<TaskletTiming>,
-    workers: Vec<TaskletWorkerReport>,
+    workers: Vec<WorkerReport>,
     failures: Vec<(usize, Cause)>,
     /// Finished tasklets that are not committed yet.
     uncommitted: Vec<usize>,
-    bytes: u64,
     /// The step after the last one whose tasklet has started.
     pub(crate) started_steps: usize,
     /// How many steps must have started before the prefetcher has something to do.
@@ -65,7 +63,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) prefetch_wanted: Condvar,
     /// The last worker has returned, or finished tasklets should be committed at once.
     commit_wanted: Condvar,
-    total_bytes: u64,
+    progress: TaskletProgress,
     start: Instant,
     pub(crate) options: &'a ExecutorOptions,
     pub(crate) prefetched: Mutex<u64>,
@@ -81,9 +79,12 @@ pub(crate) fn execute(
 ) -> Result<PoolOutcome, TaskletError> {
     let workers = options.workers;
     let tasklets = scheduler.serial().tasklets.iter();
-    let total_bytes = tasklets.map(|at| runner.byte_count(*at)).sum();
+    let progress = TaskletProgress {
+        tasklets: Progress::of(scheduler.progress().1 as u64),
+        bytes: Progress::of(tasklets.map(|at| runner.byte_count(*at)).sum()),
+    };
     let state = PoolState {
-        workers: vec![TaskletWorkerReport::default(); workers],
+        workers: vec![WorkerReport::default(); workers],
         ..PoolState::default()
     };
     let pool = WorkerPool {
@@ -91,7 +92,7 @@ pub(crate) fn execute(
         shared: SharedScheduler::new(scheduler, state),
         prefetch_wanted: Condvar::new(),
         commit_wanted: Condvar::new(),
-        total_bytes,
+        progress,
         start: Instant::now(),
         options,
         prefetched: Mutex::new(0),
@@ -166,10 +167,10 @@ impl WorkerPool<'_> {
         }
         let _active = ActiveWorkerGuard(self);
         self.report_progress(watch);
-        let mut last_report = Instant::now();
+        let mut timer = PollTimer::start();
         self.run_tasklets(0, &mut || {
-            if last_report.elapsed() >= POLL_INTERVAL {
-                last_report = Instant::now();
+            if timer.is_due() {
+                timer.restart();
                 self.report_progress(watch);
             }
         });
@@ -210,10 +211,10 @@ impl WorkerPool<'_> {
                     end: end - self.start,
                 });
                 let report = &mut pool.workers[worker];
-                report.tasklets += 1;
+                report.items += 1;
                 report.waited += start - idle_since;
                 report.busy += end - start;
-                pool.bytes += self.runner.byte_count(tasklet);
+                self.progress.bytes.advance(self.runner.byte_count(tasklet));
                 match result {
                     Ok(()) => pool.uncommitted.push(tasklet),
                     Err(why) => {
@@ -244,22 +245,14 @@ impl WorkerPool<'_> {
         self.shared.lock().extra.workers[worker].waited += idle_since.elapsed();
     }
 
-    fn progress(&self, state: &SharedState<PoolState>) -> TaskletProgress {
-        let (tasklets, total_tasklets) = state.scheduler.progress();
-        TaskletProgress {
-            tasklets,
-            total_tasklets,
-            bytes: state.extra.bytes,
-            total_bytes: self.total_bytes,
-        }
-    }
-
     /// Calls `watch` without the lock, and interrupts the execution if `watch` says so.
     fn report_progress(&self, watch: &mut dyn FnMut(&TaskletProgress) -> bool) {
         let state = self.shared.lock();
-        let (progress, interrupted) = (self.progress(&state), state.extra.interrupted);
+        let (finished, _) = state.scheduler.progress();
+        let interrupted = state.extra.interrupted;
         drop(state);
-        if !interrupted && !watch(&progress) {
+        self.progress.tasklets.set_done(finished as u64);
+        if !interrupted && !watch(&self.progress) {
             self.shared.stop(|state| state.extra.interrupted = true);
             self.runner.interrupt();
         }

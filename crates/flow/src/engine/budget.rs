@@ -1,174 +1,152 @@
-//! One bound for the memory of all threads of a run.
+//! The memory of an execution, shared by its threads.
+//!
+//! ```text
+//!  MemoryBudget (one limit)
+//!    ├── PoolReservation of each thread's buffer pool   what it has in blocks and queues
+//!    └── blocks of ended threads                        until nobody refers to them
+//!
+//!  refused ──▶ drop free blocks, own and of ended threads ──▶ refused ──▶ MemoryReclaimer: the other threads release theirs
+//! ```
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use isochrony_runtime::{MemoryBudget, MemoryReservation};
 use isochrony_segment::{Buffer, give_pages_back};
 
-/// What the pools of a run take together.
+/// The memory of an execution.
 #[derive(Debug)]
-pub(crate) struct Budget {
-    cap: u64,
-    used: AtomicU64,
-    peak: AtomicU64,
-    /// It was not enough once.
-    short: AtomicBool,
-    /// Blocks of threads that are gone which somebody still refers to. They count until nobody does: what a run has memory
-    /// for must not depend on when a thread ends.
-    left: Mutex<Vec<Buffer>>,
+pub(crate) struct ExecutionMemory {
+    budget: Arc<MemoryBudget>,
+    /// A reservation was refused once.
+    was_exhausted: AtomicBool,
+    /// Blocks of ended threads that somebody still refers to. They count until nobody does: for what there is memory must not
+    /// depend on when a thread ends.
+    abandoned: Mutex<Vec<(Buffer, MemoryReservation)>>,
 }
 
-impl Budget {
-    pub(crate) fn new(cap: u64) -> Self {
+impl ExecutionMemory {
+    pub(crate) fn new(limit: u64) -> Self {
         Self {
-            cap,
-            used: AtomicU64::new(0),
-            peak: AtomicU64::new(0),
-            short: AtomicBool::new(false),
-            left: Mutex::default(),
+            budget: Arc::new(MemoryBudget::new(limit)),
+            was_exhausted: AtomicBool::new(false),
+            abandoned: Mutex::default(),
         }
     }
 
-    /// Drops blocks of threads that are gone to which nobody refers any more.
+    /// Drops blocks of ended threads that nobody refers to any longer.
     fn sweep(&self) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.retain_mut(|block| {
+        let mut abandoned = self
+            .abandoned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        abandoned.retain_mut(|(block, _)| {
             let Some(free) = block.get_mut() else {
                 return true;
             };
-            self.used.fetch_sub(free.len() as u64, Ordering::Relaxed);
             give_pages_back(free);
             false
         });
     }
 
-    /// Most that was taken at once.
+    /// The most bytes that were in use at once.
     pub(crate) fn peak(&self) -> u64 {
-        self.peak.load(Ordering::Relaxed)
-    }
-
-    fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    /// Takes so many bytes more if they fit.
-    fn grow(&self, more: u64) -> bool {
-        let fits = |used: u64| used.checked_add(more).filter(|&used| used <= self.cap);
-        // Counts, by which no other memory is published.
-        let grown = self
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        match grown {
-            Ok(before) => self.peak.fetch_max(before + more, Ordering::Relaxed),
-            Err(_) => u64::from(self.short.swap(true, Ordering::Relaxed)),
-        };
-        grown.is_ok()
+        self.budget.peak()
     }
 }
 
-/// Who can give memory back where there is not enough.
-pub(crate) trait Room: Send + Sync {
-    /// Sees to it that others take as little as they can, until it is told to go on.
-    fn make(&self);
+/// Makes other threads release memory.
+pub(crate) trait MemoryReclaimer: Send + Sync {
+    /// Makes the other threads hold as little as they can until [`resume`](Self::resume).
+    fn reclaim(&self);
 
-    fn go_on(&self);
+    fn resume(&self);
 }
 
-/// A thread's part in a budget: all if nobody else has one.
+/// A thread's access to the memory of its execution.
 #[derive(Clone)]
-pub(crate) struct Share {
-    pub(crate) budget: Arc<Budget>,
-    /// Who is asked where there is not enough.
-    pub(crate) room: Option<Arc<dyn Room>>,
+pub(crate) struct MemoryHandle {
+    pub(crate) memory: Arc<ExecutionMemory>,
+    /// Asked when memory is refused. None for workers, and where there are none.
+    pub(crate) reclaimer: Option<Arc<dyn MemoryReclaimer>>,
 }
 
-impl fmt::Debug for Share {
+impl fmt::Debug for MemoryHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.budget.fmt(f)
+        self.memory.fmt(f)
     }
 }
 
-/// What one pool takes of a budget.
+/// What one buffer pool reserves.
 #[derive(Debug)]
-pub(super) struct Taken {
-    share: Share,
-    bytes: u64,
+pub(super) struct PoolReservation {
+    handle: MemoryHandle,
+    reservation: MemoryReservation,
 }
 
-impl Taken {
-    pub(super) fn new(share: Share) -> Self {
-        Self { share, bytes: 0 }
+impl PoolReservation {
+    pub(super) fn new(handle: MemoryHandle) -> Self {
+        Self {
+            reservation: MemoryReservation::new(&handle.memory.budget),
+            handle,
+        }
     }
 
-    /// Takes so many bytes in all, if the budget has them.
-    pub(super) fn set(&mut self, bytes: u64) -> bool {
-        let budget = &self.share.budget;
-        let fits = match bytes.checked_sub(self.bytes) {
-            Some(more) => budget.grow(more),
-            None => {
-                let less = self.bytes - bytes;
-                budget.used.fetch_sub(less, Ordering::Relaxed);
-                true
-            }
-        };
-        if fits {
-            self.bytes = bytes;
+    /// Makes it `bytes` large, if the budget has them.
+    pub(super) fn try_resize(&mut self, bytes: u64) -> bool {
+        let fits = self.reservation.try_resize(bytes);
+        if !fits {
+            let memory = &self.handle.memory;
+            memory.was_exhausted.store(true, Ordering::Relaxed);
         }
         fits
     }
 
-    /// The same, where others have to make room for it.
-    pub(super) fn set_first(&mut self, bytes: u64) -> bool {
-        let Some(room) = self.share.room.clone() else {
+    /// As [`try_resize`](Self::try_resize), after other threads have released memory.
+    pub(super) fn reclaim_and_resize(&mut self, bytes: u64) -> bool {
+        let Some(reclaimer) = self.handle.reclaimer.clone() else {
             return false;
         };
-        room.make();
+        reclaimer.reclaim();
         self.sweep();
-        let fits = self.set(bytes);
-        room.go_on();
+        let fits = self.try_resize(bytes);
+        reclaimer.resume();
         fits
     }
 
-    /// Drops what threads that are gone have left and nobody refers to.
+    /// Drops blocks of ended threads that nobody refers to any longer.
     pub(super) fn sweep(&self) {
-        self.share.budget.sweep();
+        self.handle.memory.sweep();
     }
 
-    /// Leaves blocks, which stay counted, to the budget.
-    pub(super) fn leave(&mut self, blocks: impl Iterator<Item = Buffer>) {
-        let budget = &self.share.budget;
-        let mut left = budget.left.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Leaves blocks, which stay reserved, to the execution.
+    pub(super) fn abandon(&mut self, blocks: impl Iterator<Item = Buffer>) {
+        let abandoned = &self.handle.memory.abandoned;
+        let mut abandoned = abandoned.lock().unwrap_or_else(PoisonError::into_inner);
         for block in blocks {
-            self.bytes = self.bytes.saturating_sub(block.len() as u64);
-            left.push(block);
+            let reservation = self.reservation.split(block.len() as u64);
+            abandoned.push((block, reservation));
         }
     }
 
-    /// Whether others wait for what it does not need.
-    pub(super) fn is_short(&self) -> bool {
-        self.share.room.is_some() && self.share.budget.short.load(Ordering::Relaxed)
+    /// Whether it should release what it does not need: other threads were refused memory.
+    pub(super) fn should_release(&self) -> bool {
+        let handle = &self.handle;
+        handle.reclaimer.is_some() && handle.memory.was_exhausted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn cap(&self) -> u64 {
-        self.share.budget.cap
+    pub(super) fn limit(&self) -> u64 {
+        self.reservation.budget().limit()
     }
 
-    /// Bytes that all take.
-    pub(super) fn used(&self) -> u64 {
-        self.share.budget.used()
+    /// Bytes that all threads reserve.
+    pub(super) fn reserved_by_all(&self) -> u64 {
+        self.reservation.budget().reserved()
     }
 
+    /// The most bytes that all threads reserved at once.
     pub(super) fn peak(&self) -> u64 {
-        self.share.budget.peak()
-    }
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        self.share
-            .budget
-            .used
-            .fetch_sub(self.bytes, Ordering::Relaxed);
+        self.reservation.budget().peak()
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use isochrony_runtime::Watch;
 use isochrony_time::Ratio;
 
 use super::axis::Axis;
 use super::drive::Out;
 use super::fan_in::FanIn;
 use super::feed::{Burst, Feed};
-use super::options::Watching;
 use super::pool::Pool;
 use super::shared::{NOWHERE, Shared};
 use super::slot::{self, Cold, FRESH, MANY, Slot, To};
@@ -133,15 +133,15 @@ impl Run {
             shared: Shared {
                 cold,
                 pool: match pool {
-                    Some(pool) => pool.into_next(options.share()),
-                    None => Pool::new(options.share()),
+                    Some(pool) => pool.into_next(options.memory_handle()),
+                    None => Pool::new(options.memory_handle()),
                 },
                 queued: 0,
                 back: VecDeque::new(),
                 current: 0,
                 range: NOWHERE,
                 interrupt: options.interrupt.cloned(),
-                watch: options.watch.map(Watching::begin),
+                watch: options.watch.map(Watch::start),
                 timed: false,
                 since: Instant::now(),
                 useful_ns: vec![0; count],

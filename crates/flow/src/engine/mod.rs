@@ -22,11 +22,9 @@ pub(crate) mod report;
 mod reporting;
 pub(crate) mod shared;
 pub(crate) mod slot;
-mod ticks;
 mod turns;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use axis::Axis;
@@ -43,7 +41,7 @@ use turns::end_unwanted;
 
 pub(crate) use remains::Remains;
 
-pub use options::{MEMORY, Progress, RunOptions, TASK, Watch};
+pub use options::{MEMORY, RunOptions, TASK};
 
 use crate::{Applied, Break, Item, OpError, Pulled, RunError};
 use control::{Change, Control};
@@ -87,8 +85,7 @@ impl Run {
         let begun = Instant::now();
         if let Some(progress) = options.progress {
             let totals = self.feeds.iter().map(|feed| feed.source.total());
-            let total = totals.sum::<Option<u64>>().unwrap_or(0);
-            progress.total.store(total, Ordering::Relaxed);
+            progress.set_total(totals.sum());
         }
         for feed in &mut self.feeds {
             feed.source.wakes(&std::thread::current());
@@ -308,7 +305,7 @@ impl Run {
                 Some(given) => given - std::mem::replace(&mut feed.counted, given),
                 None => burst.samples,
             };
-            progress.done.fetch_add(samples, Ordering::Relaxed);
+            progress.advance(samples);
         }
         let progress = (feed.upto > i64::MIN).then_some(Mark::Progress(feed.upto));
         let end = feed.ended.then_some(Mark::End);

@@ -1,13 +1,12 @@
-//! How a plan is run, and how far it is.
+//! How a plan is run.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::budget::{Budget, Share};
+use isochrony_runtime::{Interrupt, Progress, Watch};
+
+use super::budget::{ExecutionMemory, MemoryHandle};
 use super::control::Control;
-use super::ticks::{Ticking, ticks};
 
 /// Most bytes of queued and escaped memory, unless the caller says otherwise.
 pub const MEMORY: u64 = 1 << 30;
@@ -21,13 +20,14 @@ pub const TASK: u64 = 4 << 20;
 pub struct RunOptions<'a> {
     /// Most bytes that may wait in queues and in blocks that operators' results keep, of all threads of the run together.
     pub memory: u64,
-    /// Set by anybody to stop the run between operator calls.
-    pub interrupt: Option<&'a Arc<AtomicBool>>,
-    /// Looks around now and then in the run's own thread, and may stop it.
+    /// Checked between operator calls.
+    pub interrupt: Option<&'a Interrupt>,
+    /// Polled in the run's own thread as long as operator calls are shorter than its interval: before an item of a source, or
+    /// where an operator emits one. What it takes is not counted to an operator.
     pub watch: Option<&'a Watch>,
     /// Whether the plan is rewritten first; results are the same.
     pub optimise: bool,
-    /// Where the run says after each burst how far it is.
+    /// Counts the samples that sources give, burst by burst. The total is unknown if one source does not know its own.
     pub progress: Option<&'a Progress>,
     /// By which parameters are changed between bursts.
     pub control: Option<&'a Control>,
@@ -50,63 +50,18 @@ pub struct RunOptions<'a> {
     pub worker: Option<usize>,
     /// What operators that hold something of this process share for as long as the run lasts.
     pub shared: Option<&'a Arc<dyn Any + Send + Sync>>,
-    /// The memory that it shares with other threads; None: it has all for itself.
-    pub(crate) share: Option<&'a Share>,
+    /// The memory that it shares with other threads; None: it has all of it.
+    pub(crate) shared_memory: Option<&'a MemoryHandle>,
 }
 
 impl RunOptions<'_> {
-    /// What it may take of the run's memory.
-    pub(crate) fn share(&self) -> Share {
-        let all = || Share {
-            budget: Arc::new(Budget::new(self.memory)),
-            room: None,
+    /// Its access to the run's memory.
+    pub(crate) fn memory_handle(&self) -> MemoryHandle {
+        let own = || MemoryHandle {
+            memory: Arc::new(ExecutionMemory::new(self.memory)),
+            reclaimer: None,
         };
-        self.share.cloned().unwrap_or_else(all)
-    }
-}
-
-/// Something that a run does now and then in its own thread: look for signals, say how far it is.
-#[derive(Clone)]
-pub struct Watch {
-    look: Arc<dyn Fn() -> bool + Send + Sync>,
-}
-
-impl Watch {
-    /// `look` says whether the run goes on. It is called forty times a second as long as operator calls are shorter: before
-    /// an item of a source, or where an operator emits one. A run that is over sooner never calls it; what it takes is not
-    /// counted to an operator.
-    #[must_use]
-    pub fn new(look: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self {
-            look: Arc::new(look),
-        }
-    }
-}
-
-impl fmt::Debug for Watch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").finish_non_exhaustive()
-    }
-}
-
-/// How far a run is; read while it goes on.
-#[derive(Debug, Default)]
-pub struct Progress {
-    pub(super) done: AtomicU64,
-    pub(super) total: AtomicU64,
-}
-
-impl Progress {
-    /// Samples that the sources have given so far.
-    #[must_use]
-    pub fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
-
-    /// Samples that they will give; 0 where one of them does not know.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.total.load(Ordering::Relaxed)
+        self.shared_memory.cloned().unwrap_or_else(own)
     }
 }
 
@@ -125,36 +80,7 @@ impl Default for RunOptions<'_> {
             pin: false,
             worker: None,
             shared: None,
-            share: None,
+            shared_memory: None,
         }
-    }
-}
-
-/// A run's watch, and when it looked last.
-pub(super) struct Watching {
-    watch: Watch,
-    /// Not there where nobody counts: then it is always time to look.
-    ticking: Option<Ticking>,
-    seen: u64,
-}
-
-impl Watching {
-    pub(super) fn begin(watch: &Watch) -> Self {
-        Self {
-            watch: watch.clone(),
-            ticking: Ticking::begin(),
-            seen: ticks(),
-        }
-    }
-
-    #[inline]
-    pub(super) fn is_due(&self) -> bool {
-        self.seen != ticks() || self.ticking.is_none()
-    }
-
-    /// Whether the run goes on.
-    pub(super) fn look(&mut self) -> bool {
-        self.seen = ticks();
-        (self.watch.look)()
     }
 }

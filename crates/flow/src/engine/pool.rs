@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use isochrony_segment::{Buffer, BufferMut, Sample, give_pages_back};
 
-use super::budget::{Share, Taken};
+use super::budget::{MemoryHandle, PoolReservation};
 use crate::{OpError, OpErrorKind};
 
 /// Memory that an operator fills; [`Out::seal`](crate::Out::seal) makes it shareable.
@@ -47,21 +47,21 @@ pub(crate) struct Pool {
     /// Of each power of two, those that were given away.
     blocks: [VecDeque<Buffer>; usize::BITS as usize],
     bytes: u64,
-    taken: Taken,
+    reservation: PoolReservation,
 }
 
 impl Pool {
-    pub(crate) fn new(share: Share) -> Self {
+    pub(crate) fn new(memory: MemoryHandle) -> Self {
         Self {
             blocks: from_fn(|_| VecDeque::new()),
             bytes: 0,
-            taken: Taken::new(share),
+            reservation: PoolReservation::new(memory),
         }
     }
 
     /// Most that was taken at once, by all that share the memory.
     pub(crate) fn peak(&self) -> u64 {
-        self.taken.peak()
+        self.reservation.peak()
     }
 
     /// A block of `bytes`, used before or new.
@@ -87,18 +87,18 @@ impl Pool {
         if self.holds(queued.saturating_add(more)) {
             return Ok(());
         }
-        self.taken.set(self.bytes + queued);
+        self.reservation.try_resize(self.bytes + queued);
         Err(OpErrorKind::MemoryCap {
             asked: more,
-            used: self.taken.used(),
-            cap: self.taken.cap(),
+            used: self.reservation.reserved_by_all(),
+            cap: self.reservation.limit(),
         }
         .into())
     }
 
     /// Most bytes that may be in use and wait.
     pub(crate) fn cap(&self) -> u64 {
-        self.taken.cap()
+        self.reservation.limit()
     }
 
     /// Counts what is queued; whether there is memory for it. Bytes in queues and in all blocks, and the cap, if not.
@@ -106,18 +106,21 @@ impl Pool {
         if self.holds(queued) {
             return Ok(());
         }
-        Err((queued, self.taken.cap()))
+        Err((queued, self.reservation.limit()))
     }
 
     /// Takes bytes beside those of blocks, if there is memory for them.
     fn holds(&mut self, others: u64) -> bool {
-        if self.taken.set(self.bytes.saturating_add(others)) {
+        if self
+            .reservation
+            .try_resize(self.bytes.saturating_add(others))
+        {
             return true;
         }
         self.tidy();
-        self.taken.sweep();
+        self.reservation.sweep();
         let bytes = self.bytes.saturating_add(others);
-        self.taken.set(bytes) || self.taken.set_first(bytes)
+        self.reservation.try_resize(bytes) || self.reservation.reclaim_and_resize(bytes)
     }
 
     /// Drops blocks that nobody uses. Their pages go back to the system: who is short of memory may be another thread, and
@@ -138,7 +141,7 @@ impl Pool {
 
     /// Lets go of what it does not need where others may need it.
     pub(crate) fn yield_rest(&mut self, queued: u64) {
-        if self.taken.is_short() {
+        if self.reservation.should_release() {
             self.shrink(queued);
         }
     }
@@ -146,7 +149,7 @@ impl Pool {
     /// Lets go of what it does not need beside what is queued.
     pub(crate) fn shrink(&mut self, queued: u64) {
         self.tidy();
-        self.taken.set(self.bytes + queued);
+        self.reservation.try_resize(self.bytes + queued);
     }
 
     /// Keeps what nobody uses for another run, if all of it is no more than `most` bytes.
@@ -161,14 +164,14 @@ impl Pool {
     }
 
     /// Goes on in another run, with what nobody uses: what somebody keeps is his, and counts no longer.
-    pub(crate) fn into_next(mut self, share: Share) -> Self {
+    pub(crate) fn into_next(mut self, memory: MemoryHandle) -> Self {
         for blocks in &mut self.blocks {
             blocks.retain_mut(|block| block.get_mut().is_some());
         }
         let blocks = self.blocks.iter().flatten();
         self.bytes = blocks.map(|block| block.len() as u64).sum();
-        self.taken = Taken::new(share);
-        self.taken.set(self.bytes);
+        self.reservation = PoolReservation::new(memory);
+        self.reservation.try_resize(self.bytes);
         self
     }
 
@@ -205,7 +208,7 @@ impl Drop for Pool {
         // Other threads of the run may go on, with what this one made.
         self.tidy();
         let blocks = self.blocks.iter_mut().flat_map(std::mem::take);
-        self.taken.leave(blocks);
+        self.reservation.abandon(blocks);
     }
 }
 
@@ -213,8 +216,8 @@ impl Drop for Pool {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::budget::Budget;
     use super::*;
+    use crate::engine::budget::ExecutionMemory;
 
     fn block(address: &Buffer) -> *const u8 {
         address.as_ptr()
@@ -222,11 +225,11 @@ mod tests {
 
     #[test]
     fn what_rests_holds_no_block_that_somebody_has() {
-        let share = Share {
-            budget: Arc::new(Budget::new(1 << 20)),
-            room: None,
+        let memory = MemoryHandle {
+            memory: Arc::new(ExecutionMemory::new(1 << 20)),
+            reclaimer: None,
         };
-        let mut pool = Pool::new(share);
+        let mut pool = Pool::new(memory);
         let block = pool.take(1024, 0).unwrap();
         let mut kept = pool.seal(block);
         assert!(kept.get_mut().is_none());

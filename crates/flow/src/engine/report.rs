@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
+use isochrony_runtime::WorkerReport;
 use isochrony_store::Reading;
 
 /// What an operator did in a run.
@@ -46,15 +47,13 @@ impl OperatorReport {
 /// What a worker of a run on several cores did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct WorkerReport {
+pub struct PlanWorkerReport {
     /// Its number, from 0 on.
     pub number: usize,
-    /// Tasks that it did.
-    pub tasks: u64,
+    /// Its tasks.
+    pub work: WorkerReport,
     /// Samples that it read for them; those that complete windows of one task at the beginning of the next count twice.
     pub samples: u64,
-    /// Time spent on them.
-    pub busy: Duration,
 }
 
 /// A task of a run on several cores.
@@ -114,7 +113,7 @@ pub struct Report {
     /// Most bytes in pooled blocks and queues at once.
     pub peak_bytes: u64,
     /// What workers did; none where all was done in the caller's thread.
-    pub workers: Vec<WorkerReport>,
+    pub workers: Vec<PlanWorkerReport>,
     /// Their tasks, scan by scan in the order of reading.
     pub tasks: Vec<TaskReport>,
     /// Where operators worked that hold something of this process, and why.
@@ -143,12 +142,12 @@ impl fmt::Display for Report {
             writeln!(f, "read {one}")?;
         }
         for one in &self.workers {
-            let share = 100.0 * one.busy.as_secs_f64() / seconds.max(1e-9);
+            let share = 100.0 * one.work.busy.as_secs_f64() / seconds.max(1e-9);
             let name = format!("worker {}", one.number);
             writeln!(
                 f,
                 "{name:<16}{:>6} tasks{:>16}{share:>17.1}%",
-                one.tasks, one.samples
+                one.work.items, one.samples
             )?;
         }
         for one in &self.processes {

@@ -1,13 +1,12 @@
 //! What all operators of a run share: memory, where the run is, and whether it is to go on.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::options::Watching;
-use super::pool::Pool;
-use super::slot::{Cold, FRESH};
+use isochrony_runtime::{ActiveWatch, Interrupt};
+
+use crate::engine::pool::Pool;
+use crate::engine::slot::{Cold, FRESH};
 use crate::{Item, OpError, OpErrorKind};
 
 /// Not at an item.
@@ -32,10 +31,8 @@ pub(crate) struct Shared {
     /// The operator at work, and the first index of what it was given: where an error happened.
     pub(crate) current: u32,
     pub(crate) range: (i64, i64),
-    /// Set from outside to stop the run.
-    pub(crate) interrupt: Option<Arc<AtomicBool>>,
-    /// Looks around, and may stop the run.
-    pub(super) watch: Option<Watching>,
+    pub(crate) interrupt: Option<Interrupt>,
+    pub(super) watch: Option<ActiveWatch>,
     /// Whether this burst is timed; time since `since` belongs to `current`.
     pub(crate) timed: bool,
     pub(crate) since: Instant,
@@ -50,22 +47,22 @@ impl Shared {
     /// An error if somebody asked the run to stop.
     #[inline]
     pub(crate) fn go_on(&mut self) -> Result<(), OpError> {
-        if let Some(flag) = &self.interrupt
-            && flag.load(Ordering::Relaxed)
+        if let Some(interrupt) = &self.interrupt
+            && interrupt.is_requested()
         {
             return Err(OpErrorKind::Interrupted.into());
         }
         match &self.watch {
-            Some(watch) if watch.is_due() => self.look(),
+            Some(watch) if watch.is_due() => self.poll(),
             _ => Ok(()),
         }
     }
 
-    /// Looks around; that time belongs to no operator.
+    /// Polls the watch; that time belongs to no operator.
     #[cold]
-    fn look(&mut self) -> Result<(), OpError> {
+    fn poll(&mut self) -> Result<(), OpError> {
         let begun = Instant::now();
-        let goes_on = self.watch.as_mut().is_none_or(Watching::look);
+        let goes_on = self.watch.as_mut().is_none_or(ActiveWatch::poll);
         self.since += begun.elapsed();
         match goes_on {
             true => Ok(()),

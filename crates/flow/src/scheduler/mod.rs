@@ -28,7 +28,7 @@
 //! |---|---|
 //! | plan splitting (pure) | `split`, `subgraph`, `scan_groups`, `task_contract`, `sequential` |
 //! | task sizes and overlap (pure) | `task_size`, `output_estimate`, `memory_fit`, `overlap`, `partition` |
-//! | scheduler with reorder buffer | `reorder`, `task_queue`, `task_output`, `sync` |
+//! | scheduler with reorder buffer | `reorder`, `task_queue`, `task_output` |
 //! | workers | `worker`, `replica`, `boundary`, `scan_input` |
 //! | combination of results | `gather` |
 //! | explain | `explain` |
@@ -59,7 +59,6 @@ mod scan_input;
 mod sequential;
 mod split;
 mod subgraph;
-mod sync;
 mod task_contract;
 mod task_output;
 mod task_queue;
@@ -68,10 +67,11 @@ mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+
+use isochrony_runtime::{Interrupt, sync};
 
 use crate::engine::axis::met_first;
-use crate::engine::budget::{Budget, Room, Share};
+use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::{Run, RunOptions};
 use crate::plan::graph::Graph;
@@ -103,7 +103,7 @@ pub(crate) fn run(
     if options.control.is_some() || workers < 2 && !exposes_cuts() {
         return Ok(None);
     }
-    let stop = Arc::new(AtomicBool::new(false));
+    let interrupt = Interrupt::default();
     let Some(split) = SplitPlan::of(graph, options)? else {
         return Ok(None);
     };
@@ -113,19 +113,23 @@ pub(crate) fn run(
         ..
     } = &split;
     let scheduler = &split.scheduler;
-    let budget = Arc::new(Budget::new(options.memory));
-    let [first, others] = [Some(Arc::clone(scheduler) as Arc<dyn Room>), None].map(|room| Share {
-        budget: Arc::clone(&budget),
-        room,
+    let memory = Arc::new(ExecutionMemory::new(options.memory));
+    let reclaimers = [
+        Some(Arc::clone(scheduler) as Arc<dyn MemoryReclaimer>),
+        None,
+    ];
+    let [first, others] = reclaimers.map(|reclaimer| MemoryHandle {
+        memory: Arc::clone(&memory),
+        reclaimer,
     });
     let own = RunOptions {
-        share: Some(&first),
+        shared_memory: Some(&first),
         ..*options
     };
     let theirs = RunOptions {
-        share: Some(&others),
+        shared_memory: Some(&others),
         progress: None,
-        interrupt: Some(&stop),
+        interrupt: Some(&interrupt),
         watch: None,
         control: None,
         ..*options
@@ -161,7 +165,7 @@ pub(crate) fn run(
             })),
         };
         // Workers check it between operator calls.
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        interrupt.request();
         scheduler.stop();
         reports.extend(begun.into_iter().filter_map(|worker| worker.join().ok()));
         done = Some(ran);
@@ -192,7 +196,7 @@ pub(crate) fn run(
         report.places = split.placements(graph, options);
     }
     report.workers = reports.iter().map(|one| one.summary()).collect();
-    report.peak_bytes = budget.peak();
+    report.peak_bytes = memory.peak();
     Ok(Some(ParallelExecution {
         run,
         sequential: Some(split.sequential.graph),

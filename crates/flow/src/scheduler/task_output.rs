@@ -11,7 +11,7 @@ use super::partition::{RecordingPartitioner, TaskInput};
 use super::reorder::ReorderScheduler;
 use super::task_queue::{self, TaskResult};
 use crate::RunError;
-use crate::engine::budget::Room;
+use crate::engine::budget::MemoryReclaimer;
 
 /// Tasks in flight or buffered, per worker.
 pub(super) const TASKS_PER_WORKER: usize = 3;
@@ -25,13 +25,13 @@ pub(super) type TaskScheduler = ReorderScheduler<RecordingPartitioner, TaskOutpu
 /// The next result of a subgraph.
 pub(super) type NextOutput = task_queue::NextResult<TaskOutput>;
 
-impl Room for TaskScheduler {
-    fn make(&self) {
+impl MemoryReclaimer for TaskScheduler {
+    fn reclaim(&self) {
         self.reclaim_memory();
     }
 
-    fn go_on(&self) {
-        self.resume();
+    fn resume(&self) {
+        Self::resume(self);
     }
 }
 

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::WorkerReport;
 use isochrony_store::Reading;
 
 use super::reorder::Registration;
@@ -15,18 +16,17 @@ use super::scan_input::PortionReader;
 use super::split::ParallelSubgraph;
 use super::task_output::{Task, TaskFailure, TaskOutput, TaskScheduler};
 use crate::engine::pool::Pool;
-use crate::engine::report::{OperatorReport, TaskReport, WorkerReport};
+use crate::engine::report::{OperatorReport, PlanWorkerReport, TaskReport};
 use crate::engine::{RunOptions, panicked};
 use crate::{OpError, OpErrorKind, RunError};
 
 /// What a worker did, for the report.
 pub(super) struct WorkerResult {
     number: usize,
-    busy: Duration,
+    work: WorkerReport,
     samples: u64,
     /// Keyed by subgraph and task number.
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
-    count: u64,
     /// For each subgraph, the reports of its operators.
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
     /// For each subgraph, how each of its recordings was read.
@@ -34,12 +34,11 @@ pub(super) struct WorkerResult {
 }
 
 impl WorkerResult {
-    pub(super) fn summary(&self) -> WorkerReport {
-        WorkerReport {
+    pub(super) fn summary(&self) -> PlanWorkerReport {
+        PlanWorkerReport {
             number: self.number,
-            tasks: self.count,
+            work: self.work,
             samples: self.samples,
-            busy: self.busy,
         }
     }
 }
@@ -74,13 +73,13 @@ impl<'a> Worker<'a> {
     /// Processes tasks until there are no more.
     pub(super) fn work(mut self, scheduler: &TaskScheduler) -> WorkerResult {
         let loss_guard = LossGuard(scheduler);
+        let start = Instant::now();
         let mut registration = Registration::default();
         let mut done = WorkerResult {
             number: self.number,
-            busy: Duration::ZERO,
+            work: WorkerReport::default(),
             samples: 0,
             tasks: Vec::new(),
-            count: 0,
             operators: Vec::new(),
             reads: Vec::new(),
         };
@@ -89,14 +88,14 @@ impl<'a> Worker<'a> {
             let ran = catch_unwind(AssertUnwindSafe(|| self.run_task(&task)));
             let ran = ran.unwrap_or_else(|panic| Err(self.scan_error(&task, 0, panicked(&*panic))));
             if ran.as_ref().is_err_and(is_short_of_memory) && scheduler.retry_later(&task) {
-                done.busy += begun.elapsed();
+                done.work.busy += begun.elapsed();
                 self.drop_replica(task.subgraph);
                 continue;
             }
             let output = self.task_output(&task, ran.err());
             let elapsed = begun.elapsed();
-            done.busy += elapsed;
-            done.count += 1;
+            done.work.busy += elapsed;
+            done.work.items += 1;
             let report = TaskReport {
                 range: task.part.range.clone(),
                 worker: self.number,
@@ -105,11 +104,14 @@ impl<'a> Worker<'a> {
             done.tasks.push(((task.subgraph, task.number), report));
             scheduler.complete(&task, output);
         }
+        done.work.waited = start.elapsed().saturating_sub(done.work.busy);
         std::mem::forget(loss_guard);
         for ((replica, earlier), subgraph) in
             self.replicas.iter().zip(self.earlier).zip(self.subgraphs)
         {
-            let mut report = replica.as_ref().map(|replica| replica.report(done.busy));
+            let mut report = replica
+                .as_ref()
+                .map(|replica| replica.report(done.work.busy));
             if let (Some(report), Some(earlier)) = (&mut report, &earlier) {
                 let both = report.operators.iter_mut().zip(earlier);
                 both.for_each(|(one, earlier)| one.add(earlier));

@@ -1,18 +1,19 @@
 //! Runs that somebody stops.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isochrony_flow::{
-    Bound, Gathered, Inputs, Item, Live, Next, OpError, Operator, Out, Plan, PlanError, Port,
-    PortType, RunError, RunOptions, operator,
+    Bound, Gathered, Inputs, Interrupt, Item, Live, Next, OpError, Operator, Out, Plan, PlanError,
+    Port, PortType, RunError, RunOptions, operator,
 };
 
 use crate::recording;
 
 #[test]
 fn interrupts_stop_between_items() {
-    let flag = Arc::new(AtomicBool::new(true));
+    let flag = Interrupt::default();
+    flag.request();
     let mut options = isochrony_flow::RunOptions::default();
     options.interrupt = Some(&flag);
     let error = Plan::scan(recording(&[(0..10, vec![])]))
@@ -56,7 +57,7 @@ fn a_watch_looks_around_in_the_runs_own_thread_and_stops_it() {
 }
 
 /// Asked for by `Stop`, which a declared operator has no place for.
-static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+static ASKED: OnceLock<Interrupt> = OnceLock::new();
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
 operator! {
@@ -72,7 +73,7 @@ impl Operator for Stop {
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         BLOCKS.fetch_add(1, Ordering::Relaxed);
-        ASKED.get().unwrap().store(true, Ordering::Relaxed);
+        ASKED.get().unwrap().request();
         Ok(Next::Taken)
     }
 }
@@ -80,7 +81,7 @@ impl Operator for Stop {
 #[test]
 fn interrupts_stop_within_an_item_of_windows_that_overlap_much() {
     // A hundred thousand windows of twenty thousand samples in one item: seconds of work for what follows.
-    let flag = ASKED.get_or_init(|| Arc::new(AtomicBool::new(false)));
+    let flag = ASKED.get_or_init(Interrupt::default);
     let mut options = RunOptions::default();
     options.interrupt = Some(flag);
     let plan = Plan::scan(recording(&[(0..120_000, vec![])]))

@@ -9,8 +9,8 @@ mod walk;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+
+use isochrony_runtime::Interrupt;
 
 use crate::stamp::{CivilStamp, SECOND};
 use crate::{IngestError, Layout};
@@ -104,23 +104,6 @@ pub enum Symlinks {
     Follow,
 }
 
-/// A flag that ends an import between two files; clones share it.
-#[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Asks for the end.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the end was asked for.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// Options of [`discover`].
 #[derive(Debug, Clone, Default)]
 pub struct DiscoverOptions {
@@ -129,7 +112,7 @@ pub struct DiscoverOptions {
     /// A folder that is left out without a word, such as a store inside the imported folder.
     pub leave_out: Option<PathBuf>,
     /// Ends discovery early, with [`IngestError::Cancelled`].
-    pub cancel: Cancel,
+    pub interrupt: Interrupt,
 }
 
 /// One recording.
@@ -217,7 +200,7 @@ pub fn discover(
     let mut catalogue = Catalogue::new(root, layout);
     let mut walk = Walk::new(root, options)?;
     while let Some(entry) = walk.next() {
-        if options.cancel.is_cancelled() {
+        if options.interrupt.is_requested() {
             return Err(IngestError::Cancelled);
         }
         catalogue.add(entry, layout);

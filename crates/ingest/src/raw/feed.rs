@@ -122,7 +122,7 @@ impl Feed<'_, '_> {
     }
 
     fn begin(&self, number: usize, file: &Planned) -> Result<Current, IngestError> {
-        if self.options.cancel.is_cancelled() {
+        if self.options.interrupt.is_requested() {
             return Err(IngestError::Cancelled);
         }
         // Places come from this catalogue.

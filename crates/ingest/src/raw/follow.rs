@@ -8,15 +8,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::POLL_INTERVAL;
+
 use super::feed::feed;
 use super::{Follow, RawOptions};
 use crate::discover::{Entry, Walk};
 use crate::progress::Meter;
 use crate::session::Session;
 use crate::{Catalogue, DiscoverOptions, IngestError, Problem};
-
-/// How often the cancel flag is looked at while waiting.
-const NAP: Duration = Duration::from_millis(50);
 
 /// A file that is not known to be complete, or something that may be no recording.
 struct Waiting {
@@ -29,7 +28,7 @@ struct Waiting {
     ns: i64,
 }
 
-/// Imports what is there, then what comes, until cancelled.
+/// Imports what is there, then what comes, until it is interrupted.
 pub(crate) fn follow(
     session: &mut Session,
     root: &Path,
@@ -47,7 +46,7 @@ pub(crate) fn follow(
         .map(|samples| samples * options.spec.dtype.size() as u64);
     loop {
         while let Some(entry) = walk.next() {
-            stop_if_cancelled(options)?;
+            stop_if_interrupted(options)?;
             let path = entry
                 .as_ref()
                 .map_or_else(|problem| problem.path.clone(), Entry::path);
@@ -92,15 +91,15 @@ pub(crate) fn follow(
         }
         let until = Instant::now() + follow.interval;
         while Instant::now() < until {
-            stop_if_cancelled(options)?;
-            std::thread::sleep(NAP.min(follow.interval));
+            stop_if_interrupted(options)?;
+            std::thread::sleep(POLL_INTERVAL.min(follow.interval));
         }
         walk.again();
     }
 }
 
-fn stop_if_cancelled(options: &RawOptions) -> Result<(), IngestError> {
-    if options.cancel.is_cancelled() {
+fn stop_if_interrupted(options: &RawOptions) -> Result<(), IngestError> {
+    if options.interrupt.is_requested() {
         Err(IngestError::Cancelled)
     } else {
         Ok(())

@@ -13,13 +13,14 @@ mod read_ahead;
 use std::path::Path;
 use std::time::Duration;
 
+use isochrony_runtime::Interrupt;
 use isochrony_segment::{ByteOrder, DType};
 use isochrony_store::{Store, StoreError};
 use isochrony_time::Rate;
 
 use crate::progress::Meter;
 use crate::session::{Session, SessionOptions, Spec, Summary};
-use crate::{Cancel, DiscoverOptions, IngestError, Layout, OnProgress, Preset, Symlinks, discover};
+use crate::{DiscoverOptions, IngestError, Layout, OnProgress, Preset, Symlinks, discover};
 
 /// What a folder of raw recordings holds, and how to import it.
 #[derive(Debug, Clone)]
@@ -40,7 +41,7 @@ pub struct RawOptions {
     /// Go on watching the folder.
     pub follow: Option<Follow>,
     /// Ends the import after the file at hand.
-    pub cancel: Cancel,
+    pub interrupt: Interrupt,
 }
 
 /// How to watch a growing folder. A file is imported when it has its full length, when a later one of its signal is
@@ -77,7 +78,7 @@ impl RawOptions {
             symlinks: Symlinks::default(),
             session: SessionOptions::default(),
             follow: None,
-            cancel: Cancel::default(),
+            interrupt: Interrupt::default(),
         }
     }
 
@@ -98,7 +99,7 @@ impl RawOptions {
 /// Imports the raw recordings of a folder into a store that is open for writing. Running it again imports only what is
 /// new; an import that was interrupted goes on where its last commit was.
 ///
-/// With [`RawOptions::follow`] it returns only when cancelled.
+/// With [`RawOptions::follow`] it returns only when it is interrupted.
 ///
 /// # Errors
 /// What ends the whole import: the folder cannot be listed, or the store not be written. What was committed stays.
@@ -135,7 +136,7 @@ pub fn import_raw(
     let discovery = DiscoverOptions {
         symlinks: options.symlinks,
         leave_out: Some(store.path().into()),
-        cancel: options.cancel.clone(),
+        interrupt: options.interrupt.clone(),
     };
     let outcome = match options.follow {
         Some(follow) => follow::follow(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use isochrony_ingest::{Cancel, DiscoverOptions, Layout, Symlinks, discover};
+use isochrony_ingest::{DiscoverOptions, Interrupt, Layout, Symlinks, discover};
 use proptest::prelude::*;
 
 fn write(root: &Path, path: &str, bytes: usize) {
@@ -169,8 +169,8 @@ fn a_missing_folder_a_file_and_a_cancelled_walk_are_errors() {
     };
     assert_eq!(code("nothing", &options), "io");
     assert_eq!(code("s_1.raw", &options), "not_a_folder");
-    options.cancel = Cancel::default();
-    options.cancel.cancel();
+    options.interrupt = Interrupt::default();
+    options.interrupt.request();
     assert_eq!(code("", &options), "cancelled");
 }
 

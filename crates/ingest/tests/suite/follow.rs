@@ -37,7 +37,7 @@ fn files_are_imported_when_they_are_complete_and_not_before() {
         settle: Duration::from_secs(2),
         file_samples: Some(6000),
     });
-    let cancel = options.cancel.clone();
+    let interrupt = options.interrupt.clone();
     let importing = {
         let (store, source) = (store.clone(), source.clone());
         std::thread::spawn(move || import_raw(&store, &source, &options, None).unwrap())
@@ -78,7 +78,7 @@ fn files_are_imported_when_they_are_complete_and_not_before() {
     write_file(6);
     wait_for(&store, 24_000 + 1000 + 6000);
     std::thread::sleep(Duration::from_millis(2500));
-    cancel.cancel();
+    interrupt.request();
     let summary = importing.join().unwrap();
     assert!(summary.cancelled);
     let problems: Vec<_> = summary

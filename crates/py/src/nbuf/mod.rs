@@ -133,8 +133,8 @@ fn watched(
                 py.check_signals()?;
                 match progress {
                     Some(progress) => {
-                        let total = so_far.total.unwrap_or(0);
-                        progress.call1(py, (so_far.bytes, total)).map(drop)
+                        let total = so_far.total().unwrap_or(0);
+                        progress.call1(py, (so_far.done(), total)).map(drop)
                     }
                     None => Ok(()),
                 }
@@ -211,7 +211,7 @@ fn described<'py>(
         });
         let [read_wait, read, execute_wait, execute, write_wait, write] = times.map(seconds);
         let waits_and_works = (
-            worker.buffers,
+            worker.work.items,
             worker.bytes,
             read_wait,
             read,

@@ -28,7 +28,7 @@ pub(super) fn parts(report: &Report) -> ReportParts {
         operators.collect(),
         report.reads.iter().map(ToString::to_string).collect(),
         (report.workers.iter())
-            .map(|one| (one.tasks, one.samples, one.busy.as_secs_f64()))
+            .map(|one| (one.work.items, one.samples, one.work.busy.as_secs_f64()))
             .collect(),
         (report.tasks.iter())
             .map(|one| {

@@ -85,7 +85,7 @@ pub(super) fn execute<'a, T: Send>(
     // Workers could not call Python any more.
     let workers = if interpreter::is_closed() { 1 } else { workers };
     let ends = interpreter::Run::begin(py, workers > 1)?;
-    let stop = Arc::clone(&ends.stop);
+    let stop = ends.stop.clone();
     let looks = Arc::new(Looks {
         progress: asked.progress,
         nesting: nesting.inside_handler(),
@@ -163,7 +163,7 @@ impl Looks {
             py.check_signals()?;
             match &self.progress {
                 Some(progress) => {
-                    let (done, total) = (self.done.done(), self.done.total());
+                    let (done, total) = (self.done.done(), self.done.total().unwrap_or(0));
                     progress.call1(py, (done, total)).map(drop)
                 }
                 None => Ok(()),

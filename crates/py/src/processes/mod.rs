@@ -20,10 +20,10 @@ pub(crate) mod watch;
 mod wire;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isochrony_flow::{Cause, OpError, OpErrorKind, ProcessReport, RunOptions};
+use isochrony_runtime::Interrupt;
 use pyo3::prelude::*;
 
 pub(crate) use process::Answer;
@@ -191,7 +191,7 @@ pub(crate) struct Remote {
     /// As printed.
     shown: String,
     worker: Option<usize>,
-    stop: Option<Arc<AtomicBool>>,
+    stop: Option<Interrupt>,
     /// Whether a block may be tried again: it does not remember.
     again: bool,
     /// What it is given, in messages.
@@ -206,14 +206,14 @@ impl Remote {
         function: &Arc<Travelling>,
         shown: &str,
         worker: Option<usize>,
-        stop: &Arc<AtomicBool>,
+        stop: &Interrupt,
     ) -> Self {
         let remote = Self {
             processes: Arc::clone(processes),
             function: Arc::clone(function),
             shown: shown.to_owned(),
             worker,
-            stop: Some(Arc::clone(stop)),
+            stop: Some(stop.clone()),
             again: true,
             portion: "tasklet",
         };
@@ -259,7 +259,7 @@ impl Remote {
 
     /// What is looked for while a process works.
     fn look(&self) -> Result<(), Lost> {
-        if (self.stop.as_ref()).is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        if (self.stop.as_ref()).is_some_and(Interrupt::is_requested) {
             return Err(Lost::Stopped);
         }
         match self.worker {

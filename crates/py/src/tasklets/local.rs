@@ -1,6 +1,5 @@
 //! Functions of tasklets, called in this process.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use isochrony_segment::Buffer;
@@ -31,7 +30,7 @@ impl EndingError {
         if !error.is_instance_of::<PyException>(py) {
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert_with(|| error.clone_ref(py));
-            context.stop().store(true, Ordering::Relaxed);
+            context.interrupt().request();
         }
     }
 }

@@ -168,10 +168,10 @@ pub(crate) fn run_tasklets<'py>(
                 match &progress {
                     Some(progress) => {
                         let far = (
-                            so_far.bytes,
-                            so_far.total_bytes,
-                            so_far.tasklets,
-                            so_far.total_tasklets,
+                            so_far.bytes.done(),
+                            so_far.bytes.total().unwrap_or(0),
+                            so_far.tasklets.done(),
+                            so_far.tasklets.total().unwrap_or(0),
                         );
                         progress.call1(py, far).map(drop)
                     }

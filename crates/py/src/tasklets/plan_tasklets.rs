@@ -140,9 +140,8 @@ impl PlanTasklet {
         let size = dtype.size();
         let block =
             (context.pool()).take(usize::try_from(len).unwrap_or(0).saturating_mul(size))?;
-        let stop = Arc::clone(context.stop());
         let mut options = RunOptions::default();
-        options.interrupt = Some(&stop);
+        options.interrupt = Some(context.interrupt());
         let (block, bytes) = repeated.fill(&self.ranges, block, &options)?;
         let values = bytes / got.size() as u64;
         if got != dtype || values != len.cast_unsigned() {
@@ -161,9 +160,8 @@ impl PlanTasklet {
         results: &Py<PyDict>,
         context: &TaskletContext<'_>,
     ) -> Result<ReturnValue, Cause> {
-        let stop = Arc::clone(context.stop());
         let mut options = RunOptions::default();
-        options.interrupt = Some(&stop);
+        options.interrupt = Some(context.interrupt());
         let (gathered, _) = repeated.collect(&self.ranges, &options)?;
         if let Gathered::Count(count) = gathered {
             return Ok(ReturnValue::Value(json!(count)));

@@ -37,7 +37,7 @@ impl RemoteFunction {
         let worker = (!self.in_caller).then(|| context.worker());
         let (processes, function) = (&self.processes, &self.travelling);
         let brought = remote_call(context).map(|call| {
-            let stop = context.stop();
+            let stop = context.interrupt();
             let remote = Remote::of_tasklet(processes, function, &self.shown, worker, stop);
             remote.run(&call)
         });

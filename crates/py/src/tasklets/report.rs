@@ -91,7 +91,7 @@ pub(super) fn described<'py>(
     described.set_item("tasklets", tasklets)?;
     let workers = report.workers.iter().map(|worker| {
         let (busy, waited) = (worker.busy.as_secs_f64(), worker.waited.as_secs_f64());
-        (worker.tasklets, busy, waited)
+        (worker.items, busy, waited)
     });
     described.set_item("workers", workers.collect::<Vec<_>>())?;
     described.set_item("peak_scratch_bytes", report.peak_scratch)?;

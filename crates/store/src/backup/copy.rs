@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use isochrony_runtime::Progress;
+
 use super::Backup;
 use super::difference::{Difference, Part, SignalDifference};
 use super::sealed_array::{copy_folder, set_version};
@@ -17,9 +19,8 @@ use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
 /// How far a copy has come.
-pub(super) struct CopyProgress {
-    done: u64,
-    total: u64,
+pub(super) struct CopyState {
+    progress: Progress,
     uncommitted: u64,
     /// Whether to commit on the way.
     commits: bool,
@@ -32,26 +33,21 @@ impl Backup<'_, '_> {
         difference: &Difference,
         commits: bool,
     ) -> Result<(), CopyError> {
-        let mut progress = CopyProgress {
-            done: 0,
-            total: difference.bytes(),
+        let mut state = CopyState {
+            progress: Progress::of(difference.bytes()),
             uncommitted: 0,
             commits,
         };
-        (self.progress)(0, progress.total);
-        let copied = self.copy_all(difference, &mut progress);
+        (self.progress)(&state.progress);
+        let copied = self.copy_all(difference, &mut state);
         if copied.is_err() {
             // These bytes are forgotten with the changes that were not committed.
-            self.report.copied_bytes -= progress.uncommitted;
+            self.report.copied_bytes -= state.uncommitted;
         }
         copied
     }
 
-    fn copy_all(
-        &mut self,
-        difference: &Difference,
-        progress: &mut CopyProgress,
-    ) -> Result<(), CopyError> {
+    fn copy_all(&mut self, difference: &Difference, copy: &mut CopyState) -> Result<(), CopyError> {
         let target = self.target;
         let engine = target.shared().backend.engine("back up")?;
         let source = self.source;
@@ -82,7 +78,7 @@ impl Backup<'_, '_> {
             renamed.map_err(|error| failed(id, name, error))?;
         }
         for signal in &difference.signals {
-            let copied = self.copy_signal(signal, progress);
+            let copied = self.copy_signal(signal, copy);
             copied.map_err(|error| failed(signal.id, &signal.state.name, error))?;
         }
         target.commit(true)?;
@@ -92,7 +88,7 @@ impl Backup<'_, '_> {
     fn copy_signal(
         &mut self,
         signal: &SignalDifference,
-        progress: &mut CopyProgress,
+        copy: &mut CopyState,
     ) -> Result<(), StoreError> {
         let shared = self.target.shared();
         let engine = shared.backend.engine("back up")?;
@@ -104,13 +100,13 @@ impl Backup<'_, '_> {
             engine.queue(Op::Create { id, name, meta })?;
         }
         if signal.sealed {
-            self.copy_sealed(signal, progress)?;
+            self.copy_sealed(signal, copy)?;
         } else {
             let mut end = engine.state(id)?.end;
             for part in &signal.parts {
                 match part {
                     Part::Samples(range) => {
-                        self.copy_samples(signal, range.clone(), &mut end, progress)?;
+                        self.copy_samples(signal, range.clone(), &mut end, copy)?;
                     }
                     Part::Gap(range) => {
                         let mut change = Change::new(id);
@@ -129,7 +125,7 @@ impl Backup<'_, '_> {
         let mut change = Change::new(id);
         change.ops.clone_from(&signal.ops);
         change.apply(self.target.shared(), engine)?;
-        self.commit_if_due(progress)
+        self.commit_if_due(copy)
     }
 
     /// Copies valid samples chunk by chunk, each compared with the source's checksum.
@@ -138,7 +134,7 @@ impl Backup<'_, '_> {
         signal: &SignalDifference,
         range: Range<i64>,
         end: &mut i64,
-        progress: &mut CopyProgress,
+        copy: &mut CopyState,
     ) -> Result<(), StoreError> {
         let (id, state) = (signal.id, &signal.state);
         let size = state.meta.dtype.size();
@@ -185,9 +181,9 @@ impl Backup<'_, '_> {
             change.ops.extend(grown(id, end, stop));
             let engine = self.target.shared().backend.engine("back up")?;
             change.apply(self.target.shared(), engine)?;
-            self.advance(progress, own.len() as u64);
+            self.advance(copy, own.len() as u64);
             at = stop;
-            if progress.commits && progress.uncommitted >= self.commit_bytes {
+            if copy.commits && copy.uncommitted >= self.commit_bytes {
                 // So that what is committed is a whole signal, should the rest turn out to be damaged: each sample is in a run.
                 let end = *end;
                 for run in state.runs.iter().filter(|run| run.start < end) {
@@ -197,7 +193,7 @@ impl Backup<'_, '_> {
                     };
                     engine.queue(Op::Run { id, run })?;
                 }
-                self.commit_if_due(progress)?;
+                self.commit_if_due(copy)?;
             }
         }
         Ok(())
@@ -207,7 +203,7 @@ impl Backup<'_, '_> {
     fn copy_sealed(
         &mut self,
         signal: &SignalDifference,
-        progress: &mut CopyProgress,
+        copy: &mut CopyState,
     ) -> Result<(), StoreError> {
         let source = &self.source.shared().backend;
         let engine = self.target.shared().backend.engine("back up")?;
@@ -249,7 +245,7 @@ impl Backup<'_, '_> {
         for (chunk, crc) in sums {
             engine.queue(Op::Crc { id, chunk, crc })?;
         }
-        self.advance(progress, signal.bytes);
+        self.advance(copy, signal.bytes);
         Ok(())
     }
 
@@ -287,17 +283,17 @@ impl Backup<'_, '_> {
         Ok(sums)
     }
 
-    fn advance(&mut self, progress: &mut CopyProgress, bytes: u64) {
-        progress.done += bytes;
-        progress.uncommitted += bytes;
+    fn advance(&mut self, copy: &mut CopyState, bytes: u64) {
+        copy.progress.advance(bytes);
+        copy.uncommitted += bytes;
         self.report.copied_bytes += bytes;
-        (self.progress)(progress.done, progress.total);
+        (self.progress)(&copy.progress);
     }
 
-    fn commit_if_due(&mut self, progress: &mut CopyProgress) -> Result<(), StoreError> {
-        if progress.commits && progress.uncommitted > 0 {
+    fn commit_if_due(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
+        if copy.commits && copy.uncommitted > 0 {
             self.target.commit(true)?;
-            progress.uncommitted = 0;
+            copy.uncommitted = 0;
         }
         Ok(())
     }

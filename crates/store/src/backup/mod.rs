@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use isochrony_runtime::Progress;
+
 use crate::backend::Backend;
 use crate::engine::io::IoContext;
 use crate::engine::open::is_store;
@@ -63,8 +65,8 @@ pub struct BackupReport {
     pub failed: Vec<(String, String)>,
 }
 
-/// Called with the bytes that were copied and those to copy in all.
-pub type OnProgress<'a> = dyn FnMut(u64, u64) + 'a;
+/// Called with the bytes of samples that were copied, and that there are to copy.
+pub type OnProgress<'a> = dyn FnMut(&Progress) + 'a;
 
 /// The source's signals as of one commit.
 struct Snapshot {

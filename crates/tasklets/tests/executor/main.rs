@@ -184,9 +184,9 @@ fn any_number_of_workers_and_any_budget_give_the_same_samples() {
             report
                 .workers
                 .iter()
-                .map(|worker| worker.tasklets)
-                .sum::<usize>(),
-            all.len()
+                .map(|worker| worker.items)
+                .sum::<u64>(),
+            all.len() as u64
         );
         assert_eq!(
             report.tasklets.last().unwrap().value(),

@@ -1,3 +1,0 @@
-//! The locks that [`turns`](crate::turns) is made of. Its model check compiles that file with loom's instead.
-
-pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

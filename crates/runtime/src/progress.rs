@@ -1,0 +1,103 @@
+//! A progress counter.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const UNKNOWN: u64 = u64::MAX;
+
+/// Work done and in total, in a unit that its owner states: samples, bytes, files, tasklets. Threads that work advance it;
+/// any thread reads it. Rates and remaining times are computed where they are shown.
+///
+/// ```
+/// let bytes = isochrony_runtime::Progress::of(100);
+/// bytes.advance(30);
+/// assert_eq!((bytes.done(), bytes.total()), (30, Some(100)));
+/// ```
+#[derive(Debug)]
+pub struct Progress {
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Progress {
+    /// Nothing of `total` is done.
+    #[must_use]
+    pub fn of(total: u64) -> Self {
+        Self {
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(total),
+        }
+    }
+
+    /// What is done.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// What there is to do; None if unknown.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        Some(self.total.load(Ordering::Relaxed)).filter(|total| *total != UNKNOWN)
+    }
+
+    /// `amount` more is done.
+    pub fn advance(&self, amount: u64) {
+        self.done.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// `done` is done in all.
+    pub fn set_done(&self, done: u64) {
+        self.done.store(done, Ordering::Relaxed);
+    }
+
+    /// There is `total` to do.
+    pub fn set_total(&self, total: Option<u64>) {
+        self.total
+            .store(total.unwrap_or(UNKNOWN), Ordering::Relaxed);
+    }
+
+    /// There is `amount` more to do than was known. Only for a known total.
+    pub fn extend(&self, amount: u64) {
+        self.total.fetch_add(amount, Ordering::Relaxed);
+    }
+}
+
+impl Default for Progress {
+    /// Of an unknown total.
+    fn default() -> Self {
+        Self::of(UNKNOWN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_advance_it_together() {
+        let progress = Progress::of(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        progress.extend(3);
+                        progress.advance(2);
+                    }
+                });
+            }
+        });
+        assert_eq!((progress.done(), progress.total()), (8000, Some(12_000)));
+    }
+
+    #[test]
+    fn a_total_is_unknown_until_it_is_set() {
+        let progress = Progress::default();
+        progress.advance(5);
+        assert_eq!((progress.done(), progress.total()), (5, None));
+        progress.set_total(Some(0));
+        progress.set_done(1);
+        assert_eq!((progress.done(), progress.total()), (1, Some(0)));
+        progress.set_total(None);
+        assert_eq!(progress.total(), None);
+    }
+}
