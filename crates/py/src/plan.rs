@@ -50,7 +50,6 @@ pub(crate) use gathered::object;
 pub(crate) use listen::NativeListener;
 pub(crate) use nesting::Nesting;
 use owner::Owner;
-pub(crate) use running::RunContext;
 use saved::{AllowedFunctions, Imports, parameters};
 
 /// A plan of the engine; `isochrony.Plan` is the one for people.

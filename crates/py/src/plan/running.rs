@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{MEMORY, Plan, ProcessReport, Progress, RunError, RunOptions, Watch};
+use isochrony_workers::ProcessPool;
 use pyo3::prelude::*;
 
 use super::NativeControl;
@@ -17,7 +18,7 @@ use super::nesting::Nesting;
 use super::owner::Owner;
 use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
-use crate::processes::Processes;
+use crate::workers::process_pool;
 
 /// Waiting longer than this for the interpreter means that another thread runs Python code, which lets go of it only
 /// every 5 ms.
@@ -47,7 +48,7 @@ impl Default for Workers {
 
 /// What operators of a run that call Python share.
 pub(crate) struct RunContext {
-    processes: Option<Arc<Processes>>,
+    processes: Option<Arc<ProcessPool>>,
     /// The functions that the run is inside of.
     nesting: Arc<Nesting>,
 }
@@ -59,7 +60,7 @@ impl RunContext {
     }
 
     /// The worker processes of a run, if it has any.
-    pub(crate) fn processes(run: &RunOptions<'_>) -> Option<Arc<Processes>> {
+    pub(crate) fn processes(run: &RunOptions<'_>) -> Option<Arc<ProcessPool>> {
         Self::of(run)?.processes.clone()
     }
 
@@ -105,7 +106,7 @@ pub(super) fn execute<'a, T: Send>(
     (options.workers, options.pin, options.tolerance) = (workers, pin, tolerance);
     options.control = asked.control.map(|control| &*control.control);
     let processes =
-        (options.workers > 1).then(|| Processes::new(options.workers, nesting.of_processes()));
+        (options.workers > 1).then(|| process_pool(options.workers, nesting.of_processes()));
     let shared: Arc<dyn Any + Send + Sync> = Arc::new(RunContext {
         processes: processes.clone(),
         nesting,
