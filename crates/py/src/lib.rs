@@ -98,7 +98,9 @@ mod _native {
     #[pymodule_export]
     use crate::opening::{_reopen, open};
     #[pymodule_export]
-    use crate::plan::{NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher};
+    use crate::plan::{
+        NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher, effective_options,
+    };
     #[pymodule_export]
     use crate::range::Range;
     #[pymodule_export]

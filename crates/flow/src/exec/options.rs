@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use serde::{Deserialize, Serialize};
+
 use super::budget::{Budget, Share};
 use super::ticks::{Ticking, ticks};
 use crate::control::Control;
@@ -15,21 +17,26 @@ pub const MEMORY: u64 = 1 << 30;
 /// Bytes that a task reads, unless the caller says otherwise: milliseconds of work.
 pub const TASK: u64 = 4 << 20;
 
-/// How a plan is run.
-#[derive(Debug, Clone, Copy)]
+/// How a plan is run. Bindings read the plain values by name from JSON; what borrows is set by them.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunOptions<'a> {
     /// Most bytes that may wait in queues and in blocks that operators' results keep, of all threads of the run together.
     pub memory: u64,
     /// Set by anybody to stop the run between operator calls.
+    #[serde(skip)]
     pub interrupt: Option<&'a Arc<AtomicBool>>,
     /// Looks around now and then in the run's own thread, and may stop it.
+    #[serde(skip)]
     pub watch: Option<&'a Watch>,
     /// Whether the plan is rewritten first; results are the same.
     pub optimise: bool,
     /// Where the run says after each burst how far it is.
+    #[serde(skip)]
     pub progress: Option<&'a Progress>,
     /// By which parameters are changed between bursts.
+    #[serde(skip)]
     pub control: Option<&'a Control>,
     /// Threads that do what can be done for a portion of a recording at a time, beside the caller's, which does the rest; 1:
     /// all is done in the caller's, unless where portions are cut shows in the results, as in those of sums
@@ -47,10 +54,13 @@ pub struct RunOptions<'a> {
     /// Keeps each worker on a core of its own.
     pub pin: bool,
     /// Which worker it is, from 0 on; None in the caller's thread.
+    #[serde(skip)]
     pub worker: Option<usize>,
     /// What operators that hold something of this process share for as long as the run lasts.
+    #[serde(skip)]
     pub shared: Option<&'a Arc<dyn Any + Send + Sync>>,
     /// The memory that it shares with other threads; None: it has all for itself.
+    #[serde(skip)]
     pub(crate) share: Option<&'a Share>,
 }
 
