@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from .attributes import Attributes
 from .plan import Plan
+from .run_options import RunOptions
 from .saved_plans import SavedPlans
 from .table import Table
 from .times import Rate
@@ -893,19 +894,6 @@ class NativePusher:
     @property
     def stopped(self) -> bool: ...
 
-_Report: TypeAlias = tuple[
-    list[tuple[str, int, int, int, float]],
-    list[str],
-    list[tuple[int, int, float]],
-    list[tuple[int, int, int, float]],
-    list[str],
-    list[tuple[int | None, int, int, float, str | None]],
-    int,
-    float,
-    int,
-    str,
-]
-
 @final
 class NativePlan:
     @staticmethod
@@ -1003,21 +991,15 @@ class NativePlan:
     def collect(
         self,
         others: Sequence[NativePlan] = ...,
-        memory: int | None = None,
-        optimise: bool = True,
+        options: RunOptions | None = None,
         progress: Callable[[int, int], object] | None = None,
-        control: NativeControl | None = None,
-        workers: tuple[int, bool, float] = ...,
-    ) -> tuple[list[tuple[Any, _Array | None]], _Report]: ...
+    ) -> tuple[list[tuple[Any, _Array | None]], dict[str, Any]]: ...
     def run(
         self,
         others: Sequence[NativePlan] = ...,
-        memory: int | None = None,
-        optimise: bool = True,
+        options: RunOptions | None = None,
         progress: Callable[[int, int], object] | None = None,
-        control: NativeControl | None = None,
-        workers: tuple[int, bool, float] = ...,
-    ) -> _Report: ...
+    ) -> dict[str, Any]: ...
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
@@ -1079,6 +1061,7 @@ def run_tasklets(
 ) -> dict[str, Any]: ...
 def makes_output(processors: list[str]) -> bool: ...
 def taper_factors(taper: str, width: int, symmetric: bool) -> list[float]: ...
+def _effective_options(options: RunOptions) -> str: ...
 def adds_up(factors: list[float], hop: int, tolerance: float) -> bool: ...
 def _reopen(
     path: str | PathLike[str], name: str, sequence: int, opening: tuple[int, int, bool] | None = None

@@ -33,7 +33,7 @@ class Input:
         self.unit: str = about["unit"]
         self.ranges: list[tuple[int, int]] = [(start, end) for start, end in about["ranges"]]
         self._dtype = np.dtype(about["dtype"])
-        self._segments = [self._segment(about, shared, *stretch) for stretch in about["stretches"]]
+        self._segments = [self._segment(about, shared, *segment) for segment in about["segments"]]
 
     def _segment(
         self, about: dict[str, Any], shared: Any, start: int, count: int, place: int, time: list[Any] | None

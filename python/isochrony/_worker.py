@@ -36,7 +36,7 @@ import numpy.typing as npt
 from ._native import end_with
 from .raised import dumps, pickled, said
 
-# Kind of a message, and how many bytes of it follow. Kinds and fields are those of crates/py/src/processes/wire.rs.
+# Kind of a message, and how many bytes of it follow. Kinds and fields are those of crates/workers/src/wire.rs.
 HEADER = struct.Struct("=IQ")
 MEMORY, FUNCTION, CALL, RUN, FORGET = 1, 2, 3, 4, 5
 READY, LOADED, DONE, KEPT, SHAPE, RAISED, BROUGHT = 1, 2, 3, 4, 5, 6, 7

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy.typing as npt
 
@@ -34,12 +34,12 @@ from .packets import PacketSteps
 from .report import RunResult
 from .resampling import ResamplingSteps
 from .rows import RowSteps
+from .run_options import RunKeywords, takes_run_options
 from .running import collect, run
 from .spectra import SpectrumSteps
 
 if TYPE_CHECKING:
     from ._native import Expr, Signal, Store
-    from .control import Control
 
 __all__ = ["Plan"]
 
@@ -279,47 +279,12 @@ class Plan(
         """Count windows or rows, or samples where there are neither; `collect` then gives an integer."""
         return self._then("count")
 
-    def collect(
-        self,
-        *,
-        workers: int | Literal["auto"] = 1,
-        tolerance: float = 0.0,
-        pin: bool = False,
-        progress: bool = False,
-        memory: int | str | None = None,
-        optimise: bool = True,
-        control: Control | None = None,
-    ) -> Any:
+    @takes_run_options
+    def collect(self, **options: Unpack[RunKeywords]) -> Any:
         """Run the plan and gather what comes out.
 
         Parameters:
-            workers: threads that do what can be done for a portion of the recording at a time: what each window or
-                sample needs for itself or of a stated number of samples around, as `fir` of some taps, `resample`,
-                `decimate`, where plans branch and their streams meet again, too, and what `count` and `group_by` gather
-                of a portion; "auto": as many as there are cores.
-                Python functions are called in a worker process for each (see `isochrony.py`); what remembers, and
-                sinks, go on in this thread, in order along each branch; between branches a portion at a time, in the
-                plan's order, where one thread goes block by block. Results are the same bits for any number; `explain`
-                says what is done where. 1: all in this thread, but for sums and means of `group_by`, which one thread
-                beside it then makes of the same portions.
-            tolerance: by how much results may differ from those of one pass, against the largest values that go into
-                them and beside a rounding of their type: from 0 to below 1. What settles with time (`iir`,
-                `zero_phase`, `fir` of many taps, running means) is done by workers where it is granted the error that
-                `explain` states, as 1e-9. NaN and infinities then reach as far as the portion that they are in, where
-                in one pass they reach to the end of the stretch. Bits are the same for any number of workers, one
-                included. Memory is needed for what a portion gives, about 4 MiB. 0: such operators go on in order.
-            pin: keep each worker on a core of its own.
-            progress: draw a progress line on a terminal.
-            memory: most bytes that may wait in queues and pooled blocks, of all threads together: a number, or text
-                such as "256MB"; default 1 GiB. Not counted are the result, samples that are mapped, which are the page
-                cache's, buffers that others are read into (of each worker and signal up to 8 pieces: of 512 KiB by
-                `io="read"` and `"io_uring"`, of 2 MiB by `"direct"` and `"io_uring_direct"`, or of `segment=` if that
-                is longer), and what Python functions make: one block's arrays at a time in each thread or worker
-                process, and all that they keep. Where it is short fewer workers are at work at once, and what one gave
-                up for lack of it is done again, so a Python function may be called twice for the same windows. It
-                changes no bit of the results.
-            optimise: rewrite the plan first; results are the same.
-            control: what changes parameters while it runs.
+            {run_options}
 
         Returns:
             Samples as an array, shape (n,); windows or what was computed of them as an array, shape (windows, values);
@@ -334,40 +299,13 @@ class Plan(
             PlanError: `control` with more than one worker.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
         """
-        return collect(
-            self,
-            workers=workers,
-            tolerance=tolerance,
-            pin=pin,
-            progress=progress,
-            memory=memory,
-            optimise=optimise,
-            control=control,
-        )[0]
+        return collect(self, **options)[0]
 
-    def run(
-        self,
-        *,
-        workers: int | Literal["auto"] = 1,
-        tolerance: float = 0.0,
-        pin: bool = False,
-        progress: bool = False,
-        memory: int | str | None = None,
-        optimise: bool = True,
-        control: Control | None = None,
-    ) -> RunResult:
+    @takes_run_options
+    def run(self, **options: Unpack[RunKeywords]) -> RunResult:
         """Run the plan and drop what comes out; parameters and errors are those of `collect`.
 
         Returns:
             A `RunResult`: its `report` says what each operator did.
         """
-        return run(
-            self,
-            workers=workers,
-            tolerance=tolerance,
-            pin=pin,
-            progress=progress,
-            memory=memory,
-            optimise=optimise,
-            control=control,
-        )
+        return run(self, **options)

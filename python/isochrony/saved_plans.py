@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from .native_errors import OptionError, PlanError, StoreExistsError, StoreKeyError
 from .plan import Plan
+from .run_options import RunOptions
 from .running import collect_reported
 
 if TYPE_CHECKING:
@@ -274,7 +275,7 @@ class SavedPlanPart:
     def indices(self) -> npt.NDArray[np.int64]:
         """Index of the first sample of each row, by running the plan."""
         plan = self.plan
-        _, (parts,), _ = collect_reported((plan,))
+        _, (parts,), _ = collect_reported((plan,), RunOptions.of())
         rows = [] if parts is None else [start + plan.hop * np.arange(count) for start, count in parts]
         return np.concatenate([np.empty(0, np.int64), *rows])
 

@@ -31,7 +31,7 @@ def report(done: dict[str, Any], results: dict[str, Any]) -> TaskletsReport:
             values[name] = json.loads(text)
     workers = tuple(TaskletWorkerReport(*one) for one in done.pop("workers"))
     notes, places = tuple(done.pop("notes")), tuple(done.pop("places"))
-    processes = tuple(ProcessReport(*one) for one in done.pop("processes"))
+    processes = tuple(ProcessReport(**one) for one in done.pop("processes"))
     return TaskletsReport(
         _rows=rows, workers=workers, values=values, notes=notes, places=places, processes=processes, **done
     )

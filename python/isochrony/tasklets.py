@@ -21,7 +21,7 @@ from .identity import NoIdentityError, forget, identity
 from .native_errors import OptionError, TaskletError
 from .options import byte_count, choice, flag, is_auto
 from .progress import ImportProgress
-from .running import _threads
+from .run_options import worker_count
 from .tasklet_output import Output
 from .tasklet_plans import known, writes_once
 from .tasklet_report import TaskletsReport
@@ -248,7 +248,7 @@ class Executor:
         if isinstance(every, bool) or not isinstance(every, Real) or not 0 <= float(every) <= 1e9:
             raise OptionError(f"keep_every_s={keep_every_s!r} is refused; give seconds from 0")
         self._asked = {
-            "workers": _threads(workers),
+            "workers": worker_count("workers", workers),
             "scratch": byte_count("scratch", scratch),
             "scratch_memory": _in_memory(scratch_memory),
             "given": order == "given",

@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib.machinery
 import os
 import pickle
-import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +19,7 @@ from typing import Any
 
 from .functions import importable, shown
 
-__all__ = ["command", "rebuilt", "send", "travel"]
+__all__ = ["command", "rebuilt", "travel"]
 
 # What cloudpickle is to send by value it knows by a list of the process.
 _REGISTRY = threading.Lock()
@@ -121,12 +120,6 @@ def _find(name: str, path: Any) -> importlib.machinery.ModuleSpec | None:
         if spec is not None:
             return spec
     return None
-
-
-def send(parent: int, memory: int) -> None:
-    """Sends a descriptor over a Unix socket, beside one byte."""
-    with socket.socket(fileno=os.dup(parent)) as over:
-        socket.send_fds(over, [b"\0"], [memory])
 
 
 def rebuilt(pid: int, loading: bool, text: str, name: str, said: str, pickled: bytes) -> BaseException:

@@ -18,6 +18,7 @@ import pytest
 import isochrony as iso
 from isochrony.cli import main
 from isochrony.cli.exits import Exit
+from isochrony.run_options import RunOptions
 from processes import PROGRAM, wait_for
 
 
@@ -54,6 +55,24 @@ def test_a_count_is_printed_with_what_the_run_did(store: Path, capsys: pytest.Ca
     names = [one["name"] for one in shown["report"]["operators"]]
     assert names == ["scan", "rewindow", "filter", "count"]
     assert json.loads((store.parent / "r.json").read_text())["operators"][1]["gaps"] == 1
+
+
+def test_run_options_are_flags(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import isochrony.cli.run as command
+
+    seen: list[RunOptions] = []
+    collect = command.collect_reported
+    monkeypatch.setattr(
+        command, "collect_reported", lambda plans, options: seen.append(options) or collect(plans, options)
+    )
+    plan = saved(store, windows(store).count())
+    assert main(["run", plan]) == 0
+    flags = ["--workers", "2", "--tolerance", "1e-9", "--pin", "--memory", "64MiB", "--no-optimise"]
+    assert main(["run", plan, *flags]) == 0
+    assert main(["run", plan, "--workers", "auto"]) == 0
+    given = {"workers": 2, "tolerance": 1e-9, "pin": True, "memory": 64 << 20, "optimise": False}
+    assert [one.settings for one in seen[:2]] == [{}, given]
+    assert seen[2].settings["workers"] >= 1
 
 
 def test_explaining_reads_nothing(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,6 +136,8 @@ def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: 
         ("{}", ["--out", "x.txt"], Exit.USAGE, ".csv"),
         ("{}", ["--store", "nowhere"], Exit.USAGE, "nowhere"),
         ("{}", ["--memory", "many"], Exit.USAGE, "--memory 'many' is refused; give bytes from 1, such as"),
+        ("{}", ["--workers", "many"], Exit.USAGE, "--workers 'many' is refused; give a whole number from 1 to 1024"),
+        ("{}", ["--tolerance", "2"], Exit.USAGE, "--tolerance 2.0 is refused; give a number from 0 to below 1"),
     ],
 )
 def test_mistakes_are_one_line_and_a_status(

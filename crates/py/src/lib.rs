@@ -43,7 +43,6 @@ mod numbers;
 mod opening;
 mod options;
 mod plan;
-mod processes;
 mod range;
 mod raw;
 mod row;
@@ -61,6 +60,7 @@ mod tasklets;
 mod time;
 mod timebase;
 mod view;
+mod workers;
 mod writing;
 
 /// The native half of Isochrony; import `isochrony` instead.
@@ -98,9 +98,9 @@ mod _native {
     #[pymodule_export]
     use crate::opening::{_reopen, open};
     #[pymodule_export]
-    use crate::plan::{NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher};
-    #[pymodule_export]
-    use crate::processes::watch::end_with;
+    use crate::plan::{
+        NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher, effective_options,
+    };
     #[pymodule_export]
     use crate::range::Range;
     #[pymodule_export]
@@ -129,6 +129,8 @@ mod _native {
     use crate::timebase::Timebase;
     #[pymodule_export]
     use crate::view::{View, lost_commits, verify};
+    #[pymodule_export]
+    use crate::workers::end_with;
     #[pymodule_export]
     use crate::writing::{Appended, Backfilled};
 

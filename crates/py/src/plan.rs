@@ -39,6 +39,7 @@ mod owner;
 mod python_functions;
 mod report;
 mod run;
+mod run_options;
 mod running;
 mod saved;
 mod table_file;
@@ -50,7 +51,8 @@ pub(crate) use gathered::object;
 pub(crate) use listen::NativeListener;
 pub(crate) use nesting::Nesting;
 use owner::Owner;
-pub(crate) use running::RunContext;
+pub(crate) use report::ProcessFields;
+pub(crate) use run_options::effective_options;
 use saved::{AllowedFunctions, Imports, parameters};
 
 /// A plan of the engine; `isochrony.Plan` is the one for people.

@@ -12,14 +12,14 @@ import numpy as np
 
 from ..errors import UsageError
 from ..exporters import write_npy
-from ..native_errors import OptionError
-from ..options import byte_count
 from ..plan import Plan
 from ..report import RunResult
-from ..running import collect_reported
+from ..run_options import RunOptions
+from ..running import collect_reported, run_reported
 from ..table import Table
 from ..writing import check_output, writing
 from .exits import Exit
+from .run_options import add_run_options, run_options
 from .scan import write_columns
 from .tables import listed, print_json
 from .target import is_store, open_store
@@ -63,9 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="F", help="write what comes out to F.csv, F.parquet or F.npy")
     parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
     parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
-    parser.add_argument(
-        "--memory", metavar="BYTES", help="most bytes that may wait in queues and blocks, such as 64MiB (default: 1GiB)"
-    )
+    add_run_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -76,21 +74,17 @@ def run(arguments: argparse.Namespace) -> int:
     for out in (arguments.out, arguments.report):
         if out is not None:
             check_output(out, replace=arguments.force)
-    if arguments.memory is not None:
-        try:
-            arguments.memory = byte_count("memory", arguments.memory)
-        except OptionError as error:
-            raise UsageError(str(error).replace("memory=", "--memory ", 1)) from error
+    options = run_options(arguments)
     if not arguments.plan.exists():
         raise UsageError(f"{arguments.plan} does not exist; name a file with a plan as JSON")
     saved = arguments.plan.read_bytes()
     allowed = arguments.allow_functions or arguments.allow_function or False
     if arguments.store is None:
-        return _run(arguments, Plan.from_json(saved, allow_functions=allowed))
+        return _run(arguments, options, Plan.from_json(saved, allow_functions=allowed))
     if not is_store(arguments.store):
         raise UsageError(f"--store {arguments.store} is not an Isochrony store; check the path")
     with open_store(arguments.store, "r+" if _writes(saved) else "r") as store:
-        return _run(arguments, Plan.from_json(saved, store=store, allow_functions=allowed))
+        return _run(arguments, options, Plan.from_json(saved, store=store, allow_functions=allowed))
 
 
 def _writes(saved: bytes) -> bool:
@@ -101,18 +95,17 @@ def _writes(saved: bytes) -> bool:
         return False
 
 
-def _run(arguments: argparse.Namespace, plan: Plan) -> int:
+def _run(arguments: argparse.Namespace, options: RunOptions, plan: Plan) -> int:
     if arguments.explain:
         print(plan.explain(), end="")
         return Exit.OK
-    wanted = arguments.out is not None or plan.kind in ("count", "ranges", "rows")
     result: Any = None
     columns: dict[str, Any] | None = None
-    if wanted:
-        (result,), (parts,), done = collect_reported((plan,), progress=True, memory=arguments.memory)
+    if arguments.out is not None or plan.kind in ("count", "ranges", "rows"):
+        (result,), (parts,), done = collect_reported((plan,), options)
         columns = _columns(plan, result, parts)
     else:
-        done = plan.run(progress=True, memory=arguments.memory)
+        done = run_reported((plan,), options)
     if arguments.report is not None:
         with writing(arguments.report, replace=arguments.force) as file:
             file.write(f"{json.dumps(_report(done), indent=1)}\n".encode())

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use isochrony_runtime::WorkerReport;
 use isochrony_store::Reading;
+use isochrony_workers::ProcessReport;
 
 /// What an operator did in a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,36 +67,6 @@ pub struct TaskReport {
     pub worker: usize,
     /// How long it took.
     pub elapsed: Duration,
-}
-
-/// A worker process, which did what a worker asked of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ProcessReport {
-    /// Number of the worker; None: of the caller's thread.
-    pub worker: Option<usize>,
-    /// By which the system knows it.
-    pub pid: u32,
-    /// Blocks that it did.
-    pub blocks: u64,
-    /// Time spent on them, asking and answering included.
-    pub busy: Duration,
-    /// How it ended, if before the run did.
-    pub ended: Option<String>,
-}
-
-impl ProcessReport {
-    /// One that has done nothing yet.
-    #[must_use]
-    pub fn new(worker: Option<usize>, pid: u32) -> Self {
-        Self {
-            worker,
-            pid,
-            blocks: 0,
-            busy: Duration::ZERO,
-            ended: None,
-        }
-    }
 }
 
 /// What a run did.

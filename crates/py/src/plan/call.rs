@@ -19,6 +19,7 @@ use isochrony_flow::{
     Out, PlanError, Port, PortType, Rows,
 };
 use isochrony_segment::{Bool8, Buffer, DType, SigSeg, StreamId};
+use isochrony_workers::RemoteFunction;
 use pyo3::prelude::*;
 
 use returned::{ReturnType, check, keep, remotely};
@@ -29,7 +30,6 @@ use super::nesting::Nesting;
 use crate::errors::Error;
 use crate::interpreter::attach;
 use crate::memory::{self, Block, Lent, Returned};
-use crate::processes::Remote;
 
 /// An operator that calls a Python function.
 pub(super) struct Calling {
@@ -38,7 +38,7 @@ pub(super) struct Calling {
     stream: Option<StreamId>,
     lent: Lent,
     /// Calls it in worker processes; else it is called here.
-    remote: Option<Remote>,
+    remote: Option<RemoteFunction>,
     /// The functions of a run.
     called: Option<RunFunctions>,
 }
@@ -79,7 +79,7 @@ impl Calling {
     /// One for a run that is inside of some functions.
     pub(super) fn new(
         of: PythonOperator,
-        remote: Option<Remote>,
+        remote: Option<RemoteFunction>,
         nesting: &Nesting,
     ) -> Result<Self, OpError> {
         let function = of.function.object.get()?;

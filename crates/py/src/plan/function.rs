@@ -10,6 +10,7 @@ use isochrony_flow::{
     PortType, RunOptions, Spread,
 };
 use isochrony_segment::{Calibration, DType, StreamId};
+use isochrony_workers::{PortableFunction, RemoteFunction};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,7 @@ use super::running::RunContext;
 use super::saved::Imports;
 use crate::errors::Error;
 use crate::interpreter::attach;
-use crate::processes::{Processes, Remote, Travelling, Travels};
+use crate::workers::{caller, host_function};
 
 /// What becomes of what the function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,18 +144,18 @@ pub(super) struct PythonOperator {
 
 impl PythonOperator {
     /// How its function travels in a run; or why not.
-    fn travels(&self, run: &RunOptions<'_>) -> Travels {
+    fn portable(&self, run: &RunOptions<'_>) -> Result<Arc<PortableFunction>, String> {
         let object = self.function.object.get();
-        let object = object.map_err(|error| error.to_string())?;
-        match Processes::of(run) {
-            Some(processes) => processes.travels(&object),
-            None => Travelling::of(&object, None).map(Arc::new),
+        let object = host_function(&object.map_err(|error| error.to_string())?);
+        match RunContext::processes(run) {
+            Some(processes) => processes.function(object),
+            None => PortableFunction::new(object, None).map(Arc::new),
         }
     }
 
     /// What calls the function in worker processes, where it is to be called there.
-    fn remote(&self, run: &RunOptions<'_>) -> Option<Remote> {
-        let processes = Processes::of(run)?;
+    fn remote(&self, run: &RunOptions<'_>) -> Option<RemoteFunction> {
+        let processes = RunContext::processes(run)?;
         let wanted = match self.on_workers {
             OnWorkers::Auto => !self.sequential,
             OnWorkers::Processes => true,
@@ -166,14 +167,15 @@ impl PythonOperator {
             return None;
         }
         let object = self.function.object.get().ok()?;
-        let function = processes.travels(&object).ok()?;
+        let function = processes.function(host_function(&object)).ok()?;
         let shown = &self.function.shown;
-        Some(Remote::new(
+        let is_stateless = !self.sequential;
+        Some(RemoteFunction::of_blocks(
             processes,
             function,
             shown,
-            run,
-            !self.sequential,
+            caller(run),
+            is_stateless,
         ))
     }
 
@@ -274,8 +276,11 @@ impl Held for PythonOperator {
         match (self.how, self.on_workers, self.sequential) {
             (Use::Each, ..) => caller("is shown everything in order"),
             (_, OnWorkers::Inline, _) => caller("was given on_workers=\"inline\""),
-            (_, OnWorkers::Processes, true) => Spread::Caller(match self.travels(run) {
-                Ok(function) => format!("remembers, in one worker process; {}", function.words),
+            (_, OnWorkers::Processes, true) => Spread::Caller(match self.portable(run) {
+                Ok(function) => format!(
+                    "remembers, in one worker process; {}",
+                    function.description()
+                ),
                 Err(why) => why,
             }),
             (_, _, true) if self.state.is_none() && self.on_break.is_none() => caller(
@@ -286,8 +291,10 @@ impl Held for PythonOperator {
             (_, OnWorkers::Threads, _) => {
                 Spread::Workers("in the workers' threads: on_workers=\"threads\"".into())
             }
-            (_, OnWorkers::Auto | OnWorkers::Processes, _) => match self.travels(run) {
-                Ok(function) => Spread::Workers(format!("in worker processes: {}", function.words)),
+            (_, OnWorkers::Auto | OnWorkers::Processes, _) => match self.portable(run) {
+                Ok(function) => {
+                    Spread::Workers(format!("in worker processes: {}", function.description()))
+                }
                 Err(why) => Spread::Caller(why),
             },
         }

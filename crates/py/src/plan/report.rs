@@ -1,55 +1,104 @@
-//! What a run says of itself, as `isochrony.report` takes it.
+//! The report of a run as a dict whose keys are the fields of the dataclasses in `isochrony/report.py`.
 
-use isochrony_flow::Report;
+use isochrony_flow::{ProcessReport, Report};
+use pyo3::prelude::*;
 
-/// Per operator name, items, samples, gaps and useful seconds; how signals were read; per worker tasks, samples and busy
-/// seconds; per task its first index, the one behind it, its worker and seconds; where Python functions
-/// were called; per worker process its worker, number, blocks, busy seconds and end; bursts, seconds, bytes at most; as a table.
-pub(super) type ReportParts = (
-    Vec<(&'static str, u64, u64, u64, f64)>,
-    Vec<String>,
-    Vec<(u64, u64, f64)>,
-    Vec<(i64, i64, usize, f64)>,
-    Vec<String>,
-    Vec<(Option<usize>, u32, u64, f64, Option<String>)>,
-    u64,
-    f64,
-    u64,
-    String,
-);
+/// `isochrony.report.Report`.
+#[derive(IntoPyObject)]
+pub(super) struct ReportFields {
+    operators: Vec<OperatorFields>,
+    reads: Vec<String>,
+    workers: Vec<WorkerFields>,
+    tasks: Vec<TaskFields>,
+    places: Vec<String>,
+    processes: Vec<ProcessFields>,
+    bursts: u64,
+    elapsed_s: f64,
+    peak_bytes: u64,
+    #[pyo3(item("_text"))]
+    text: String,
+}
 
-/// A report in plain values.
-pub(super) fn parts(report: &Report) -> ReportParts {
-    let operators = report.operators.iter().map(|one| {
-        let useful = one.useful.as_secs_f64();
-        (one.name, one.items, one.samples, one.gaps, useful)
-    });
-    (
-        operators.collect(),
-        report.reads.iter().map(ToString::to_string).collect(),
-        (report.workers.iter())
-            .map(|one| (one.work.items, one.samples, one.work.busy.as_secs_f64()))
-            .collect(),
-        (report.tasks.iter())
-            .map(|one| {
-                (
-                    one.range.start,
-                    one.range.end,
-                    one.worker,
-                    one.elapsed.as_secs_f64(),
-                )
-            })
-            .collect(),
-        report.places.clone(),
-        (report.processes.iter())
-            .map(|one| {
-                let busy = one.busy.as_secs_f64();
-                (one.worker, one.pid, one.blocks, busy, one.ended.clone())
-            })
-            .collect(),
-        report.bursts,
-        report.elapsed.as_secs_f64(),
-        report.peak_bytes,
-        report.to_string(),
-    )
+/// `isochrony.report.OperatorReport`.
+#[derive(IntoPyObject)]
+struct OperatorFields {
+    name: &'static str,
+    items: u64,
+    samples: u64,
+    gaps: u64,
+    useful_s: f64,
+}
+
+/// `isochrony.report.WorkerReport`.
+#[derive(IntoPyObject)]
+struct WorkerFields {
+    tasks: u64,
+    samples: u64,
+    busy_s: f64,
+}
+
+/// `isochrony.report.TaskReport`.
+#[derive(IntoPyObject)]
+struct TaskFields {
+    start: i64,
+    end: i64,
+    worker: usize,
+    elapsed_s: f64,
+}
+
+/// `isochrony.report.ProcessReport`.
+#[derive(IntoPyObject)]
+pub(crate) struct ProcessFields {
+    worker: Option<usize>,
+    pid: u32,
+    blocks: u64,
+    busy_s: f64,
+    ended: Option<String>,
+}
+
+impl From<&ProcessReport> for ProcessFields {
+    fn from(process: &ProcessReport) -> Self {
+        Self {
+            worker: process.worker,
+            pid: process.pid,
+            blocks: process.blocks,
+            busy_s: process.busy.as_secs_f64(),
+            ended: process.ended.clone(),
+        }
+    }
+}
+
+impl From<&Report> for ReportFields {
+    fn from(report: &Report) -> Self {
+        let operators = report.operators.iter().map(|operator| OperatorFields {
+            name: operator.name,
+            items: operator.items,
+            samples: operator.samples,
+            gaps: operator.gaps,
+            useful_s: operator.useful.as_secs_f64(),
+        });
+        let workers = report.workers.iter().map(|worker| WorkerFields {
+            tasks: worker.work.items,
+            samples: worker.samples,
+            busy_s: worker.work.busy.as_secs_f64(),
+        });
+        let tasks = report.tasks.iter().map(|task| TaskFields {
+            start: task.range.start,
+            end: task.range.end,
+            worker: task.worker,
+            elapsed_s: task.elapsed.as_secs_f64(),
+        });
+        Self {
+            operators: operators.collect(),
+            reads: report.reads.iter().map(ToString::to_string).collect(),
+            workers: workers.collect(),
+            tasks: tasks.collect(),
+            places: report.places.clone(),
+            processes: report.processes.iter().map(ProcessFields::from).collect(),
+            bursts: report.bursts,
+            elapsed_s: report.elapsed.as_secs_f64(),
+            peak_bytes: report.peak_bytes,
+            text: report.to_string(),
+        }
+    }
 }

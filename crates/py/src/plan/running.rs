@@ -9,15 +9,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use isochrony_flow::{MEMORY, Plan, ProcessReport, Progress, RunError, RunOptions, Watch};
+use isochrony_flow::{Plan, ProcessReport, Progress, RunError, RunOptions, Watch};
+use isochrony_workers::ProcessPool;
 use pyo3::prelude::*;
 
-use super::NativeControl;
 use super::nesting::Nesting;
 use super::owner::Owner;
+use super::run_options::PythonRunOptions;
 use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
-use crate::processes::Processes;
+use crate::workers::process_pool;
 
 /// Waiting longer than this for the interpreter means that another thread runs Python code, which lets go of it only
 /// every 5 ms.
@@ -25,29 +26,9 @@ const BUSY: Duration = Duration::from_millis(1);
 /// Looks that are left out then, so that waiting is a twentieth of the run and looks are still less than 100 ms apart.
 const LEAVE_OUT: u32 = 2;
 
-/// How Python asked for a run.
-pub(super) struct Asked<'a> {
-    pub(super) memory: Option<u64>,
-    pub(super) optimise: bool,
-    /// Called with samples done and in all.
-    pub(super) progress: Option<Py<PyAny>>,
-    pub(super) control: Option<&'a NativeControl>,
-    pub(super) workers: Workers,
-}
-
-/// How many threads, whether each stays on its core, and what tolerance is granted to what settles.
-#[derive(Clone, Copy, FromPyObject)]
-pub(super) struct Workers(usize, bool, f64);
-
-impl Default for Workers {
-    fn default() -> Self {
-        Self(1, false, 0.0)
-    }
-}
-
 /// What operators of a run that call Python share.
 pub(crate) struct RunContext {
-    processes: Option<Arc<Processes>>,
+    processes: Option<Arc<ProcessPool>>,
     /// The functions that the run is inside of.
     nesting: Arc<Nesting>,
 }
@@ -59,7 +40,7 @@ impl RunContext {
     }
 
     /// The worker processes of a run, if it has any.
-    pub(crate) fn processes(run: &RunOptions<'_>) -> Option<Arc<Processes>> {
+    pub(crate) fn processes(run: &RunOptions<'_>) -> Option<Arc<ProcessPool>> {
         Self::of(run)?.processes.clone()
     }
 
@@ -74,20 +55,23 @@ pub(super) fn execute<'a, T: Send>(
     py: Python<'_>,
     plans: &[Plan],
     owners: impl Iterator<Item = &'a Py<Owner>>,
-    asked: Asked<'_>,
+    asked: &PythonRunOptions,
+    progress: Option<Py<PyAny>>,
     run: impl FnOnce(&[Plan], &RunOptions<'_>) -> std::result::Result<T, RunError> + Send,
 ) -> Result<(T, Vec<ProcessReport>)> {
     let nesting = Nesting::current();
     let owners: Vec<&Py<Owner>> = owners.collect();
     nesting.check(py, owners.iter().copied())?;
     let objects = Owner::objects_of(py, owners);
-    let Workers(workers, pin, tolerance) = asked.workers;
-    // Workers could not call Python any more.
-    let workers = if interpreter::is_closed() { 1 } else { workers };
-    let ends = interpreter::Run::begin(py, workers > 1)?;
+    let mut options: RunOptions<'_> = asked.settings;
+    if interpreter::is_closed() {
+        // Workers could not call Python any more.
+        options.workers = 1;
+    }
+    let ends = interpreter::Run::begin(py, options.workers > 1)?;
     let stop = ends.stop.clone();
     let looks = Arc::new(Looks {
-        progress: asked.progress,
+        progress,
         nesting: nesting.inside_handler(),
         done: Progress::default(),
         leave_out: AtomicU32::new(0),
@@ -96,16 +80,13 @@ pub(super) fn execute<'a, T: Send>(
     });
     let looking = looks.clone();
     let watch = Watch::new(move || looking.look());
-    let mut options = RunOptions::default();
-    options.memory = asked.memory.unwrap_or(MEMORY);
-    options.optimise = asked.optimise;
     options.watch = Some(&watch);
     options.progress = Some(&looks.done);
     options.interrupt = Some(&stop);
-    (options.workers, options.pin, options.tolerance) = (workers, pin, tolerance);
-    options.control = asked.control.map(|control| &*control.control);
+    let control = asked.control.as_ref();
+    options.control = control.map(|control| &*control.get().control);
     let processes =
-        (options.workers > 1).then(|| Processes::new(options.workers, nesting.of_processes()));
+        (options.workers > 1).then(|| process_pool(options.workers, nesting.of_processes()));
     let shared: Arc<dyn Any + Send + Sync> = Arc::new(RunContext {
         processes: processes.clone(),
         nesting,

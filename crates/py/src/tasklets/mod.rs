@@ -18,17 +18,18 @@ use std::time::Duration;
 use isochrony_tasklets::{
     Executor, ExecutorOptions, OrderPolicy, ReturnValue, SignalRange, Tasklet,
 };
+use isochrony_workers::ProcessPool;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::{Error, Raised, Result};
 use crate::plan::{NativePlan, Nesting};
-use crate::processes::Processes;
 use crate::selection::Selection;
+use crate::workers::process_pool;
 
 use local::{EndingError, InputStore, PythonFunction};
 use plan_tasklets::PlanRegistry;
-use remote::{FunctionPlacement, RemoteFunction};
+use remote::{FunctionPlacement, RemoteTasklet};
 use report::ReportExtras;
 use scans::WrittenRanges;
 pub(crate) use scans::check_scans;
@@ -202,7 +203,7 @@ struct PreparedExecutor {
     ends: Arc<EndingError>,
     /// Where functions are called, in words.
     places: Vec<String>,
-    processes: Option<Arc<Processes>>,
+    processes: Option<Arc<ProcessPool>>,
 }
 
 fn executor(
@@ -219,7 +220,7 @@ fn executor(
     let written = WrittenRanges::new(&tasklets);
     let ends = Arc::new(EndingError::default());
     let away = (tasklets.iter()).any(|one| one.on_workers == "processes");
-    let processes = away.then(|| Processes::new(workers, Nesting::current().of_processes()));
+    let processes = away.then(|| process_pool(workers, Nesting::current().of_processes()));
     let mut places = FunctionPlacement::default();
     let mut plans = PlanRegistry::new(workers);
     for one in tasklets {
@@ -239,13 +240,13 @@ fn executor(
             calls: Arc::clone(&calls),
             ends: Arc::clone(&ends),
         });
-        let travelling = places.of(&one.on_workers, &function, &processes, &one.function_name);
-        let mut tasklet = match (travelling, function, one.plan) {
-            (Some((processes, travelling)), Some(function), _) => {
-                let away = RemoteFunction {
+        let portable = places.of(&one.on_workers, &function, &processes, &one.function_name);
+        let mut tasklet = match (portable, function, one.plan) {
+            (Some((processes, portable)), Some(function), _) => {
+                let away = RemoteTasklet {
                     function,
                     processes,
-                    travelling,
+                    portable,
                     shown: one.function_name.clone(),
                     in_caller: in_caller && workers == 1,
                 };

@@ -8,56 +8,63 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use isochrony_segment::{Buffer, SegmentError};
 use isochrony_store::Selection;
 use isochrony_tasklets::{Cause, ReturnValue, TaskletContext};
+use isochrony_workers::{
+    Caller, InputSegment, PortableFunction, ProcessPool, RemoteFunction, TaskletCall, TaskletInput,
+    TaskletOutput,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 
 use super::Callbacks;
 use super::local::PythonFunction;
-use crate::processes::{
-    InputSegment, Processes, Remote, RemoteCall, RemoteInput, RemoteOutput, RemoteResult,
-    Travelling, Unanswered,
-};
 use crate::selection::time_of_first;
+use crate::workers;
 
 /// A function that is called in worker processes.
-pub(super) struct RemoteFunction {
+pub(super) struct RemoteTasklet {
     pub(super) function: PythonFunction,
-    pub(super) processes: Arc<Processes>,
-    pub(super) travelling: Arc<Travelling>,
+    pub(super) processes: Arc<ProcessPool>,
+    pub(super) portable: Arc<PortableFunction>,
     pub(super) shown: String,
     /// Its thread is the caller's, in which signals are to be looked for.
     pub(super) in_caller: bool,
 }
 
-impl RemoteFunction {
+impl RemoteTasklet {
     pub(super) fn call(&self, context: &mut TaskletContext<'_>) -> Result<ReturnValue, Cause> {
-        let worker = (!self.in_caller).then(|| context.worker());
-        let (processes, function) = (&self.processes, &self.travelling);
-        let brought = remote_call(context).map(|call| {
-            let stop = context.interrupt();
-            let remote = Remote::of_tasklet(processes, function, &self.shown, worker, stop);
-            remote.run(&call)
+        let caller = Caller {
+            worker: (!self.in_caller).then(|| context.worker()),
+            interrupt: Some(context.interrupt().clone()),
+            check_signals: workers::check_signals,
+        };
+        let pool = Arc::clone(context.pool());
+        let allocate = |len| pool.take(len);
+        let answer = tasklet_call(context, &allocate).map(|call| {
+            let (processes, function) = (Arc::clone(&self.processes), Arc::clone(&self.portable));
+            RemoteFunction::of_tasklet(processes, function, &self.shown, caller).call_tasklet(&call)
         });
-        // Also of one that failed: it is not called again.
-        function.leave();
-        match brought? {
-            Ok(RemoteResult::Done { written, returned }) => {
-                for (output, start, block) in written {
-                    context.write_block(output, start.cast_signed(), block, true)?;
+        // Also after a failure: it is not called again.
+        self.portable.release();
+        let result = match answer? {
+            Ok(result) => result,
+            Err(error) => {
+                let cause = workers::cause(error);
+                if let Some(error) = cause.downcast_ref::<PyErr>() {
+                    crate::interpreter::attach(|py| self.function.ends.look_at(py, error, context));
                 }
-                match returned {
-                    None => Ok(ReturnValue::Nothing),
-                    Some(pickled) => self.returned(&pickled, context),
-                }
+                return Err(cause);
             }
-            Ok(RemoteResult::Raised(error)) | Err(Unanswered::Signal(error)) => {
-                crate::interpreter::attach(|py| self.function.ends.look_at(py, &error, context));
-                Err(error.into())
-            }
-            Err(why) => Err(why.into()),
+        };
+        for (output, start, block) in result.written {
+            context.write_block(output, start.cast_signed(), block, true)?;
+        }
+        match result.returned {
+            None => Ok(ReturnValue::Nothing),
+            Some(pickled) => self.returned(&pickled, context),
         }
     }
 
@@ -81,32 +88,35 @@ impl RemoteFunction {
     }
 }
 
-fn remote_call<'a>(context: &'a TaskletContext<'_>) -> Result<RemoteCall<'a>, Cause> {
+fn tasklet_call<'a>(
+    context: &'a TaskletContext<'_>,
+    allocate: &'a dyn Fn(usize) -> Result<Buffer, SegmentError>,
+) -> Result<TaskletCall<'a>, Cause> {
     let inputs = (0..context.inputs()).map(|input| taken(&context.input(input)?));
     let outputs = (0..context.outputs()).map(|output| {
         let (len, dtype) = context.output(output)?;
-        Ok(RemoteOutput {
-            about: json!({"name": context.output_name(output)?, "dtype": dtype.name()}),
+        Ok(TaskletOutput {
+            metadata: json!({"name": context.output_name(output)?, "dtype": dtype.name()}),
             samples: len.unsigned_abs(),
-            size: dtype.size() as u64,
+            sample_size: dtype.size() as u64,
         })
     });
-    Ok(RemoteCall {
+    Ok(TaskletCall {
         name: context.name(),
         inputs: inputs.collect::<Result<_, Cause>>()?,
         outputs: outputs.collect::<Result<_, Cause>>()?,
-        pool: context.pool(),
+        allocate,
     })
 }
 
-fn taken(selection: &Selection) -> Result<RemoteInput, Cause> {
+fn taken(selection: &Selection) -> Result<TaskletInput, Cause> {
     let signal = selection.signal();
     let (calibration, rate) = (signal.calibration(), signal.rate());
     let ranges = selection
         .parts()
         .iter()
         .map(|part| (part.range.start, part.range.end));
-    let about = json!({
+    let metadata = json!({
         "name": signal.name(),
         "unit": signal.unit(),
         "dtype": signal.dtype().name(),
@@ -115,7 +125,7 @@ fn taken(selection: &Selection) -> Result<RemoteInput, Cause> {
         "rate": [rate.num(), rate.den()],
         "ranges": ranges.collect::<Vec<_>>(),
     });
-    let stretches = selection.segments().map(|segment| {
+    let segments = selection.segments().map(|segment| {
         let segment = segment?;
         // Who wants no times is not told of one that is beyond what can be said.
         let time = time_of_first(signal, &segment).ok().flatten();
@@ -126,9 +136,9 @@ fn taken(selection: &Selection) -> Result<RemoteInput, Cause> {
             buffers: segment.buffers().cloned().collect(),
         })
     });
-    Ok(RemoteInput {
-        about,
-        stretches: stretches.collect::<Result<_, Cause>>()?,
+    Ok(TaskletInput {
+        metadata,
+        segments: segments.collect::<Result<_, Cause>>()?,
     })
 }
 
@@ -153,9 +163,9 @@ impl FunctionPlacement {
         &mut self,
         on_workers: &str,
         function: &Option<PythonFunction>,
-        processes: &Option<Arc<Processes>>,
+        processes: &Option<Arc<ProcessPool>>,
         shown: &str,
-    ) -> Option<(Arc<Processes>, Arc<Travelling>)> {
+    ) -> Option<(Arc<ProcessPool>, Arc<PortableFunction>)> {
         let ("processes", Some(called), Some(processes)) = (on_workers, function, processes) else {
             self.note(match on_workers {
                 "" => PLAN,
@@ -164,13 +174,13 @@ impl FunctionPlacement {
             });
             return None;
         };
-        match processes.travels_with_tasklet(&called.function) {
-            Ok(travelling) => {
-                let words = &travelling.words;
+        match processes.tasklet_function(workers::host_function(&called.function)) {
+            Ok(portable) => {
+                let words = portable.description();
                 self.note(&format!(
                     "Python function(s) run in worker processes: {words}"
                 ));
-                Some((Arc::clone(processes), travelling))
+                Some((Arc::clone(processes), portable))
             }
             Err(why) => {
                 self.note(&format!(

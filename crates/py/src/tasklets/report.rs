@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::errors::{Error, Raised};
+use crate::plan::ProcessFields;
 
 /// What a report says besides.
 pub(super) struct ReportExtras {
@@ -99,10 +100,7 @@ pub(super) fn described<'py>(
     described.set_item("elapsed_s", report.elapsed.as_secs_f64())?;
     described.set_item("notes", &report.notes)?;
     described.set_item("places", &told.places)?;
-    let processes = told.processes.iter().map(|one| {
-        let busy = one.busy.as_secs_f64();
-        (one.worker, one.pid, one.blocks, busy, one.ended.clone())
-    });
+    let processes = told.processes.iter().map(ProcessFields::from);
     described.set_item("processes", processes.collect::<Vec<_>>())?;
     Ok(described)
 }

@@ -2,11 +2,11 @@
 
 use isochrony_flow::{Cause, OpError, OpErrorKind, Out};
 use isochrony_segment::{Buffer, DType};
+use isochrony_workers::{BlockCall, BlockResult, RemoteFunction};
 
 use super::super::function::{PythonOperator, Use, failed};
-use super::raised;
 use crate::memory::{Block, Returned};
-use crate::processes::{Answer, Remote, Work};
+use crate::workers::operator_error;
 
 /// What a function is to return of a block.
 #[derive(Clone, Copy)]
@@ -20,7 +20,7 @@ pub(super) struct ReturnType {
 /// What the function returns of a block in a worker process.
 pub(super) fn remotely(
     of: &PythonOperator,
-    remote: &Remote,
+    remote: &RemoteFunction,
     block: &Block<'_>,
     wanted: ReturnType,
     out: &mut Out<'_>,
@@ -38,20 +38,20 @@ pub(super) fn remotely(
         );
         return Err(OpErrorKind::Failed(Cause::from(message)).into());
     };
-    let work = Work {
+    let call = BlockCall {
         input,
         dtype: block.dtype,
         rows: block.rows,
         columns: block.columns,
         stride: block.stride,
-        wanted: wanted.dtype,
-        wanted_columns: wanted.columns,
+        result_dtype: wanted.dtype,
+        result_columns: wanted.columns,
     };
     let mut result = out.alloc(wanted.dtype, wanted.rows * wanted.columns.unwrap_or(1))?;
-    match remote.call(&work, result.bytes_mut())? {
-        Answer::Done => Ok(out.seal(result)),
-        Answer::Raised(error) => Err(raised(error)),
-        Answer::Shape(dtype, shape) => {
+    let answer = remote.call_block(&call, result.bytes_mut());
+    match answer.map_err(operator_error)? {
+        BlockResult::Copied => Ok(out.seal(result)),
+        BlockResult::WrongShape { dtype, shape } => {
             let got = Returned::dtype_named(&dtype).map_err(failed)?;
             let (rows, columns) = Returned::shape(&shape).map_err(failed)?;
             check(of, got, rows, columns, wanted)?;

@@ -1,0 +1,59 @@
+//! The options of a run as Python passes them.
+
+use isochrony_flow::RunOptions;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::control::NativeControl;
+use crate::errors::Result;
+
+/// `isochrony.run_options.RunOptions`.
+#[derive(Default)]
+pub(crate) struct PythonRunOptions {
+    /// Plain values; what borrows from the run is not set yet.
+    pub(super) settings: RunOptions<'static>,
+    pub(super) control: Option<Py<NativeControl>>,
+}
+
+impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
+    type Error = PyErr;
+
+    /// Settings are read by name, so that a new one needs nothing here.
+    fn extract(options: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let settings = options.getattr("settings")?.cast_into::<PyDict>()?;
+        let settings = settings.iter().map(|(name, value)| {
+            let value = scalar(&value)?;
+            Ok((name.extract()?, value))
+        });
+        let settings = Value::Object(settings.collect::<PyResult<Map<_, _>>>()?);
+        Ok(Self {
+            settings: RunOptions::deserialize(settings)
+                .map_err(|error| PyTypeError::new_err(error.to_string()))?,
+            control: options.getattr("control")?.extract()?,
+        })
+    }
+}
+
+fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    Ok(if let Ok(flag) = value.extract::<bool>() {
+        json!(flag)
+    } else if let Ok(number) = value.extract::<u64>() {
+        json!(number)
+    } else if let Ok(number) = value.extract::<f64>() {
+        json!(number)
+    } else {
+        json!(value.extract::<String>()?)
+    })
+}
+
+/// The options with which a run would begin, defaults included, as JSON; `control`: whether there is one.
+#[pyfunction(name = "_effective_options")]
+pub(crate) fn effective_options(options: PythonRunOptions) -> Result<String> {
+    let settings = serde_json::to_value(options.settings);
+    let mut settings = settings.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    settings["control"] = options.control.is_some().into();
+    Ok(settings.to_string())
+}

@@ -1,0 +1,132 @@
+//! Python in worker processes: how they are started, how functions get there and exceptions get back.
+//!
+//! The processes themselves are [`isochrony_workers`]; pickling is done by `isochrony/transport.py`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use isochrony_flow::{Cause, OpError, OpErrorKind, RunOptions};
+use isochrony_workers::{
+    CallError, Caller, Encoding, HostFunction, ProcessPool, RemoteException, SerializedFunction,
+    StartCommand, kill_group_when_closed,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::interpreter::attach;
+
+/// A pool for an execution on `workers` threads. `variable` is added to the processes' environment: name, value.
+pub(crate) fn process_pool(workers: usize, variable: (String, String)) -> Arc<ProcessPool> {
+    ProcessPool::new(move || start_command(workers, variable))
+}
+
+fn start_command(workers: usize, variable: (String, String)) -> Result<StartCommand, String> {
+    type Command = (Vec<String>, Vec<(String, String)>);
+    let command = attach(|py| -> PyResult<Command> {
+        let command = py.import("isochrony.transport")?.getattr("command")?;
+        command.call1((workers,))?.extract()
+    });
+    let (mut arguments, mut environment) = command.map_err(|error| error.to_string())?;
+    environment.push(variable);
+    if arguments.is_empty() {
+        return Err("no command".into());
+    }
+    let program = arguments.remove(0);
+    Ok(StartCommand {
+        program,
+        arguments,
+        environment,
+    })
+}
+
+/// A Python function that may be sent to worker processes.
+struct FunctionObject(Arc<Py<PyAny>>);
+
+/// A Python function as the pool takes it.
+pub(crate) fn host_function(function: &Arc<Py<PyAny>>) -> Arc<dyn HostFunction> {
+    Arc::new(FunctionObject(Arc::clone(function)))
+}
+
+impl HostFunction for FunctionObject {
+    fn id(&self) -> usize {
+        self.0.as_ptr().addr()
+    }
+
+    fn serialize(&self, max_payload: Option<usize>) -> Result<SerializedFunction, String> {
+        let serialized = attach(|py| -> PyResult<(String, Option<Vec<u8>>, String)> {
+            let travel = py.import("isochrony.transport")?.getattr("travel")?;
+            travel.call1((&*self.0, max_payload))?.extract()
+        });
+        let (how, payload, description) =
+            serialized.map_err(|error| format!("cannot travel to a worker process ({error})"))?;
+        let encoding = match how.as_str() {
+            "name" => Encoding::Name,
+            "value" => Encoding::Value,
+            _ => return Err(description),
+        };
+        Ok(SerializedFunction {
+            encoding,
+            payload,
+            description,
+        })
+    }
+}
+
+/// The thread in which an operator calls worker processes.
+pub(crate) fn caller(run: &RunOptions<'_>) -> Caller {
+    Caller {
+        worker: run.worker,
+        interrupt: run.interrupt.cloned(),
+        check_signals,
+    }
+}
+
+/// Runs the Python handlers of signals that have arrived.
+pub(crate) fn check_signals() -> Result<(), Cause> {
+    Ok(attach(|py| py.check_signals())?)
+}
+
+/// The exception that a function raised in a worker process.
+pub(crate) fn rebuild(exception: &RemoteException) -> PyErr {
+    let RemoteException {
+        pid,
+        while_loading,
+        traceback,
+        class,
+        message,
+        pickled,
+    } = exception;
+    attach(|py| {
+        let rebuilt = py.import("isochrony.transport")?.getattr("rebuilt")?;
+        let error = rebuilt.call1((pid, while_loading, traceback, class, message, &pickled[..]))?;
+        Ok(PyErr::from_value(error))
+    })
+    .unwrap_or_else(|error| error)
+}
+
+/// An error of a call as the cause of an operator's or a tasklet's error.
+pub(crate) fn cause(error: CallError) -> Cause {
+    match error {
+        CallError::Raised(exception) => Box::new(rebuild(&exception)),
+        CallError::Signal(cause) => cause,
+        other => Box::new(other),
+    }
+}
+
+/// An error of a call as an operator's error.
+pub(crate) fn operator_error(error: CallError) -> OpError {
+    match error {
+        CallError::Stopped => OpErrorKind::Interrupted,
+        other => OpErrorKind::Failed(cause(other)),
+    }
+    .into()
+}
+
+/// Kills a worker process, and its process group, `grace` seconds after its parent has closed `socket`.
+#[pyfunction]
+pub(crate) fn end_with(socket: i32, grace: f64) -> PyResult<()> {
+    let socket = crate::descriptor::duplicate(socket)?;
+    let grace = Duration::try_from_secs_f64(grace)
+        .map_err(|error| PyValueError::new_err(format!("grace={grace}: {error}; give seconds")))?;
+    Ok(kill_group_when_closed(socket, grace)?)
+}

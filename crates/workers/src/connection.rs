@@ -1,0 +1,147 @@
+//! The parent's end of the protocol: what one process has loaded and which memory it shares.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use crate::error::{ProcessError, RemoteException};
+use crate::function::PortableFunction;
+use crate::shared_memory::SharedMemory;
+use crate::wire::{self, InterruptCheck, POLL_INTERVAL, Request, Response};
+
+/// A connection to one process.
+pub(crate) struct Connection {
+    socket: UnixStream,
+    pid: u32,
+    memory: Option<SharedMemory>,
+    is_ready: bool,
+    /// The process was sent a request of the current call, so a death may be the call's fault.
+    was_asked: bool,
+    /// By number: functions that were sent, and what loading them raised.
+    loaded: HashMap<u64, (Arc<PortableFunction>, Option<RemoteException>)>,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: UnixStream, pid: u32) -> io::Result<Self> {
+        socket.set_read_timeout(Some(POLL_INTERVAL))?;
+        Ok(Self {
+            socket,
+            pid,
+            memory: None,
+            is_ready: false,
+            was_asked: false,
+            loaded: HashMap::new(),
+        })
+    }
+
+    /// The process has said that it takes requests.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    pub(crate) fn was_asked(&self) -> bool {
+        self.was_asked
+    }
+
+    /// Closes the socket; an idle process then exits.
+    pub(crate) fn close(&self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+
+    /// Loads a function unless that was tried before. Gives the exception that loading raised, then and now.
+    pub(crate) fn load(
+        &mut self,
+        function: &Arc<PortableFunction>,
+        check: InterruptCheck<'_>,
+    ) -> Result<Option<RemoteException>, ProcessError> {
+        self.was_asked = false;
+        if !self.is_ready {
+            self.receive(check)?;
+            self.is_ready = true;
+        }
+        if let Some((_, raised)) = self.loaded.get(&function.number()) {
+            return Ok(raised.clone());
+        }
+        self.forget_released()?;
+        let payload = function.payload().map_err(ProcessError::NotPortable)?;
+        let number = function.number().to_ne_bytes();
+        let encoding = [function.encoding() as u8];
+        self.send(Request::LoadFunction, &[&number, &encoding, &payload])?;
+        self.was_asked = true;
+        let raised = match self.receive(check)? {
+            Response::Raised { exception, .. } => Some(RemoteException {
+                while_loading: true,
+                ..exception
+            }),
+            _ => None,
+        };
+        let loaded = (Arc::clone(function), raised.clone());
+        self.loaded.insert(function.number(), loaded);
+        Ok(raised)
+    }
+
+    /// Has the process forget functions that nobody calls any more.
+    fn forget_released(&mut self) -> Result<(), ProcessError> {
+        let released = (self.loaded).extract_if(|_, (function, _)| function.is_released());
+        let numbers: Vec<u8> = released
+            .flat_map(|(number, _)| number.to_ne_bytes())
+            .collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        self.send(Request::ForgetFunctions, &[&numbers])
+    }
+
+    /// Sends a call and waits for its answer.
+    pub(crate) fn ask(
+        &mut self,
+        request: Request,
+        parts: &[&[u8]],
+        check: InterruptCheck<'_>,
+    ) -> Result<Response, ProcessError> {
+        self.send(request, parts)?;
+        self.was_asked = true;
+        self.receive(check)
+    }
+
+    fn send(&mut self, request: Request, parts: &[&[u8]]) -> Result<(), ProcessError> {
+        Ok(wire::send(&mut self.socket, request, parts)?)
+    }
+
+    fn receive(&mut self, check: InterruptCheck<'_>) -> Result<Response, ProcessError> {
+        let mut response = wire::receive(&mut self.socket, check)?;
+        if let Response::Raised { exception, .. } = &mut response {
+            exception.pid = self.pid;
+        }
+        Ok(response)
+    }
+
+    /// Shared memory of at least `bytes`.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> Result<&SharedMemory, ProcessError> {
+        if self.memory.is_none() {
+            let memory = SharedMemory::create()?;
+            self.send(Request::Memory, &[])?;
+            memory.send(&self.socket)?;
+            self.memory = Some(memory);
+        }
+        let Some(memory) = &mut self.memory else {
+            return Err(ProcessError::Died);
+        };
+        memory.reserve(bytes)?;
+        Ok(memory)
+    }
+
+    /// Reads from the shared memory.
+    pub(crate) fn read(&self, into: &mut [u8], at: u64) -> Result<(), ProcessError> {
+        match &self.memory {
+            Some(memory) => Ok(memory.read(into, at)?),
+            None => Err(io::Error::from(io::ErrorKind::NotFound).into()),
+        }
+    }
+
+    /// Leaves the memory to a function that keeps a reference to it; the next call gets fresh memory.
+    pub(crate) fn abandon_memory(&mut self) {
+        self.memory = None;
+    }
+}

@@ -1,0 +1,118 @@
+//! Functions that can be sent to worker processes.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Largest payload of a tasklet's function that is kept before its first call: an execution may have thousands of them.
+pub(crate) const MAX_EAGER_PAYLOAD: usize = 16 << 10;
+
+/// How a process finds a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// The payload is a name, which the process imports.
+    Name = 0,
+    /// The payload is the pickled function.
+    Value = 1,
+}
+
+/// A function that was serialized.
+#[derive(Debug, Clone)]
+pub struct SerializedFunction {
+    /// What the payload is.
+    pub encoding: Encoding,
+    /// The bytes to send; None if they are more than was asked for.
+    pub payload: Option<Vec<u8>>,
+    /// How the function travels, for reports.
+    pub description: String,
+}
+
+/// A function of the host language.
+pub trait HostFunction: Send + Sync {
+    /// Identifies the function for as long as it exists.
+    fn id(&self) -> usize;
+
+    /// Serializes the function as it is now. A payload of more than `max_payload` bytes is left out.
+    ///
+    /// # Errors
+    /// Why it cannot be sent to a worker process.
+    fn serialize(&self, max_payload: Option<usize>) -> Result<SerializedFunction, String>;
+}
+
+/// A function that worker processes can call.
+pub struct PortableFunction {
+    /// Identifies the function in messages.
+    number: u64,
+    encoding: Encoding,
+    source: Arc<dyn HostFunction>,
+    /// Set from the beginning if small, else by the first call.
+    payload: Mutex<Option<Arc<Vec<u8>>>>,
+    /// Number of callers that may call it still.
+    users: AtomicUsize,
+    description: String,
+}
+
+impl PortableFunction {
+    /// Serializes a function as it is now. The payload is kept if it is no longer than `max_payload`.
+    ///
+    /// # Errors
+    /// Why the function cannot be sent to a worker process.
+    pub fn new(source: Arc<dyn HostFunction>, max_payload: Option<usize>) -> Result<Self, String> {
+        static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+        let serialized = source.serialize(max_payload)?;
+        Ok(Self {
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            encoding: serialized.encoding,
+            source,
+            payload: Mutex::new(serialized.payload.map(Arc::new)),
+            users: AtomicUsize::new(0),
+            description: serialized.description,
+        })
+    }
+
+    /// How the function travels, for reports.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Vec<u8>>>> {
+        self.payload.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bytes to send. They stay the same until the last user has released the function.
+    pub(crate) fn payload(&self) -> Result<Arc<Vec<u8>>, String> {
+        // No deadlock: threads that wait for this lock do not hold the interpreter, which the owner of the lock may wait for.
+        let mut payload = self.lock();
+        if let Some(payload) = &*payload {
+            return Ok(Arc::clone(payload));
+        }
+        let serialized = self.source.serialize(None)?;
+        let bytes = serialized.payload.ok_or(serialized.description)?;
+        Ok(Arc::clone(payload.insert(Arc::new(bytes))))
+    }
+
+    /// Counts one more user.
+    pub(crate) fn acquire(&self) {
+        self.users.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends the use by one user, who got the function from [`ProcessPool::tasklet_function`](crate::ProcessPool::tasklet_function).
+    /// After the last one the payload is freed, and processes forget the function.
+    pub fn release(&self) {
+        if self.users.fetch_sub(1, Ordering::Relaxed) == 1 {
+            *self.lock() = None;
+        }
+    }
+
+    pub(crate) fn is_released(&self) -> bool {
+        self.users.load(Ordering::Relaxed) == 0
+    }
+}

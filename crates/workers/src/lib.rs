@@ -1,0 +1,48 @@
+//! Worker processes: functions of a host language on many cores, each process with an interpreter of its own.
+//!
+//! ```text
+//!  worker thread                                     worker process (isochrony/_worker.py)
+//!  RemoteFunction ── takes ──▶ WorkerProcess
+//!       │                          │  Unix socket: functions, calls, answers  (wire)
+//!       │ retries once             ├──────────────────────────────────────▶ function
+//!       ▼                          │  memfd: samples and results             (shared_memory)
+//!  ProcessPool ◀── gives back ─────┘
+//! ```
+//!
+//! An execution has one [`ProcessPool`]. Each worker thread takes a process from it for a call and gives it back, and gets
+//! the same one each time. Processes start on first use, fresh and never forked, and end with the pool. Samples travel in
+//! shared memory and are never pickled. The thread that waits for an answer needs no interpreter.
+//!
+//! A process that dies closes its socket. The call is then repeated once in a fresh process, unless the function keeps
+//! state between calls. A second death in the same call ends the execution, and so do too many deaths in all.
+//!
+//! No process outlives the pool: idle ones are asked to exit, then all are killed. If the parent dies, processes end by
+//! themselves ([`kill_group_when_closed`]). Each leads a process group, so that commands and pools that functions start end too.
+//!
+//! This crate knows neither Python nor plans. The host language comes in through [`HostFunction`], [`StartCommand`] and
+//! [`Caller`]; its exceptions go out as [`RemoteException`].
+
+mod block;
+mod connection;
+mod error;
+mod function;
+mod parent_watch;
+mod pool;
+mod process;
+mod remote_function;
+mod report;
+mod shared_memory;
+mod tasklet;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use block::{BlockCall, BlockResult};
+pub use error::{CallError, Cause, RemoteException};
+pub use function::{Encoding, HostFunction, PortableFunction, SerializedFunction};
+pub use parent_watch::kill_group_when_closed;
+pub use pool::ProcessPool;
+pub use process::StartCommand;
+pub use remote_function::{Caller, RemoteFunction};
+pub use report::ProcessReport;
+pub use tasklet::{InputSegment, TaskletCall, TaskletInput, TaskletOutput, TaskletResult};

@@ -1,0 +1,135 @@
+//! The worker processes of one execution.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{CallError, MAX_DEATHS};
+use crate::function::{HostFunction, MAX_EAGER_PAYLOAD, PortableFunction};
+use crate::process::{StartCommand, WorkerProcess};
+use crate::report::ProcessReport;
+
+type CommandResult = Result<StartCommand, String>;
+
+/// A function that processes can call; or why it cannot be sent to them.
+type PortableResult = Result<Arc<PortableFunction>, String>;
+
+/// The worker processes of one execution, and the functions that they call.
+pub struct ProcessPool {
+    command: LazyLock<CommandResult, Box<dyn FnOnce() -> CommandResult + Send>>,
+    state: Mutex<PoolState>,
+}
+
+#[derive(Default)]
+struct PoolState {
+    idle: Vec<WorkerProcess>,
+    deaths: usize,
+    /// Reports of processes that died.
+    ended: Vec<ProcessReport>,
+    /// By id. The functions are kept, so that no other one gets the id of one of them.
+    functions: HashMap<usize, (Arc<dyn HostFunction>, PortableResult)>,
+}
+
+impl ProcessPool {
+    /// A pool without processes. `command` is asked once, before the first function is serialized; its error says why no
+    /// process can be started.
+    pub fn new(
+        command: impl FnOnce() -> Result<StartCommand, String> + Send + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            command: LazyLock::new(Box::new(command)),
+            state: Mutex::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A function as it was when it was first asked for.
+    ///
+    /// # Errors
+    /// Why it cannot be sent to a worker process.
+    pub fn function(
+        &self,
+        function: Arc<dyn HostFunction>,
+    ) -> Result<Arc<PortableFunction>, String> {
+        self.portable(function, None)
+    }
+
+    /// A tasklet's function, which the tasklet [releases](PortableFunction::release) when it ends. Each tasklet may have a
+    /// function of its own, so only small payloads are kept from the beginning.
+    ///
+    /// # Errors
+    /// Why it cannot be sent to a worker process.
+    pub fn tasklet_function(
+        &self,
+        function: Arc<dyn HostFunction>,
+    ) -> Result<Arc<PortableFunction>, String> {
+        self.portable(function, Some(MAX_EAGER_PAYLOAD))
+    }
+
+    fn portable(
+        &self,
+        function: Arc<dyn HostFunction>,
+        max_payload: Option<usize>,
+    ) -> PortableResult {
+        let acquire = |portable: &PortableResult| {
+            let portable = portable.clone();
+            portable.inspect(|function| function.acquire())
+        };
+        if let Err(reason) = &*self.command {
+            return Err(format!("cannot travel to a worker process ({reason})"));
+        }
+        let id = function.id();
+        if let Some((_, portable)) = self.lock().functions.get(&id) {
+            return acquire(portable);
+        }
+        // Serializing may wait for the interpreter: not while the lock is held.
+        let portable = PortableFunction::new(Arc::clone(&function), max_payload).map(Arc::new);
+        let mut state = self.lock();
+        let (_, portable) = state.functions.entry(id).or_insert((function, portable));
+        acquire(portable)
+    }
+
+    /// The idle process of a worker, or a new one.
+    pub(crate) fn take(&self, worker: Option<usize>) -> Result<WorkerProcess, CallError> {
+        let mut state = self.lock();
+        let own = (state.idle.iter()).position(|process| process.report().worker == worker);
+        if let Some(at) = own {
+            return Ok(state.idle.swap_remove(at));
+        }
+        drop(state);
+        let command = self.command.as_ref();
+        let command = command.map_err(|reason| CallError::NoCommand {
+            reason: reason.clone(),
+        })?;
+        WorkerProcess::start(command, worker).map_err(|error| CallError::NotStarted {
+            program: command.program.clone(),
+            error,
+        })
+    }
+
+    pub(crate) fn give_back(&self, process: WorkerProcess) {
+        self.lock().idle.push(process);
+    }
+
+    /// Counts a death. Gives how the process ended and whether another may take its place.
+    pub(crate) fn bury(&self, process: WorkerProcess) -> (String, bool) {
+        let (report, end) = process.into_report();
+        let mut state = self.lock();
+        state.ended.push(report);
+        state.deaths += 1;
+        (end, state.deaths <= MAX_DEATHS)
+    }
+
+    /// Ends all idle processes. Gives the reports of all processes, ordered by worker.
+    pub fn close(&self) -> Vec<ProcessReport> {
+        let idle = std::mem::take(&mut self.lock().idle);
+        idle.iter().for_each(WorkerProcess::request_exit);
+        idle.iter().for_each(WorkerProcess::wait);
+        let mut reports = std::mem::take(&mut self.lock().ended);
+        reports.extend(idle.iter().map(|process| process.report().clone()));
+        reports.sort_by_key(|report| report.worker);
+        reports
+    }
+}

@@ -1,0 +1,198 @@
+//! Life cycle of one worker process.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+
+use crate::connection::Connection;
+use crate::error::{ProcessError, RemoteException};
+use crate::function::PortableFunction;
+use crate::report::ProcessReport;
+use crate::wire::InterruptCheck;
+
+/// How long a process may take to exit once its socket is closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the system may take to say how a process ended whose socket is closed.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How a worker process is started. Its standard input is the socket.
+#[derive(Debug, Clone)]
+pub struct StartCommand {
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Variables that are added to the environment.
+    pub environment: Vec<(String, String)>,
+}
+
+/// A worker process and the connection to it.
+pub(crate) struct WorkerProcess {
+    child: Child,
+    connection: Connection,
+    /// It was waited for: its id may belong to another process.
+    is_reaped: bool,
+    report: ProcessReport,
+}
+
+impl WorkerProcess {
+    pub(crate) fn start(command: &StartCommand, worker: Option<usize>) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let environment = command.environment.iter();
+        let child = Command::new(&command.program)
+            .args(&command.arguments)
+            .envs(environment.map(|(name, value)| (name, value)))
+            // Ctrl-C goes to the parent only. What functions start joins the group and ends with it.
+            .process_group(0)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()?;
+        let pid = child.id();
+        Ok(Self {
+            child,
+            connection: Connection::new(ours, pid)?,
+            is_reaped: false,
+            report: ProcessReport::new(worker, pid),
+        })
+    }
+
+    pub(crate) fn report(&self) -> &ProcessReport {
+        &self.report
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Loads a function, so that the first call need not wait for it.
+    pub(crate) fn load(
+        &mut self,
+        function: &Arc<PortableFunction>,
+        check: InterruptCheck<'_>,
+    ) -> Result<(), ProcessError> {
+        let Self {
+            child, connection, ..
+        } = self;
+        connection
+            .load(function, &mut || check_child(child, check))
+            .map(drop)
+    }
+
+    /// Loads a function if necessary, and has `send` call it. Gives the result or the exception.
+    pub(crate) fn call<T>(
+        &mut self,
+        function: &Arc<PortableFunction>,
+        check: InterruptCheck<'_>,
+        send: impl FnOnce(
+            &mut Connection,
+            InterruptCheck<'_>,
+        ) -> Result<Result<T, RemoteException>, ProcessError>,
+    ) -> Result<Result<T, RemoteException>, ProcessError> {
+        let Self {
+            child,
+            connection,
+            report,
+            ..
+        } = self;
+        let check: InterruptCheck<'_> = &mut || check_child(child, check);
+        if let Some(exception) = connection.load(function, check)? {
+            return Ok(Err(exception));
+        }
+        let started = Instant::now();
+        let answer = send(connection, check)?;
+        report.blocks += 1;
+        report.busy += started.elapsed();
+        Ok(answer)
+    }
+
+    /// Asks an idle process to exit.
+    pub(crate) fn request_exit(&self) {
+        self.connection.close();
+    }
+
+    /// Waits until a process that was asked to has exited, but no longer than [`EXIT_TIMEOUT`].
+    pub(crate) fn wait(&self) {
+        let deadline = Instant::now() + EXIT_TIMEOUT;
+        let mut pause = Duration::from_micros(200);
+        while !has_ended(&self.child) && Instant::now() < deadline {
+            std::thread::sleep(pause);
+            pause = (2 * pause).min(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends the process, and gives its report, which says how it ended.
+    pub(crate) fn into_report(mut self) -> (ProcessReport, String) {
+        let deadline = Instant::now() + STATUS_TIMEOUT;
+        while !has_ended(&self.child) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let end = match self.kill() {
+            Ok(status) => describe(status),
+            Err(error) => format!("ended ({error})"),
+        };
+        self.report.ended = Some(end.clone());
+        (self.report.clone(), end)
+    }
+
+    /// Kills the process and its group, and waits for it.
+    fn kill(&mut self) -> io::Result<ExitStatus> {
+        if !self.is_reaped {
+            // No other process or group can have this id before the process was waited for.
+            if let Some(group) = pid(&self.child) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            let _ = self.child.kill();
+            self.is_reaped = true;
+        }
+        self.child.wait()
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
+fn check_child(child: &Child, check: InterruptCheck<'_>) -> Result<(), ProcessError> {
+    // A process that it started may hold its socket open.
+    if has_ended(child) {
+        return Err(ProcessError::Died);
+    }
+    check()
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    Pid::from_raw(child.id().try_into().ok()?)
+}
+
+/// Whether a process has ended. It still has to be waited for.
+fn has_ended(child: &Child) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
+}
+
+fn describe(status: ExitStatus) -> String {
+    let Some(signal) = status.signal() else {
+        return format!("ended with exit status {}", status.code().unwrap_or(-1));
+    };
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        _ => return format!("was killed by signal {signal}"),
+    };
+    format!("was killed by {name}")
+}

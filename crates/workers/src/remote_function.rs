@@ -1,0 +1,232 @@
+//! Calls a function in worker processes, again if a process died.
+
+use std::sync::Arc;
+
+use isochrony_runtime::Interrupt;
+
+use crate::block::{BlockCall, BlockResult};
+use crate::error::{CallError, Cause, ProcessError, RemoteException};
+use crate::function::PortableFunction;
+use crate::pool::ProcessPool;
+use crate::process::WorkerProcess;
+use crate::tasklet::{TaskletCall, TaskletResult};
+use crate::wire::InterruptCheck;
+
+/// The thread that calls, and what ends its wait for an answer.
+#[derive(Clone)]
+pub struct Caller {
+    /// Number of the worker thread; None: the caller's thread.
+    pub worker: Option<usize>,
+    /// Asks the execution to end.
+    pub interrupt: Option<Interrupt>,
+    /// Called in the caller's thread only, where the host language handles signals. An error ends the execution.
+    pub check_signals: fn() -> Result<(), Cause>,
+}
+
+impl Caller {
+    fn check(&self) -> Result<(), ProcessError> {
+        if (self.interrupt.as_ref()).is_some_and(Interrupt::is_requested) {
+            return Err(ProcessError::Stopped);
+        }
+        match self.worker {
+            Some(_) => Ok(()),
+            None => (self.check_signals)().map_err(ProcessError::Signal),
+        }
+    }
+}
+
+/// What one call works on.
+#[derive(Debug, Clone, Copy)]
+enum WorkUnit {
+    Block,
+    Tasklet,
+}
+
+impl WorkUnit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Tasklet => "tasklet",
+        }
+    }
+
+    /// What to make smaller where memory is short.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Block => "windows",
+            Self::Tasklet => "tasklets",
+        }
+    }
+}
+
+/// A function in worker processes, as one operator or tasklet calls it.
+pub struct RemoteFunction {
+    pool: Arc<ProcessPool>,
+    function: Arc<PortableFunction>,
+    /// As printed.
+    name: String,
+    caller: Caller,
+    unit: WorkUnit,
+    /// A call may be repeated in another process.
+    is_stateless: bool,
+}
+
+impl RemoteFunction {
+    /// A function that is called with blocks.
+    #[must_use]
+    pub fn of_blocks(
+        pool: Arc<ProcessPool>,
+        function: Arc<PortableFunction>,
+        name: &str,
+        caller: Caller,
+        is_stateless: bool,
+    ) -> Self {
+        let unit = WorkUnit::Block;
+        Self::new(pool, function, name, caller, unit, is_stateless)
+    }
+
+    /// The function of a tasklet. It can be called again, since its outputs are its own.
+    #[must_use]
+    pub fn of_tasklet(
+        pool: Arc<ProcessPool>,
+        function: Arc<PortableFunction>,
+        name: &str,
+        caller: Caller,
+    ) -> Self {
+        Self::new(pool, function, name, caller, WorkUnit::Tasklet, true)
+    }
+
+    fn new(
+        pool: Arc<ProcessPool>,
+        function: Arc<PortableFunction>,
+        name: &str,
+        caller: Caller,
+        unit: WorkUnit,
+        is_stateless: bool,
+    ) -> Self {
+        let remote = Self {
+            pool,
+            function,
+            name: name.to_owned(),
+            caller,
+            unit,
+            is_stateless,
+        };
+        remote.warm_up();
+        remote
+    }
+
+    /// Starts a process and loads the function, so that these tenths of a second do not count to the first block. Failures
+    /// show in the first call. Not in the caller's thread, where a signal that arrives meanwhile could not end the execution.
+    fn warm_up(&self) {
+        if self.caller.worker.is_some()
+            && let Ok(mut process) = self.pool.take(self.caller.worker)
+        {
+            match process.load(&self.function, &mut || self.caller.check()) {
+                Ok(()) => self.pool.give_back(process),
+                Err(ProcessError::Died) => drop(self.pool.bury(process)),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Calls the function with a block. An expected result is copied to `out`.
+    ///
+    /// # Errors
+    /// The function raised, its process died, or the execution was stopped.
+    pub fn call_block(
+        &self,
+        call: &BlockCall<'_>,
+        out: &mut [u8],
+    ) -> Result<BlockResult, CallError> {
+        self.call(|process, function, check| {
+            process.call(function, check, |connection, check| {
+                call.send(connection, function.number(), out, check)
+            })
+        })
+    }
+
+    /// Calls the function with a tasklet's inputs.
+    ///
+    /// # Errors
+    /// The function raised, its process died, or the execution was stopped.
+    pub fn call_tasklet(&self, call: &TaskletCall<'_>) -> Result<TaskletResult, CallError> {
+        self.call(|process, function, check| {
+            process.call(function, check, |connection, check| {
+                call.send(connection, function.number(), check)
+            })
+        })
+    }
+
+    fn call<T>(
+        &self,
+        mut call: impl FnMut(
+            &mut WorkerProcess,
+            &Arc<PortableFunction>,
+            InterruptCheck<'_>,
+        ) -> Result<Result<T, RemoteException>, ProcessError>,
+    ) -> Result<T, CallError> {
+        let mut is_retry = false;
+        loop {
+            let mut process = self.pool.take(self.caller.worker)?;
+            match call(&mut process, &self.function, &mut || self.caller.check()) {
+                Ok(answer) => {
+                    self.pool.give_back(process);
+                    return answer.map_err(CallError::Raised);
+                }
+                Err(ProcessError::Died) => self.after_death(process, &mut is_retry)?,
+                Err(error) => return Err(self.failure(error)),
+            }
+        }
+    }
+
+    /// Whether the call goes to another process.
+    fn after_death(&self, process: WorkerProcess, is_retry: &mut bool) -> Result<(), CallError> {
+        let function = self.name.clone();
+        let (was_ready, was_asked) = {
+            let connection = process.connection();
+            (connection.is_ready(), connection.was_asked())
+        };
+        let (end, may_replace) = self.pool.bury(process);
+        if !was_ready {
+            return Err(CallError::DiedAtStart { function, end });
+        }
+        // A process that died idle did not die of this call.
+        if may_replace && self.is_stateless && !(*is_retry && was_asked) {
+            *is_retry |= was_asked;
+            return Ok(());
+        }
+        Err(if !self.is_stateless {
+            CallError::StateLost { function, end }
+        } else if may_replace {
+            let unit = self.unit.name();
+            CallError::DiedTwice {
+                function,
+                end,
+                unit,
+            }
+        } else {
+            CallError::TooManyDeaths { function, end }
+        })
+    }
+
+    fn failure(&self, error: ProcessError) -> CallError {
+        let function = self.name.clone();
+        match error {
+            ProcessError::Died => CallError::Unreachable {
+                function,
+                error: std::io::ErrorKind::BrokenPipe.into(),
+            },
+            ProcessError::Stopped => CallError::Stopped,
+            ProcessError::Signal(cause) => CallError::Signal(cause),
+            ProcessError::NotPortable(reason) => CallError::NotPortable { function, reason },
+            ProcessError::OutOfMemory { bytes, error } => CallError::OutOfMemory {
+                function,
+                bytes,
+                error,
+                units: self.unit.remedy(),
+            },
+            ProcessError::Io(error) => CallError::Unreachable { function, error },
+        }
+    }
+}

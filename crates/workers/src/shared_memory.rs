@@ -1,0 +1,83 @@
+//! Memory that parent and worker process share: an anonymous file.
+//!
+//! The parent reads and writes it by position and never maps it. Whatever the process does to the file, the worst outcome
+//! is a wrong result; no memory of the parent changes. So it needs neither locks nor unsafe code.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use crate::error::ProcessError;
+
+/// Initial size; it grows in powers of two.
+const MIN_SIZE: u64 = 1 << 20;
+
+/// An anonymous file whose size only grows.
+pub(crate) struct SharedMemory {
+    file: File,
+    size: u64,
+}
+
+impl SharedMemory {
+    pub(crate) fn create() -> io::Result<Self> {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("isochrony-worker", flags)?;
+        // The process may map it for as long as it likes.
+        fcntl_add_seals(&file, SealFlags::SHRINK)?;
+        Ok(Self {
+            file: File::from(file),
+            size: 0,
+        })
+    }
+
+    /// Sends the descriptor beside one byte.
+    pub(crate) fn send(&self, socket: &UnixStream) -> io::Result<()> {
+        let descriptors = [self.file.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+        rustix::io::retry_on_intr(|| {
+            sendmsg(
+                socket,
+                &[IoSlice::new(&[0])],
+                &mut ancillary,
+                SendFlags::NOSIGNAL,
+            )
+        })?;
+        Ok(())
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Grows to at least `bytes`. All pages are allocated here, so that no later write fails.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), ProcessError> {
+        if self.size < bytes {
+            let size = bytes.max(MIN_SIZE);
+            let size = size.checked_next_power_of_two().unwrap_or(size);
+            fallocate(&self.file, FallocateFlags::empty(), 0, size).map_err(|error| {
+                ProcessError::OutOfMemory {
+                    bytes: size,
+                    error: error.into(),
+                }
+            })?;
+            self.size = size;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, at)
+    }
+
+    pub(crate) fn read(&self, into: &mut [u8], at: u64) -> io::Result<()> {
+        self.file.read_exact_at(into, at)
+    }
+}

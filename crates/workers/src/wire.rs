@@ -1,0 +1,233 @@
+//! The messages between parent and worker process; the other half is `isochrony/_worker.py`.
+//!
+//! A message is its kind (u32), the length of its body (u64) and the body, in native byte order. Both sides belong to one
+//! installation, so messages have no version.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use isochrony_segment::has_free_memory;
+
+use crate::error::{ProcessError, RemoteException};
+
+/// Interval at which a thread that waits for an answer checks whether the process lives and the execution goes on.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Messages up to this length are copied and sent by one system call.
+pub(crate) const MAX_COPIED: usize = 64 << 10;
+
+const HEADER_LEN: usize = 12;
+
+/// Called at every [`POLL_INTERVAL`] while a process works. An error ends the wait.
+pub(crate) type InterruptCheck<'a> = &'a mut dyn FnMut() -> Result<(), ProcessError>;
+
+/// What the parent asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Request {
+    /// Use the shared memory whose descriptor follows.
+    Memory = 1,
+    /// Load a function: its number, encoding and payload.
+    LoadFunction = 2,
+    /// Call a function with a block.
+    CallBlock = 3,
+    /// Call a function with the inputs of a tasklet.
+    CallTasklet = 4,
+    /// Forget the functions with these numbers.
+    ForgetFunctions = 5,
+}
+
+/// What a process answers. `keeps_memory`: the function keeps a reference to its input, or the process has no memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Response {
+    Ready,
+    Loaded,
+    /// The result of a block is in the shared memory.
+    BlockDone {
+        keeps_memory: bool,
+    },
+    /// The result of a block has another dtype or shape than the promised one.
+    WrongShape {
+        dtype: String,
+        shape: Vec<usize>,
+    },
+    /// The function raised. The receiver sets `pid` and `while_loading`.
+    Raised {
+        keeps_memory: bool,
+        exception: RemoteException,
+    },
+    TaskletDone {
+        keeps_memory: bool,
+        written: Vec<WrittenRange>,
+        /// What the function returned, pickled; None: nothing.
+        returned: Option<Vec<u8>>,
+    },
+}
+
+/// A range of samples of an output that a function wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WrittenRange {
+    pub(crate) output: u64,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+/// Sends a message whose body is the parts one after the other.
+pub(crate) fn send(socket: &mut UnixStream, request: Request, parts: &[&[u8]]) -> io::Result<()> {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let mut message = Vec::with_capacity(HEADER_LEN + len.min(MAX_COPIED));
+    message.extend((request as u32).to_ne_bytes());
+    message.extend((len as u64).to_ne_bytes());
+    for part in parts {
+        if message.len() + part.len() > MAX_COPIED {
+            socket.write_all(&message)?;
+            message.clear();
+            socket.write_all(part)?;
+        } else {
+            message.extend_from_slice(part);
+        }
+    }
+    socket.write_all(&message)
+}
+
+/// Waits for the next response.
+pub(crate) fn receive(
+    socket: &mut UnixStream,
+    check: InterruptCheck<'_>,
+) -> Result<Response, ProcessError> {
+    let mut header = [0; HEADER_LEN];
+    read_exact(socket, &mut header, check)?;
+    let mut fields = Fields(&header);
+    let (Some(kind), Some(len)) = (fields.u32(), fields.u64()) else {
+        return Err(ProcessError::invalid_message());
+    };
+    let mut body = allocate(len)?;
+    read_exact(socket, &mut body, check)?;
+    decode(kind, &body).ok_or_else(ProcessError::invalid_message)
+}
+
+/// A zeroed body. `len` comes from the process and may be anything.
+fn allocate(len: u64) -> io::Result<Vec<u8>> {
+    let no_memory = || {
+        io::Error::new(
+            io::ErrorKind::OutOfMemory,
+            format!("a message of {len} bytes, for which there is no memory; return less"),
+        )
+    };
+    let size = usize::try_from(len).map_err(|_| no_memory())?;
+    if !has_free_memory(len) {
+        return Err(no_memory());
+    }
+    let mut body = Vec::new();
+    body.try_reserve_exact(size).map_err(|_| no_memory())?;
+    body.resize(size, 0);
+    Ok(body)
+}
+
+pub(crate) fn decode(kind: u32, body: &[u8]) -> Option<Response> {
+    let mut fields = Fields(body);
+    Some(match kind {
+        1 => Response::Ready,
+        2 => Response::Loaded,
+        3 | 4 => Response::BlockDone {
+            keeps_memory: kind == 4,
+        },
+        5 => {
+            let text = String::from_utf8_lossy(body);
+            let mut lines = text.lines();
+            Response::WrongShape {
+                dtype: lines.next()?.to_owned(),
+                shape: lines.map(|len| len.parse().ok()).collect::<Option<_>>()?,
+            }
+        }
+        6 => {
+            let keeps_memory = fields.flag()?;
+            let lengths = [fields.u64()?, fields.u64()?, fields.u64()?];
+            let [traceback, class, message] = lengths.map(|len| fields.text(len));
+            Response::Raised {
+                keeps_memory,
+                exception: RemoteException {
+                    pid: 0,
+                    while_loading: false,
+                    traceback: traceback?,
+                    class: class?,
+                    message: message?,
+                    pickled: fields.0.to_vec(),
+                },
+            }
+        }
+        7 => {
+            let (keeps_memory, has_returned) = (fields.flag()?, fields.flag()?);
+            let mut ranges = Fields(fields.ranges()?);
+            let written = std::iter::from_fn(|| ranges.range());
+            Response::TaskletDone {
+                keeps_memory,
+                written: written.collect(),
+                returned: has_returned.then(|| fields.0.to_vec()),
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// The rest of a message.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn bytes(&mut self, len: u64) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        Some(self.bytes(1)?[0] != 0)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_ne_bytes(self.bytes(4)?.try_into().ok()?))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_ne_bytes(self.bytes(8)?.try_into().ok()?))
+    }
+
+    fn text(&mut self, len: u64) -> Option<String> {
+        let bytes = self.bytes(len)?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    /// The bytes of an array of [`WrittenRange`] that follows its length.
+    fn ranges(&mut self) -> Option<&'a [u8]> {
+        let len = self.u64()?.checked_mul(size_of::<WrittenRange>() as u64)?;
+        self.bytes(len)
+    }
+
+    fn range(&mut self) -> Option<WrittenRange> {
+        Some(WrittenRange {
+            output: self.u64()?,
+            start: self.u64()?,
+            end: self.u64()?,
+        })
+    }
+}
+
+fn read_exact(
+    socket: &mut UnixStream,
+    mut into: &mut [u8],
+    check: InterruptCheck<'_>,
+) -> Result<(), ProcessError> {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    while !into.is_empty() {
+        match socket.read(into) {
+            Ok(0) => return Err(ProcessError::Died),
+            Ok(len) => into = &mut into[len..],
+            // The socket has a read timeout of one interval.
+            Err(error) if matches!(error.kind(), WouldBlock | TimedOut) => check()?,
+            Err(error) if error.kind() == Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

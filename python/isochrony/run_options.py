@@ -1,0 +1,237 @@
+"""Run options: the keyword arguments of `isochrony.collect`, `Plan.collect` and their like, each declared once.
+
+An option is an entry of `RunKeywords`, with its default, its check and its help text. Signatures, docstrings and flags
+of ``isochrony run`` are made from the entries. A value acts where flow's ``RunOptions`` has a field of the same name
+(``crates/flow``); `RunOptions.settings` carries it there.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack, get_type_hints
+
+import numpy as np
+
+from ._native import NativeControl
+from .control import Control
+from .native_errors import OptionError
+from .options import byte_count, flag, is_auto
+
+__all__ = ["OPTIONS", "Option", "RunKeywords", "RunOptions", "takes_run_options", "worker_count"]
+
+# Threads beyond this only cost memory.
+MAX_WORKERS = 1024
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """The declaration of one option.
+
+    Attributes:
+        default: its value where it is not given; that of the field in Rust, or None where Rust's is taken.
+        check: gives the value that goes to Rust, of the option's name and what was given, or raises `OptionError`.
+        help: what it is, in one clause.
+        details: what else a user needs to know, for docstrings.
+        metavar: what stands for its value in the help of the command line; None: there is no flag for it, unless its
+            default is True or False.
+        parse: makes a value of the flag's text; what it refuses goes to `check` as text.
+        is_setting: it goes to Rust as a plain value.
+    """
+
+    default: Any
+    check: Callable[[str, Any], Any]
+    help: str
+    details: str = ""
+    metavar: str | None = None
+    parse: Callable[[str], Any] = str
+    is_setting: bool = True
+
+
+def worker_count(name: str, workers: object) -> int:
+    """How many workers are asked for; "auto": as many as there are cores.
+
+    Raises:
+        OptionError: neither "auto" nor a whole number from 1 to 1024.
+    """
+    if is_auto(workers):
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and 1 <= workers <= MAX_WORKERS:
+        return int(workers)
+    legal = f'a whole number from 1 to {MAX_WORKERS}, or "auto" for a worker a core'
+    raise OptionError(f"{name}={workers!r} is refused; give {legal}")
+
+
+def _tolerance(name: str, tolerance: Any) -> float:
+    number = isinstance(tolerance, int | float | np.integer | np.floating) and not isinstance(tolerance, bool)
+    if number and 0.0 <= float(tolerance) < 1.0:
+        return float(tolerance)
+    raise OptionError(f"{name}={tolerance!r} is refused; give a number from 0 to below 1, such as 1e-9")
+
+
+def _memory(name: str, memory: object) -> int | None:
+    return None if memory is None else byte_count(name, memory)
+
+
+def _control(name: str, control: object) -> NativeControl | None:
+    if control is not None and not isinstance(control, Control):
+        raise OptionError(f"{name}={control!r} is refused; give an isochrony.Control, or leave it out")
+    return None if control is None else control._native
+
+
+class RunKeywords(TypedDict, total=False):
+    """The options, by name."""
+
+    workers: Annotated[
+        int | Literal["auto"],
+        Option(
+            default=1,
+            check=worker_count,
+            help='threads that share the work, or "auto": one for each core',
+            details="""Each takes a portion of the recording at a time and does what can be done for it alone: what each
+                window or sample needs for itself or of a stated number of samples around, as `fir` of some taps,
+                `resample`, `decimate`, where plans branch and their streams meet again, too, and what `count` and
+                `group_by` gather of a portion. Python functions are called in a worker process for each (see
+                `isochrony.py`). What remembers, and sinks, go on in this thread, in order along each branch; between
+                branches a portion at a time, in the plan's order, where one thread goes block by block. Results are
+                the same bits for any number; `explain` says what is done where. 1: all in this thread, but for sums
+                and means of `group_by`, which one thread beside it then makes of the same portions.""",
+            metavar="N",
+            parse=lambda text: text if text == "auto" else int(text),
+        ),
+    ]
+    tolerance: Annotated[
+        float,
+        Option(
+            default=0.0,
+            check=_tolerance,
+            help="largest error, from 0 to below 1, by which results may differ from those of one pass",
+            details="""It is relative to the largest values that go into a result, and beside a rounding of their type.
+                What settles with time (`iir`, `zero_phase`, `fir` of many taps, running means) is done by workers
+                where it is granted the error that `explain` states, as 1e-9. NaN and infinities then reach as far as
+                the portion that they are in, where in one pass they reach to the end of the stretch. Bits are the same
+                for any number of workers, one included. Memory is needed for what a portion gives, about 4 MiB. 0:
+                such operators go on in order.""",
+            metavar="E",
+            parse=float,
+        ),
+    ]
+    pin: Annotated[bool, Option(default=False, check=flag, help="keep each worker on a core of its own")]
+    progress: Annotated[
+        bool,
+        Option(
+            default=False,
+            check=lambda _, progress: bool(progress),
+            help="draw a progress line on a terminal",
+            is_setting=False,
+        ),
+    ]
+    memory: Annotated[
+        int | str | None,
+        Option(
+            default=None,
+            check=_memory,
+            help='most bytes that may wait in queues and blocks, such as "256MB" (default: 1GiB)',
+            details="""It holds for all threads together. Not counted are the result, samples that are mapped, which are
+                the page cache's, buffers that others are read into (of each worker and signal up to 8 pieces: of 512
+                KiB by `io="read"` and `"io_uring"`, of 2 MiB by `"direct"` and `"io_uring_direct"`, or of `segment=`
+                if that is longer), and what Python functions make: one block's arrays at a time in each thread or
+                worker process, and all that they keep. Where it is short fewer workers are at work at once, and what
+                one gave up for lack of it is done again, so a Python function may be called twice for the same
+                windows. It changes no bit of the results.""",
+            metavar="BYTES",
+        ),
+    ]
+    optimise: Annotated[
+        bool, Option(default=True, check=flag, help="rewrite the plan before it runs; results are the same")
+    ]
+    control: Annotated[
+        Control | None,
+        Option(default=None, check=_control, help="what changes parameters while the plan runs", is_setting=False),
+    ]
+
+
+_HINTS: dict[str, Any] = get_type_hints(RunKeywords, include_extras=True)
+
+#: The declarations, by name.
+OPTIONS: dict[str, Option] = {name: hint.__metadata__[0] for name, hint in _HINTS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Options of one run, checked; passed whole to Rust.
+
+    Attributes:
+        settings: plain values by name; Rust has the defaults of those that are not there.
+        control: what changes parameters.
+        progress: whether a progress line is drawn.
+    """
+
+    settings: dict[str, bool | int | float]
+    control: NativeControl | None = None
+    progress: bool = False
+
+    @classmethod
+    def of(cls, **given: Unpack[RunKeywords]) -> Self:
+        """Check options.
+
+        Raises:
+            OptionError: one has no legal value.
+            TypeError: there is none of that name.
+        """
+        settings: dict[str, bool | int | float] = {}
+        others: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in OPTIONS:
+                raise TypeError(f"{name!r} is no run option; give {', '.join(OPTIONS)}")
+            option = OPTIONS[name]
+            checked = option.check(name, value)
+            if not option.is_setting:
+                others[name] = checked
+            elif checked is not None:
+                settings[name] = checked
+        return cls(settings, **others)
+
+
+def takes_run_options(function: Callable[P, R]) -> Callable[P, R]:
+    """Give a function with ``**options: Unpack[RunKeywords]`` a signature that lists them.
+
+    A line ``{run_options}`` of its docstring becomes the list with their help.
+    """
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    keywords = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=_HINTS[name].__origin__
+        )
+        for name, option in OPTIONS.items()
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *keywords])  # type: ignore[attr-defined]
+    if function.__doc__:
+        lines = function.__doc__.splitlines()
+        listed = (_listed(line) if line.strip() == "{run_options}" else [line] for line in lines)
+        function.__doc__ = "\n".join(line for some in listed for line in some)
+    return function
+
+
+def _listed(placeholder: str) -> list[str]:
+    """Lines for all options, indented as their placeholder is."""
+    indent = placeholder[: len(placeholder) - len(placeholder.lstrip())]
+    lines = []
+    for name, option in OPTIONS.items():
+        text = f"{name}: {option.help}. {option.details}"
+        lines += textwrap.wrap(
+            " ".join(text.split()),
+            width=120,
+            initial_indent=indent,
+            subsequent_indent=f"{indent}    ",
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+    return lines

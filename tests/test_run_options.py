@@ -1,0 +1,102 @@
+"""Run options: each reaches Rust by its name, has help, and is a keyword of whoever runs plans."""
+
+import argparse
+import inspect
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+from isochrony import _native
+from isochrony.cli.main import build_parser
+from isochrony.plan import Plan
+from isochrony.run_options import OPTIONS, RunOptions
+
+# A value of each that is not its default, and what is to arrive.
+GIVEN: dict[str, tuple[Any, Any]] = {
+    "workers": (3, 3),
+    "tolerance": (0.25, 0.25),
+    "pin": (True, True),
+    "progress": (True, True),
+    "memory": ("3MiB", 3 << 20),
+    "optimise": (False, False),
+    "control": (iso.Control(), True),
+}
+
+
+def arrived(**given: Any) -> dict[str, Any]:
+    """What Rust makes of options."""
+    effective: dict[str, Any] = json.loads(_native._effective_options(RunOptions.of(**given)))
+    return effective
+
+
+def test_every_option_is_tried_here() -> None:
+    assert set(GIVEN) == set(OPTIONS)
+
+
+@pytest.mark.parametrize("name", [name for name in GIVEN if name != "progress"])
+def test_a_value_reaches_rust_and_changes_no_other(name: str) -> None:
+    value, expected = GIVEN[name]
+    assert arrived(**{name: value}) == arrived() | {name: expected}
+    assert arrived()[name] != expected
+
+
+def test_all_values_reach_rust_together() -> None:
+    effective = arrived(**{name: value for name, (value, _) in GIVEN.items()})
+    assert effective == effective | {name: expected for name, (_, expected) in GIVEN.items() if name != "progress"}
+
+
+def test_progress_is_called_by_the_run() -> None:
+    # The line is drawn by Python; what Rust takes is a function.
+    assert RunOptions.of(progress=True).progress
+    seen: list[tuple[int, int]] = []
+    plan = iso.scan(np.arange(4_000_000.0), rate=100).map(lambda s: s.sqrt().sin().sqrt().cos())
+    # A run that is over soon does not say how far it is.
+    for _ in range(100):
+        plan._native.run([], RunOptions.of(), lambda done, total: seen.append((done, total)))
+    assert seen[-1][1] == 4_000_000
+
+
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.is_setting])
+def test_defaults_are_those_of_rust(name: str) -> None:
+    default = OPTIONS[name].default
+    assert default is None or arrived()[name] == default
+
+
+def test_what_rust_does_not_know_is_an_error() -> None:
+    with pytest.raises(TypeError, match="unknown field `speed`"):
+        _native._effective_options(RunOptions({"speed": 3}))
+    with pytest.raises(TypeError, match="'speed' is no run option; give workers, tolerance"):
+        iso.scan(np.arange(4.0), rate=1).collect(speed=3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_has_help_text(name: str) -> None:
+    text = OPTIONS[name].help
+    assert len(text.split()) >= 4, f"{name} needs help that says something"
+    assert not text.endswith(".")
+    assert f"\n            {name}: {text.split()[0]}" in (Plan.collect.__doc__ or "")
+
+
+@pytest.mark.parametrize("function", [iso.collect, iso.run, Plan.collect, Plan.run])
+def test_is_a_keyword_of_what_runs_plans(function: Any) -> None:
+    parameters = inspect.signature(function).parameters
+    keywords = {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
+    assert keywords == {name: option.default for name, option in OPTIONS.items()}
+    assert "{run_options}" not in (function.__doc__ or "")
+
+
+def run_parser() -> argparse.ArgumentParser:
+    commands = next(one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
+    parser: argparse.ArgumentParser = commands.choices["run"]
+    return parser
+
+
+def test_is_a_flag_of_the_command_line_with_the_same_help() -> None:
+    flags = {flag: one.help for one in run_parser()._actions for flag in one.option_strings}
+    for name in ("workers", "tolerance", "pin", "memory"):
+        assert flags[f"--{name}"] == OPTIONS[name].help
+    assert flags["--no-optimise"] == f"do not {OPTIONS['optimise'].help}"
+    assert not {"--control", "--progress", "--optimise"} & set(flags)
